@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Device, Look, Mode, Seen, Session, Workbench
+from ipexperf.bench.api import Captured, Cell, Device, Look, Mode, Session, Workbench
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.result import Check
 
@@ -61,7 +61,7 @@ class WorkSession(Session):
 
     def looks(self, device: Device) -> Mapping[str, Look]:
         del device
-        return {"graph": lambda: {"graph": Seen([{"node": self.work.kernel, "calls": 1}])}}
+        return {"graph": lambda: {"graph": Captured([{"node": self.work.kernel, "calls": 1}])}}
 
 
 class Working(Mode):

@@ -42,7 +42,7 @@ def check(options: Options) -> None:
         raise UsageError(f"{source}: --perf-baseline-from history judges against what was recorded: leave it out")
 
 
-class Known:
+class RunBaselines:
     """The baselines of a run's cases, and the alarm rate that the cases share."""
 
     def __init__(self, options: Options, cases: Sequence[Case], ask: Ask) -> None:
@@ -56,7 +56,7 @@ class Known:
 
     @property
     def rolling(self) -> bool:
-        """Whether cases are judged against the last runs."""
+        """Whether the last runs are the baselines, not accepted files."""
         return self._options.baseline_from == HISTORY
 
     def policy(self, measurement: Measurement) -> Policy:
@@ -64,14 +64,14 @@ class Known:
 
         Both are determined before the first verdict on the machine, so that every verdict is final.
         """
-        from ipexperf.judge.spread import usual
+        from ipexperf.judge.spread import usual_noise
 
         shared = self._shared(measurement.environment["machine_key"])
         if measurement.failure or measurement.never_began:
-            return shared  # nothing of it will be compared
+            return shared  # has nothing to compare
         key = self._where(measurement)
         if key not in self._policies:
-            pool = usual(list(self._series(measurement)), shared)
+            pool = usual_noise(list(self._series(measurement)), shared)
             self._policies[key] = dataclasses.replace(shared, tau_pool=pool)
         return self._policies[key]
 
@@ -107,7 +107,7 @@ class Known:
         return self._window(measurement.case, measurement)
 
     def _window(self, case: Case, measurement: Measurement) -> CaseBaseline | None:
-        """The last runs of a case on this machine. Cached for the run."""
+        """The baseline made of the last runs of a case on this machine. Cached for the run."""
         key = (case.uid, *self._where(measurement))
         if key not in self._windows:
             where, before = measurement.environment, measurement.started_at
@@ -140,11 +140,11 @@ class Known:
         if self.rolling:
             return ()
         planned = {name.id for case in self._cases for name in (case, start.plain(case))}
-        accepted = [one.case for key in machine_keys for one in self._file(key).cases]
+        accepted = [entry.case for key in machine_keys for entry in self._file(key).cases]
         return tuple(case for case in accepted if case.id not in planned and self._chosen(case))
 
     def _chosen(self, case: Case) -> bool:
-        """Whether each axis for which the options name values has one of them."""
+        """Whether a case has one of the values that the options name, on each axis for which they name any."""
         wishes = {axis: getattr(self._options, axis) for axis in AXES}
         return all(not wish or ALL in wish or getattr(case, axis) in wish for axis, wish in wishes.items())
 

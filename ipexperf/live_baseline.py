@@ -52,7 +52,7 @@ class Place(Protocol):
 
 @dataclass(slots=True)
 class LiveBaselines:
-    """By what the cases of a run are judged."""
+    """The cases of a run that are judged live, and why the others are not."""
 
     against: dict[Case, Against] = field(default_factory=dict)
     """The other arm of each case that is judged live."""
@@ -68,7 +68,7 @@ class LiveBaselines:
         self.stored[case] = f"the software of its baseline does not run it: {reason}"
 
     def lines(self, judged: Container[Case]) -> list[str]:
-        """By what each of these cases was judged, in a few lines. One without a baseline is in none."""
+        """Summarise how these cases were judged, in a few lines. Cases without a baseline are left out."""
         lines = []
         for digest in dict.fromkeys(lock.digest for lock in self.locks.values()):
             cases = [case for case in self.against if self.locks[case].digest == digest]
@@ -89,12 +89,12 @@ def _cases(count: int) -> str:
 
 
 def _short(old: Lock, new: Lock, most: int = 3) -> str:
-    """The largest differences of two locks. Those of torch and its companions say most."""
+    """The `most` main differences of two locks, those of torch and its companions first."""
     first = {
         name: place for place, name in enumerate(("torch", "intel-extension-for-pytorch", "torchvision", "python"))
     }
-    rows = sorted(locks.differences(old, new), key=lambda one: first.get(one.name, len(first)))
-    rows = [one for one in rows if one.kind in ("package", "variable", "python")]
+    rows = sorted(locks.differences(old, new), key=lambda difference: first.get(difference.name, len(first)))
+    rows = [difference for difference in rows if difference.kind in ("package", "variable", "python")]
     more = f" and {len(rows) - most} more" if len(rows) > most else ""
     return f"{', '.join(map(str, rows[:most]))}{more}" if rows else "the same software"
 
@@ -112,7 +112,7 @@ def check(options: Options) -> None:
 
 
 def machine(other: OtherSide, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
-    """How the baseline's software did beside its stored numbers. None if these are of other hardware."""
+    """Compare the baseline's software, as measured now, with its stored numbers. None if the hardware differs."""
     if accepted is None or not other.times or yardstick.content(accepted.environment):
         return None
     if incomparable(accepted.environment, other.environment):
@@ -123,7 +123,7 @@ def machine(other: OtherSide, accepted: CaseBaseline | None, policy: Policy) -> 
 
 
 def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) -> LiveBaselines:
-    """Decide by what each case is judged. Has the environments made that are needed, which may take minutes.
+    """Decide which cases are judged live, and make the environments that they need, which may take minutes.
 
     With `--perf-baseline live` and `--perf-against baseline` each case must have a lock that can be made again.
     """
@@ -140,7 +140,7 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) ->
     current = place.software()
     against: dict[Case, Against] = {}
     for lock in {lock.digest: lock for lock in wanted.values()}.values():
-        ours = [case for case, own in wanted.items() if own.digest == lock.digest]
+        ours = [case for case, wanted_lock in wanted.items() if wanted_lock.digest == lock.digest]
         if locks.same_software(lock, current) and not words.more:
             stored |= dict.fromkeys(ours, SAME)
             continue
@@ -157,8 +157,8 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) ->
             case, reason = prepared.unable[0]
             raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")
         stored |= dict(prepared.unable)
-        one = locked.against(request, prepared, options)
-        against |= dict.fromkeys(one.cases, one)
+        compared = locked.against(request, prepared, options)
+        against |= dict.fromkeys(compared.cases, compared)
     return LiveBaselines(against, stored, wanted, current)
 
 
@@ -214,7 +214,7 @@ def _check_digest(lock: Lock, digest: str, folder: Path) -> None:
 def _baselines_of(options: Options, cases: Iterable[Case], key: Callable[[str], str]) -> dict[Case, CaseBaseline]:
     """The accepted baselines of these cases. `key` has the machine_key of a device."""
     if not any(options.baselines.glob("*.json")):
-        return {}  # nobody needs to ask a card what it is
+        return {}  # spares asking a card for its properties
     files: dict[str, baseline.Baselines] = {}
     answer = {}
     for case in cases:
@@ -229,10 +229,10 @@ def lock_named(reference: str, options: Options, source: str) -> Lock:
     """The lock that `baseline:NAME`, `run:RUN`, `lock:FILE` or `shipped:NAME` names."""
     kind, _, name = reference.partition(":")
     if reference == BASELINE:
-        there = locks.every(options.baselines)
-        if len(there) != 1:
-            raise UsageError(f"{source}: {options.baselines} has {len(there)} locks: name one as baseline:NAME")
-        return there[0]
+        choices = locks.every(options.baselines)
+        if len(choices) != 1:
+            raise UsageError(f"{source}: {options.baselines} has {len(choices)} locks: name one as baseline:NAME")
+        return choices[0]
     if kind == "lock":
         return locks.read(Path(name))
     if kind == "shipped":
@@ -248,8 +248,8 @@ def _lock_of_run(selector: str, options: Options, source: str) -> Lock:
     try:
         with History.open(options.db, create=False) as history:
             digests = [recorded.environment.get("lock") for recorded in history.measurements(selector)]
-            usual = max({digest for digest in digests if digest}, key=digests.count, default=None)
-            text = history.lock(usual) if usual else None
+            commonest = max({digest for digest in digests if digest}, key=digests.count, default=None)
+            text = history.lock(commonest) if commonest else None
     except HistoryError as error:
         raise UsageError(f"{source}: {error}") from error
     if text is None:

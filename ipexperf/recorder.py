@@ -40,21 +40,21 @@ class Recorder:
         say: Callable[[str], None],
         meta: Callable[[], Mapping[str, object]] = dict,
     ) -> None:
-        """`say` hears where the run is kept instead, and of what was delivered. `meta`: more to record of the run."""
+        """`say` reports a change of file and what was delivered. `meta` returns more to record of the run."""
         self.uid: str | None = None
         self._options = options
         self._folder = folder
         self.command = command
         self._say = say
-        self._more = meta
+        self._extra_meta = meta
         self._history: History | None = None
         self._recorded: set[str] = set()
         self._spool: Spool | None = None
         self._written: dict[object, Callable[[History], None]] = {}
-        """What was written, to be written again elsewhere: of each case the last that was."""
-        self._kept = contextlib.ExitStack()
+        """The writes of this run, to repeat them in another file. A later write of a case replaces an earlier one."""
+        self._claim = contextlib.ExitStack()
         """The claim on the file of this run while it is written in place of the history."""
-        self.waits: Path | None = None
+        self.stand_in: Path | None = None
         """The file of this run while the history cannot be used."""
 
     def open(self, beside: Recorder | None = None) -> None:
@@ -69,13 +69,13 @@ class Recorder:
 
         self._spool = Spool.of(self._options.db, self._options.cache or self._folder / ".ipexperf")
         try:
-            shared = beside.history if beside is not None and beside.waits is None else None
+            shared = beside.history if beside is not None and beside.stand_in is None else None
             self._history = shared or History.open(self._options.db)
             if shared is None and self._spool is not None:
                 self._spool.reached()
                 self._deliver(self._history)
         except UnavailableError as error:
-            if self._history is None and (self._spool is None or not self._spool.known):
+            if self._history is None and (self._spool is None or not self._spool.reached_before):
                 raise
             self._keep_here(error)
 
@@ -85,7 +85,7 @@ class Recorder:
         return self._history
 
     def ask(self, question: Callable[[History], T], otherwise: T) -> T:
-        """What the history answers; `otherwise` if nothing is recorded or it cannot be used any more."""
+        """Return the answer of the history, or `otherwise` if nothing is recorded or it cannot be used any more."""
         if self._history is None:
             return otherwise
         try:
@@ -95,7 +95,7 @@ class Recorder:
             return otherwise
 
     def _keep_here(self, error: UnavailableError) -> None:
-        """Go on in a file of this host, which gets all that was written of this run so far."""
+        """Copy this run so far into a file of this host, and write there from now on."""
         from ipexperf.history import sqlite_files
         from ipexperf.history.values import run_uid
 
@@ -104,24 +104,24 @@ class Recorder:
         with interrupts.deferred():
             name = f"{self.uid or run_uid()}.db"
             for path in (self._spool.folder / name, self._spool.spare / name):
-                if path == self.waits:
+                if path == self.stand_in:
                     continue
                 try:
-                    kept, claim = self._copied(self._spool, path)
+                    history, claim = self._copy_to(self._spool, path)
                 except HistoryError:
                     continue
                 if self._history is not None:
                     self._history.close()
-                self._kept.close()
-                if self.waits is not None:
-                    sqlite_files.delete(self.waits)
-                self._history, self._kept, self.waits = kept, claim, path
+                self._claim.close()
+                if self.stand_in is not None:
+                    sqlite_files.delete(self.stand_in)
+                self._history, self._claim, self.stand_in = history, claim, path
                 break
             else:
                 raise error
-        self._say(f"{error} The run goes on; it is kept in {self.waits} until it can be delivered.")
+        self._say(f"{error} The run goes on; it is kept in {self.stand_in} until it can be delivered.")
 
-    def _copied(self, spool: Spool, path: Path) -> tuple[History, contextlib.ExitStack]:
+    def _copy_to(self, spool: Spool, path: Path) -> tuple[History, contextlib.ExitStack]:
         """Write all of this run so far into a new file. Return it open, with the claim on it."""
         from ipexperf.history import sqlite_files
         from ipexperf.history.store import History
@@ -131,17 +131,17 @@ class Recorder:
                 raise HistoryError(f"another process writes {path}.")
             with contextlib.ExitStack() as failed:
                 failed.callback(sqlite_files.delete, path)
-                kept = History.open(path)
-                failed.callback(kept.close)
+                history = History.open(path)
+                failed.callback(history.close)
                 for write in self._written.values():
-                    write(kept)
+                    write(history)
                 failed.pop_all()
-            return kept, claim.pop_all()
+            return history, claim.pop_all()
 
-    def _write(self, what: object, write: Callable[[History], None]) -> None:
-        """Write something of this run, to its history or to the file that stands in for it.
+    def _write(self, key: object, write: Callable[[History], None]) -> None:
+        """Write a part of this run, to its history or to the file that stands in for it.
 
-        If `what` it is was written before, this takes its place.
+        A later write with the same key replaces this one if the run is copied to another file.
         """
         assert self._history is not None  # noqa: S101 - the callers write nothing without one
         with interrupts.deferred():
@@ -150,7 +150,7 @@ class Recorder:
             except UnavailableError as error:
                 self._keep_here(error)
                 write(self._history)
-            self._written[what] = write
+            self._written[key] = write
 
     def _deliver(self, history: History) -> None:
         assert self._spool is not None  # noqa: S101 - the caller has one
@@ -210,17 +210,17 @@ class Recorder:
         from ipexperf.history.addresses import hidden
 
         command = [hidden(word) for word in masked_command(self.command)]
-        return {"suite": self._folder.name, "command": command, "preset": self._options.preset, **self._more()}
+        return {"suite": self._folder.name, "command": command, "preset": self._options.preset, **self._extra_meta()}
 
-    def round(self, one: RoundRecord) -> None:
+    def round(self, record: RoundRecord) -> None:
         """Write a round whose cases are already recorded."""
         if self._history is None or self.uid is None:
             return
         run = self.uid
-        self._write(one.uid, lambda history: history.record_round(run, one))
+        self._write(record.uid, lambda history: history.record_round(run, record))
 
     def bisection(self, record: BisectionRecord) -> None:
-        """Write what a search for a culprit found. One that measured nothing is not written."""
+        """Write the result of a search for a culprit, unless the search measured nothing."""
         if self._history is None or not record.machine_key:
             return
         self._write(object(), lambda history: history.record_bisection(record, self._folder.name))
@@ -250,8 +250,8 @@ class Recorder:
             return
         self._history.close()
         self._history = None
-        self._kept.close()
-        if self.waits is not None:
+        self._claim.close()
+        if self.stand_in is not None:
             self._deliver_at_last()
 
     def _deliver_at_last(self) -> None:
@@ -261,6 +261,6 @@ class Recorder:
             with History.open(self._options.db) as history:
                 self._deliver(history)
         except HistoryError as error:
-            self._say(f"{error} {self.waits} waits: the next run delivers it, and so does `ipexperf db deliver`")
+            self._say(f"{error} {self.stand_in} waits: the next run delivers it, and so does `ipexperf db deliver`")
         else:
-            self.waits = None
+            self.stand_in = None

@@ -25,7 +25,7 @@ from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
 from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
-from ipexperf.site import Comparing, Here, Running, Site
+from ipexperf.site import Comparing, LocalSite, Running, Site
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
@@ -46,8 +46,8 @@ CLOCKS_APART = timedelta(minutes=1)
 """Largest difference between the clocks of hosts that write one history that is not worth a word."""
 
 
-def _odd(verdict: Verdict) -> bool:
-    """Whether a metric regressed that a single odd process may have changed."""
+def _needs_fresh_processes(verdict: Verdict) -> bool:
+    """Whether a metric regressed that one unusual process may have changed."""
     worse = [METRICS[one.metric] for one in verdict.others if one.outcome == "regressed"]
     return any(metric.fresh and metric.gate is not None and metric.gate.smallest for metric in worse)
 
@@ -89,9 +89,9 @@ class Run:
     """One invocation of the suite. Each case is recorded as soon as it is measured."""
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None], where: Site | None = None) -> None:
-        """`where` the cases are measured: on this host, unless another site is given."""
+        """Plan a run. Its cases are measured on the site `where`, or on this host if there is none."""
         self.options = options
-        self._site = where or Here(options, folder, say)
+        self._site = where or LocalSite(options, folder, say)
         baseline_source.check(options)
         live_baseline.check(options)
         _check_rounds(options)
@@ -100,7 +100,7 @@ class Run:
         self._against = self._site.against(options, self.plan.cases)
         self._live = live_baseline.LiveBaselines()
         """The cases that are judged beside the software of their baseline."""
-        self._found_baselines = False
+        self._baselines_found = False
         if options.yardstick:
             self._site.check_yardstick()
         self.measurements: list[Measurement] = []
@@ -111,7 +111,7 @@ class Run:
         """The verdict of each case, by the uid of the case."""
         self._folder = folder
         self._recorder = Recorder(options, folder, (), say, self._site.meta)
-        self._known = baseline_source.Known(options, self.plan.cases, self._recorder.ask)
+        self._baselines = baseline_source.RunBaselines(options, self.plan.cases, self._recorder.ask)
         self._say = say
         self._suspects: dict[Case, tuple[Measurement, Verdict]] = {}
         """Cases that looked slower, until they are measured again."""
@@ -148,24 +148,24 @@ class Run:
         if self._against is not None:
             self._site.check(self._against)
         else:
-            self._known.read_files()
+            self._baselines.read_files()
         self._recorder.open(beside._recorder if beside else None)  # noqa: SLF001 - another one of these
         if beside is None:
             self._compare_clocks()
         self.find_baselines()
 
     def find_baselines(self) -> None:
-        """Decide by what each case is judged, unless that was done. Has environments made, which may take minutes."""
-        if not self._found_baselines:
+        """Decide once what each case is judged against. May make environments, which takes minutes."""
+        if not self._baselines_found:
             self._live = live_baseline.find(self.options, self.plan.cases, self.plan.facts, self._site)
-            self._found_baselines = True
+            self._baselines_found = True
 
     def _compare_clocks(self) -> None:
-        """Say so if the history has a run from the future: runs are sorted by the time at which they began."""
+        """Report a run that began in the future, because the history sorts runs by the time at which they began."""
         from ipexperf.history.values import later, now
 
         newest: list[RunRecord] = []
-        with contextlib.suppress(HistoryError):  # a damaged run of others keeps nobody from measuring
+        with contextlib.suppress(HistoryError):  # a damaged run of somebody else must not stop this one
             newest = self._recorder.ask(lambda history: history.runs(1), newest)
         moment = now()
         if newest and newest[0].started_at > later(datetime.fromisoformat(moment), CLOCKS_APART).isoformat():
@@ -234,7 +234,7 @@ class Run:
         return answer
 
     def _differs(self, case: Case, wish: Wish) -> bool:
-        """Whether a case was judged by another wish than this. Stored numbers know no tolerance of a test."""
+        """Whether a case was judged by another wish than this. A tolerance only matters in pairs."""
         before = self._wishes.get(case, wish)
         in_pairs = self._against is not None or case in self._live.against
         return before.gate != wish.gate or (in_pairs and before.tolerance != wish.tolerance)
@@ -246,13 +246,13 @@ class Run:
         waiting = self._suspects if case in self._suspects else self._disturbed if case in self._disturbed else None
         name = groups.name(case)
         if waiting is None:
-            others = [one for one in self._members.get(name, ()) if one in self._expected]
+            others = [other for other in self._members.get(name, ()) if other in self._expected]
         else:
-            others = [one for one in waiting if groups.name(one) == name]
+            others = [other for other in waiting if groups.name(other) == name]
         return Group(name, tuple(dict.fromkeys([case, *others])))
 
     def _measure(self, group: Group) -> None:
-        """Measure the rounds of a group. Whatever was measured is kept, however this ends."""
+        """Measure the rounds of a group. What was measured is recorded even if this raises."""
         # A case that is measured again keeps the wish of its first time.
         for case in group.cases:
             self._wishes[case] = self._expected.get(case, self._wishes.get(case, AS_ALL))
@@ -268,7 +268,7 @@ class Run:
                 self._expected.pop(case, None)
 
     def _parts(self, group: Group) -> list[tuple[Against | None, Group]]:
-        """The cases of a group by what they are compared with, each part in rounds of its own."""
+        """Split the cases of a group by the arm that they are compared with. Each part has its own rounds."""
         parts: dict[str, tuple[Against | None, list[Case]]] = {}
         for case in group.cases:
             against = self._against or self._live.against.get(case)
@@ -280,15 +280,15 @@ class Run:
         try:
             running.run(
                 lambda: self._recorder.so_far(
-                    lambda: running.judged(UNFINISHED).values(), lambda: self._keep_rounds(running)
+                    lambda: running.judged(UNFINISHED).values(), lambda: self._record_rounds(running)
                 )
             )
             complete = running.judged()
         except KeyboardInterrupt:
             for measurement, verdict, policy in running.judged(INTERRUPTED).values():
                 if measurement.launches:
-                    self._keep(measurement, verdict, policy)
-            self._keep_rounds(running)
+                    self._record(measurement, verdict, policy)
+            self._record_rounds(running)
             raise
         others = running.others() if against.lock else {}
         alone = self._without_baseline(others)
@@ -297,10 +297,10 @@ class Run:
                 continue
             with self._failing_its_test(case):
                 if against.lock:
-                    verdict = self._watched(measurement, verdict, others.get(case))  # noqa: PLW2901
-                self._judged[case] = self._keep(measurement, verdict, policy)
+                    verdict = self._with_machine(measurement, verdict, others.get(case))  # noqa: PLW2901
+                self._judged[case] = self._record(measurement, verdict, policy)
         with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
-            self._keep_rounds(running)
+            self._record_rounds(running)
         if alone:
             part = Group(group.name, alone)
             self._measure_rounds(part, self._running(part))
@@ -310,7 +310,10 @@ class Run:
         return self._site.comparing(against, group, [self._wishes[case] for case in group.cases])
 
     def _without_baseline(self, others: Mapping[Case, OtherSide]) -> tuple[Case, ...]:
-        """The cases that the software of their baseline does not run. They are measured alone, unless it must."""
+        """The cases that the software of their baseline cannot run, to be judged by stored numbers instead.
+
+        None if the user asked for another arm or a live baseline: then that is a failure.
+        """
         if self.options.against is not None or self.options.baseline == "live":
             return ()
         lost = {case: other.unable for case, other in others.items() if other.unable}
@@ -319,19 +322,19 @@ class Run:
             self._say(f"{case.id}: {self._live.stored[case]}: it is judged by stored numbers")
         return tuple(lost)
 
-    def _watched(self, measurement: Measurement, verdict: Verdict, other: OtherSide | None) -> Verdict:
-        """The verdict, with how the baseline's software did beside the stored numbers."""
+    def _with_machine(self, measurement: Measurement, verdict: Verdict, other: OtherSide | None) -> Verdict:
+        """The verdict, with a comparison of the baseline's software with its stored numbers."""
         if other is None or not isinstance(verdict.evidence, PairsEvidence):
             return verdict
-        accepted, policy = self._known.baseline(measurement), self._known.policy(measurement)
+        accepted, policy = self._baselines.baseline(measurement), self._baselines.policy(measurement)
         watched = live_baseline.machine(other, accepted, policy)
         return dataclasses.replace(verdict, evidence=dataclasses.replace(verdict.evidence, machine=watched))
 
     def _running(self, group: Group) -> Running:
         """Prepare the rounds of a group."""
         looked = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
-        # A single odd process may hold more than others: several fresh ones tell.
-        doubtful = any(_odd(self._suspects[case][1]) for case in looked)
+        # One unusual process may use more than others do, so measure several fresh ones.
+        doubtful = any(_needs_fresh_processes(self._suspects[case][1]) for case in looked)
         request = GroupRequest(
             group,
             max(self.plan.launches, SURE) if doubtful else self.plan.launches,
@@ -347,20 +350,20 @@ class Run:
     def _measure_rounds(self, group: Group, running: Running) -> None:
         before = {case for case in group.cases if self._disturbed.pop(case, None)}
         try:
-            running.run(lambda: self._keep_so_far(running))
+            running.run(lambda: self._record_so_far(running))
         except KeyboardInterrupt:
             for case, measurement in running.measurements(INTERRUPTED).items():
                 # A case that was being measured again keeps its first result, recorded when the run ends.
                 if measurement.launches and case not in self._suspects:
-                    self._keep(*self._screened(measurement, self._unsettled(case, measurement)))
-            self._keep_rounds(running)
+                    self._record(*self._with_structure_and_policy(measurement, self._unsettled(case, measurement)))
+            self._record_rounds(running)
             raise
         with interrupts.deferred():  # the group is complete: record all of it even if interrupted now
             for case, measurement in running.measurements().items():
                 with self._failing_its_test(case):
                     self._judged[case] = self._judge(case, measurement, last=case in before)
             with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
-                self._keep_rounds(running)
+                self._record_rounds(running)
 
     @contextlib.contextmanager
     def _failing_its_test(self, case: Case) -> Iterator[None]:
@@ -371,29 +374,31 @@ class Run:
             self._judged[case] = error
 
     def _judge(self, case: Case, measurement: Measurement, *, last: bool) -> Judged | Postponed:
-        """Judge a case. If it must be measured again, progress says why."""
+        """Judge a case and record it. If it must be measured again, say why and return Postponed."""
         gate = self._gate(case)
         gated = PRIMARY in gate
-        verdict = self._known.judge(measurement, gate)
+        verdict = self._baselines.judge(measurement, gate)
         if case in self._suspects:
             first, before = self._suspects.pop(case)
             verdict = remeasure.settle(before, verdict, gated=gated)
             measurement = remeasure.together(first, measurement)
         elif verdict.contended and not last and not measurement.cut:
             with interrupts.deferred():
-                self._recorder.case(*self._screened(measurement, verdict))
+                self._recorder.case(*self._with_structure_and_policy(measurement, verdict))
                 self._disturbed[case] = measurement, verdict
             self._say(f"{case.id}: the machine was busy: disturbed launches are measured again after the other cases")
             return Postponed()
         elif verdict.outcome == "regressed":
             with interrupts.deferred():
-                self._recorder.case(*self._screened(measurement, remeasure.never(verdict, gated=gated)))
+                self._recorder.case(
+                    *self._with_structure_and_policy(measurement, remeasure.never(verdict, gated=gated))
+                )
                 self._suspects[case] = measurement, verdict
             slower = gated and verdict.alone.outcome == "regressed"
             looks = "slower" if slower else f"worse in {verdict.worse}"
             self._say(f"{case.id}: it looks {looks}, and is measured again after the other cases")
             return Postponed()
-        return self._keep(*self._screened(measurement, verdict))
+        return self._record(*self._with_structure_and_policy(measurement, verdict))
 
     def _gate(self, case: Case) -> tuple[str, ...]:
         """The metrics that a case is judged by."""
@@ -403,33 +408,37 @@ class Run:
     def _unsettled(self, case: Case, measurement: Measurement) -> Verdict:
         """The verdict on a part of a measurement."""
         gate = self._gate(case)
-        return remeasure.unsettled(self._known.judge(measurement, gate), gated=PRIMARY in gate)
+        return remeasure.unsettled(self._baselines.judge(measurement, gate), gated=PRIMARY in gate)
 
-    def _keep_so_far(self, running: Running) -> None:
+    def _record_so_far(self, running: Running) -> None:
         """Record what a group has so far, so that a killed run loses only the round in flight."""
         if self._recorder.history is None:
             return
         with contextlib.suppress(IpexperfError):  # tried again when the case is judged; an error then fails its test
             for case, measurement in running.measurements(UNFINISHED).items():
                 if case not in self._suspects:
-                    self._recorder.case(*self._screened(measurement, self._unsettled(case, measurement)))
-            self._keep_rounds(running)
+                    self._recorder.case(
+                        *self._with_structure_and_policy(measurement, self._unsettled(case, measurement))
+                    )
+            self._record_rounds(running)
 
-    def _keep_rounds(self, running: Running | Comparing) -> None:
+    def _record_rounds(self, running: Running | Comparing) -> None:
         """Record the new rounds. Their cases must be recorded first."""
         with interrupts.deferred():
-            running.hand_over(self._keep_round)
+            running.hand_over(self._record_round)
 
-    def _keep_round(self, one: RoundRecord) -> None:
-        self._recorder.round(one)
-        self.rounds.append(one)
+    def _record_round(self, record: RoundRecord) -> None:
+        self._recorder.round(record)
+        self.rounds.append(record)
 
-    def _screened(self, measurement: Measurement, verdict: Verdict) -> tuple[Measurement, Verdict, Constants]:
+    def _with_structure_and_policy(
+        self, measurement: Measurement, verdict: Verdict
+    ) -> tuple[Measurement, Verdict, Constants]:
         """The measurement, its verdict with the structure check, and the policy it was judged by."""
-        policy = self._known.policy(measurement)
-        return measurement, self._structured(measurement, verdict), policy
+        policy = self._baselines.policy(measurement)
+        return measurement, self._with_structure(measurement, verdict), policy
 
-    def _keep(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> Judged:
+    def _record(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> Judged:
         """Record a case that is finished, and add it to the results of the run."""
         with interrupts.deferred():
             self._recorder.case(measurement, verdict, policy)
@@ -437,14 +446,14 @@ class Run:
             self.verdicts[measurement.case.uid] = verdict
         return Judged(measurement, verdict)
 
-    def _structured(self, measurement: Measurement, verdict: Verdict) -> Verdict:
+    def _with_structure(self, measurement: Measurement, verdict: Verdict) -> Verdict:
         """Add to the verdict whether the kernels that ran differ from those of the accepted baseline."""
         from ipexperf.judge import structure
         from ipexperf.judge.environment import incomparable
 
         if measurement.failure or measurement.never_began:
             return verdict
-        before = self._known.baseline(measurement)
+        before = self._baselines.baseline(measurement)
         # Other hardware runs other kernels, and that is no loss.
         alike = before is not None and not incomparable(before.environment, measurement.environment)
         compared = structure.judge(
@@ -469,12 +478,12 @@ class Run:
         return settle(self.verdicts, Policy().for_run(), contended=self.options.contended)
 
     def finish(self, status: Status) -> bool:
-        """Record how the run ended and its verdict, and close the history. Returns whether all is well."""
+        """Record how the run ended and its verdict, and close the history. Return whether nothing failed."""
         with interrupts.deferred():
             self._site.close()
             try:
-                self._keep_waiting()
-                self._prior = self._usual()
+                self._record_postponed()
+                self._prior = self._usual_spread()
             except HistoryError as error:
                 self.trouble = str(error)
             settled = self.settled()
@@ -493,8 +502,8 @@ class Run:
         newest = history.runs(1)
         return "last" if self.uid is None or (newest and newest[0].uid == self.uid) else self.uid[:18]
 
-    def _usual(self) -> Pools:
-        """How much ratios usually vary on this machine, from its earlier runs if there are any."""
+    def _usual_spread(self) -> Pools:
+        """How much ratios usually vary on this machine, by its earlier runs; PRIORS if it has none."""
         measured = next((one for one in self.measurements if one.launches), None)
         if self._recorder.history is None or measured is None or not self.rounds:
             return PRIORS
@@ -513,15 +522,15 @@ class Run:
         except IpexperfError as error:
             self.unwritten = str(error)  # as above
 
-    def _keep_waiting(self) -> None:
+    def _record_postponed(self) -> None:
         """Record cases that should have been measured again, but the run ended. None of them counts as regressed."""
         while self._disturbed:
             _, (measurement, verdict) = self._disturbed.popitem()
-            self._keep(*self._screened(measurement, verdict))
+            self._record(*self._with_structure_and_policy(measurement, verdict))
         while self._suspects:
             case, (measurement, verdict) = self._suspects.popitem()
             verdict = remeasure.never(verdict, gated=PRIMARY in self._gate(case))
-            self._keep(*self._screened(measurement, verdict))
+            self._record(*self._with_structure_and_policy(measurement, verdict))
 
     def block(self, measurement: Measurement, verdict: Verdict, places: Sequence[str]) -> str:
         """The explanation printed for a failed case. `places` are the files and folders that pytest was given."""
@@ -532,7 +541,7 @@ class Run:
             changed = verdict.evidence.differences
             accept = self._accept(measurement) if verdict.evidence.lock else ""
             return failure_block(measurement, verdict, changed, self._reproduce(measurement.case, places), accept)
-        before = self._known.baseline(measurement)
+        before = self._baselines.baseline(measurement)
         since = differences(before.environment, measurement.environment) if before else []
         again = self._reproduce(measurement.case, places)
         return failure_block(measurement, verdict, since, again, self._accept(measurement))
@@ -582,8 +591,8 @@ class Run:
         where = []
         if self.uid is not None:
             database, baselines = self._where()
-            if self._recorder.waits is not None:
-                database = f" --db {shlex.quote(str(self._recorder.waits))}"
+            if self._recorder.stand_in is not None:
+                database = f" --db {shlex.quote(str(self._recorder.stand_in))}"
             where = [f"ipexperf show {self._name}{database}    every number of this run"]
             numbered = [one for one in self.measurements if has_numbers(self.verdicts[one.case.uid].outcome)]
             if numbered:
@@ -621,7 +630,7 @@ class Run:
         if self._against is not None:
             return []
         machines = dict.fromkeys(one.environment.get("machine_key") for one in self.measurements)
-        return [case.id for case in self._known.missing(key for key in machines if key)]
+        return [case.id for case in self._baselines.missing(key for key in machines if key)]
 
     def for_ci(self, environment: Mapping[str, str]) -> list[str]:
         """Append the summary of a GitHub job if there is one, and return lines with annotations."""

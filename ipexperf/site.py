@@ -53,7 +53,7 @@ class Comparing(Protocol):
         """Each case judged on what is known. `cut` is the reason for cases that were not begun."""
 
     def others(self) -> Mapping[Case, OtherSide]:
-        """How the other arm of each case did, once its comparison is over. Cases that had none are left out."""
+        """The results of the other arm of each case whose comparison is over. Cases that had none are left out."""
 
     def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
         """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
@@ -63,7 +63,7 @@ class Site(Protocol):
     """Measures the groups of one run."""
 
     ahead: bool
-    """Whether groups may be prepared before their turn, because the site measures them by itself."""
+    """Whether the site measures groups by itself, so that the run may prepare them before their turn."""
 
     @property
     def conductor(self) -> Conductor:
@@ -100,7 +100,7 @@ class Site(Protocol):
         """Raise UsageError if there is no yardstick where cases are measured."""
 
     def meta(self) -> dict[str, object]:
-        """What the history records of the site."""
+        """The facts about the site that the history records."""
 
     def close(self) -> None:
         """End everything and give the devices back."""
@@ -143,7 +143,7 @@ def in_environment(
     return dataclasses.replace(options, python=python)
 
 
-class Here:
+class LocalSite:
     """This host."""
 
     ahead = False

@@ -19,7 +19,7 @@ import numpy as np
 
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import decide
-from ipexperf.judge.spread import compare, usual
+from ipexperf.judge.spread import compare, usual_noise
 
 SEED = 20261122
 CASES = 10
@@ -51,7 +51,7 @@ def run(
     cases = sessions(chance, noise, common, count + 1)
     before = [[[math.log(value) for value in one] for one in case[:-1]] for case in cases]
     policy = Policy().shared(CASES)
-    pool = usual([[float(np.mean(one)) for one in case] for case in before], policy)
+    pool = usual_noise([[float(np.mean(one)) for one in case] for case in before], policy)
     found = {}
     for pooled in (False, True):
         known = replace(policy, tau_pool=pool) if pooled else policy

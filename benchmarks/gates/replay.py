@@ -20,7 +20,7 @@ from ipexperf.case import Case
 from ipexperf.judge import metrics
 from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.judge.policy import Policy
-from ipexperf.plan.gates import usual
+from ipexperf.plan.gates import by_default
 from ipexperf.result import METRICS
 
 RUNS = 1000
@@ -28,7 +28,7 @@ RUNS = 1000
 EFFECTS = (0.0, 0.01, 0.02, 0.10)
 REPEATED = {metric.repeated: metric.name for metric in METRICS.values() if metric.repeated}
 """The metrics of repeated builds, with the metric in whose place pairs judge them."""
-ALPHA = Policy().alpha / len(metrics.beside_speed(usual()))
+ALPHA = Policy().alpha / len(metrics.beside_speed(by_default()))
 CASE = Case("any", "cpu", "fp32", "infer", "stock", 1, 1)
 PLAIN = CaseBaseline(CASE, (), {}, "", "", "", None, {})
 

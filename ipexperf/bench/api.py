@@ -1,4 +1,4 @@
-"""What leaves are made of: cells and settings, devices, stacks, modes, sessions, models, tasks, data sets, knobs.
+"""The types of leaves: cells and settings, devices, stacks, modes, sessions, models, tasks, data sets, knobs.
 
 One file, because each of them is defined by the others: a mode opens a session on a workbench, which holds a device, a
 stack and a model. Most of `bench` imports this file, which imports almost nothing of it.
@@ -385,7 +385,7 @@ class Model:
 
     @property
     def usual_weights(self) -> str:
-        """How low precision holds its weights by default: a value of the knob `weights`."""
+        """The default of the knob `weights` in low precision."""
         return "cast" if self.served else "autocast"
 
     @property
@@ -400,7 +400,7 @@ class Model:
 
     def why_not(self, cell: Cell, mode: Mode, facts: Facts) -> str | None:
         """Return why the model cannot do this cell, whose mode is `mode`, or None."""
-        kinds = [one for name in (*mode.traits, cell.dtype) for one in (name, f"{name} on {cell.stack}")]
+        kinds = [kind for name in (*mode.traits, cell.dtype) for kind in (name, f"{name} on {cell.stack}")]
         if self.operator_of and not mode.by_tokens:
             return f"it is an operator of {self.operator_of}, for modes that read its tokens: {mode.name} does not"
         reason = next((self.why_nots[kind] for kind in kinds if kind in self.why_nots), None)
@@ -699,7 +699,7 @@ class Session(ABC):
 
 
 class Mode(ABC):
-    """What a case does with a model."""
+    """The kind of step that a case measures on a model."""
 
     name: str
     trains: bool = False
@@ -714,7 +714,7 @@ class Mode(ABC):
     """The kind of step in words, for a mode with a family of its own: `real-time inference`. Empty: the family's name,
     or training or inference."""
     label: str = ""
-    """What summaries call the mode: `eager` for `infer`. Empty: its name."""
+    """The name of the mode in summaries: `eager` for `infer`. Empty: its own name."""
     plain: str = ""
     """The plain mode of its kind, which tables compare it with: `infer` for `infer_jit`. Empty: this mode itself."""
     requests: bool = False
@@ -865,7 +865,7 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Captured:
     """The result of one look: its structure, the seconds of each row, and unparsed lines."""
 
     structure: Any
@@ -875,5 +875,5 @@ class Seen:
     """Further findings that are not part of the digest."""
 
 
-Look = Callable[[], Mapping[str, Seen]]
+Look = Callable[[], Mapping[str, Captured]]
 """A function that captures one or several sections of a fingerprint."""

@@ -43,9 +43,9 @@ def add_ab(subparsers: console.Subparsers) -> None:
     parser.add_argument("--turns", type=int, default=None, help=turns)
     steps = "samples a turn (default: what takes about 50 ms)"
     parser.add_argument("--steps", type=int, default=None, help=steps)
-    parser.add_argument("--seed", type=int, default=None, help="of the random start order")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the random start order")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
-    parser.add_argument("--fail", action="store_true", help="end with 1 where b is slower in any case")
+    parser.add_argument("--fail", action="store_true", help="exit with status 1 if b is slower in any case")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
     parser.set_defaults(run=run_ab)
@@ -127,17 +127,18 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, 
     if words[1].python is not None:  # else b is what the plan is made for
         options = dataclasses.replace(options, python=options.python or words[0].python)
     plan = run.plan(options)
-    facts = [arm.facts(one, options, f"--{name}") for name, one in zip("ab", words, strict=True)]
+    facts = [arm.facts(arm_words, options, f"--{name}") for name, arm_words in zip("ab", words, strict=True)]
     # If both arms set an axis, several planned cases become the same comparison.
     compared = dict.fromkeys(
-        tuple(one.case(planned, facts_of) for one, facts_of in zip(words, facts, strict=True)) for planned in plan.cases
+        tuple(arm_words.case(planned, facts_of) for arm_words, facts_of in zip(words, facts, strict=True))
+        for planned in plan.cases
     )
     for sides in compared:
-        for name, (case, unmet), facts_of, one in zip("ab", sides, facts, words, strict=True):
-            if reason := arms.why_not(case, facts_of, unmet, one.threads):
+        for name, (case, unmet), facts_of, arm_words in zip("ab", sides, facts, words, strict=True):
+            if reason := arms.why_not(case, facts_of, unmet, arm_words.threads):
                 raise UsageError(f"arm {name}: {case.id} cannot run: {reason}")
-    for name, one, cases in zip("ab", words, zip(*compared, strict=True), strict=True):
-        arm.check_imports((case for case, _ in cases), one, options, f"arm {name}")
+    for name, arm_words, cases in zip("ab", words, zip(*compared, strict=True), strict=True):
+        arm.check_imports((case for case, _ in cases), arm_words, options, f"arm {name}")
     cases = {b: a for (a, _), (b, _) in compared}
     shared = policy.shared(len(cases))
     names = ("arm a", "arm b")
@@ -188,7 +189,7 @@ class _Answer:
 
 
 def _flaw(comparison: Comparison | None) -> str:
-    """What the first pair found wrong, with the name of the arm, or an empty string."""
+    """The first failed check of a pair, with the name of the arm, or an empty string."""
     from ipexperf.compare.sequence import wrong
 
     for pair in comparison.pairs[:1] if comparison else ():
@@ -212,8 +213,8 @@ def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
         "hi": decision.hi,
         "mde": decision.mde,
         "others": [
-            {name: getattr(one, name) for name in ("metric", "outcome", "ratio", "lo", "hi", "mde", "reason")}
-            for one in verdict.others
+            {name: getattr(other, name) for name in ("metric", "outcome", "ratio", "lo", "hi", "mde", "reason")}
+            for other in verdict.others
         ],
         "stop": {"why": comparison.stop.why.value, "rounds": comparison.stop.rounds, "text": comparison.stop.text},
         "log_ratios": comparison.log_ratios,
@@ -248,7 +249,7 @@ def _lines(against: Against, comparison: Comparison, verdict: Verdict) -> list[s
 
 
 def _kernel_lines(comparison: Comparison) -> Sequence[str]:
-    """How b's fingerprint differs from a's in the first pair."""
+    """The differences of b's fingerprint from a's in the first pair."""
     from ipexperf.judge import structure
 
     sides = [side.launch.fingerprint for pair in comparison.pairs[:1] for side in (pair.a, pair.b)]

@@ -89,8 +89,8 @@ def run_accept(arguments: argparse.Namespace) -> int:
             for case_id, why in acceptance.refused:
                 _say(f"refused   {case_id}: {why}")
             refused += len(acceptance.refused)
-            if there := _accepted_before(accepted, candidates):
-                history.complete(there)
+            if earlier := _accepted_before(accepted, candidates):
+                history.complete(earlier)
             if acceptance.accepted:
                 locked = _locks(history, acceptance, arguments)
                 for lock in locked:
@@ -145,7 +145,7 @@ def _store(lock: Lock, python: str, arguments: argparse.Namespace) -> None:
     from ipexperf.commands import progress
     from ipexperf.environments import make
 
-    installed = {(one.name, one.content): one for one in make.take_inventory(python).packages}
+    installed = {(item.name, item.content): item for item in make.take_inventory(python).packages}
     store = make.store_of(arguments.cache)
     for package in lock.packages:
         if arguments.keep == "perishable" and package.name not in lock.perishable:
@@ -191,15 +191,15 @@ def _accepted_before(accepted: Baselines, candidates: Iterable[Candidate]) -> li
             case=candidate.case,
             former=candidate.case,
             machine_key=accepted.machine_key,
-            kept=frozenset(session.run for session in there.sessions),
-            at=there.accepted_at,
-            by=there.accepted_by,
-            reason=there.reason,
+            kept=frozenset(session.run for session in current.sessions),
+            at=current.accepted_at,
+            by=current.accepted_by,
+            reason=current.reason,
         )
         for candidate in candidates
-        if (there := accepted.at(candidate.case)) is not None
-        and there.case == candidate.case
-        and there.sessions[-1].run == candidate.run
+        if (current := accepted.at(candidate.case)) is not None
+        and current.case == candidate.case
+        and current.sessions[-1].run == candidate.run
     ]
 
 
@@ -313,7 +313,7 @@ def add_baseline(subparsers: console.Subparsers) -> None:
     accept.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
     accept.add_argument("--regression-ok", action="store_true", help="accept slower numbers too")
     accept.add_argument("--replace", action="store_true", help="forget the sessions accepted before")
-    accept.add_argument("--name", help="what to call the software that it ran on, for `--perf-against baseline:NAME`")
+    accept.add_argument("--name", help="name for the software that it ran on, for `--perf-against baseline:NAME`")
     text = "put packages into the store that may not be had again (perishable, the default), or all of them"
     accept.add_argument("--keep", nargs="?", const="perishable", choices=("perishable", "all"), help=text)
     console.add_cache(accept, "where the store is, ")

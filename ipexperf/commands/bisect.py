@@ -35,21 +35,21 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     parser = console.declare(subparsers, "bisect", purpose)
     text = "the quick end: PYTHON, lock:FILE, baseline:NAME or run:RUN, and KEY=VALUE (default: this interpreter)"
     parser.add_argument("--good", default="", metavar="ARM", help=text)
-    parser.add_argument("--bad", default=None, metavar="ARM", help="the slow end, said in the same way")
+    parser.add_argument("--bad", default=None, metavar="ARM", help="the slow end, written like --good")
     versions = parser.add_argument_group("versions of one package, beside the other packages of --good")
     versions.add_argument("--package", metavar="NAME", help="the package")
     text = "its versions in this order, the quick one first; or FIRST..LAST: what an index has between"
     versions.add_argument("--versions", metavar="A,B,C", help=text)
     versions.add_argument("--wheels", type=Path, metavar="FOLDER", help="or the versions in a folder of wheels")
-    versions.add_argument("--index", metavar="URL", help="the index that FIRST..LAST asks (default: that of pip)")
+    versions.add_argument("--index", metavar="URL", help="index that lists the versions FIRST..LAST (default: pip's)")
     commits = parser.add_argument_group("commits, with the packages of --good")
     commits.add_argument("--commits", metavar="GOOD..BAD", help="the commits of the first-parent line")
     commits.add_argument("--repo", type=Path, metavar="FOLDER", help="their repository (default: this folder)")
     text = "what to run in each worktree; a wheel that it leaves in dist is installed, else the worktree is imported"
     commits.add_argument("--build", metavar="COMMAND", help=text)
     parser.add_argument("--fresh", action="store_true", help="forget the answers of an earlier try")
-    parser.add_argument("--no-fingerprint", action="store_true", help="let the clock answer every question")
-    parser.add_argument("--seed", type=int, default=None, help="of the random start order")
+    parser.add_argument("--no-fingerprint", action="store_true", help="answer every question by timing alone")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the random start order")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
@@ -58,7 +58,7 @@ def add_bisect(subparsers: console.Subparsers) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is searched, with the names and the software of both ends."""
+    """A search, with the names and the software of both ends."""
 
     searched: Searched[Any]
     good: Software
@@ -127,24 +127,24 @@ def run_bisect(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace, options: Options) -> None:
-    """Refuse what is for test runs, and options of two kinds of search."""
+    """Raise UsageError for options of test runs, and for options of two kinds of search."""
     for name in ("against", "budget", "twin"):
         if options.sources.get(name, "").startswith("--"):
             raise UsageError(f"{options.sources[name]} is for test runs: bisect has --good and --bad")
-    given = {
+    is_given = {
         name: getattr(arguments, name) is not None
         for name in ("bad", "package", "versions", "wheels", "index", "commits", "repo", "build")
     }
-    kinds = [name for name in ("bad", "package", "commits") if given[name]]
+    kinds = [name for name in ("bad", "package", "commits") if is_given[name]]
     if len(kinds) != 1:
         raise UsageError("expected one of --bad ARM, --package NAME and --commits GOOD..BAD")
     needs = {"versions": "package", "wheels": "package", "index": "package", "repo": "commits", "build": "commits"}
     for name, kind in needs.items():
-        if given[name] and not given[kind]:
+        if is_given[name] and not is_given[kind]:
             raise UsageError(f"--{name} is for a search with --{kind}: say that too")
-    if given["package"] and given["versions"] == given["wheels"]:
+    if is_given["package"] and is_given["versions"] == is_given["wheels"]:
         raise UsageError("--package: expected one of --versions A,B,C and --wheels FOLDER")
-    if given["index"] and ".." not in (arguments.versions or ""):
+    if is_given["index"] and ".." not in (arguments.versions or ""):
         raise UsageError("--index is asked for the versions between two others: say --versions FIRST..LAST")
 
 
@@ -194,10 +194,10 @@ def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> Task:
     from ipexperf.bisect.ordered import Entry, OrderedSearch
 
     repository = commits.Repository((arguments.repo or Path.cwd()).absolute(), arguments.build or "")
-    there = repository.commits(arguments.commits)
+    listed = repository.commits(arguments.commits)
     repository.clear_remains(cache)
-    candidates = [commits.AtCommit(good, repository, one) for one in there]
-    changes = commits.changes(there)
+    candidates = [commits.AtCommit(good, repository, commit) for commit in listed]
+    changes = commits.changes(listed)
     entries = [Entry(*both) for both in zip(candidates, changes, strict=True)]
     ends = (f"commit {changes[0].name}", f"commit {changes[-1].name}")
     return Task(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
@@ -213,7 +213,7 @@ def _record(case: Case, task: Task, report: Report[Any], cache: Path, times: tup
 
     conclusion, searched = report.conclusion, task.searched
     both = (conclusion.last_good, conclusion.first_bad)
-    locks = [searched.software(one).lock(cache) if one is not None else None for one in both]
+    locks = [searched.software(candidate).lock(cache) if candidate is not None else None for candidate in both]
     measured = report.culprit or report.ends
     return BisectionRecord(
         case=case,

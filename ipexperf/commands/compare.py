@@ -55,7 +55,7 @@ def _over_hosts(arguments: argparse.Namespace) -> int:
     return console.output(
         arguments,
         asdict(compared),
-        lambda: [{**asdict(one), "hosts": host_tables.host_by_host(one.hosts)} for one in compared.cases],
+        lambda: [{**asdict(case), "hosts": host_tables.host_by_host(case.hosts)} for case in compared.cases],
         lambda: host_tables.over_hosts_text(compared),
         lambda: host_tables.over_hosts_table(compared.cases) if compared.cases else "No cases were recorded.",
         lambda: host_tables.OVER_HOSTS,
@@ -79,9 +79,9 @@ def run_speedup(arguments: argparse.Namespace) -> int:
         cases = history.cases(arguments.selectors or ["last"])
         paired = history.paired(cases)
     pairs = speedups(cases, arguments.over or tuple(KINDS), paired)
-    rows = [asdict(one) for one in pairs]
+    rows = [asdict(pair) for pair in pairs]
     drawn = (lambda: speedups_table(pairs), lambda: explanation(pairs)) if pairs else (lambda: NOTHING,)
-    twins = [twin for one in paired.values() for twin in one.twins]
+    twins = [twin for rounds in paired.values() for twin in rounds.twins]
     return console.output(arguments, rows, lambda: rows, *drawn, *((lambda: twins_text(twins),) if twins else ()))
 
 

@@ -1,4 +1,4 @@
-"""What subcommands that read a history share: options, opening it, and output formats."""
+"""Shared by the subcommands that read a history: options, opening it, and output formats."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ def filters(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def unknown_filter(arguments: argparse.Namespace, history: History) -> str:
-    """Which filter names something that no case of the history has, and what may be meant. Else an empty text."""
+    """The first filter value that no case of the history has, with a suggestion, or an empty text."""
     from ipexperf.bench.registry import nearest
 
     for axis in AXES:
         wanted = getattr(arguments, axis)
-        known = history.values(axis) if wanted else ()
-        if missing := [name for name in wanted or () if name not in known]:
-            return f": no case has the {axis} {missing[0]}{nearest(missing[0], known) or '.'}"
+        values = history.values(axis) if wanted else ()
+        if missing := [name for name in wanted or () if name not in values]:
+            return f": no case has the {axis} {missing[0]}{nearest(missing[0], values) or '.'}"
     return ""
 
 
@@ -112,7 +112,7 @@ def open_history(arguments: argparse.Namespace) -> History:
 
 
 def fault_of_history(arguments: argparse.Namespace) -> str:
-    """What is wrong with the history file of a command that failed unexpectedly, or an empty text."""
+    """Check the history file after an unexpected failure. Return what is wrong with it, or an empty text."""
     from ipexperf.errors import HistoryError
     from ipexperf.history import addresses, sqlite_files
 

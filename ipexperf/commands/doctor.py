@@ -28,7 +28,7 @@ MARKS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
 def add_doctor(subparsers: console.Subparsers) -> None:
     purpose = "check this machine for measuring, and find the smallest slowdown it can show"
     parser = console.declare(subparsers, "doctor", purpose)
-    parser.add_argument("--no-pairs", action="store_true", help="look only: measure nothing")
+    parser.add_argument("--no-pairs", action="store_true", help="check the machine, but measure nothing")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
     parser.set_defaults(run=run_doctor)

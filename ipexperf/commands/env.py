@@ -33,17 +33,19 @@ def add_env(subparsers: console.Subparsers) -> None:
         return parser_of
 
     add("list", "list the environments and the kept wheels, with their sizes").set_defaults(run=run_list)
-    one = add("make", "make the environment of a lock, unless it is there")
-    what = "a file, the name or the start of the digest of an accepted lock, or shipped:NAME"
-    one.add_argument("lock", metavar="LOCK", help=what)
-    planning.add_lease(one)
-    one.set_defaults(run=run_make)
+    making = add("make", "make the environment of a lock, unless it is there")
+    lock_help = "a file, the name or the start of the digest of an accepted lock, or shipped:NAME"
+    making.add_argument("lock", metavar="LOCK", help=lock_help)
+    planning.add_lease(making)
+    making.set_defaults(run=run_make)
     other = add("verify", "check that an environment is what its lock says, file by file")
     other.add_argument("lock", metavar="LOCK", nargs="?", help="as for make (default: every environment)")
     other.set_defaults(run=run_verify)
     prune = add("prune", "remove environments and kept wheels that no accepted lock needs")
     prune.add_argument("names", metavar="NAME", nargs="*", help="remove these environments, needed or not")
-    prune.add_argument("--limit", type=_size, metavar="GB", help="remove the longest unused until so much is left")
+    prune.add_argument(
+        "--limit", type=_size, metavar="GB", help="remove the longest unused until at most this much is left"
+    )
     prune.set_defaults(run=run_prune)
 
 
@@ -78,9 +80,10 @@ def run_list(arguments: argparse.Namespace) -> int:
     for accepted in lock.every(arguments.baselines):
         states[accepted.environment] = f"of the accepted lock {accepted.name or accepted.digest}"
     environments = make.every(arguments.cache)
-    for one in environments:
-        state = states.get(one.folder.name, "of no accepted lock")
-        _say(f"{one.folder.name}  {make.size(one.folder) / GB:6.2f} GB  made {one.made_at[:10]}  {state}")
+    for environment in environments:
+        name = environment.folder.name
+        state = states.get(name, "of no accepted lock")
+        _say(f"{name}  {make.size(environment.folder) / GB:6.2f} GB  made {environment.made_at[:10]}  {state}")
     store = make.store_of(arguments.cache)
     for wheel in store.wheels():
         _say(f"{wheel.content}  {wheel.bytes / GB:6.2f} GB  wheel {wheel.name} {wheel.version}")
@@ -106,14 +109,14 @@ def run_verify(arguments: argparse.Namespace) -> int:
     environments: Sequence[Environment] = make.every(arguments.cache)
     if arguments.lock is not None:
         folder = make.folder_of(arguments.cache, _lock(arguments))
-        environments = [one for one in environments if one.folder.name == folder.name]
+        environments = [environment for environment in environments if environment.folder.name == folder.name]
     if not environments:
         raise UsageError(f"there is no such environment in {arguments.cache}: make it with `ipexperf env make LOCK`")
     wrong = 0
-    for one in environments:
-        lines = make.verify(one)
+    for environment in environments:
+        lines = make.verify(environment)
         wrong += bool(lines)
-        _say(f"{one.folder.name}  {'as its lock says' if not lines else 'DAMAGED'}")
+        _say(f"{environment.folder.name}  {'as its lock says' if not lines else 'DAMAGED'}")
         for line in lines:
             _say(f"  {line}")
     return 1 if wrong else 0
@@ -125,21 +128,21 @@ def run_prune(arguments: argparse.Namespace) -> int:
     from ipexperf.environments import make
 
     environments = make.every(arguments.cache)
-    if unknown := set(arguments.names) - {one.folder.name for one in environments}:
+    if unknown := set(arguments.names) - {item.folder.name for item in environments}:
         raise UsageError(f"there is no environment {min(unknown)} in {arguments.cache}: see `ipexperf env list`")
     accepted = lock.every(arguments.baselines)
     if arguments.names:
-        gone = [one for one in environments if one.folder.name in arguments.names]
+        gone = [item for item in environments if item.folder.name in arguments.names]
     elif arguments.limit is not None:
         gone = _beyond(environments, arguments.limit)
     else:
-        needed = {one.environment for one in accepted}
-        gone = [one for one in environments if one.folder.name not in needed]
-    for one in gone:
-        make.remove(one)
-        _say(f"removed {one.folder.name}")
+        needed = {item.environment for item in accepted}
+        gone = [item for item in environments if item.folder.name not in needed]
+    for item in gone:
+        make.remove(item)
+        _say(f"removed {item.folder.name}")
     if not arguments.names:
-        used = {package.content for one in accepted for package in one.packages}
+        used = {package.content for item in accepted for package in item.packages}
         for line in make.store_of(arguments.cache).prune(arguments.limit or 0, used):
             _say(line)
     make.clear_remains(arguments.cache)
@@ -151,10 +154,10 @@ def _beyond(environments: Sequence[Environment], limit: int) -> list[Environment
     from ipexperf.environments import make
 
     left, gone = 0, []
-    for one in environments:  # the latest used first
-        left += make.size(one.folder)
+    for environment in environments:  # the latest used first
+        left += make.size(environment.folder)
         if left > limit:
-            gone.append(one)
+            gone.append(environment)
     return gone
 
 

@@ -107,12 +107,12 @@ def _pages(folder: Path) -> int:
     from ipexperf.judge.baseline import write_text
     from ipexperf.ledger import files, tables
 
-    made = tables.blocks(files.all_of(folder))
+    blocks = tables.blocks(files.all_of(folder))
     for page in tables.PAGES:
         if not page.is_file():
             raise UsageError(f"--pages: there is no {page} here: run it in the root of a checkout")
         before = page.read_text(encoding="utf-8")
-        after = tables.filled(before, made, page)
+        after = tables.filled(before, blocks, page)
         if after != before:
             write_text(page, after)
         console.say(f"{page}: {'as it was' if after == before else 'written'}")
@@ -134,7 +134,7 @@ def _run(arguments: argparse.Namespace) -> int:
     planner = Planner(device, options, facts)
     progress.say(f"planning what {device} can show here")
     before = _before(arguments.into, device) if arguments.add else None
-    cover = planner.make([one.row for one in before.rows if one.state == "held"] if before else ())
+    cover = planner.make([row.row for row in before.rows if row.state == "held"] if before else ())
     if arguments.plan:
         return _list(cover)
     if not cover.planned:
@@ -172,7 +172,7 @@ def _run(arguments: argparse.Namespace) -> int:
     _report(evidence, path)
     if interruption:
         raise interruption
-    return WRONG if any(one.state == "failed" for one in evidence.rows) else 0
+    return WRONG if any(row.state == "failed" for row in evidence.rows) else 0
 
 
 def _options(arguments: argparse.Namespace) -> Options:
@@ -223,9 +223,9 @@ def _before(folder: Path, device: str) -> Evidence:
     from ipexperf.ledger import files
 
     here = environment.hardware()
-    for one in files.all_of(folder):
-        if one.device == device and all(one.hardware[name] == here[name] for name in ("cpu", "isa", "cores")):
-            return one
+    for evidence in files.all_of(folder):
+        if evidence.device == device and all(evidence.hardware[name] == here[name] for name in ("cpu", "isa", "cores")):
+            return evidence
     raise UsageError(f"--add: {folder} has no file of this machine and {device}: leave it out")
 
 
@@ -242,20 +242,22 @@ def _added(before: Evidence | None, new: Evidence, planner: Planner, folder: Pat
     same = before.hardware == new.hardware and all(before.software[name] == new.software[name] for name in shared)
     if not same:
         return new, folder / "other-software"
-    fresh = {one.case for one in new.cases}
-    cases = (*(one for one in before.cases if one.case not in fresh), *new.cases)
-    why = {one.row: one.why for one in new.rows if one.state == "impossible"}
-    unreached = next((one.why for one in new.rows if one.state == "unreached"), "no case was tried")
+    fresh = {item.case for item in new.cases}
+    cases = (*(item for item in before.cases if item.case not in fresh), *new.cases)
+    why = {item.row: item.why for item in new.rows if item.state == "impossible"}
+    unreached = next((item.why for item in new.rows if item.state == "unreached"), "no case was tried")
     rows = records.resolve(planner.rows, cases, why, records.facts(new.hardware), unreached)
-    made = {name: before.made[name] + new.made[name] for name in ("minutes", "seconds")}
+    times = {name: before.made[name] + new.made[name] for name in ("minutes", "seconds")}
     software = {**before.software, **new.software}
-    return dataclasses.replace(new, made={**new.made, **made}, software=software, cases=cases, rows=tuple(rows)), folder
+    return dataclasses.replace(
+        new, made={**new.made, **times}, software=software, cases=cases, rows=tuple(rows)
+    ), folder
 
 
 def _list(cover: Cover) -> int:
     """Print the cases in their order, and the rows that no case shows."""
-    for one in cover.planned:
-        console.say(one.case.id)
+    for planned in cover.planned:
+        console.say(planned.case.id)
     for row, reason in cover.impossible.items():
         console.say(f"cannot show  {row}: {reason}")
     console.say(f"{len(cover.planned)} cases, {len(cover.impossible)} rows that cannot be shown here")
@@ -273,13 +275,13 @@ def _evidence(planner: Planner, cover: Cover, experiment: Experiment, minutes: i
     where = experiment.environment or {"hardware": environment.hardware()}
     hardware = scrub.hardware(where["hardware"])
     impossible = dict(cover.impossible)
-    for one in cover.planned:
-        if reason := experiment.refused.get(one.case.uid):
-            shown = [row for row in planner.rows if features.shows(row, one.case, planner.facts)]
-            impossible |= {row: reason for row in shown if row.kind == "condition"}
-    cases = [_scrubbed(one, names) for one in experiment.records]
+    for planned in cover.planned:
+        if reason := experiment.refused.get(planned.case.uid):
+            rows_shown = [row for row in planner.rows if features.shows(row, planned.case, planner.facts)]
+            impossible |= {row: reason for row in rows_shown if row.kind == "condition"}
+    cases = [_scrubbed(record, names) for record in experiment.records]
     rows = records.resolve(planner.rows, cases, impossible, records.facts(hardware), unreached)
-    made = {
+    origin = {
         "at": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "ipexperf": __version__,
         "commit": (where.get("git") or {}).get("commit"),
@@ -288,7 +290,7 @@ def _evidence(planner: Planner, cover: Cover, experiment: Experiment, minutes: i
     }
     return records.Evidence(
         planner.device,
-        made,
+        origin,
         hardware,
         scrub.software(experiment.software),
         scrub.variables(where.get("variables") or {}),
@@ -297,7 +299,7 @@ def _evidence(planner: Planner, cover: Cover, experiment: Experiment, minutes: i
     )
 
 
-def _scrubbed(one: Any, names: dict[str, str]) -> Any:
+def _scrubbed(record: Any, names: dict[str, str]) -> Any:
     """A case's record with every text scrubbed."""
     from ipexperf.ledger import scrub
 
@@ -305,12 +307,12 @@ def _scrubbed(one: Any, names: dict[str, str]) -> Any:
         return dataclasses.replace(x, found=scrub.text(x.found, names), expected=scrub.text(x.expected, names))
 
     return dataclasses.replace(
-        one,
-        reason=scrub.text(one.reason, names),
-        busy=scrub.text(one.busy, names),
-        proof=tuple(map(check, one.proof)),
-        accuracy=tuple(map(check, one.accuracy)),
-        log=tuple(scrub.text(line, names) for line in one.log),
+        record,
+        reason=scrub.text(record.reason, names),
+        busy=scrub.text(record.busy, names),
+        proof=tuple(map(check, record.proof)),
+        accuracy=tuple(map(check, record.accuracy)),
+        log=tuple(scrub.text(line, names) for line in record.log),
     )
 
 
@@ -325,7 +327,7 @@ def _write(evidence: Evidence, folder: Path) -> Path:
 
 
 def _summary(evidence: Evidence) -> str:
-    count = Counter(one.state for one in evidence.rows)
+    count = Counter(row.state for row in evidence.rows)
     return (
         f"{evidence.title} ({evidence.device}): {count['held']} rows held, {count['failed']} did not, "
         f"{count['unreached']} were not reached, {count['impossible']} cannot be shown here"
@@ -335,16 +337,16 @@ def _summary(evidence: Evidence) -> str:
 def _report(evidence: Evidence, path: Path) -> None:
     """Print what did not hold, what was not reached and what cannot be shown, and last of all what held."""
     by_state: dict[str, list[RowRecord]] = {}
-    for one in evidence.rows:
-        by_state.setdefault(one.state, []).append(one)
+    for row in evidence.rows:
+        by_state.setdefault(row.state, []).append(row)
     for state, title in (
         ("impossible", "cannot be shown here"),
         ("unreached", "not reached"),
         ("failed", "did not hold"),
     ):
         reasons: dict[str, list[str]] = {}
-        for one in by_state.get(state, []):
-            reasons.setdefault(one.why, []).append(str(one.row))
+        for row in by_state.get(state, []):
+            reasons.setdefault(row.why, []).append(str(row.row))
         for reason, rows in reasons.items():
             more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
             console.say(f"{title}: {reason}\n  {'; '.join(rows[:SHOWN])}{more}")

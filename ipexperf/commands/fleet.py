@@ -33,7 +33,7 @@ CALM = {
     "RAY_kill_child_processes_on_worker_exit": "false",  # what measures finishes its group when we are gone
     "RAY_worker_niceness": "0",  # 15 otherwise: everybody else would come first
 }
-"""What keeps Ray from disturbing or ending a measurement."""
+"""Variables that keep Ray from disturbing or ending a measurement."""
 
 
 def add_fleet(subparsers: console.Subparsers) -> None:
@@ -94,7 +94,7 @@ def _start(words: Sequence[str], arguments: argparse.Namespace, address: str, *,
     from ipexperf.fleet import cluster, labels, membership
 
     cluster.ray()
-    own = dict(labels.own(text) for text in arguments.label)
+    user_labels = dict(labels.parse(text) for text in arguments.label)
     name = labels.value(arguments.name)
     if name != arguments.name:
         raise UsageError(f"--name {arguments.name!r}: expected letters, digits and -_.")
@@ -104,7 +104,7 @@ def _start(words: Sequence[str], arguments: argparse.Namespace, address: str, *,
     if membership.members():
         raise UsageError("this host is in a fleet already: ipexperf fleet down takes it out")
     progress.say("looking at this host")
-    described = {**labels.describe(name, progress.say), **own}
+    described = {**labels.describe(name, progress.say), **user_labels}
     resources = f'{{"{cluster.RESOURCE}": 1}}' if measures else "{}"
     command = [
         *(cluster.executable(), "start", *words),
@@ -151,12 +151,12 @@ def run_hosts(arguments: argparse.Namespace) -> int:
     fleet = _connected(arguments.address)
     try:
         while True:
-            seen = survey.make(fleet, arguments.hosts)
-            lines = [json.dumps(survey.rows(seen), indent=2)] if arguments.json else survey.lines(seen)
+            views = survey.make(fleet, arguments.hosts)
+            lines = [json.dumps(survey.rows(views), indent=2)] if arguments.json else survey.lines(views)
             again = arguments.watch is not None and sys.stdout.isatty()
             console.say(CLEAR * again + "\n".join(lines))
             if arguments.html is not None:
-                write_text(arguments.html, survey.page(seen, arguments.watch))
+                write_text(arguments.html, survey.page(views, arguments.watch))
             if arguments.watch is None:
                 return 0
             sys.stdout.flush()
@@ -182,7 +182,9 @@ def run_down(arguments: argparse.Namespace) -> int:
     from ipexperf.fleet import membership
 
     address = arguments.address
-    others = sorted({one or "one without an address" for one in membership.members().values()})
+    others = sorted(
+        {fleet_of_process or "one without an address" for fleet_of_process in membership.members().values()}
+    )
     if address and others and address not in others:
         raise UsageError(f"fleet down {address}: this host is in no such fleet, but in {', '.join(others)}")
     ended = membership.leave(address)

@@ -34,7 +34,7 @@ def add_gate(subparsers: console.Subparsers) -> None:
 
 
 def named(words: Sequence[str]) -> bool:
-    """Whether this command line is meant for `gate`, even with mistakes in it. Only `gate` has `--bisect`."""
+    """Whether this is a command line of `gate`, even one with mistakes. Only `gate` has `--bisect`."""
     return words[:1] == ["gate"] or BISECT in words
 
 
@@ -155,8 +155,8 @@ def _bad(recorded: Recorded) -> bool:
 
 def _only_contended(recorded: Recorded) -> bool:
     documents = [launch.document for launch in recorded.counted]
-    checks = [check for one in documents for kind in ("proof", "accuracy") for check in one.get(kind, ())]
-    return any(one.get("contended") for one in documents) and all(check["ok"] for check in checks)
+    checks = [check for document in documents for kind in ("proof", "accuracy") for check in document.get(kind, ())]
+    return any(document.get("contended") for document in documents) and all(check["ok"] for check in checks)
 
 
 COMMANDS = (add_gate,)

@@ -41,7 +41,7 @@ def add_migrate(subparsers: console.Subparsers) -> None:
     arm = "PYTHON, shipped:NAME, lock:FILE, baseline:NAME or run:RUN, and KEY=VALUE, stack=NAME"
     text = f"the old environment: {arm} (default: this one if IPEX runs in it, else shipped:{OLD})"
     parser.add_argument("--from", dest="old", default="", metavar="ARM", help=text)
-    text = f"the new environment, said in the same way (default: shipped:{NEW})"
+    text = f"the new environment, written like --from (default: shipped:{NEW})"
     parser.add_argument("--to", dest="new", default="", metavar="ARM", help=text)
     text = f"start no launch after this many (default: {MINUTES}); what is worth most comes first"
     parser.add_argument("--minutes", type=console.positive, default=MINUTES, metavar="N", help=text)
@@ -87,8 +87,8 @@ def run_migrate(arguments: argparse.Namespace) -> int:
         conductor.close()
     if interruption:
         raise interruption
-    if all(one.best is None for one in findings.rows):
-        reason = next((one.why_not for one in findings.rows if one.candidates), "no row has a candidate")
+    if all(finding.best is None for finding in findings.rows):
+        reason = next((finding.why_not for finding in findings.rows if finding.candidates), "no row has a candidate")
         raise WorkerError("error", f"nothing could be compared: {reason}")
     return 0
 
@@ -179,7 +179,7 @@ def _page(
     from ipexperf.migrate.experiment import judged
     from ipexperf.report.speeds import Speeds
 
-    verdicts = {one.case.uid: judged(one) for one in measurements}
+    verdicts = {measurement.case.uid: judged(measurement) for measurement in measurements}
     whole = findings.find(plan, Speeds.of(measurements, verdicts, experiment.rounds))
     lead = page.environments(measurements, stacks)
     return whole, page.make(plan.rows[0].case.model, whole, [*lead, page.rounds(experiment.rounds)])

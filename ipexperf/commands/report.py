@@ -66,7 +66,7 @@ def _print(arguments: argparse.Namespace) -> int:
 def _row(recorded: Recorded, paired: Paired | None) -> Row:
     from ipexperf.report.markdown import Row
 
-    medians = {name: one.median for name, one in recorded.metrics.items()}
+    medians = {name: summary.median for name, summary in recorded.metrics.items()}
     numbers = medians.get(PRIMARY), medians.get("throughput")
     return Row(recorded.case, *numbers, recorded.outcome, recorded.verdict, _factor(recorded, paired))
 

@@ -11,7 +11,7 @@ from ipexperf.commands import console
 def add_runs(subparsers: console.Subparsers) -> None:
     parser = console.add_parser(subparsers, "runs", "list the newest runs")
     parser.add_argument(
-        "--limit", type=console.positive, default=20, metavar="N", help="how many (default: %(default)s)"
+        "--limit", type=console.positive, default=20, metavar="N", help="number of runs (default: %(default)s)"
     )
     parser.set_defaults(run=run_runs)
 
@@ -44,7 +44,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     from ipexperf.report.fingerprints import fingerprint_text
     from ipexperf.report.roofs import roofs_text
 
-    twins = [twin for one in paired.values() for twin in one.twins]
+    twins = [twin for rounds in paired.values() for twin in rounds.twins]
     failures = failures_text(detail.cases)
     structures = fingerprint_text((recorded.case.id, fingerprint_of(recorded)[1]) for recorded in detail.cases)
     reached = roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in detail.cases)

@@ -28,12 +28,17 @@ def add_selftest(subparsers: console.Subparsers) -> None:
     purpose = "test the judge on this machine: false alarms, and slowdowns found"
     parser = console.declare(subparsers, "selftest", purpose)
     add = parser.add_argument
-    add("--rounds", type=positive, default=1, help="how often all of it is done (default: %(default)s)")
+    add("--rounds", type=positive, default=1, help="how often to repeat everything (default: %(default)s)")
     injections_help = "injections to try, or none: busy3, busy10, avx, channels_last, ... (default: all)"
     add("--injections", type=words, default=None, metavar="NAMES", help=injections_help)
-    add("--turns", type=positive, default=None, help="turns of each worker a pair (default: until its ratio is known)")
-    add("--steps", type=positive, default=None, help="samples a turn (default: what takes about 50 ms)")
-    add("--seed", type=int, default=None, help="of the random start order")
+    add(
+        "--turns",
+        type=positive,
+        default=None,
+        help="turns of each worker in a pair (default: until its ratio is known)",
+    )
+    add("--steps", type=positive, default=None, help="samples in a turn (default: about 50 ms of them)")
+    add("--seed", type=int, default=None, help="seed of the random start order")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
     parser.set_defaults(run=run_selftest)

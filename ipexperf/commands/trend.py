@@ -67,7 +67,7 @@ def run_changes(arguments: argparse.Namespace) -> int:
     return console.output(
         arguments,
         asdict(changed),
-        lambda: [asdict(one) for one in changed.changes],
+        lambda: [asdict(change) for change in changed.changes],
         *((lambda: changes_table(changed.changes),) if changed.changes else ()),
         lambda: brackets_text(changed),
     )

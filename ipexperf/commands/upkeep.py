@@ -96,13 +96,17 @@ def add_db(subparsers: console.Subparsers) -> None:
         ("backup", "copy the history, while others may write to it", run_backup),
         ("deliver", "copy runs into the history that they waited for on this host", run_deliver),
     ):
-        one = below.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
-        console.add_history(one)
+        subparser = below.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+        console.add_history(subparser)
         if name == "backup":
-            one.add_argument("copy", type=Path, nargs="?", metavar="FILE", help="default: beside it, with the time")
+            subparser.add_argument(
+                "copy", type=Path, nargs="?", metavar="FILE", help="default: a file beside it, named by the time"
+            )
         if name == "deliver":
-            one.add_argument("--cache", type=Path, metavar="DIR", help="cache folder of the runs (default: .ipexperf)")
-        one.set_defaults(run=run)
+            subparser.add_argument(
+                "--cache", type=Path, metavar="DIR", help="cache folder of the runs (default: .ipexperf)"
+            )
+        subparser.set_defaults(run=run)
 
 
 def run_check(arguments: argparse.Namespace) -> int:

@@ -96,7 +96,7 @@ def _lines(outcome: str, changes: Difference) -> Iterable[str]:
 def _arm(recorded: Recorded) -> tuple[str, Mapping[str, Any]]:
     from ipexperf.case import AGAINST
 
-    old = next((one for launch in recorded.counted if (one := launch.document.get("against"))), None)
+    old = next((fingerprint for launch in recorded.counted if (fingerprint := launch.document.get("against"))), None)
     if old is None:
         raise UsageError(
             f"run {recorded.run_uid} has no fingerprint of another arm beside {recorded.case.id}: "

@@ -13,14 +13,14 @@ from ipexperf.errors import UsageError, WorkerError
 def add_yardstick(subparsers: console.Subparsers) -> None:
     parser = console.declare(subparsers, "yardstick", "make or show the pinned environment of the yardstick")
     below = parser.add_subparsers(metavar="make|show", required=True)
-    one = below.add_parser("make", help="make it, in place of one that is there", description="Make the yardstick.")
+    subparser = below.add_parser("make", help="make it, replacing an existing one", description="Make the yardstick.")
     purpose = "the packages of it, each with its version (default: the list that comes with ipexperf)"
-    one.add_argument("--list", type=Path, default=None, metavar="FILE", help=purpose)
-    planning.add_lease(one)
-    one.set_defaults(run=run_make)
+    subparser.add_argument("--list", type=Path, default=None, metavar="FILE", help=purpose)
+    planning.add_lease(subparser)
+    subparser.set_defaults(run=run_make)
     other = below.add_parser("show", help="show what it is made of", description="Show the yardstick.")
     other.set_defaults(run=run_show)
-    for parser_of in (one, other):
+    for parser_of in (subparser, other):
         console.add_cache(parser_of)
 
 

@@ -39,7 +39,7 @@ class Against:
     cases: Mapping[Case, Case]
     policy: PairPolicy
     own: arms.ArmWords = AS_IT_IS
-    """What the user said of the second arm."""
+    """The second arm in the user's words."""
     names: tuple[str, str] = (f"the arm of {arm.FLAG}", "")
     """The names of both arms in failures."""
     lock: str = ""
@@ -67,13 +67,13 @@ class Against:
 
 @dataclass(frozen=True, slots=True)
 class OtherSide:
-    """How the other arm of a case did."""
+    """The results of the other arm of a case."""
 
     times: tuple[float, ...] = ()
     """Its times, one for each launch that has one."""
     environment: Mapping[str, Any] = field(default_factory=dict)
     unable: str = ""
-    """Why it did not run or is not what it should be, so that nothing can be said; or an empty text."""
+    """Why it did not run or failed its proof, so that it cannot be compared; or an empty text."""
 
 
 @dataclass(slots=True)
@@ -170,18 +170,18 @@ class AgainstRun:
     def comparisons(self) -> dict[Case, Comparison]:
         """The comparison so far of each case whose arms could be made."""
         now = self._contest.comparisons() if self._contest else ()
-        return {entry.case: one for entry, one in zip(self._playing, now, strict=bool(self._contest))}
+        return {entry.case: comparison for entry, comparison in zip(self._playing, now, strict=bool(self._contest))}
 
     def others(self) -> dict[Case, OtherSide]:
-        """How the other arm of each case did whose arms could be made."""
+        """The results of the other arm of each case whose arms could be made."""
         return {case: _other_side(comparison) for case, comparison in self.comparisons().items()}
 
     def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
         """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
-        for one in self._rounds():
-            if one.uid not in self._handed:
-                keep(one)
-                self._handed.add(one.uid)
+        for record in self._rounds():
+            if record.uid not in self._handed:
+                keep(record)
+                self._handed.add(record.uid)
 
     def _rounds(self) -> list[RoundRecord]:
         """The rounds that count, in the order of time. Several comparisons may share one."""
@@ -195,8 +195,8 @@ class AgainstRun:
             name = f"{groups.name(case)} against {self._against.words.text or ITSELF}"
             seats = [seat for case, pair in pairs for seat in _seats(case, pair)]
             records.append(first.round.record(name, 0, seats))
-        records.sort(key=lambda one: one.started_at)
-        return [replace(one, number=number) for number, one in enumerate(records, 1)]
+        records.sort(key=lambda record: record.started_at)
+        return [replace(record, number=number) for number, record in enumerate(records, 1)]
 
     def judged(self, cut: str = "") -> dict[Case, Judged]:
         """Judge each case on what is known. `cut` is the reason for cases that were not begun."""
@@ -217,7 +217,7 @@ class AgainstRun:
         if comparison.failure is not None:
             self._conductor.look(comparison.failure.arm.case, launches[-1:])
         roofed: Sequence[Launch] = launches
-        if comparison.stop.why is not Why.INTERRUPTED:  # nobody who interrupts wants to wait for ceilings
+        if comparison.stop.why is not Why.INTERRUPTED:  # who interrupts does not want to wait for ceilings
             roofed = self._conductor.roofed(launches, entry.case, comparison.b.conditions, environment)
         reason = comparison.stop.text if comparison.cut else ""
         measurement = self._conductor.measurement(recorded, roofed, environment, self._started, reason)
@@ -286,7 +286,7 @@ def find(options: Options, cases: Sequence[Case]) -> Against | None:
     source = options.sources.get("against", arm.FLAG)
     words = arms.parse(options.against, source)
     if words.lock:
-        return None  # its environment may take minutes to make, which is no matter of planning
+        return None  # its environment may take minutes to make, too long for planning
     facts = arm.facts(words, options, source)
     others = {}
     for case in cases:

@@ -40,9 +40,9 @@ class Apart:
                 say(f"apart: {arm.name or arm.case.id}")
                 halves[-1][place] = self.alone.play([arm], effort, chance, say)
         sides = tuple(_joined([half[place].sides[0] for half in halves]) for place in range(len(arms)))
-        rounds = [one for half in halves for one in half.values()]
-        turns, dropped = min(one.turns for one in rounds), sum(one.dropped for one in rounds)
-        thin = any(one.thin for one in rounds)
+        rounds = [played for half in halves for played in half.values()]
+        turns, dropped = min(played.turns for played in rounds), sum(played.dropped for played in rounds)
+        thin = any(played.thin for played in rounds)
         return Round(sides, self.name, started, turns, dropped, time.monotonic() - began, thin)
 
 

@@ -43,7 +43,7 @@ class Arm:
     builds: Conditions | None = None
     """Conditions of forked workers that only build the case, several times. None: the arm's worker alone builds it."""
     warm: int | None = None
-    """Untimed steps before each turn, as an earlier round found them. None: the round looks how many are needed."""
+    """Untimed steps before each turn, as an earlier round measured them. None: this round measures them."""
     final: bool = True
     """Whether this is the last attempt: accuracy is then checked even if the launch is contended."""
 
@@ -86,8 +86,8 @@ def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Ar
         threaded = placed and {**placed, "threads": words.threads}
         ready = ready.with_settings(threads=words.threads, placement=threaded)
     # The waiting arm's threads must not spin during the other's turn, whatever the shell says. An arm may override it.
-    own = {**process.quiet(words.variables), **words.variables}
-    return Arm(case, _with_software(ready, words.python, own), name)
+    variables = {**process.quiet(words.variables), **words.variables}
+    return Arm(case, _with_software(ready, words.python, variables), name)
 
 
 def _with_software(conditions: Conditions, python: str | None, variables: Mapping[str, str]) -> Conditions:
@@ -124,7 +124,7 @@ def _name(line: str) -> str:
 
 
 def _variables(side: Arm, other: Arm) -> dict[str, str]:
-    """What an arm's processes see of the variables of both arms, as it may be recorded. The shell may set them too."""
+    """The variables of either arm that this arm's processes see, also from the shell, with secrets masked."""
     environment = process.environment_of(side.conditions.python, side.conditions.variables)
     names = {*side.conditions.variables, *other.conditions.variables}
     return {name: recorded(name, value) for name, value in environment.items() if name in names}

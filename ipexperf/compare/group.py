@@ -64,12 +64,12 @@ class Entry:
     @property
     def accurate(self) -> bool:
         """Whether a launch that counts has its accuracy."""
-        return any(one.accuracy for one in self.launches if one.outcome == "ok")
+        return any(launch.accuracy for launch in self.launches if launch.outcome == "ok")
 
     @property
     def training_left(self) -> float:
         """The seconds that it takes to train to the end, by the steps that were timed. 0 if it does not train."""
-        steps = [one.metrics["step_time"] for one in self.launches if one.outcome == "ok"]
+        steps = [launch.metrics["step_time"] for launch in self.launches if launch.outcome == "ok"]
         if not steps or self.conditions is None or not registry.modes.get(self.case.mode).trains:
             return 0.0
         count = self.conditions.settings.train_steps or registry.models.get(self.case.model).train_steps
@@ -78,7 +78,7 @@ class Entry:
     @property
     def peak(self) -> float:
         """Peak memory of one process in bytes, 0 if not known yet."""
-        return max((one.metrics.get("peak_memory", 0.0) for one in self.launches), default=0.0)
+        return max((launch.metrics.get("peak_memory", 0.0) for launch in self.launches), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +108,9 @@ class GroupRun:
         """Plan the rounds.
 
         `software` has the interpreter and variables of each stack that does not run in that of the run.
-        `ratios_alone`: launches on a busy machine count, because nobody wants their times, only their ratios.
+        `ratios_alone`: launches on a busy machine count, because only their ratios are used.
         `together` plays the rounds, and those of single arms that must not be alive with others.
-        `timed_alone`: cases whose accuracy nobody wants to know.
+        `timed_alone`: cases whose accuracy is not checked.
         """
         self.group = request.group
         self.rounds: list[RoundRecord] = []
@@ -138,8 +138,8 @@ class GroupRun:
     def _entry(self, case: Case, before: Measurement | None) -> Entry:
         if before is None:
             return Entry(case, case, self._request.launches)
-        launches = [_replaced(one) if one.contended else one for one in before.launches]
-        missing = self._request.launches - sum(one.outcome == "ok" for one in launches)
+        launches = [_replaced(launch) if launch.contended else launch for launch in before.launches]
+        missing = self._request.launches - sum(launch.outcome == "ok" for launch in launches)
         environment = dict(before.environment)
         return Entry(
             case, before.case, missing, launches, environment, before.started_at, before=before, roofed=len(launches)
@@ -231,17 +231,17 @@ class GroupRun:
             return []
         self._extra += 1
         self._say(f"{self.group.name}: one more round, as a ratio is only known to within {width:.0%}")
-        able = [entry for entry in self._entries if entry.conditions and not entry.over and not entry.cut]
-        for entry in able:
+        measurable = [entry for entry in self._entries if entry.conditions and not entry.over and not entry.cut]
+        for entry in measurable:
             entry.missing, entry.extra = 1, True
-        return able
+        return measurable
 
     def _width(self) -> float:
         """How far the widest interval of a ratio that tables show reaches, either way."""
         cases = [entry.case for entry in self._entries if entry.launches and not entry.over]
         plainest, pools = self._plainest(), judge.pools(self.rounds)
-        shown = [(a, b) for a, b in itertools.combinations(cases, 2) if plainest in (a, b) or _one_apart(a, b)]
-        estimates = [judge.between(self.rounds, a, b, pools) for a, b in shown]
+        compared = [(a, b) for a, b in itertools.combinations(cases, 2) if plainest in (a, b) or _one_apart(a, b)]
+        estimates = [judge.between(self.rounds, a, b, pools) for a, b in compared]
         ratios = [one.ratio() for one in estimates if one is not None]
         return max((one.hi / one.ratio - 1 for one in ratios if one.hi is not None), default=0.0)
 
@@ -249,8 +249,8 @@ class GroupRun:
         """Fork workers in every round but the first, which measures what a fresh process pays."""
         if number == 1 or self._request.fresh:
             return nullcontext(FRESH)
-        able = [(entry.case, entry.conditions) for entry in self._entries if entry.conditions and not entry.over]
-        return self._conductor.forking(able, len(live) + self._request.twin)
+        startable = [(entry.case, entry.conditions) for entry in self._entries if entry.conditions and not entry.over]
+        return self._conductor.forking(startable, len(live) + self._request.twin)
 
     def _total(self, live: Sequence[Entry], number: int) -> int:
         return number + max(entry.missing for entry in live) - 1
@@ -320,8 +320,8 @@ class GroupRun:
 
     def _plainest(self) -> Case:
         """The plainest case among those that can be launched: the reference."""
-        able = [entry.case for entry in self._entries if entry.conditions and not entry.over]
-        return reference(able or [entry.case for entry in self._entries])
+        measurable = [entry.case for entry in self._entries if entry.conditions and not entry.over]
+        return reference(measurable or [entry.case for entry in self._entries])
 
     @staticmethod
     def _fits(seats: Sequence[Seat], entry: Entry) -> bool:
@@ -342,7 +342,7 @@ class GroupRun:
             scheduler = Apart(alone=self._together)
         played = scheduler.play(arms, self._effort, self._chance, self._say)
         if self._ratios_alone:
-            played = replace(played, sides=tuple(replace(one, launch=excused(one.launch)) for one in played.sides))
+            played = replace(played, sides=tuple(replace(side, launch=excused(side.launch)) for side in played.sides))
         again = []
         for seat, side in zip(seats, played.sides, strict=True):
             if seat.role != "case":
@@ -385,12 +385,12 @@ class GroupRun:
         self._take(entry, side.launch)
         return False
 
-    def _take(self, entry: Entry, one: Launch) -> None:
-        entry.launches.append(one)
+    def _take(self, entry: Entry, launch: Launch) -> None:
+        entry.launches.append(launch)
         entry.missing -= 1
-        if one.outcome != "ok":
+        if launch.outcome != "ok":
             entry.over = True
-            self._conductor.look(entry.case, [one])
+            self._conductor.look(entry.case, [launch])
             self._leave_lost_devices()
         self._roof(entry)
 
@@ -398,7 +398,7 @@ class GroupRun:
         """End the cases on a device that another case lost: later numbers from it mean nothing."""
         for entry in self._entries:
             if entry.open and (lost := self._conductor.quarantined(entry.case)):
-                entry.launches += [replace(one, index=len(entry.launches)) for one in lost]
+                entry.launches += [replace(launch, index=len(entry.launches)) for launch in lost]
                 entry.over = True
 
     def _roof(self, entry: Entry) -> None:
@@ -427,6 +427,6 @@ def _one_apart(a: Case, b: Case) -> bool:
     return len(apart) == 1
 
 
-def _replaced(one: Launch) -> Launch:
+def _replaced(launch: Launch) -> Launch:
     """A contended launch that was repeated: recorded, but it does not count."""
-    return replace(one, outcome="contended", reason=one.contended)
+    return replace(launch, outcome="contended", reason=launch.contended)

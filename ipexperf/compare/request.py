@@ -1,4 +1,4 @@
-"""What a run wants of the host where cases are measured. A fleet sends it there."""
+"""A run's requests to the host where its cases are measured. A fleet sends them there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ArmRequest:
     """The software of a lock, which some cases are to be compared with."""
 
     words: ArmWords
-    """What the user said of the arm: it names the lock."""
+    """The arm in the user's words, which name the lock."""
     lock: str
     """The text of the lock."""
     cases: tuple[Case, ...]

@@ -16,7 +16,7 @@ from ipexperf.result import Launch, RoundRecord, Schedule, SeatRecord
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long a round is."""
+    """The length of a round."""
 
     turns: int = 8
     """Minimum turns of each arm. Each arm also gets the samples and seconds that its conditions ask for."""
@@ -45,14 +45,14 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one arm did in a round. `times` has, for each of its processes, the seconds per step of every turn."""
+    """The results of one arm in a round. `times` has, for each of its processes, the seconds per step of every turn."""
 
     arm: Arm
     launch: Launch
     environment: Mapping[str, Any]
     times: tuple[tuple[float, ...], ...] = ()
     error: WorkerError | None = field(default=None, compare=False)
-    """What ended the arm; it has no numbers then."""
+    """The error that ended the arm. It has no numbers then."""
 
 
 def excused(launch: Launch) -> Launch:

@@ -81,7 +81,7 @@ class Comparison:
     decision: Decision
     stop: Stop
     differences: tuple[str, ...] = ()
-    """What the arms differ in, one line each. Empty: they are the same."""
+    """The differences of the arms, one line each. Empty: they are the same."""
     failure: Failure | None = None
     apart: bool = False
     """Whether the arms ran one after another because they did not fit side by side."""
@@ -207,7 +207,7 @@ class Contest:
 
     def comparisons(self) -> list[Comparison]:
         """Each comparison so far. One still in progress counts as interrupted."""
-        return [self._comparison(one) for one in self._open]
+        return [self._comparison(comparison) for comparison in self._open]
 
     def run(self, between_rounds: Callable[[], None] = lambda: None) -> list[Comparison]:
         """Play rounds until the judge is sure of every comparison, the limit is reached, or the budget is spent.
@@ -226,23 +226,23 @@ class Contest:
 
     def _live(self) -> list[_Open]:
         """The comparisons that take part in the next round. They end if the budget is spent."""
-        live = [one for one in self._open if one.stop is None]
+        live = [comparison for comparison in self._open if comparison.stop is None]
         if live and self._spent():
-            for one in live:
-                _end_with_budget(one)
+            for comparison in live:
+                _end_with_budget(comparison)
             return []
         return live
 
     def _play(self, live: Sequence[_Open]) -> None:
         """Play one round of these comparisons, which all use the same scheduler."""
         number = len(live[0].pairs)
-        for one in live:
-            self._show(self._standing(one))
+        for comparison in live:
+            self._show(self._standing(comparison))
         prove = self._prove and number == 0
         arms = [
-            replace(arm, index=number, prove=prove, accuracy=prove, warm=one.warm)
-            for one in live
-            for arm in (one.a, one.b)
+            replace(arm, index=number, prove=prove, accuracy=prove, warm=comparison.warm)
+            for comparison in live
+            for arm in (comparison.a, comparison.b)
         ]
         if self._repeat_builds:
             servers = self._servers_of(live, arms)
@@ -251,12 +251,12 @@ class Contest:
             servers = self._servers_of(live, arms)
             arms = [replace(arm, conditions=servers.conditions(arm.case, arm.conditions)) for arm in arms]
         played = live[0].scheduler.play(arms, self._effort, self._chance, self._say)
-        for place, one in enumerate(live):
-            self._take(one, played, 2 * place, 2 * place + 1)
+        for place, comparison in enumerate(live):
+            self._take(comparison, played, 2 * place, 2 * place + 1)
 
     def _servers_of(self, live: Sequence[_Open], arms: Sequence[Arm]) -> Forking:
         """The servers that these arms are forked from, started when these comparisons first share a round."""
-        shared = {id(one) for one in live}
+        shared = {id(comparison) for comparison in live}
         if not shared <= self._forked[0]:
             self._servers.close()
             # With two pairs ahead, a server for each arm saves imports too.
@@ -264,7 +264,7 @@ class Contest:
             self._forked = shared, self._servers.enter_context(servers)
         return self._forked[1]
 
-    def _take(self, one: _Open, played: Round, first: int, second: int) -> None:
+    def _take(self, comparison: _Open, played: Round, first: int, second: int) -> None:
         a, b = played.sides[first], played.sides[second]
         broken = next((side for side in (a, b) if side.error is not None), None)
         if broken is not None and broken.error is not None:
@@ -272,76 +272,82 @@ class Contest:
             outcome, _ = launch.ended(broken.error, broken.arm.conditions.accelerator)
             if outcome == "out_of_memory" and played.schedule == "together":
                 self._say(f"{broken.error.reason}: {APART}")
-                one.scheduler = Apart(mirrored=True, alone=self._together)
+                comparison.scheduler = Apart(mirrored=True, alone=self._together)
             else:
-                arm = one.a if broken is a else one.b
-                one.failure = Failure(arm, broken.error)
-                one.stop = Stop(Why.FAILED, len(one.pairs), "an arm failed")
+                arm = comparison.a if broken is a else comparison.b
+                comparison.failure = Failure(arm, broken.error)
+                comparison.stop = Stop(Why.FAILED, len(comparison.pairs), "an arm failed")
             return
-        if played.thin and one.discarded < DISCARDED:
-            one.discarded += 1
-            self._say(f"{one.b.case.id}: the machine was busy, so this pair is made again: {b.launch.contended}")
+        if played.thin and comparison.discarded < DISCARDED:
+            comparison.discarded += 1
+            self._say(f"{comparison.b.case.id}: the machine was busy, so this pair is made again: {b.launch.contended}")
             return
-        one.pairs.append(Pair(a, b, played.log_ratio(first, second), played))
-        if wrong(one.pairs[0].a.launch) or wrong(one.pairs[0].b.launch):
-            one.stop = Stop(Why.WRONG, len(one.pairs), "an arm failed its proof or accuracy")
-        elif sequential.due(len(one.pairs), one.policy):
-            decision = one.judge()
+        comparison.pairs.append(Pair(a, b, played.log_ratio(first, second), played))
+        if wrong(comparison.pairs[0].a.launch) or wrong(comparison.pairs[0].b.launch):
+            comparison.stop = Stop(Why.WRONG, len(comparison.pairs), "an arm failed its proof or accuracy")
+        elif sequential.due(len(comparison.pairs), comparison.policy):
+            decision = comparison.judge()
             if decision.done:
-                one.stop = _decided(decision, one.policy)
+                comparison.stop = _decided(decision, comparison.policy)
 
-    def _standing(self, one: _Open) -> Standing:
+    def _standing(self, comparison: _Open) -> Standing:
         """The estimate so far, and an upper limit for the seconds left."""
-        number = len(one.pairs)
-        name = f"{one.b.case.id} against {one.a.name or one.a.case.id}"
-        left = (time.monotonic() - self._began) / number * (one.policy.max_pairs - number) if number else None
-        return Standing(name, number, one.policy.max_pairs, pairs.combine(one.logs) if number > 1 else None, left)
+        number = len(comparison.pairs)
+        name = f"{comparison.b.case.id} against {comparison.a.name or comparison.a.case.id}"
+        left = (time.monotonic() - self._began) / number * (comparison.policy.max_pairs - number) if number else None
+        return Standing(
+            name, number, comparison.policy.max_pairs, pairs.combine(comparison.logs) if number > 1 else None, left
+        )
 
-    def _comparison(self, one: _Open) -> Comparison:
-        stop = one.stop or Stop(Why.INTERRUPTED, len(one.pairs), f"interrupted after {_pairs(len(one.pairs))}")
-        decision = one.decision
-        if decision is None or decision.pairs != len(one.pairs):
-            last = stop.why in (Why.BUDGET, Why.INTERRUPTED, Why.FAILED) and bool(one.pairs)
-            decision = sequential.decide(one.logs if last else [], one.policy, last=last)
-        environments = (one.pairs[0].a.environment, one.pairs[0].b.environment) if one.pairs else None
+    def _comparison(self, comparison: _Open) -> Comparison:
+        stop = comparison.stop or Stop(
+            Why.INTERRUPTED, len(comparison.pairs), f"interrupted after {_pairs(len(comparison.pairs))}"
+        )
+        decision = comparison.decision
+        if decision is None or decision.pairs != len(comparison.pairs):
+            last = stop.why in (Why.BUDGET, Why.INTERRUPTED, Why.FAILED) and bool(comparison.pairs)
+            decision = sequential.decide(comparison.logs if last else [], comparison.policy, last=last)
+        environments = (
+            (comparison.pairs[0].a.environment, comparison.pairs[0].b.environment) if comparison.pairs else None
+        )
         return Comparison(
-            one.a,
-            one.b,
-            tuple(one.pairs),
+            comparison.a,
+            comparison.b,
+            tuple(comparison.pairs),
             decision,
             stop,
-            tuple(differ(one.a, one.b, environments)),
-            one.failure,
-            one.apart,
+            tuple(differ(comparison.a, comparison.b, environments)),
+            comparison.failure,
+            comparison.apart,
         )
 
 
-def wrong(one: Launch) -> str:
+def wrong(launch: Launch) -> str:
     """The first failed check of a launch, or an empty string: a fast but wrong arm must not win."""
-    return next((str(check) for check in (*one.proof, *one.accuracy) if not check.ok), "")
+    return next((str(check) for check in (*launch.proof, *launch.accuracy) if not check.ok), "")
 
 
 def _parts(live: Sequence[_Open]) -> list[list[_Open]]:
     """Split comparisons into shared rounds of at most MOST_ARMS arms. Those measured apart get a round of their own."""
     parts: list[list[_Open]] = []
     together: dict[int, list[_Open]] = {}
-    for one in live:
-        if one.apart:
-            parts.append([one])
+    for comparison in live:
+        if comparison.apart:
+            parts.append([comparison])
             continue
-        shared = together.setdefault(len(one.pairs), [])
-        shared.append(one)
+        shared = together.setdefault(len(comparison.pairs), [])
+        shared.append(comparison)
         if 2 * len(shared) >= MOST_ARMS:
-            parts.append(together.pop(len(one.pairs)))
+            parts.append(together.pop(len(comparison.pairs)))
     return [*together.values(), *parts]
 
 
-def _end_with_budget(one: _Open) -> None:
-    done = len(one.pairs)
+def _end_with_budget(comparison: _Open) -> None:
+    done = len(comparison.pairs)
     if done:
-        one.judge(last=True)
+        comparison.judge(last=True)
     when = f"after {_pairs(done)}" if done else "already"
-    one.stop = Stop(Why.BUDGET, done, f"the budget (--perf-budget) was spent {when}")
+    comparison.stop = Stop(Why.BUDGET, done, f"the budget (--perf-budget) was spent {when}")
 
 
 def _decided(decision: Decision, policy: PairPolicy) -> Stop:

@@ -24,8 +24,8 @@ from ipexperf.compare.players import (
     dismiss,
     failed,
     guarded,
-    player,
 )
+from ipexperf.compare.players import player as new_player
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct.conductor import now
 from ipexperf.conduct.watch import Stretch, Watch, together
@@ -77,15 +77,15 @@ class Together:
     def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
         began, started = time.monotonic(), now()
         with contextlib.ExitStack() as stack:
-            players: list[Player] = [player(arm, stack) for arm in arms]
+            players: list[Player] = [new_player(arm, stack) for arm in arms]
             sticks = _yardsticks(arms, stack)
             everyone = [*players, *dict.fromkeys(sticks.values())]
             _start(everyone, chance)
             _blame_yardsticks(players, sticks)
-            watch = Watch([(one.arm.case, one.arm.conditions) for one in _alive(players)])
+            watch = Watch([(player.arm.case, player.arm.conditions) for player in _alive(players)])
             _warm(everyone, effort)
             _blame_yardsticks(players, sticks)
-            watch.begin(*(worker.pid for one in everyone for worker in one.workers if not worker.killed))
+            watch.begin(*(worker.pid for player in everyone for worker in player.workers if not worker.killed))
             rotations = _rotate(everyone, len(players), effort, watch, chance, say)
             _blame_yardsticks(players, sticks)
             pulses = watch.end()
@@ -117,7 +117,7 @@ def _blame_yardsticks(players: Sequence[Player], sticks: dict[int, Yardstick]) -
 
 
 def _alive(players: Sequence[Player]) -> list[Player]:
-    return [one for one in players if one.failure is None]
+    return [player for player in players if player.failure is None]
 
 
 def _start(players: Sequence[Player], chance: random.Random) -> None:
@@ -125,63 +125,65 @@ def _start(players: Sequence[Player], chance: random.Random) -> None:
 
     A build uses all cores. Two at once take more than twice as long, and their times say nothing.
     """
-    order = chance.sample(list(players), len(players))
+    starting = chance.sample(list(players), len(players))
     importing: list[Player] = []
     cores = len(os.sched_getaffinity(0))
-    for one in order:
+    for player in starting:
         if len(importing) >= cores:
             _started(importing.pop(0))
-        with guarded(one):
-            one.start()
+        with guarded(player):
+            player.start()
             _share_memory(players)
-        importing.append(one)
-    for one in importing:
-        _started(one)
+        importing.append(player)
+    for player in importing:
+        _started(player)
     for number in range(BUILDS):
-        for one in _alive(order)[:: -1 if number % 2 else 1]:
-            with guarded(one):
-                one.rehearse()
-    for one in _alive(order):
-        with guarded(one):
-            one.prepare()
+        for player in _alive(starting)[:: -1 if number % 2 else 1]:
+            with guarded(player):
+                player.rehearse()
+    for player in _alive(starting):
+        with guarded(player):
+            player.prepare()
         _share_memory(players)
 
 
-def _started(one: Player) -> None:
-    if one.failure is None:
-        with guarded(one):
-            one.started()
+def _started(player: Player) -> None:
+    if player.failure is None:
+        with guarded(player):
+            player.started()
 
 
 def _share_memory(players: Sequence[Player]) -> None:
     """Count each worker's memory together with that of all others: together they must fit."""
-    workers = [worker for one in players for worker in one.workers if not worker.killed]
+    workers = [worker for player in players for worker in player.workers if not worker.killed]
     for worker in workers:
         worker.beside = [other for other in workers if other is not worker]
 
 
 def _warm(players: Sequence[Player], effort: Effort) -> None:
     """Warm up the players one by one, measure how many untimed steps a turn needs, and set the shape of each turn."""
-    for one in _alive(players):
-        with guarded(one):
-            one.warm()
-    known = all(one.arm.warm is not None for one in _alive(players))
-    for _ in range(LOOKS if len(_alive(players)) > 1 and not known else 0):
-        for one in _alive(players):
-            with guarded(one):
-                one.look()
-    for one in _alive(players):
-        if isinstance(one, (Stepper, Answerers)):
-            one.metered = effort.metered
+    for player in _alive(players):
+        with guarded(player):
+            player.warm()
+    warm_known = all(player.arm.warm is not None for player in _alive(players))
+    for _ in range(LOOKS if len(_alive(players)) > 1 and not warm_known else 0):
+        for player in _alive(players):
+            with guarded(player):
+                player.look()
+    for player in _alive(players):
+        if isinstance(player, (Stepper, Answerers)):
+            player.metered = effort.metered
     # A replay is as long as its requests come.
-    steppers = [one for one in _alive(players) if isinstance(one, Stepper) and not isinstance(one, Replayer)]
-    needs = [one.reply.get("energy_seconds", 0.0) for one in steppers if effort.metered]
+    steppers = [
+        player for player in _alive(players) if isinstance(player, Stepper) and not isinstance(player, Replayer)
+    ]
+    needs = [player.reply.get("energy_seconds", 0.0) for player in steppers if effort.metered]
     seconds = max([effort.seconds, *(METERED * need for need in needs)])
-    agreed = order.shapes([one.step for one in steppers], [one.block for one in steppers], seconds)
-    for one, shape in zip(steppers, agreed, strict=True):
-        alone = order.Shape(1, 1) if one.cold else shape
-        warm = 0 if len(players) == 1 else one.warm_steps() if one.arm.warm is None else one.arm.warm
-        one.shape = order.Shape(effort.samples or alone.samples, alone.block, warm)
+    agreed = order.shapes([player.step for player in steppers], [player.block for player in steppers], seconds)
+    for player, shape in zip(steppers, agreed, strict=True):
+        alone = order.Shape(1, 1) if player.cold else shape
+        warm = 0 if len(players) == 1 else player.warm_steps() if player.arm.warm is None else player.arm.warm
+        player.shape = order.Shape(effort.samples or alone.samples, alone.block, warm)
 
 
 def _rotate(
@@ -195,18 +197,18 @@ def _rotate(
     """Take rotations until every arm has what was asked for and the ratios are precise, or until patience runs out."""
     rotations = Rotations()
     orders = order.orders(len(players), chance)
-    seconds = sum(one.arm.conditions.seconds for one in players[:arms])
+    seconds = sum(player.arm.conditions.seconds for player in players[:arms])
     until = time.monotonic() + PATIENCE * seconds
     spoken = time.monotonic()
     # Only the first step of a process is a cold start.
-    cold = any(isinstance(one, Stepper) and one.cold for one in players[:arms])
+    cold = any(isinstance(player, Stepper) and player.cold for player in players[:arms])
     while _alive(players[:arms]):
         rotation: dict[int, Turn] = {}
         for place in next(orders):
-            one = players[place]
-            if one.failure is None:
-                with guarded(one):
-                    rotation[place] = one.turn()
+            player = players[place]
+            if player.failure is None:
+                with guarded(player):
+                    rotation[place] = player.turn()
         rotations.pending.append(rotation)
         count = len(rotations.kept) + len(rotations.dropped) + len(rotations.pending)
         late = time.monotonic() > until and count >= LEAST
@@ -223,18 +225,18 @@ def _rotate(
     return rotations
 
 
-def _enough(players: Sequence[Player], arms: int, effort: Effort, kept: Sequence[dict[int, Turn]]) -> bool:
+def _enough(players: Sequence[Player], arms: int, effort: Effort, rotations: Sequence[dict[int, Turn]]) -> bool:
     """Whether each arm has the turns, samples and seconds that were asked for, and the ratios are precise enough."""
-    turns = [[rotation[place] for rotation in kept if place in rotation] for place in range(len(players))]
+    turns = [[rotation[place] for rotation in rotations if place in rotation] for place in range(len(players))]
     live = [place for place in range(arms) if players[place].failure is None]
     if not live:
         return True
-    if effort.exact and len(kept) >= effort.most:
+    if effort.exact and len(rotations) >= effort.most:
         return True
     least = effort.turns if len(players) > 1 else 1
     if not all(len(turns[place]) >= least and players[place].enough(turns[place]) for place in live):
         return False
-    if not LEAST <= len(kept) < effort.most:
+    if not LEAST <= len(rotations) < effort.most:
         return True
     times = [[turn.step for turn in turns[place]] for place in live]
     return all(judge.precision(times[0], other) <= effort.precise for other in times[1:])
@@ -252,23 +254,29 @@ def _sides(
     thin = _thin(rotations, effort)
     spells = [_spell(place, everyone, rotations, thin=thin) for place in range(len(everyone))]
     launches: list[Launch | None] = []
-    for place, one in enumerate(players):
-        felt, slow = pulses.get(one.arm.case.dtype, ({}, ""))
+    for place, player in enumerate(players):
+        felt, slow = pulses.get(player.arm.case.dtype, ({}, ""))
         spell = spells[place]
         contended = "; ".join(filter(None, (spell.contended, slow)))
         spell = Spell(spell.turns, {**spell.shares, **felt}, contended, spell.notes)
-        if isinstance(one, Stepper) and place in sticks:
+        if isinstance(player, Stepper) and place in sticks:
             stick = sticks[place]
-            one.yardstick = stick, spells[everyone.index(stick)]
+            player.yardstick = stick, spells[everyone.index(stick)]
         launch = None
-        if one.failure is None:
-            with guarded(one):
-                launch = one.accuracy(one.launch(spell))
-                dismiss(one)
+        if player.failure is None:
+            with guarded(player):
+                launch = player.accuracy(player.launch(spell))
+                dismiss(player)
         launches.append(launch)
     return [
-        Side(one.arm, launch or failed(one), one.environment, (spells[place].times,) if launch else (), one.failure)
-        for place, (one, launch) in enumerate(zip(players, launches, strict=True))
+        Side(
+            player.arm,
+            launch or failed(player),
+            player.environment,
+            (spells[place].times,) if launch else (),
+            player.failure,
+        )
+        for place, (player, launch) in enumerate(zip(players, launches, strict=True))
     ]
 
 

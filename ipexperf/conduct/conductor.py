@@ -1,4 +1,4 @@
-"""What all cases of a run share: devices, files they load, fork servers, pulses, ceilings, lost devices, the budget."""
+"""Shared by all cases of a run: devices, files they load, fork servers, pulses, ceilings, lost devices, the budget."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ipexperf.result import Launch, Measurement
 
 
 def _order(case: Case, conditions: Conditions, *, ahead: bool) -> Order:
-    """What a server must import before it forks workers of this case; `ahead`: also what building the model imports."""
+    """The imports of a server that forks workers of this case. With `ahead`, also those of building the model."""
     model = registry.models.get(case.model)
     return Order(case.stack, conditions.settings.load, model.needs, model.imports if ahead else ())
 
@@ -242,11 +242,11 @@ class Conductor:
         document = dict(environment)
         inventory = document.pop("inventory", None)
         if inventory is not None:
-            made = lock.make(
+            recorded = lock.make(
                 Inventory.from_json(inventory),
                 software=document["software"],
                 variables=process.tuned_by_user(os.environ),
                 placement=str(self._options.placement or ""),
             )
-            document |= {"lock": made.digest, "lock_text": made.text}
+            document |= {"lock": recorded.digest, "lock_text": recorded.text}
         return document

@@ -45,7 +45,7 @@ _SECRET = re.compile(r"://[^/@\s]*@")
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """What a holder wrote about itself. It is for people only: whether it holds the lock, only the kernel knows."""
+    """A holder's note about itself, for people only. The kernel alone knows whether it still holds the lock."""
 
     user: str
     command: str

@@ -108,12 +108,12 @@ def between(before: Reading, after: Reading, samples: Sequence[Sample], threads:
     steal = sum(after.cores[core].steal - before.cores[core].steal for core in cores)
     wall = sum(sample.wall for sample in samples) * threads
     delay = sum(sample.delay for sample in samples) / wall if wall else 0.0
-    own = sum(sample.cpu for sample in samples) / wall if wall else 1.0
+    working = sum(sample.cpu for sample in samples) / wall if wall else 1.0
     return {
         "others": max(0.0, (busy - (after.ours - before.ours)) / elapsed),
         "steal": max(0.0, steal / elapsed),
         "run_delay": delay,
-        "held_up": min(delay, max(0.0, 1.0 - own)),
+        "held_up": min(delay, max(0.0, 1.0 - working)),
         **{
             f"{name}_pressure": max(0.0, (after.stalled[name] - before.stalled[name]) / passed)
             for name in RESOURCES

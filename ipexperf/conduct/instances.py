@@ -185,11 +185,11 @@ def agreed(replies: Sequence[Sequence[dict[str, Any]]]) -> list[Check]:
 
 def apart(proofs: Sequence[dict[str, Any]], conditions: Conditions) -> Check:
     """Check that the instances ran on the cores they were given, and shared none."""
-    held = [core for proof in proofs for core in proof["placement"]["cores"]]
-    cores = [core for instance in conditions.instances for core in (instance.settings.placement or {})["cores"]]
+    actual = [core for proof in proofs for core in proof["placement"]["cores"]]
+    given = [core for instance in conditions.instances for core in (instance.settings.placement or {})["cores"]]
     return Check(
         "instance_cores",
-        sorted(held) == sorted(cores) and len(set(held)) == len(held),
-        f"{len(proofs)} instances hold {len(held)} cores, {len(set(held))} of them different",
-        f"{len(conditions.instances)} instances, each alone on its {len(cores) // len(conditions.instances)}",
+        sorted(actual) == sorted(given) and len(set(actual)) == len(actual),
+        f"{len(proofs)} instances hold {len(actual)} cores, {len(set(actual))} of them different",
+        f"{len(conditions.instances)} instances, each alone on its {len(given) // len(conditions.instances)}",
     )

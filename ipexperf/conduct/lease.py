@@ -208,12 +208,12 @@ class Lease:
 @contextlib.contextmanager
 def for_work(mode: str, say: Callable[[str], None]) -> Iterator[None]:
     """Hold the CPU inside the block: an installation disturbs what others measure, and is disturbed by nothing."""
-    held = Lease(mode, say)
+    lease = Lease(mode, say)
     try:
-        held.take_for_work()
+        lease.take_for_work()
         yield
     finally:
-        held.close()
+        lease.close()
 
 
 class _Wait:
@@ -264,7 +264,7 @@ def _merged(requests: Iterable[Claim]) -> frozenset[Claim]:
     shared: dict[str, bool] = {}
     for claim in requests:
         shared[claim.device] = shared.get(claim.device, True) and claim.shared
-    return frozenset(Claim(device, one) for device, one in shared.items())
+    return frozenset(Claim(device, is_shared) for device, is_shared in shared.items())
 
 
 def _tokens() -> list[int]:
@@ -279,7 +279,7 @@ def _inside(folder: Folder) -> bool:
         return True
     tokens = _tokens()
     for device in folder.devices() if tokens else ():
-        with contextlib.suppress(UsageError):  # somebody planted it: it is nobody's lease
+        with contextlib.suppress(UsageError):  # another user may have planted the file: then it is no lease
             lock = DeviceLock(folder, device)
             try:
                 if any(lock.held_by(token, shared=True) for token in tokens):
@@ -295,7 +295,7 @@ def _announce(token: int) -> None:
 
 
 def _withdraw(token: int) -> None:
-    rest = [one for one in _tokens() if one != token]
+    rest = [other for other in _tokens() if other != token]
     if rest:
         os.environ[LEASE_TOKENS] = ",".join(map(str, rest))
     else:

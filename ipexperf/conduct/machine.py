@@ -71,10 +71,10 @@ def governor(machine: Machine) -> Iterator[Finding]:
 def turbo(machine: Machine) -> Iterator[Finding]:
     off = machine.read(f"{CPUS}/intel_pstate/no_turbo")
     boost = machine.read(f"{CPUS}/cpufreq/boost")
-    on = off == "0" if off is not None else boost == "1"
+    enabled = off == "0" if off is not None else boost == "1"
     if off is None and boost is None:
         yield Finding("turbo", "note", "cannot be read")
-    elif on:
+    elif enabled:
         path = f"/{CPUS}/intel_pstate/no_turbo" if off is not None else f"/{CPUS}/cpufreq/boost"
         value = "1" if off is not None else "0"
         text = f"the clock depends on heat and on other cores: echo {value} > {path}"
@@ -181,11 +181,11 @@ def packages(machine: Machine) -> Iterator[Finding]:
             f"not installed: {', '.join(missing)}",
             "`ipexperf cases --why` shows which cases need them",
         )
-    own = facts.packages.get(ipex.PACKAGE)
-    if own is not None:
-        mismatch = ipex.version_mismatch(str(facts.packages["torch"]), own)
+    ipex_version = facts.packages.get(ipex.PACKAGE)
+    if ipex_version is not None:
+        mismatch = ipex.version_mismatch(str(facts.packages["torch"]), ipex_version)
         advice = "install the torch that this IPEX was built for" if mismatch else ""
-        yield Finding("IPEX", "wrong" if mismatch else "ok", mismatch or own, advice)
+        yield Finding("IPEX", "wrong" if mismatch else "ok", mismatch or ipex_version, advice)
     for name, reason in (("OpenMP", facts.without("iomp5")), ("compiler", facts.uncompiled())):
         if reason:
             yield Finding(name, "note", reason)

@@ -1,4 +1,4 @@
-"""How much memory workers use, and how much they may use."""
+"""The memory that workers use, and their limit."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ HOW_TO_GET = {
 }
 MALLOC_CONF = "oversize_threshold:1,background_thread:true,metadata_thp:auto"
 IOMP5 = {"KMP_AFFINITY": "granularity=fine,compact,1,0", "KMP_BLOCKTIME": "1"}
-"""What both launchers set for jemalloc and Intel's OpenMP."""
+"""The settings of both launchers for jemalloc and Intel's OpenMP."""
 LAUNCHER_SECONDS = 120
 SET_BY_LAUNCHERS = re.compile(r"OMP_|KMP_|GOMP_|MKL_|MALLOC_|LD_PRELOAD$", re.ASCII)
 """Variables that a launcher sets for speed. Others are its own bookkeeping."""
@@ -48,17 +48,17 @@ _PATHS = "import json, sys, sysconfig; print(json.dumps([sys.prefix, sys.base_pr
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What a worker applies to itself, and the variables that must be set before it starts."""
+    """The placement that a worker applies to itself, and the variables that must be set before it starts."""
 
     placement: Placement
     variables: Mapping[str, str] = field(default_factory=dict)
 
     def share(self, cores: Sequence[int]) -> Placed:
         """A copy for one of several workers: on these cores only, with one thread for each."""
-        own = {"OMP_NUM_THREADS": str(len(cores))}
+        variables = {"OMP_NUM_THREADS": str(len(cores))}
         if "GOMP_CPU_AFFINITY" in self.variables:
-            own["GOMP_CPU_AFFINITY"] = ranges(cores)
-        return Placed(replace(self.placement, cores=tuple(cores), threads=len(cores)), {**self.variables, **own})
+            variables["GOMP_CPU_AFFINITY"] = ranges(cores)
+        return Placed(replace(self.placement, cores=tuple(cores), threads=len(cores)), {**self.variables, **variables})
 
 
 def apply(conditions: Conditions, case: Case, placed: Placed | None) -> Conditions:
@@ -109,7 +109,7 @@ def _resolve(wish: Wish, python: str | None, threads: int | None, allowed: tuple
     if wish.launcher is not None:
         placed = _from_launcher(wish.launcher, python, threads)
     else:
-        placed = _looked_for(wish, python, threads, allowed)
+        placed = _new_placement(wish, python, threads, allowed)
     if placed.placement.cores is not None:
         _refuse_cores(placed.placement.cores, allowed)
     return placed
@@ -123,7 +123,7 @@ def _refuse_cores(cores: Sequence[int], allowed: Sequence[int]) -> None:
         raise UsageError(f"{SOURCE}: core {ranges(outside)} is not ours: this process may use {ranges(allowed)}")
 
 
-def _looked_for(wish: Wish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
+def _new_placement(wish: Wish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
     if wish.node is not None:
         _refuse_node(wish.node)
     cores = wish.cores or allowed
@@ -158,9 +158,9 @@ def _looked_for(wish: Wish, python: str | None, threads: int | None, allowed: tu
 
 
 def _refuse_node(node: int) -> None:
-    there = sorted(int(path.name[4:]) for path in NODES.glob("node[0-9]*"))
-    if node not in there:
-        text = f"there is {ranges(there)}" if there else "the kernel tells of none"
+    nodes = sorted(int(path.name[4:]) for path in NODES.glob("node[0-9]*"))
+    if node not in nodes:
+        text = f"there is {ranges(nodes)}" if nodes else "the kernel tells of none"
         raise UsageError(f"{SOURCE}: no memory node {node} here: {text}")
 
 
@@ -220,16 +220,17 @@ def _from_launcher(launcher: str, python: str | None, threads: int | None) -> Pl
         Placement(
             cores=tuple(document["cores"]),
             nodes=_numbers(bound[1]) if bound else None,
-            openmp=_which(OPENMP, preloaded),
-            allocator=_which(ALLOCATORS, preloaded),
+            openmp=_first_match(OPENMP, preloaded),
+            allocator=_first_match(ALLOCATORS, preloaded),
             threads=threads or int(document["variables"].get("OMP_NUM_THREADS", len(document["cores"]))),
         ),
         set_by,
     )
 
 
-def _which(known: Mapping[str, str], files: Sequence[str]) -> str | None:
-    return next((name for name, pattern in known.items() for file in files if re.match(pattern, file)), None)
+def _first_match(patterns: Mapping[str, str], files: Sequence[str]) -> str | None:
+    """The name of the first pattern that one of these files matches, or None."""
+    return next((name for name, pattern in patterns.items() for file in files if re.match(pattern, file)), None)
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -74,7 +74,7 @@ class Pulses:
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _given_up: set[str] = field(default_factory=set)
     """Devices whose pulse failed. It is not tried again."""
-    _seen: dict[tuple[str, str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    _readings: dict[tuple[str, str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def read(self, case: Case, settings: Settings) -> Reading:
         """Time the kernels. If that fails, return nothing: no launch should fail because of it.
@@ -114,7 +114,7 @@ class Pulses:
         figures: dict[str, float] = {}
         texts = []
         for name in before.keys() & after.keys():
-            readings = self._seen[case.device, case.dtype, name]
+            readings = self._readings[case.device, case.dtype, name]
             readings += [before[name], after[name]]
             figures.update({f"{name}_before": before[name], f"{name}_after": after[name]})
             texts.append(slow(name, before[name], after[name], readings, throughout=throughout))
@@ -127,7 +127,7 @@ class Pulses:
 
 
 def slow(name: str, before: float, after: float, readings: list[float], *, throughout: bool = False) -> str:
-    """Why this kernel was too slow, or an empty text. `seen` are all its readings, including these."""
+    """Why this kernel was too slow, or an empty text. `readings` are all that it had, including these."""
     usual, called = (
         (statistics.median(readings), "the usual") if len(readings) >= USUAL else (min(readings), "its best so far")
     )

@@ -50,7 +50,7 @@ class Roofs:
             return list(launches)
         limits = self._ceilings(case.device, together(conditions), environment, measure=measure)
         devices = registry.modes.get(case.mode).processes(case) if conditions.accelerator else 1
-        return [_held(x, work, case.dtype, limits, devices) if x.outcome == "ok" else x for x in launches]
+        return [_with_share(x, work, case.dtype, limits, devices) if x.outcome == "ok" else x for x in launches]
 
     def _ceilings(
         self, device: str, conditions: Conditions, environment: Mapping[str, Any], *, measure: bool
@@ -77,7 +77,9 @@ class Roofs:
         return limits
 
 
-def _held(launch: Launch, work: Mapping[str, Any], dtype: str, limits: Mapping[str, Any] | str, devices: int) -> Launch:
+def _with_share(
+    launch: Launch, work: Mapping[str, Any], dtype: str, limits: Mapping[str, Any] | str, devices: int
+) -> Launch:
     rated = roof.rated(launch, work, dtype)
     if isinstance(limits, str):
         return roof.noted(rated, f"has no roof: {limits}")
@@ -92,11 +94,11 @@ def together(conditions: Conditions) -> Conditions:
     first = conditions.instances[0]
     cores = sorted(core for part in conditions.instances for core in (part.settings.placement or {})["cores"])
     placement = {**(first.settings.placement or {}), "cores": cores, "threads": len(cores)}
-    own = {name: ranges(cores) for name in ("GOMP_CPU_AFFINITY",) if name in first.variables}
+    affinity = {name: ranges(cores) for name in ("GOMP_CPU_AFFINITY",) if name in first.variables}
     return replace(
         plain,
         settings=replace(first.settings, placement=placement, threads=len(cores)),
-        variables={**first.variables, **own, "OMP_NUM_THREADS": str(len(cores))},
+        variables={**first.variables, **affinity, "OMP_NUM_THREADS": str(len(cores))},
     )
 
 

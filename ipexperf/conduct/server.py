@@ -30,7 +30,7 @@ GONE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a server imports before it is forked."""
+    """The imports of a server, made before it is forked."""
 
     stack: str
     load: tuple[str, ...] = ()
@@ -216,7 +216,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """What a server is started with: workers with equal specs can share one."""
+    """The start settings of a server. Workers with equal specs can share one."""
 
     order: Order
     python: str | None

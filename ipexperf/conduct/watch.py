@@ -27,14 +27,14 @@ class Room:
 
 def room(settings: Sequence[Settings]) -> Room:
     """The room of workers that run at the same time; without a placement, every core that we may use."""
-    cores = [frozenset[int]((one.placement or {}).get("cores") or placement.allowed()) for one in settings]
-    threads = [min(len(held), one.threads or len(held)) for held, one in zip(cores, settings, strict=True)]
+    cores = [frozenset[int]((worker.placement or {}).get("cores") or placement.allowed()) for worker in settings]
+    threads = [min(len(usable), worker.threads or len(usable)) for usable, worker in zip(cores, settings, strict=True)]
     return Room(frozenset[int]().union(*cores), sum(threads))
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What the machine did during some turns. `busy` is the reason why they do not count, or empty."""
+    """The load of the machine during some turns. `busy` is the reason why they do not count, or empty."""
 
     seconds: float
     shares: Mapping[str, float]
@@ -45,12 +45,14 @@ class Watch:
     """Watches one round. Created before the arms warm up, so that the pulse leaves nothing in their caches."""
 
     def __init__(self, seats: Sequence[tuple[Case, Conditions]]) -> None:
-        rooms = [room([part.settings for part in one.instances or (one,)]) for _, one in seats]
-        self._cores = frozenset[int]().union(*(one.cores for one in rooms))
-        self._threads = max((one.threads for one in rooms), default=1)
+        rooms = [room([part.settings for part in conditions.instances or (conditions,)]) for _, conditions in seats]
+        self._cores = frozenset[int]().union(*(room.cores for room in rooms))
+        self._threads = max((room.threads for room in rooms), default=1)
         # One reading per dtype: the pulse has kernels for each.
         self._felt = {case.dtype: (case, conditions) for case, conditions in reversed(seats)}
-        self._before = {dtype: one.pulse.read(case, one.settings) for dtype, (case, one) in self._felt.items()}
+        self._before = {
+            dtype: conditions.pulse.read(case, conditions.settings) for dtype, (case, conditions) in self._felt.items()
+        }
         # With several arms, the turns have CPU accounts of their own, and a slow moment at one end says little.
         self._several = len(seats) > 1
         self._workers: tuple[int, ...] = ()
@@ -76,18 +78,18 @@ class Watch:
     def end(self) -> Mapping[str, tuple[Mapping[str, float], str]]:
         """Read the pulse again. For each dtype, return its figures and a sentence if the machine was too slow."""
         return {
-            dtype: one.pulse.judged(
-                case, self._before[dtype], one.pulse.read(case, one.settings), throughout=self._several
+            dtype: conditions.pulse.judged(
+                case, self._before[dtype], conditions.pulse.read(case, conditions.settings), throughout=self._several
             )
-            for dtype, (case, one) in self._felt.items()
+            for dtype, (case, conditions) in self._felt.items()
         }
 
 
 def together(stretches: Sequence[Stretch]) -> dict[str, float]:
     """Average the shares of several stretches, weighted by length."""
-    names = {name for one in stretches for name in one.shares}
+    names = {name for stretch in stretches for name in stretch.shares}
     merged = {}
     for name in sorted(names):
-        parts = [(one.shares[name], max(one.seconds, 1e-9)) for one in stretches if name in one.shares]
+        parts = [(stretch.shares[name], max(stretch.seconds, 1e-9)) for stretch in stretches if name in stretch.shares]
         merged[name] = sum(share * weight for share, weight in parts) / sum(weight for _, weight in parts)
     return merged

@@ -88,13 +88,13 @@ def _clear(cache: Path, part: Path, old: Path) -> None:
 
 def _replace(place: Path, part: Path, old: Path) -> None:
     """Move the old environment away and the new one into its place. On failure, move the old one back."""
-    there = place.is_symlink() or place.exists()
-    if there:
+    existed = place.is_symlink() or place.exists()
+    if existed:
         place.rename(old)
     try:
         part.rename(place)
     except BaseException:
-        if there:
+        if existed:
             old.rename(place)
         raise
 
@@ -114,7 +114,7 @@ def ask(python: str) -> dict[str, Any]:
 
 
 def content(cache: Path) -> str:
-    """What names the yardstick of a cache: a digest of its environment. Raises UsageError if it cannot run."""
+    """Return the digest of a yardstick's environment, by which it is named. Raise UsageError if it cannot run."""
     try:
         return str(ask(find(cache))["content"])
     except WorkerError as error:

@@ -1,7 +1,7 @@
 """Starts the process that measures on a host, and passes lines between it and the controller.
 
-Ray runs one agent for each run and host. It imports nothing of ours but this file's neighbours: the code under test is
-what the controller sent.
+Ray runs one agent for each run and host. It imports only files beside this one, because the code under test is the one
+that the controller sent.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from ipexperf.variables import FLEET_ADDRESS, FLEET_ENVIRONMENT, FLEET_FOLDER
 
 LOG_BYTES = 4000
 SET_BY_RAY = ("OMP_NUM_THREADS", "PYTHONBREAKPOINT", "PYTHONUNBUFFERED")
-"""Variables that Ray sets in its workers. Its daemon of the host has them as they were given."""
+"""Variables that Ray sets in its workers. Its daemon on the host has the original values."""
 PRELOAD = "LD_PRELOAD"
 CLOSE_SECONDS = 30.0
 
 
-def surroundings(own: Mapping[str, str], parent: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a measurement: those that the host was joined with.
+def surroundings(variables_here: Mapping[str, str], parent: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables for a measurement: those with which the host joined.
 
-    A cluster that somebody else started does not tell them. Then they are those of Ray's daemon, our parent, without
-    what Ray adds: its own variables, and an allocator that it loads before everything else.
+    A cluster that was not started by `ipexperf fleet` does not record them. Then take those of Ray's daemon, our
+    parent, without what Ray adds: its own variables, and an allocator in LD_PRELOAD.
     """
-    if FLEET_ENVIRONMENT in own:
-        given: dict[str, str] = json.loads(own[FLEET_ENVIRONMENT])
-        return {**given, **{name: own[name] for name in (FLEET_FOLDER, FLEET_ADDRESS) if name in own}}
-    variables = {name: value for name, value in (parent or own).items() if not name.startswith("RAY_")}
+    if FLEET_ENVIRONMENT in variables_here:
+        joined_with: dict[str, str] = json.loads(variables_here[FLEET_ENVIRONMENT])
+        own = {name: variables_here[name] for name in (FLEET_FOLDER, FLEET_ADDRESS) if name in variables_here}
+        return {**joined_with, **own}
+    variables = {name: value for name, value in (parent or variables_here).items() if not name.startswith("RAY_")}
     libraries = [path for path in variables.pop(PRELOAD, "").replace(":", " ").split() if "/ray/" not in path]
     if libraries:
         variables[PRELOAD] = ":".join(libraries)
@@ -44,7 +45,7 @@ def surroundings(own: Mapping[str, str], parent: Mapping[str, str]) -> dict[str,
 
 
 def of_parent() -> dict[str, str]:
-    """The variables of our parent, Ray's daemon of this host. Empty if the kernel won't say."""
+    """The variables of our parent, Ray's daemon on this host. Empty if they cannot be read."""
     try:
         return membership.variables(os.getppid())
     except OSError:
@@ -52,12 +53,12 @@ def of_parent() -> dict[str, str]:
 
 
 class Agent:
-    """One process on a host, for one run."""
+    """Starts one process on a host, for one run, and passes its lines on."""
 
     def __init__(self, folder: str = "", variables: Mapping[str, str] | None = None) -> None:
-        """`folder`: where the host keeps weights and the like; that in which it was joined unless given.
+        """`folder` keeps weights and the like. Default: the folder with which the host joined.
 
-        `variables`: those of a measurement; those that the host was joined with unless given.
+        `variables` are for measurements. Default: those with which the host joined.
         """
         self._variables = variables
         self._folder = Path(folder or os.environ.get(FLEET_FOLDER) or Path.cwd())
@@ -81,8 +82,8 @@ class Agent:
     def start(self, digest: str) -> None:
         """Start the process with this code."""
         home = self._code / digest
-        given = self._variables
-        variables = dict(given) if given is not None else surroundings(os.environ, of_parent())
+        explicit = self._variables
+        variables = dict(explicit) if explicit is not None else surroundings(os.environ, of_parent())
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(home), variables.get("PYTHONPATH", "")]))
         command = [sys.executable, "-u", "-m", "ipexperf.fleet.worker"]
         self._process = subprocess.Popen(
@@ -101,7 +102,7 @@ class Agent:
 
     def _lift(self, process: subprocess.Popen[str]) -> None:
         """Give the process the priority that Ray's daemon has, unless we may not: Ray lowers that of what it starts."""
-        from ipexperf.fleet.messages import Said, line
+        from ipexperf.fleet.messages import ProgressLine, line
 
         wanted = os.getpriority(os.PRIO_PROCESS, os.getppid())
         try:
@@ -110,7 +111,7 @@ class Agent:
         except OSError:
             now = os.getpriority(os.PRIO_PROCESS, process.pid)
             text = f"it measures at priority {now}, behind others: join it by ipexperf fleet join"
-            self._lines.put(line(Said(text)))
+            self._lines.put(line(ProgressLine(text)))
 
     def _read(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None  # noqa: S101 - it is a pipe
@@ -119,15 +120,15 @@ class Agent:
         self._lines.put("")
 
     def send(self, lines: list[str]) -> None:
-        """Pass requests on. What a process does not read any more, its end explains."""
+        """Pass requests on. If the process has ended, `receive` reports it."""
         assert self._process is not None  # noqa: S101 - started before
         assert self._process.stdin is not None  # noqa: S101 - it is a pipe
         with contextlib.suppress(OSError):
-            self._process.stdin.write("".join(f"{one}\n" for one in lines))
+            self._process.stdin.write("".join(f"{line}\n" for line in lines))
             self._process.stdin.flush()
 
     def receive(self, seconds: float) -> list[str]:
-        """The replies that came; waits this long for the first. The last one is that the process ended."""
+        """Return the replies so far, waiting this long for the first. The last reply reports the end of the process."""
         replies: list[str] = []
         with contextlib.suppress(queue.Empty):
             replies.append(self._lines.get(timeout=seconds))
@@ -144,14 +145,14 @@ class Agent:
         assert self._process is not None  # noqa: S101 - it has ended
         status = self._process.wait()
         text = b""
-        with contextlib.suppress(ValueError):  # closed: nobody wants to know any more
+        with contextlib.suppress(ValueError):  # the log is closed
             self._log.seek(0, os.SEEK_END)
             self._log.seek(max(0, self._log.tell() - LOG_BYTES))
             text = self._log.read()
         return line(Exited(status, text.decode(errors="replace")))
 
     def look(self) -> str:
-        """What this host does and keeps: a `Look` as JSON."""
+        """Return a `Look` at this host as JSON."""
         from ipexperf.fleet import codec, looks
 
         joined = None
@@ -174,7 +175,7 @@ class Agent:
         self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the process: what it still measures, it keeps."""
+        """Leave the process alone. It keeps what it still measures in its journal."""
         self._log.close()
         if self._process is None or self._reader is None:
             return

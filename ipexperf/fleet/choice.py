@@ -24,7 +24,7 @@ SOURCE = "--perf-hosts"
 
 
 def chosen(hosts: Sequence[Host], text: str | None) -> list[Host]:
-    """The hosts that the text is true of; all without one. Raises UsageError if there are none."""
+    """Return the hosts that match the text, or all without a text. Raise UsageError if none matches."""
     if not hosts:
         raise UsageError("the fleet has no host: join one by ipexperf fleet join ADDRESS")
     if not text:
@@ -111,11 +111,11 @@ class _Parser:
         self._next += 1
         return True
 
-    def _need(self, kind: str, what: str) -> _Token:
+    def _need(self, kind: str, expected: str) -> _Token:
         token = self._peek()
         if token is None or token.kind != kind:
             before = f"{token.text!r} instead of " if token else "at its end it lacks "
-            raise self._wrong(f"{before}{what}")
+            raise self._wrong(f"{before}{expected}")
         self._next += 1
         return token
 

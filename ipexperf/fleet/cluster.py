@@ -23,22 +23,22 @@ from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.looks import Look
 
 RESOURCE = "ipexperf"
-"""Each host has one, and the agent of a run takes it: Ray lets the runs of a host wait for one another."""
+"""Each host has one of this resource. The agent of a run takes it, so that other runs wait for the host."""
 LABEL = "ipexperf.io/"
 CALL_SECONDS = 60.0
-"""A call that Ray does not answer within so long is not answered."""
+"""Time limit of a call of Ray."""
 LOOK_SECONDS = 2.0
 ANSWER_SECONDS = 30.0
-"""A host that is looked at and says nothing for so long does not answer."""
+"""Time limit for a host to describe what it does."""
 CONNECT_SECONDS = 15.0
 START_SECONDS = 60.0
-"""An agent on a host that was free may take so long to start before somebody else is suspected there."""
+"""Longest start of an agent on a free host. After it, another run is assumed to have taken the host."""
 LEFT = (None, 1, 4)
-"""What Ray gives as the reason of death of a node that ended as it should: expected, or idle."""
+"""Ray's reasons for the death of a node that left as intended: none, expected, or idle."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
-"""Ray reports its use to nobody, and hides no card from what asks for none."""
+"""Keeps Ray from sending usage reports, and from hiding cards from processes that reserve none."""
 OUTLIVE = {"RAY_gcs_rpc_server_reconnect_timeout_s": "86400"}
-"""Ray ends a process that has not reached the head for a minute. A run must say what became of it."""
+"""Keeps Ray from killing a process that has not reached the head for a minute, because a run must report the loss."""
 
 
 def ray() -> Any:
@@ -74,7 +74,7 @@ class Cluster:
         self._lookers: dict[str, Any] = {}
         """The actor that looks at each host, by the host's node."""
         _check(address, source)
-        # What Ray says of nodes that are gone would come between the lines of a run, which says it in its own words.
+        # Ray would print messages about lost nodes between the lines of a run, which reports them itself.
         logging.getLogger("ray").addHandler(logging.NullHandler())
         logging.getLogger("ray").propagate = False
         self._ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - it has no option
@@ -91,12 +91,12 @@ class Cluster:
             raise UsageError(f"{source} {address}: no Ray cluster answers there: {reason[:300]}") from None
 
     def hosts(self) -> list[Host]:
-        """The hosts that are there, by name. Nodes without our resource take no part."""
+        """The live hosts, by name. Nodes without our resource take no part."""
         nodes = [node for node in self._nodes() if node["Alive"] and node["Resources"].get(RESOURCE)]
         return sorted((_host(node) for node in nodes), key=lambda host: host.name)
 
     def gone(self) -> dict[str, str]:
-        """The hosts that died and did not come back, each with what Ray says. Not those that left."""
+        """The hosts that died and did not come back, each with Ray's reason. Those that left are not among them."""
         here = {host.name for host in self.hosts()}
         dead = [node for node in self._nodes() if not node["Alive"] and node.get("DeathReason") not in LEFT]
         names = {node.get("Labels", {}).get(f"{LABEL}name"): node.get("DeathReasonMessage", "") for node in dead}
@@ -106,53 +106,53 @@ class Cluster:
         return any(node["Alive"] and node["NodeID"] == host.node for node in self._nodes())
 
     def _nodes(self) -> list[dict[str, Any]]:
-        nodes: list[dict[str, Any]] = _asked(self._ray.nodes)
+        nodes: list[dict[str, Any]] = _answer_of_head(self._ray.nodes)
         return nodes
 
     def free(self) -> dict[str, bool]:
         """Whether each host is free, by its name: no run has an agent there."""
-        from ray._private import state  # no public call tells it of each node
+        from ray._private import state  # no public call has it for each node
 
-        available: dict[str, dict[str, float]] = _asked(state.available_resources_per_node)
+        available: dict[str, dict[str, float]] = _answer_of_head(state.available_resources_per_node)
         return {host.name: bool(available.get(host.node, {}).get(RESOURCE)) for host in self.hosts()}
 
     def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> RayChannel:
         """Start an agent on the host. If another run has one there, wait for it or raise UsageError."""
         began, was_free = time.monotonic(), self.free().get(host.name, False)
-        options = {"num_cpus": 0, "resources": {RESOURCE: 1}, "scheduling_strategy": self._on(host)}
+        options = {"num_cpus": 0, "resources": {RESOURCE: 1}, "scheduling_strategy": self._pinned_to(host)}
         options |= {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 4}
-        actor = _asked(self._ray.remote(Agent).options(**options).remote)
-        start, said = actor.__ray_ready__.remote(), False
+        actor = _answer_of_head(self._ray.remote(Agent).options(**options).remote)
+        start, announced = actor.__ray_ready__.remote(), False
         while not self._ray.wait([start], timeout=LOOK_SECONDS)[0]:
             if not self.alive(host):
                 self._ray.kill(actor)
                 raise UsageError("it left the fleet")
             if was_free and time.monotonic() - began < START_SECONDS:
-                continue  # it is our own agent that has taken it
+                continue  # our own agent has taken it
             if not self.free().get(host.name, False):
                 if not wait:
                     self._ray.kill(actor)
                     raise UsageError("it is not free: another run measures there (--perf-lease fail)")
-                if not said:
+                if not announced:
                     say(f"{host.name}: waiting for another run of the fleet")
-                    said = True
+                    announced = True
         return RayChannel(self._ray, actor)
 
     def looks(self, hosts: Sequence[Host]) -> dict[str, Look | str]:
-        """What each host does and keeps, by its name, or why it does not answer. All are asked at once."""
+        """A look at each host, by its name, or why it does not answer. All are asked at once."""
         requests = {host.name: self._looker(host).look.remote() for host in hosts}
         self._ray.wait(list(requests.values()), num_returns=len(requests), timeout=ANSWER_SECONDS)
         answers: dict[str, Look | str] = {}
         for host in hosts:
             answers[host.name] = self._answer(requests[host.name])
-            if isinstance(answers[host.name], str):  # next time another one tries
+            if isinstance(answers[host.name], str):  # so that the next look starts a new actor
                 self._dismiss(host.node)
         return answers
 
     def _looker(self, host: Host) -> Any:
-        """An actor that needs nothing of the host. It stays until the connection is closed."""
+        """An actor that reserves nothing on the host. It stays until the connection is closed."""
         if host.node not in self._lookers:
-            options = {"num_cpus": 0, "max_restarts": 0, "scheduling_strategy": self._on(host)}
+            options = {"num_cpus": 0, "max_restarts": 0, "scheduling_strategy": self._pinned_to(host)}
             self._lookers[host.node] = self._ray.remote(Agent).options(**options).remote()
         return self._lookers[host.node]
 
@@ -173,7 +173,7 @@ class Cluster:
         except ValueError as error:
             return f"what it says cannot be read: {error}"
 
-    def _on(self, host: Host) -> Any:
+    def _pinned_to(self, host: Host) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         return NodeAffinitySchedulingStrategy(host.node, soft=False)
@@ -184,8 +184,8 @@ class Cluster:
         self._ray.shutdown()
 
 
-def _asked(question: Callable[[], Any]) -> Any:
-    """What the head answers. Raises UsageError if it does not: Ray waits for it as long as `OUTLIVE` says."""
+def _answer_of_head(question: Callable[[], Any]) -> Any:
+    """Return the answer of the head. Raise UsageError if there is none in CALL_SECONDS: Ray would wait for hours."""
     answers: list[Any] = []
     errors: list[Exception] = []
 
@@ -271,7 +271,7 @@ class RayChannel:
             return self._ray.get(reference, timeout=seconds)
         except errors.GetTimeoutError:
             raise HostLostError(f"it did not answer within {seconds:.0f} s") from None
-        except errors.ActorUnavailableError:  # Ray says "temporarily"; whether the call was made, nobody knows
+        except errors.ActorUnavailableError:  # Ray says "temporarily", but the call may have been made
             raise HostLostError("its agent cannot be reached any more") from None
         except errors.RayActorError as error:
             raise HostLostError(_brief(error)) from None
@@ -282,7 +282,7 @@ class RayChannel:
 
 
 def _brief(error: BaseException) -> str:
-    """The first words of what Ray says: it goes on for a screen."""
+    """The first words of Ray's message, which fills a screen."""
     lines: Sequence[str] = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = next((line for line in lines if "node" in line.lower() and "died" in line.lower()), "")
     return (text or (lines[0] if lines else type(error).__name__))[:300]

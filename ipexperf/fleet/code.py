@@ -1,4 +1,4 @@
-"""What travels to a host, named by its content: this package with the files of `--perf-load`, and wheels of locks."""
+"""Archives for hosts, named by their content: this package with the files of `--perf-load`, and wheels of locks."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def pack_wheels(wheels: Iterable[Path]) -> tuple[str, bytes]:
     return _archive(files) if files else ("", b"")
 
 
-def wheels_of(lock: Lock, own: store.Store) -> list[Path]:
+def wheels_of(lock: Lock, stored: store.Store) -> list[Path]:
     """The wheels of packages that no index has. Hosts get everything else of a lock themselves."""
     of_no_index = [package for package in lock.packages if package.origin]
-    return [path for package in of_no_index if (path := own.find(package, check=True)) is not None]
+    return [path for package in of_no_index if (path := stored.find(package, check=True)) is not None]
 
 
 def _archive(files: Mapping[str, bytes]) -> tuple[str, bytes]:

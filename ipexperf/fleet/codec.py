@@ -16,15 +16,15 @@ T = TypeVar("T")
 def plain(value: Any) -> Any:
     """The value as JSON has it: records and mappings become objects, tuples and sets become arrays."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):
-        return {key: plain(one) for key, one in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, set | frozenset):
-        return sorted(plain(one) for one in value)
+        return sorted(plain(item) for item in value)
     if isinstance(value, Collection) and not isinstance(value, str):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     return value
 
 
@@ -72,7 +72,7 @@ def _read_many(origin: Any, parts: tuple[Any, ...], document: Any) -> Any:
     if origin is frozenset:
         return frozenset(_read(parts[0], value) for value in document)
     kinds = [parts[0]] * len(document) if parts[1:] == (Ellipsis,) else parts
-    return tuple(_read(one, value) for one, value in zip(kinds, document, strict=True))
+    return tuple(_read(kind, value) for kind, value in zip(kinds, document, strict=True))
 
 
 def _read_union(parts: tuple[Any, ...], document: Any) -> Any:

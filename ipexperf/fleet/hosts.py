@@ -1,4 +1,4 @@
-"""What a host of a fleet is, and which of several equal hosts measures a group."""
+"""The hosts of a fleet, and which of several equal hosts measures a group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Host:
 
     name: str
     node: str
-    """What Ray calls it."""
+    """Ray's id of it."""
     address: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Its devices, processor, memory and versions, and the labels of its owner. `device` may have several words."""
@@ -30,7 +30,7 @@ class Host:
 
 
 def ghosts(hosts: Iterable[Host]) -> list[str]:
-    """Names that one address has twice: the host joined again, and Ray has not noticed yet that it was away."""
+    """Names that one address has twice, because the host joined again and Ray still lists its first node."""
     return [name for (name, _), count in Counter((host.name, host.address) for host in hosts).items() if count > 1]
 
 
@@ -44,9 +44,9 @@ def check_names(hosts: Iterable[Host]) -> None:
 
 
 def ranked(hosts: Sequence[str], key: str) -> list[str]:
-    """The hosts by how much they are those of a group: the first measures it, the next one if that is lost.
+    """Order the hosts for a group: the first measures it, or the next one if that is lost.
 
-    The order of any two hosts depends on nothing but them and the group: when a host leaves, only its groups move, and
-    they come back when it does (rendezvous hashing).
+    By rendezvous hashing: the order of two hosts depends only on them and the group. When a host leaves, only its
+    groups move, and they come back when it does.
     """
     return sorted(hosts, key=lambda name: hashlib.sha256(f"{name}\0{key}".encode()).digest())

@@ -1,4 +1,4 @@
-"""What a run measured on a host, in a file there, until the controller has all of it."""
+"""The journal of a run on a host: a file with its results there, until the controller has all of them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def folder_of(host: Path) -> Path:
 
 
 class Journal:
-    """The journal of one run of some code. Who has it open holds a lock, and who opens it after that waits."""
+    """The journal of one run of some code. An open journal is locked, and a second process that opens it waits."""
 
     def __init__(self, folder: Path, run: str, code: str, say: Callable[[str], None] = lambda _: None) -> None:
-        """`code` is the digest of the code: what other code measured is not taken over."""
+        """`code` is the digest of the code, because results of other code are not reused."""
         if not run or Path(run).name != run or BEFORE_CODE in run:
             raise UsageError(f"--perf-resume {run!r} is no run of a fleet")
         try:
@@ -43,19 +43,19 @@ class Journal:
         except OSError as error:
             raise UsageError(f"{folder}: nothing can be kept there: {error.strerror}") from None
         self.broken = False
-        """Whether it was said that it cannot be written."""
+        """Whether a failure to write it was reported."""
         self._lock(f"waiting for the group that is still being measured here for run {run}", say)
 
     def _lock(self, line: str, say: Callable[[str], None]) -> None:
-        said = -math.inf
+        announced_at = -math.inf
         while not _locked(self._file, fcntl.LOCK_EX):
-            if time.monotonic() - said > LINE_SECONDS:
-                said = time.monotonic()
+            if time.monotonic() - announced_at > LINE_SECONDS:
+                announced_at = time.monotonic()
                 say(line)
             time.sleep(LOOK_SECONDS)
 
     def add(self, text: str) -> str:
-        """Append a line, which is on the disk when this returns. Return why it is not, or an empty text."""
+        """Append a line and sync it to the disk. Return why that failed, or an empty text."""
         try:
             self._file.write(text + "\n")
             self._file.flush()
@@ -67,7 +67,7 @@ class Journal:
     def complete(self) -> list[Progress]:
         """The groups that were completed, in the order of their requests, each with all of its rounds.
 
-        A group that was measured again is there again. Not those that were stopped.
+        A group that was measured twice is there twice. Groups that were stopped are left out.
         """
         self._file.seek(0)
         whole: dict[int, Progress] = {}
@@ -75,15 +75,19 @@ class Journal:
             before = whole.get(progress.number)
             earlier = before.rounds if before is not None else ()
             whole[progress.number] = replace(progress, rounds=(*earlier, *progress.rounds))
-        return [one for one in whole.values() if one.over and not any(measured.cut for _, measured in one.measurements)]
+        return [
+            group
+            for group in whole.values()
+            if group.over and not any(measured.cut for _, measured in group.measurements)
+        ]
 
     def close(self) -> None:
         """Give the lock back. The file stays."""
-        with contextlib.suppress(OSError):  # `add` has said of what cannot be written that it is not
+        with contextlib.suppress(OSError):  # `add` has reported what cannot be written
             self._file.close()
 
     def remove(self) -> None:
-        """Forget everything: it has arrived."""
+        """Delete the file, because the controller has everything."""
         self.path.unlink(missing_ok=True)
         status.path_of(self.path).unlink(missing_ok=True)
         self.close()
@@ -99,7 +103,7 @@ def _locked(file: IO[str], kind: int) -> bool:
 
 
 def _lines(file: IO[str]) -> Iterator[Progress]:
-    """The lines that can be read: the last one of a host that lost its power may be cut."""
+    """Yield the lines that can be read. The last one may be cut if the host lost its power."""
     for text in file:
         with contextlib.suppress(ValueError):
             reply = messages.reply(text)
@@ -108,22 +112,22 @@ def _lines(file: IO[str]) -> Iterator[Progress]:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class JournalSummary:
     """A journal on a host, for people."""
 
     run: str
     busy: bool
-    """Whether somebody still writes it."""
+    """Whether a process still writes it."""
     status: Status | None = None
-    """What that process does. None: nobody writes it, or it does not say."""
+    """The status of that process. None if nobody writes it or there is no status."""
 
 
-def kept(folder: Path) -> list[Kept]:
+def summaries(folder: Path) -> list[JournalSummary]:
     """The journals of a host."""
     journals = []
     for path in sorted(folder.glob(f"*{ENDING}")):
         with contextlib.suppress(OSError), path.open() as file:
             busy = not _locked(file, fcntl.LOCK_SH)
             run = path.stem.partition(BEFORE_CODE)[0]
-            journals.append(Kept(run, busy, status.read(path) if busy else None))
+            journals.append(JournalSummary(run, busy, status.read(path) if busy else None))
     return journals

@@ -1,4 +1,4 @@
-"""How a host describes itself when it joins: the labels that `--perf-hosts` chooses by."""
+"""The labels of a host, by which `--perf-hosts` selects. A host describes itself with them when it joins."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def value(text: object) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", str(text))[:LONGEST].strip("-_.") or UNKNOWN
 
 
-def own(text: str) -> tuple[str, str]:
-    """A label of the user's, `NAME=VALUE`. Raises UsageError for anything else."""
+def parse(text: str) -> tuple[str, str]:
+    """Parse a label of the user's, `NAME=VALUE`. Raise UsageError for anything else."""
     name, sign, content = text.partition("=")
     if not sign or not re.fullmatch(r"[a-z][a-z0-9_.-]*", name) or value(content) != content:
         raise UsageError(
@@ -44,7 +44,7 @@ KNOWN = ("name", "device", "cpu", "cores", "memory", "card", "driver", "python",
 
 
 def describe(name: str, say: Callable[[str], None]) -> dict[str, str]:
-    """The labels of this host. Torch describes its cards in a process of its own; `say` shows what it could not."""
+    """Return the labels of this host. Torch describes its cards in a process of its own; `say` reports problems."""
     hardware = surroundings.hardware()
     facts = machine.gather()
     cards, problem = _cards()
@@ -72,11 +72,11 @@ def describe(name: str, say: Callable[[str], None]) -> dict[str, str]:
 
 
 PROBLEM = "problem"
-"""In the description of a card: why torch cannot describe it."""
+"""Key in the description of a card that says why torch cannot describe it."""
 
 
 def _cards() -> tuple[dict[str, dict[str, Any]], str]:
-    """What torch says of the cards of this host, by their kinds, and why it could not be asked, or an empty text."""
+    """Return torch's description of each kind of card on this host, and why torch failed, or an empty text."""
     command = [sys.executable, "-m", "ipexperf.fleet.labels"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=CARD_SECONDS, check=False)
@@ -102,7 +102,7 @@ def _look() -> dict[str, dict[str, Any]]:
 
 
 def _description(kind: str) -> dict[str, Any]:
-    """What torch says of a card, or why it says nothing: one of them must not hide the others."""
+    """Return torch's description of a card, or why it has none, so that one failure does not hide the other cards."""
     try:
         return dict(registry.devices.get(kind).describe())
     except Exception as error:  # noqa: BLE001 - a driver may raise anything

@@ -1,4 +1,4 @@
-"""Talks to the process on one host. A thread reads what comes; the main thread waits for it on the board."""
+"""The connection to the process on one host. A thread reads replies; the main thread waits for them on the board."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ipexperf.fleet.messages import (
     Opened,
     Prepared,
     Progress,
+    ProgressLine,
     Question,
     Refused,
     Reply,
     Request,
-    Said,
     Stop,
 )
 from ipexperf.judge.policy import PairPolicy
@@ -39,9 +39,9 @@ T = TypeVar("T")
 
 POLL_SECONDS = 1.0
 SILENT_SECONDS = 60.0
-"""A host that shows no sign of life for so long is lost."""
+"""Longest silence after which a host counts as lost."""
 OPEN_SECONDS = 300.0
-"""A host that says nothing for so long while it opens takes no part."""
+"""Longest silence while a host opens. After it the host is left out."""
 LOOK_SECONDS = 0.2
 
 
@@ -55,11 +55,11 @@ class Channel(Protocol):
     def receive(self, seconds: float) -> list[str]: ...
     def close(self) -> None: ...
     def abandon(self) -> None:
-        """Let go of a host that is lost. Never raises."""
+        """Close the connection to a lost host. Never raises."""
 
 
 class Board:
-    """Collects what all hosts of a run say. Only the main thread prints, judges and records it."""
+    """Collects the messages of all hosts of a run. Only the main thread prints, judges and records them."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.changed = threading.Condition()
@@ -72,7 +72,7 @@ class Board:
             self.changed.notify_all()
 
     def wait(self, until: Callable[[], bool]) -> None:
-        """Show what hosts say, until this is true."""
+        """Print the lines of the hosts until this is true."""
         while True:
             with self.changed:
                 over = until() or (self.changed.wait(LOOK_SECONDS) and until())
@@ -83,7 +83,7 @@ class Board:
                 return
 
     def all_at_once(self, call: Callable[[T], None], arguments: Iterable[T]) -> None:
-        """Make a call for each of these, all at the same time, and show what hosts say. Raises the first error."""
+        """Call this for all arguments at the same time, and print the lines of the hosts. Raise the first error."""
         ended: list[Exception | None] = []
 
         def run(argument: T) -> None:
@@ -96,7 +96,7 @@ class Board:
                 ended.append(error)
                 self.changed.notify_all()
 
-        # Daemons, because nobody who interrupts this wants to wait for a host that is busy.
+        # Daemons, so that an interruption does not wait for a busy host.
         threads = [threading.Thread(target=run, args=(argument,), daemon=True) for argument in arguments]
         for thread in threads:
             thread.start()
@@ -107,13 +107,13 @@ class Board:
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """What arrived of one group so far."""
+    """The results of one group that have arrived so far."""
 
     measurements: Mapping[Case, Measurement] = field(default_factory=dict)
     verdicts: Mapping[Case, tuple[Verdict, PairPolicy]] = field(default_factory=dict)
-    """Of the measurements, if they are compared with another arm."""
+    """The verdicts on the measurements, if they are compared with another arm."""
     others: Mapping[Case, OtherSide] = field(default_factory=dict)
-    """How that arm did, once the group is complete, if it runs the software of a lock."""
+    """The results of that arm, once the group is complete, if it runs the software of a lock."""
     rounds: tuple[RoundRecord, ...] = ()
     news: int = 0
     """How often something arrived."""
@@ -157,7 +157,7 @@ class Link:
         self._send(request)
 
     def wait_open(self) -> Opened:
-        """What the host is. Raises UsageError if it cannot take part."""
+        """Wait for the description of the host. Raise UsageError if it cannot take part."""
         self._said = self._clock()
         self._board.wait(
             lambda: bool(self.opened or self._refused or self.lost) or self._clock() - self._said > OPEN_SECONDS
@@ -173,13 +173,13 @@ class Link:
         self._send(request)
 
     def arrived(self, number: int) -> Inbox:
-        """What arrived of the group with the request of this number."""
+        """The results so far of the group whose request has this number."""
         return self._inboxes.get(number, Inbox())
 
     def ask(self, question: Question) -> Callable[[], Answer | Prepared]:
-        """Ask something. What is returned waits for the answer, in any thread: it shows nothing.
+        """Send a question, and return a function that waits for the answer. Any thread may call it: it prints nothing.
 
-        It raises UsageError if the host refuses, and HostLostError if it is lost.
+        The function raises UsageError if the host refuses, and HostLostError if it is lost.
         """
         number = question.number
         with self._board.changed:
@@ -208,7 +208,7 @@ class Link:
             raise
 
     def close(self, *, stop: bool) -> None:
-        """End the process. `stop`: something is still being measured there, which is cut short and not waited for."""
+        """End the process. With `stop`, cut a group short that is still being measured."""
         if self.lost:
             self._channel.abandon()
             return
@@ -255,7 +255,7 @@ class Link:
         name = self.host.name
         if isinstance(reply, Alive):
             return
-        if isinstance(reply, Said):
+        if isinstance(reply, ProgressLine):
             self._said = self._clock()
             self._board.put(f"{name}: {reply.text}")
             return
@@ -271,7 +271,7 @@ class Link:
                 self._refuse(reply)
             elif isinstance(reply, Progress):
                 before = self.arrived(reply.number)
-                measurements = {case: self._kept(one) for case, one in reply.measurements}
+                measurements = {case: self._deduplicated(measurement) for case, measurement in reply.measurements}
                 self._inboxes[reply.number] = Inbox(
                     measurements,
                     dict(zip(measurements, reply.verdicts, strict=True)) if reply.verdicts else {},
@@ -287,8 +287,8 @@ class Link:
                     self.lost = f"its process ended with status {reply.status}: {last}"
             self._board.changed.notify_all()
 
-    def _kept(self, arrived: Measurement) -> Measurement:
-        """A measurement without what is in memory already: a run keeps all of them until it ends."""
+    def _deduplicated(self, arrived: Measurement) -> Measurement:
+        """Return the measurement, sharing its environment with the one before: a run keeps all of them in memory."""
         if self._environment != arrived.environment:
             self._environment = arrived.environment
         return replace(arrived.lean, environment=self._environment)

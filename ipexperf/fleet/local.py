@@ -1,4 +1,4 @@
-"""A fleet on this host, without Ray: to try what a fleet does. Its hosts wait for one another's devices."""
+"""A fleet on this host, without Ray, to try out a fleet. Its hosts wait for one another's devices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def named(address: str) -> bool:
 
 
 class Cluster:
-    """Hosts that are processes of this one, each with a folder of its own."""
+    """Hosts that are processes on this host, each with a folder of its own."""
 
     def __init__(self, address: str, cache: Path) -> None:
         names = [name.strip() for name in address.removeprefix(PREFIX).split(",")]
@@ -42,16 +42,16 @@ class Cluster:
         return Agent(str(folder), dict(os.environ))
 
     def free(self) -> dict[str, bool]:
-        """Nobody reserves these hosts: what they do says whether they are free."""
+        """Empty: no run reserves these hosts."""
         return dict.fromkeys(self._names, True)
 
     def gone(self) -> dict[str, str]:
-        """None: they are as long as this host is."""
+        """Empty: these hosts cannot die alone."""
         return {}
 
     def looks(self, hosts: Sequence[Host]) -> dict[str, Look | str]:
-        """What each host does and keeps, by its name."""
+        """A look at each host, by its name."""
         return {host.name: looks.look(self._folder / host.name) for host in hosts}
 
     def close(self) -> None:
-        """Nothing stays."""
+        """Nothing to do."""

@@ -1,4 +1,4 @@
-"""What somebody who looks at a host sees: its runs, what they do, what it keeps, and how busy it was."""
+"""A look at a host: its runs, their status, its journals, and how busy it was."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ipexperf.fleet import journal, status
-from ipexperf.fleet.journal import Kept
+from ipexperf.fleet.journal import JournalSummary
 from ipexperf.fleet.status import DAY, Activity, Status, Stretch
 
 ACTIVITY = "activity.jsonl"
@@ -23,7 +23,7 @@ class Look:
     """A host at a moment, by its own clock."""
 
     now: float
-    journals: tuple[Kept, ...]
+    journals: tuple[JournalSummary, ...]
     seconds: float
     """The length of the time that `busy` is a share of: since the host joined, at most a day."""
     busy: float
@@ -33,17 +33,17 @@ class Look:
 
     @property
     def doing(self) -> Status | None:
-        """What the process there does that is busiest: one that finishes a group alone may be beside that of a run."""
-        own = [one.status for one in self.journals if one.status is not None]
-        return max(own, key=lambda one: (one.state != "quiet", not one.alone, one.since), default=None)
+        """The status of the busiest process there. One whose pytest is gone may finish a group beside that of a run."""
+        statuses = [entry.status for entry in self.journals if entry.status is not None]
+        return max(statuses, key=lambda doing: (doing.state != "quiet", not doing.alone, doing.since), default=None)
 
 
 def look(folder: Path, joined: float | None = None, now: float | None = None) -> Look:
-    """Look at this host, whose things are in this folder. It joined at `joined`, if that is known."""
+    """Look at this host, whose journals are in this folder. It joined at `joined`, if that is known."""
     now = time.time() if now is None else now
     begin = max(now - DAY, joined or 0.0)
-    journals = tuple(journal.kept(journal.folder_of(folder)))
-    states = [one.status for one in journals if one.status is not None]
+    journals = tuple(journal.summaries(journal.folder_of(folder)))
+    states = [entry.status for entry in journals if entry.status is not None]
     stretches = activity_of(folder).since(begin)
-    stretches += [Stretch(one.since, now, one.run, one.group) for one in states if one.state == "measuring"]
+    stretches += [Stretch(entry.since, now, entry.run, entry.group) for entry in states if entry.state == "measuring"]
     return Look(now, journals, now - begin, status.share(stretches, begin, now), tuple(stretches))

@@ -1,4 +1,4 @@
-"""The processes of a host that `fleet up` or `fleet join` started: they carry a variable by which they are known."""
+"""The processes of a host that `fleet up` or `fleet join` started, recognised by a variable that they carry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOK_SECONDS = 0.2
 
 
 def variables(pid: int) -> dict[str, str]:
-    """The variables that a process was started with. Raises OSError if it has ended, or is somebody else's."""
+    """The variables with which a process was started. Raise OSError if it has ended or belongs to another user."""
     text = os.fsdecode(Path(f"/proc/{pid}/environ").read_bytes())
     words = (word.partition("=") for word in text.split("\0") if "=" in word)
     return {name: value for name, _, value in words}
@@ -24,15 +24,16 @@ def variables(pid: int) -> dict[str, str]:
 def members(mark: str = FLEET_FOLDER, address: str = "") -> dict[int, str]:
     """The processes of this user that carry the variable, each with the address of its fleet.
 
-    Not ours and those that started it. `address`: only those of that fleet.
+    This process and its ancestors are left out. With `address`, only those of that fleet.
     """
     ours = _ancestors()
     addresses = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
-            given = variables(int(folder.name))
-            if mark in given and int(folder.name) not in ours and address in ("", given.get(FLEET_ADDRESS)):
-                addresses[int(folder.name)] = given.get(FLEET_ADDRESS, "")
+        with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
+            environment = variables(int(folder.name))
+            address_there = environment.get(FLEET_ADDRESS, "")
+            if mark in environment and int(folder.name) not in ours and address in ("", address_there):
+                addresses[int(folder.name)] = address_there
     return addresses
 
 
@@ -48,7 +49,7 @@ def _ancestors() -> set[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """What the kernel says of a process, behind its name: its state first."""
+    """The kernel's fields of a process after its name. The first is its state."""
     return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
 
 

@@ -1,4 +1,4 @@
-"""What a controller and the process on a host write to one another: one JSON object a line."""
+"""The messages between a controller and the process on a host: one JSON object a line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ipexperf.result import Measurement, RoundRecord, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The first request: the options of the run, and where this host keeps what it measured."""
+    """The first request: the options of the run, and the name of its journal on this host."""
 
     NAME: ClassVar[str] = "open"
     run: str
@@ -35,7 +35,7 @@ class Open:
     resume: str = ""
     """A run whose controller went away: groups that it completed on this host are not measured again."""
     collecting: bool = False
-    """Whether nothing will be measured, so that nothing is made for it."""
+    """Whether tests are only collected, so that the host makes no environment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,14 @@ class Compare:
     number: int
     group: Group
     wishes: tuple[Wish, ...]
-    """What the tests of these cases say, in their order."""
+    """The wish of the test of each case, in their order."""
     lock: str = ""
     """The digest of the lock whose software the arm runs. Empty: it is the arm of `Opened`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Say the machine_key of what is measured on this device."""
+    """Return the machine_key of this device."""
 
     NAME: ClassVar[str] = "key"
     number: int
@@ -75,7 +75,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Software:
-    """Say the lock of what is measured."""
+    """Return the lock of the software that is measured."""
 
     NAME: ClassVar[str] = "software"
     number: int
@@ -101,7 +101,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Bye:
-    """Everything has arrived: forget it, and end."""
+    """End, and remove the journal, because everything has arrived."""
 
     NAME: ClassVar[str] = "bye"
 
@@ -117,7 +117,7 @@ class OtherArm:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The answer to `Open`: what the host is."""
+    """The answer to `Open`: a description of the host."""
 
     NAME: ClassVar[str] = "opened"
     facts: Facts
@@ -147,11 +147,11 @@ class Prepared:
     number: int
     arm: LockArm | None
     problem: str = ""
-    """Why the software cannot be had on this host, if there is no arm."""
+    """Why this host cannot make the software, if there is no arm."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ProgressLine:
     """A line of progress."""
 
     NAME: ClassVar[str] = "said"
@@ -182,9 +182,9 @@ class Progress:
     verdicts: tuple[tuple[Verdict, PairPolicy], ...] = ()
     """The verdict on each measurement, in their order, if the group is compared with another arm."""
     others: tuple[tuple[Case, OtherSide], ...] = ()
-    """How the other arm did, once the group is complete, if it runs the software of a lock."""
+    """The results of the other arm, once the group is complete, if it runs the software of a lock."""
     comparison: str = ""
-    """A digest of what was compared with what, and how it was judged, if the group is compared with another arm."""
+    """A digest of both arms and of how they were judged, if the group is compared with another arm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,19 +199,19 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """The process on the host ended. Written by whoever started it."""
+    """The process on the host ended. The agent that started it sends this."""
 
     NAME: ClassVar[str] = "exited"
     status: int
     log: str
-    """The end of what it wrote for people."""
+    """The end of its log."""
 
 
 Question = Key | Software | Prepare
 Request = Open | Measure | Compare | Question | Stop | Bye
-Reply = Opened | Answer | Prepared | Said | Alive | Progress | Refused | Exited
+Reply = Opened | Answer | Prepared | ProgressLine | Alive | Progress | Refused | Exited
 REQUESTS: tuple[type[Request], ...] = (Open, Measure, Compare, Key, Software, Prepare, Stop, Bye)
-REPLIES: tuple[type[Reply], ...] = (Opened, Answer, Prepared, Said, Alive, Progress, Refused, Exited)
+REPLIES: tuple[type[Reply], ...] = (Opened, Answer, Prepared, ProgressLine, Alive, Progress, Refused, Exited)
 
 
 def line(message: Request | Reply) -> str:

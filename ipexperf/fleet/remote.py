@@ -39,10 +39,10 @@ CLOCK_SECONDS = 2.0
 CARDS = ("device", "card", "driver")
 """Labels in which equal hosts agree."""
 STAND_INS = 1
-"""How often a group whose host was lost is measured on another one."""
+"""How often a group is given to another host after its host was lost."""
 
 
-class There:
+class RemoteSite:
     """One host of a fleet, or several equal ones that share a matrix."""
 
     ahead = True
@@ -83,7 +83,7 @@ class There:
         return described[first][1].facts
 
     def reserve(self, cases: Iterable[Case]) -> None:
-        """The hosts take leases themselves."""
+        """Nothing to do: the hosts take leases themselves."""
 
     def running(self, request: GroupRequest) -> Running:
         running = RemoteGroup(self, Measure(next(self._numbers), request), request)
@@ -96,7 +96,7 @@ class There:
         return against.find(options, cases) if other is None else against.of(other.words, dict(other.cases), options)
 
     def check(self, against: Against) -> None:
-        """Each host has looked when it was opened."""
+        """Nothing to do: each host has checked it when it was opened."""
 
     def comparing(self, against: Against, group: Group, wishes: Sequence[Wish]) -> Comparing:
         running = RemoteComparison(self, Compare(next(self._numbers), group, tuple(wishes), against.lock), against)
@@ -116,7 +116,7 @@ class There:
         return locks.parse(answer.text, "the software of a host")
 
     def locked(self, request: ArmRequest) -> LockArm:
-        """Have each host make the environment, all at the same time. Returns what the first one says.
+        """Have each host make the environment, all at the same time. Return the arm of the first one.
 
         A host that is lost meanwhile measures nothing, unless no other one is left.
         """
@@ -177,9 +177,10 @@ class There:
         self._board.put(line)
 
     def here(self, measurement: Measurement, link: Link, notes: Sequence[str]) -> Measurement:
-        """A measurement of a host as this run records it: with the commit under test and our clock."""
+        """Return a host's measurement with the commit under test and times by our clock."""
         launches = tuple(
-            dataclasses.replace(one, notes=tuple(dict.fromkeys((*one.notes, *notes)))) for one in measurement.launches
+            dataclasses.replace(launch, notes=tuple(dict.fromkeys((*launch.notes, *notes))))
+            for launch in measurement.launches
         )
         return dataclasses.replace(
             measurement,
@@ -190,26 +191,26 @@ class There:
         )
 
     def check_yardstick(self) -> None:
-        """Each host has looked when it was opened."""
+        """Nothing to do: each host has checked it when it was opened."""
 
     def meta(self) -> dict[str, object]:
         """The hosts of the run, and which groups each of them measured."""
         measured: dict[str, list[str]] = {name: [] for name in self._links}
-        for one in self._groups:
-            if one.link is not None and one.group not in measured[one.link.host.name]:
-                measured[one.link.host.name].append(one.group)
+        for group in self._groups:
+            if group.link is not None and group.group not in measured[group.link.host.name]:
+                measured[group.link.host.name].append(group.group)
         return {"fleet": {"run": self._run, "hosts": measured}}
 
     def close(self) -> None:
         """End the processes on the hosts. Groups that are still being measured are cut short."""
-        busy = {one.link for one in self._groups if one.link is not None and not one.over}
+        busy = {group.link for group in self._groups if group.link is not None and not group.over}
         self._board.all_at_once(lambda link: link.close(stop=link in busy), self._links.values())
 
 
 class RemoteGroup:
     """A group that a host measures. It begins when this object is made."""
 
-    def __init__(self, site: There, message: Measure | Compare, request: GroupRequest) -> None:
+    def __init__(self, site: RemoteSite, message: Measure | Compare, request: GroupRequest) -> None:
         self._site = site
         self._message = message
         self._request = request
@@ -248,8 +249,8 @@ class RemoteGroup:
         number = self._message.number
         try:
             while True:
-                link, seen = self.link, self._inbox.news
-                self._site.wait(lambda: link.arrived(number).news > seen or self.over)  # noqa: B023 - called before the next turn
+                link, news_before = self.link, self._inbox.news
+                self._site.wait(lambda: link.arrived(number).news > news_before or self.over)  # noqa: B023 - called before the next turn
                 lost = link.lost  # looked at first: the last report of a host may arrive just before it is lost
                 inbox = self._inbox = link.arrived(number)
                 if inbox.refused:
@@ -287,20 +288,21 @@ class RemoteGroup:
             return {case: self._failed(case, None) for case in self._request.group.cases}
         before = dict(self._request.before)
         measured = {
-            case: one if one == before.get(case) else self._site.here(one, link, self._notes)
-            for case, one in self._inbox.measurements.items()
+            case: measurement if measurement == before.get(case) else self._site.here(measurement, link, self._notes)
+            for case, measurement in self._inbox.measurements.items()
         }
         if self._lost:
             return {case: self._failed(case, measured.get(case)) for case in self._request.group.cases}
         if cut and not self._inbox.over:
             return {
-                case: dataclasses.replace(one, cut=one.cut or self._cut(one, cut)) for case, one in measured.items()
+                case: dataclasses.replace(measurement, cut=measurement.cut or self._cut(measurement, cut))
+                for case, measurement in measured.items()
             }
         return measured
 
-    def _cut(self, one: Measurement, reason: str) -> str:
-        ended = any(launch.outcome not in ("ok", "contended") for launch in one.launches)
-        complete = sum(launch.outcome == "ok" for launch in one.launches) >= self._request.launches
+    def _cut(self, measurement: Measurement, reason: str) -> str:
+        ended = any(launch.outcome not in ("ok", "contended") for launch in measurement.launches)
+        complete = sum(launch.outcome == "ok" for launch in measurement.launches) >= self._request.launches
         return "" if ended or complete else reason
 
     def _failed(self, case: Case, measured: Measurement | None) -> Measurement:
@@ -308,11 +310,11 @@ class RemoteGroup:
         if measured is not None and not self._cut(measured, "unfinished"):
             return measured
         launches = measured.launches if measured else ()
-        own = self.link or self._site.own_host(self.group)
-        failed = Launch(len(launches), self._ending, self._lost or _why_lost(own))
+        link = self.link or self._site.own_host(self.group)
+        failed = Launch(len(launches), self._ending, self._lost or _why_lost(link))
         if measured is not None:
             return dataclasses.replace(measured, launches=(*launches, failed))
-        hardware = dict(own.opened.hardware) if own.opened else {}
+        hardware = dict(link.opened.hardware) if link.opened else {}
         environment = {
             "machine_key": hardware.get("machine_key", "unknown"),
             "hardware": {**hardware, "accelerator": None, "threads": None},
@@ -327,16 +329,16 @@ class RemoteGroup:
             return  # another host may have to make all rounds of the group once more
         rounds = self._inbox.rounds
         while self._handed < len(rounds):
-            one, link = rounds[self._handed], self.link
+            record, link = rounds[self._handed], self.link
             assert link is not None  # noqa: S101 - nothing arrives from nowhere
-            keep(dataclasses.replace(one, started_at=shifted(one.started_at, link)))
+            keep(dataclasses.replace(record, started_at=shifted(record.started_at, link)))
             self._handed += 1
 
 
 class RemoteComparison(RemoteGroup):
     """A group that a host compares with another arm. It begins when this object is made."""
 
-    def __init__(self, site: There, message: Compare, against: Against) -> None:
+    def __init__(self, site: RemoteSite, message: Compare, against: Against) -> None:
         super().__init__(site, message, GroupRequest(message.group, launches=1))
         self._against = against
         self._wishes = dict(zip(message.group.cases, message.wishes, strict=True))
@@ -344,9 +346,11 @@ class RemoteComparison(RemoteGroup):
     def judged(self, cut: str = "") -> Mapping[Case, Judged]:
         judged: dict[Case, Judged] = {}
         for case, measurement in self.measurements(cut).items():
-            known = self._inbox.verdicts.get(case)
-            if known is not None and len(measurement.launches) == len(self._inbox.measurements[case].launches):
-                judged[case] = measurement, *known
+            verdict_and_policy = self._inbox.verdicts.get(case)
+            if verdict_and_policy is not None and len(measurement.launches) == len(
+                self._inbox.measurements[case].launches
+            ):
+                judged[case] = measurement, *verdict_and_policy
             else:  # its host was lost, or refused it
                 policy = self._against.policy_of(self._wishes[case])
                 failed = dataclasses.replace(measurement, case=self._against.recorded(case))
@@ -356,8 +360,8 @@ class RemoteComparison(RemoteGroup):
     def others(self) -> Mapping[Case, OtherSide]:
         return self._inbox.others
 
-    def _cut(self, one: Measurement, reason: str) -> str:
-        return reason if one.cut else ""
+    def _cut(self, measurement: Measurement, reason: str) -> str:
+        return reason if measurement.cut else ""
 
 
 def _arm(where: str, answer: Answer | Prepared) -> LockArm:
@@ -373,7 +377,7 @@ def _why_lost(link: Link) -> str:
 
 
 def shifted(time: str, link: Link) -> str:
-    """A time of the host by our clock, if the clocks differ."""
+    """Convert a time of the host to our clock."""
     seconds = link.ahead
     if abs(seconds) < CLOCK_SECONDS:
         return time
@@ -381,15 +385,15 @@ def shifted(time: str, link: Link) -> str:
     return moved.astimezone(timezone.utc).isoformat(timespec="milliseconds")
 
 
-def _differences(host: Host, one: Opened, other_host: Host, other: Opened) -> list[str]:
-    """What keeps two hosts from being equal. Their labels say which cards they have."""
+def _differences(host: Host, opened: Opened, other_host: Host, other_opened: Opened) -> list[str]:
+    """The differences that keep two hosts from being equal. Their labels name their cards."""
     pairs = [
-        ("the machine key", one.hardware["machine_key"], other.hardware["machine_key"]),
-        ("the yardstick", one.yardstick, other.yardstick),
+        ("the machine key", opened.hardware["machine_key"], other_opened.hardware["machine_key"]),
+        ("the yardstick", opened.yardstick, other_opened.yardstick),
     ]
     pairs += [(name, host.labels.get(name), other_host.labels.get(name)) for name in CARDS]
-    names = sorted({*one.facts.packages, *other.facts.packages})
-    pairs += [(name, one.facts.packages.get(name), other.facts.packages.get(name)) for name in names]
+    names = sorted({*opened.facts.packages, *other_opened.facts.packages})
+    pairs += [(name, opened.facts.packages.get(name), other_opened.facts.packages.get(name)) for name in names]
     differences = [f"{name} {b or 'absent'} instead of {a or 'absent'}" for name, a, b in pairs if a != b]
     if UNKNOWN in (host.labels.get("card"), other_host.labels.get("card")):
         differences.append("a card that torch could not describe when its host joined")

@@ -16,7 +16,7 @@ from ipexperf.fleet import choice, code, hosts, local
 from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.link import Board, Channel, Link
 from ipexperf.fleet.messages import Open
-from ipexperf.fleet.remote import There
+from ipexperf.fleet.remote import RemoteSite
 from ipexperf.history.values import run_uid
 from ipexperf.run import Run
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
 
 GHOST_SECONDS = 60.0
-"""Ray takes half a minute to notice that a host is gone."""
+"""Longest wait until Ray notices that a host is gone, which takes it half a minute."""
 LOOK_SECONDS = 1.0
 
 
 class Cluster(Protocol):
-    """Where hosts are, and how to reach them."""
+    """Finds hosts and connects to them."""
 
     def hosts(self) -> list[Host]: ...
     def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Channel: ...
@@ -75,7 +75,7 @@ def start(
     """Open the hosts and plan their runs. A host that cannot take part is left out, unless none is left.
 
     With a lock, each host measures in the environment of that lock, which it makes unless it has it.
-    `collecting`: it makes nothing, because nothing will be measured.
+    With `collecting` a host makes no environment, because nothing will be measured.
     """
     chosen = choice.chosen(_hosts(cluster, say), options.hosts)
     board, name = Board(say), run_uid()
@@ -92,7 +92,7 @@ def start(
 
 
 class _Starting:
-    """Hosts on their way into a run."""
+    """Opens hosts and plans their runs."""
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None], board: Board, name: str) -> None:
         self._options, self._folder, self._say, self._board, self._name = options, folder, say, board, name
@@ -103,14 +103,14 @@ class _Starting:
         self._absent: dict[str, str] = {}
 
     def open(self, chosen: Sequence[Host], cluster: Cluster, lock: Lock | None, *, collecting: bool) -> None:
-        """Start the process on each host. All start at once: one that is busy keeps no other one waiting."""
+        """Start the process on each host, all at once, so that none waits for a busy one."""
         options = self._options
         self._chosen = [host.name for host in chosen]
         digest, archive = code.pack(options.load)
         wheels, sent = code.pack_wheels(code.wheels_of(lock, self._store)) if lock else ("", b"")
-        load = tuple(code.loaded(one) if one.endswith(".py") else one for one in options.load)
-        there = dataclasses.replace(options, load=load, db="")  # which may have a password
-        request = Open(self._name, there, lock.text if lock else "", wheels, options.resume or "", collecting)
+        load = tuple(code.loaded(name) if name.endswith(".py") else name for name in options.load)
+        sent_options = dataclasses.replace(options, load=load, db="")  # which may have a password
+        request = Open(self._name, sent_options, lock.text if lock else "", wheels, options.resume or "", collecting)
         links: dict[str, Link] = {}
 
         def begin(host: Host) -> None:
@@ -127,7 +127,7 @@ class _Starting:
             self._links = [links[host.name] for host in chosen if host.name in links]
             self._sort_absent()
         for link in self._links:
-            if link.host.name not in self._absent:  # else nobody listens to it
+            if link.host.name not in self._absent:  # else it has failed already
                 with self._taking_part(link.host):
                     link.wait_open()
 
@@ -138,12 +138,12 @@ class _Starting:
         here = [link for link in self._links if link.host.name not in self._absent]
         runs: dict[str, Run] = {}
         if here and self._options.spread == "share":
-            site = There(here, self._board, self._name, source, self._store)
+            site = RemoteSite(here, self._board, self._name, source, self._store)
             runs[""] = Run(judged, self._folder, self._say, site)
         else:
             for link in here:
                 with self._taking_part(link.host):
-                    site = There([link], self._board, self._name, source, self._store)
+                    site = RemoteSite([link], self._board, self._name, source, self._store)
                     runs[link.host.name] = Run(judged, self._folder, self._say, site)
         if not collecting:
             self._find_baselines(runs)
@@ -157,7 +157,7 @@ class _Starting:
         return Started(runs, dict(self._absent))
 
     def _find_baselines(self, runs: dict[str, Run]) -> None:
-        """Decide by what the cases of each run are judged. All hosts make their environments at the same time."""
+        """Find the baselines of each run. All hosts make the environments for them at the same time."""
         named = {link.host.name: link.host for link in self._links}
 
         def find(name: str) -> None:
@@ -176,7 +176,7 @@ class _Starting:
             runs.pop(name, None)
 
     def _sort_absent(self) -> None:
-        """Put the hosts that take no part into the order of the others: threads end in any."""
+        """Sort the hosts that take no part like the others, because threads end in any order."""
         self._absent = {name: self._absent[name] for name in self._chosen if name in self._absent}
 
     @contextlib.contextmanager
@@ -193,11 +193,11 @@ class _Starting:
 
 def _hosts(cluster: Cluster, say: Callable[[str], None]) -> list[Host]:
     """The hosts of the cluster. Waits until Ray has noticed that hosts which joined again had been away."""
-    until, said = time.monotonic() + GHOST_SECONDS, False
+    until, announced = time.monotonic() + GHOST_SECONDS, False
     while (names := hosts.ghosts(present := cluster.hosts())) and time.monotonic() < until:
-        if not said:
+        if not announced:
             say(f"fleet: {', '.join(names)} joined again: waiting until Ray has noticed that the earlier one is gone")
-            said = True
+            announced = True
         time.sleep(LOOK_SECONDS)
     hosts.check_names(present)
     return present

@@ -1,4 +1,4 @@
-"""What a host of a fleet is doing, in small files beside its journals: written by what measures, read by who looks."""
+"""The status of a host of a fleet, in small files beside its journals. The process that measures writes them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ipexperf.fleet import codec
 ENDING = ".status"
 DAY = 86400.0
 LONGEST = 2**18
-"""A record of groups that is longer, in bytes, loses those of more than a day ago."""
+"""Size in bytes from which a record of groups drops those that are older than a day."""
 
 State = Literal["quiet", "waiting", "measuring"]
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the process of one run does on a host. Times are seconds since 1970 by the host's clock."""
+    """The work of one run's process on a host. Times are seconds since 1970 by the host's clock."""
 
     run: str
     state: State
@@ -43,10 +43,10 @@ class Status:
 
 
 class StatusFile:
-    """The status of one run on this host, in a file that is whole whenever it is read."""
+    """The status of one run on this host, in a file that is replaced atomically."""
 
     def __init__(self, journal: Path, status: Status) -> None:
-        """`journal` is the journal of the same run, whose lock says whether the status is that of a living process."""
+        """`journal` is the journal of the same run. While its lock is held, the process of the status is alive."""
         self._path = path_of(journal)
         self._status = status
         self._lock = threading.Lock()
@@ -56,7 +56,7 @@ class StatusFile:
         self.change()
 
     def change(self, **fields: Any) -> None:
-        """Change some fields. Several threads may."""
+        """Change some fields. Threads may call this at the same time."""
         with interrupts.deferred(), self._lock:
             if self._over:
                 return
@@ -67,7 +67,7 @@ class StatusFile:
                 self.problem = error.strerror or str(error)
 
     def remove(self) -> None:
-        """The process ends: nobody does anything."""
+        """Remove the file, because the process ends."""
         with self._lock:
             self._over = True
             self._path.unlink(missing_ok=True)
@@ -85,7 +85,7 @@ def read(journal: Path) -> Status | None:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a file at once, so that nobody reads a part of it."""
+    """Write a file atomically, so that no reader sees a part of it."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.write_text(text, encoding="utf-8")
     fresh.replace(path)
@@ -114,8 +114,8 @@ class Activity:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(codec.plain(stretch)) + "\n")
             if self._path.stat().st_size > LONGEST:
-                kept = [json.dumps(codec.plain(one)) for one in self.since(stretch.end - DAY)]
-                write(self._path, "".join(f"{line}\n" for line in kept))
+                lines = [json.dumps(codec.plain(recent)) for recent in self.since(stretch.end - DAY)]
+                write(self._path, "".join(f"{line}\n" for line in lines))
         except OSError as error:
             return error.strerror or str(error)
         return ""
@@ -127,14 +127,14 @@ class Activity:
             for line in file:
                 with contextlib.suppress(ValueError):
                     stretches.append(codec.record(Stretch, json.loads(line)))
-        return [one for one in stretches if one.end > begin]
+        return [stretch for stretch in stretches if stretch.end > begin]
 
 
 def share(stretches: Iterable[Stretch], begin: float, end: float) -> float:
     """The share of a time in which anything was measured. What overlaps counts once."""
     busy, until = 0.0, begin
-    for one in sorted(stretches, key=lambda one: one.begin):
-        first, last = max(one.begin, until), min(one.end, end)
+    for stretch in sorted(stretches, key=lambda stretch: stretch.begin):
+        first, last = max(stretch.begin, until), min(stretch.end, end)
         if last > first:
             busy += last - first
             until = last

@@ -1,4 +1,4 @@
-"""What people see of a fleet: what each host is doing, how busy it was, and what it keeps. As text, JSON and a page."""
+"""A survey of a fleet for people: the work, load and journals of each host, as text, JSON and a page."""
 
 from __future__ import annotations
 
@@ -36,65 +36,65 @@ class Fleet(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """A host, and what was seen of it."""
+class HostView:
+    """A host and its state at the time of the survey."""
 
     host: Host
     look: Look | None
-    """None: it does not answer, or it died."""
+    """None if it does not answer or died."""
     state: str
     reason: str = ""
     """Why there is no look."""
 
 
-def make(fleet: Fleet, test: str | None = None) -> list[Seen]:
+def make(fleet: Fleet, test: str | None = None) -> list[HostView]:
     """Look at the hosts that a test chooses, and without one also at those that died."""
     hosts = choice.chosen(fleet.hosts(), test)
     looks, free = fleet.looks(hosts), fleet.free()
-    gone = fleet.gone()  # after the looks: one that dies while it is looked at is gone, and listed once
-    seen = [
-        Seen(host, None, GONE, gone[host.name])
+    gone = fleet.gone()  # after the looks, so that a host that dies meanwhile is listed once, as gone
+    views = [
+        HostView(host, None, GONE, gone[host.name])
         if host.name in gone
-        else _seen(host, looks[host.name], free=free.get(host.name, False))
+        else _view(host, looks[host.name], free=free.get(host.name, False))
         for host in hosts
     ]
     if test is None:
         others = sorted(gone.keys() - {host.name for host in hosts})
-        seen += [Seen(Host(name, ""), None, GONE, gone[name]) for name in others]
-    return seen
+        views += [HostView(Host(name, ""), None, GONE, gone[name]) for name in others]
+    return views
 
 
-def _seen(host: Host, look: Look | str, *, free: bool) -> Seen:
+def _view(host: Host, look: Look | str, *, free: bool) -> HostView:
     if isinstance(look, str):
-        return Seen(host, None, SILENT, look)
+        return HostView(host, None, SILENT, look)
     doing = look.doing
     if doing is None:
-        return Seen(host, look, FREE if free else TAKEN)
-    return Seen(host, look, ALONE if doing.alone and doing.state != "quiet" else doing.state)
+        return HostView(host, look, FREE if free else TAKEN)
+    return HostView(host, look, ALONE if doing.alone and doing.state != "quiet" else doing.state)
 
 
-def rows(seen: Sequence[Seen]) -> list[dict[str, Any]]:
-    """What was seen, as JSON."""
-    return [_row(one) for one in seen]
+def rows(views: Sequence[HostView]) -> list[dict[str, Any]]:
+    """The survey as JSON."""
+    return [_row(view) for view in views]
 
 
-def _row(one: Seen) -> dict[str, Any]:
-    labels = {name: content for name, content in sorted(one.host.labels.items()) if name not in OURS}
-    whole = {"host": one.host.name, "state": one.state, **labels}
-    if one.look is None:
-        return {**whole, "reason": one.reason}
+def _row(view: HostView) -> dict[str, Any]:
+    labels = {name: content for name, content in sorted(view.host.labels.items()) if name not in OURS}
+    whole = {"host": view.host.name, "state": view.state, **labels}
+    if view.look is None:
+        return {**whole, "reason": view.reason}
     return {
         **whole,
-        "doing": _doing(one.look.doing, one.look.now) if one.look.doing else None,
-        "busy": float(f"{one.look.busy:.4g}"),  # a second of a day is no nothing
-        "busy_seconds": round(one.look.seconds),
-        "keeps": keeps(one.look),
+        "doing": _doing(view.look.doing, view.look.now) if view.look.doing else None,
+        "busy": float(f"{view.look.busy:.4g}"),  # a second of a day must not round to 0
+        "busy_seconds": round(view.look.seconds),
+        "keeps": keeps(view.look),
     }
 
 
 def keeps(look: Look) -> list[str]:
-    """The runs of which a host keeps what it measured, and that nobody goes on with."""
-    return [one.run for one in look.journals if not one.busy]
+    """The runs that left results on a host and whose process has ended."""
+    return [entry.run for entry in look.journals if not entry.busy]
 
 
 def _doing(doing: Status, now: float) -> dict[str, Any]:
@@ -107,31 +107,31 @@ def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
 
 
-def lines(seen: Sequence[Seen]) -> list[str]:
-    """What was seen, as text."""
-    return [line for one in seen for line in _lines(one)]
+def lines(views: Sequence[HostView]) -> list[str]:
+    """The survey as text."""
+    return [line for view in views for line in _lines(view)]
 
 
-def _lines(one: Seen) -> Iterator[str]:
-    labels = "".join(f"  {name}={content}" for name, content in sorted(one.host.labels.items()))
-    yield f"{one.host.name}  {one.state}{f': {one.reason}' if one.reason else ''}{labels}"
-    if one.look is None:
+def _lines(view: HostView) -> Iterator[str]:
+    labels = "".join(f"  {name}={content}" for name, content in sorted(view.host.labels.items()))
+    yield f"{view.host.name}  {view.state}{f': {view.reason}' if view.reason else ''}{labels}"
+    if view.look is None:
         return
-    if sentence := doing_text(one):
+    if sentence := doing_text(view):
         yield f"    {sentence}"
-    yield f"    {busy_text(one.look)}"
-    for run in keeps(one.look):
+    yield f"    {busy_text(view.look)}"
+    for run in keeps(view.look):
         yield f"    keeps what it measured of a run that was cut off: --perf-resume {run}"
 
 
 def busy_text(look: Look) -> str:
-    """How busy a host was."""
+    """The load of a host in words."""
     return f"measured {look.busy:.0%} of the last {units.seconds(look.seconds)}"
 
 
-def doing_text(one: Seen) -> str:
-    """What a host is doing, or an empty text."""
-    look = one.look
+def doing_text(view: HostView) -> str:
+    """The work of a host in words, or an empty text."""
+    look = view.look
     if look is None or look.doing is None:
         return ""
     doing = look.doing
@@ -139,7 +139,7 @@ def doing_text(one: Seen) -> str:
     if not doing.group:
         return f"run {doing.run} has nothing for it to measure {since}"
     queue = f"; {units.plural(doing.queue, 'group')} to come" if doing.queue else ""
-    queue = "; its pytest is gone" if one.state == ALONE else queue
+    queue = "; its pytest is gone" if view.state == ALONE else queue
     if doing.state == "waiting":
         reason = f" ({doing.said})" if doing.said else ""
         return f"run {doing.run}: {doing.group} waits for its devices {since}{reason}{queue}"
@@ -156,37 +156,37 @@ class Bar:
 
 
 def bars(look: Look) -> list[Bar]:
-    """What a host measured in the last day. The end of the line is now."""
+    """The groups that a host measured in the last day. The line ends now."""
     begin = look.now - DAY
     return [
         Bar(
-            round(max(0.0, one.begin - begin) / DAY * WIDTH, 2),
+            round(max(0.0, stretch.begin - begin) / DAY * WIDTH, 2),
             # Wide enough to be seen, however short a group was.
-            round(max(0.5, (min(one.end, look.now) - max(one.begin, begin)) / DAY * WIDTH), 2),
-            f"{one.group}, run {one.run}, {_moment(one.begin)[:19]} to {_moment(one.end)[11:19]} UTC",
+            round(max(0.5, (min(stretch.end, look.now) - max(stretch.begin, begin)) / DAY * WIDTH), 2),
+            f"{stretch.group}, run {stretch.run}, {_moment(stretch.begin)[:19]} to {_moment(stretch.end)[11:19]} UTC",
         )
-        for one in look.stretches
+        for stretch in look.stretches
     ]
 
 
-def page(seen: Sequence[Seen], seconds: int | None = None) -> str:
-    """What was seen, as a page for a browser, which loads it again every so many seconds."""
+def page(views: Sequence[HostView], seconds: int | None = None) -> str:
+    """The survey as a page, which a browser loads again after this many seconds."""
     import jinja2
 
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     hosts: list[Mapping[str, Any]] = [
         {
-            "name": one.host.name,
-            "state": one.state,
-            "doing": one.reason or doing_text(one),
-            "busy": f"{one.look.busy:.0%} of {units.seconds(one.look.seconds)}" if one.look else "-",
-            "bars": bars(one.look) if one.look else [],
-            "keeps": ", ".join(keeps(one.look)) if one.look else "",
-            "labels": ", ".join(f"{name}={content}" for name, content in sorted(one.host.labels.items())),
+            "name": view.host.name,
+            "state": view.state,
+            "doing": view.reason or doing_text(view),
+            "busy": f"{view.look.busy:.0%} of {units.seconds(view.look.seconds)}" if view.look else "-",
+            "bars": bars(view.look) if view.look else [],
+            "keeps": ", ".join(keeps(view.look)) if view.look else "",
+            "labels": ", ".join(f"{name}={content}" for name, content in sorted(view.host.labels.items())),
         }
-        for one in seen
+        for view in views
     ]
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    made = datetime.now(timezone.utc).isoformat(" ", "seconds").removesuffix("+00:00")
+    written_at = datetime.now(timezone.utc).isoformat(" ", "seconds").removesuffix("+00:00")
     look = LOOK.read_text(encoding="utf-8")
-    return template.render(hosts=hosts, look=look, made=made, width=WIDTH, seconds=seconds)
+    return template.render(hosts=hosts, look=look, made=written_at, width=WIDTH, seconds=seconds)

@@ -1,7 +1,7 @@
-"""The process that measures on a host: it reads requests, measures one group after another, and keeps what it measured.
+"""The process that measures on a host: it reads requests and measures one group after another.
 
-It goes on with the group in flight when its controller is gone, because what is half measured is lost otherwise, and
-leaves what nobody took in a journal on this host.
+If its controller is gone, it finishes the group in flight, which would be lost otherwise. It keeps the results that the
+controller has not taken in a journal on this host.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from ipexperf.fleet.messages import (
     OtherArm,
     Prepared,
     Progress,
+    ProgressLine,
     Question,
     Refused,
     Reply,
     Request,
-    Said,
     Software,
     Stop,
 )
@@ -62,7 +62,7 @@ from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY, RoundRecord, Verdict
-from ipexperf.site import Comparing, Here, Running
+from ipexperf.site import Comparing, LocalSite, Running
 
 HEARTBEAT_SECONDS = 2.0
 UNFINISHED = "its comparison is not over"
@@ -70,7 +70,7 @@ UNFINISHED = "its comparison is not over"
 
 
 class Pipe:
-    """The two ends of the line to the controller. Once it is gone, replies go nowhere."""
+    """The connection to the controller. Once that is gone, replies are dropped."""
 
     def __init__(self, requests: IO[str], replies: IO[str]) -> None:
         self.waiting: queue.Queue[Request | None] = queue.Queue()
@@ -85,7 +85,7 @@ class Pipe:
         """Called after a request came, and after the controller is gone."""
 
     def open(self) -> None:
-        """Read and show signs of life, each in a thread: the main one measures."""
+        """Start a thread that reads requests and one that sends signs of life, because the main thread measures."""
         for work in (self._read, self._beat):
             threading.Thread(target=work, daemon=True).start()
 
@@ -131,11 +131,11 @@ class Host:
     """Measures what a controller asks for."""
 
     def __init__(self, pipe: Pipe, folder: Path, loaded: Path) -> None:
-        """`folder` keeps weights and journals; `loaded` has the code, by whose digest it is named."""
+        """`folder` keeps weights and journals. `loaded` has the code and is named by its digest."""
         self._pipe = pipe
         self._folder = folder
         self._loaded = loaded
-        self._here: Here | None = None
+        self._here: LocalSite | None = None
         self._run = ""
         self._code = ""
         """Names the code, and the environment if that is of a lock: what others measured is not taken over."""
@@ -171,7 +171,7 @@ class Host:
                     break
                 self._answer(request)
                 if self._pipe.waiting.empty() and self._here is not None:
-                    self._here.conductor.give_back()  # nobody waits for a host that has nothing to do
+                    self._here.conductor.give_back()  # another run may want the devices
             except KeyboardInterrupt:
                 if not self._pipe.stopped.is_set():
                     status = 130
@@ -183,7 +183,7 @@ class Host:
         return status
 
     def _forget(self) -> None:
-        """Everything has arrived: nothing needs to be kept."""
+        """Remove the journal, because the controller has everything."""
         for journal in (self._journal, self._before):
             if journal is not None:
                 journal.remove()
@@ -238,7 +238,7 @@ class Host:
             self._say(f"what this host does cannot be written ({self._status.problem}): nobody who looks will see it")
         self._pipe.noticed = self._notice
         self._notice()
-        self._here = Here(options, self._folder, self._say)
+        self._here = LocalSite(options, self._folder, self._say)
         machine = surroundings.hardware()
         hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
         clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
@@ -264,11 +264,11 @@ class Host:
         self._say(f"{plural(len(self._complete), 'group')} of run {run}, complete and measured by this code, kept here")
 
     def _say(self, text: str) -> None:
-        self._pipe.send(Said(text))
+        self._pipe.send(ProgressLine(text))
         self._show(said=text)
 
     def _show(self, **fields: Any) -> None:
-        """Change what is shown to who looks at this host."""
+        """Change the status that `ipexperf fleet hosts` shows."""
         if self._status is not None:
             self._status.change(**fields)
 
@@ -281,12 +281,12 @@ class Host:
             raise UsageError("nothing was opened")
         if self._pipe.stopped.is_set():
             return
-        kept = next((one for one in self._complete if self._fits(one, message)), None)
-        if kept is not None:
-            self._complete.remove(kept)
+        complete = next((progress for progress in self._complete if self._fits(progress, message)), None)
+        if complete is not None:
+            self._complete.remove(complete)
             # The history may have some of these rounds, of the run that was cut off. Each run has its own.
-            rounds = tuple(dataclasses.replace(one, uid=uuid.uuid4().hex) for one in kept.rounds)
-            self._keep(dataclasses.replace(kept, number=message.number, rounds=rounds))
+            rounds = tuple(dataclasses.replace(record, uid=uuid.uuid4().hex) for record in complete.rounds)
+            self._keep(dataclasses.replace(complete, number=message.number, rounds=rounds))
             return
         group = message.group.name
         try:
@@ -309,14 +309,14 @@ class Host:
             self._show(state="quiet", since=time.time(), group="", round=0, rounds=0)
             self._notice()
 
-    def _fits(self, kept: Progress, message: Measure | Compare) -> bool:
-        """Whether what was kept of a group is what is asked for now."""
-        if kept.group != message.group.name or kept.comparison != self._comparison(message):
+    def _fits(self, complete: Progress, message: Measure | Compare) -> bool:
+        """Whether a completed group is the one that this message requests."""
+        if complete.group != message.group.name or complete.comparison != self._comparison(message):
             return False
-        return isinstance(message, Compare) or _suffices(kept, message.request)
+        return isinstance(message, Compare) or _suffices(complete, message.request)
 
     def _comparison(self, message: Measure | Compare) -> str:
-        """Names what is compared with what, and how it is judged. Empty if nothing is compared."""
+        """Return a digest of both arms and of how they are judged, or an empty text if nothing is compared."""
         if isinstance(message, Measure):
             return ""
         arm = self._arm_of(message)
@@ -325,20 +325,20 @@ class Host:
         text = json.dumps(codec.plain([*parts, *pairs]), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def _prepare(self, here: Here, message: Measure | Compare) -> Running | Comparing:
+    def _prepare(self, here: LocalSite, message: Measure | Compare) -> Running | Comparing:
         if isinstance(message, Measure):
             return here.running(message.request)
         return here.comparing(self._arm_of(message), message.group, message.wishes)
 
     def _arm_of(self, message: Compare) -> Against:
-        """What a group is compared with."""
+        """Return the arm that a group is compared with."""
         arm = self._locked.get(message.lock) if message.lock else self._against
         if arm is None:
             raise UsageError("the run has no other arm")
         return arm
 
     def _planned_rounds(self, message: Measure | Compare) -> int:
-        """How many rounds are planned for a group; if it is compared, at most."""
+        """The number of rounds planned for a group. For a comparison, the largest number."""
         if isinstance(message, Measure):
             return message.request.launches
         return self._arm_of(message).policy.max_pairs
@@ -350,13 +350,13 @@ class Host:
         self._show(round=self._round, rounds=max(self._round, self._planned_rounds(message)))
 
     def _remember(self, stretch: Stretch) -> None:
-        """Keep when this host measured, for who asks how busy it is."""
+        """Record when this host measured, from which `busy` is computed."""
         if (problem := self._activity.add(stretch)) and not self._forgetful:
             self._forgetful = True
             self._say(f"when this host measured cannot be written ({problem}): it will look less busy than it is")
 
     def _report(self, message: Measure | Compare, running: Running | Comparing, *, over: bool, cut: str = "") -> None:
-        """Send and keep what a group has so far."""
+        """Send the results of a group so far, and write them into the journal."""
         rounds: list[RoundRecord] = []
         running.hand_over(rounds.append)
         verdicts: list[tuple[Verdict, PairPolicy]] = []
@@ -370,8 +370,15 @@ class Host:
         else:
             measured = list(running.measurements(cut).items())
         name = message.group.name
-        told = tuple(measured), tuple(rounds), over, tuple(verdicts), tuple(others.items()), self._comparison(message)
-        self._keep(Progress(message.number, name, *told))
+        content = (
+            tuple(measured),
+            tuple(rounds),
+            over,
+            tuple(verdicts),
+            tuple(others.items()),
+            self._comparison(message),
+        )
+        self._keep(Progress(message.number, name, *content))
 
     def _keep(self, progress: Progress) -> None:
         assert self._journal is not None  # noqa: S101 - the caller has looked
@@ -380,16 +387,18 @@ class Host:
             self._say(f"{self._journal.path} cannot be written ({problem}): only what arrives is kept")
 
 
-def _suffices(kept: Progress, request: GroupRequest) -> bool:
-    """Whether what was kept of a group has the cases and launches that are asked for now."""
-    measured = dict(kept.measurements)
+def _suffices(complete: Progress, request: GroupRequest) -> bool:
+    """Whether a completed group has the cases and launches that are requested now."""
+    measured = dict(complete.measurements)
     if measured.keys() != set(request.group.cases) or request.before or request.numbers:
         return False
-    return all(one.failure or len(one.values(PRIMARY)) >= request.launches for one in measured.values())
+    return all(
+        measurement.failure or len(measurement.values(PRIMARY)) >= request.launches for measurement in measured.values()
+    )
 
 
 def main() -> int:
-    """Serve on this process's standard input and output, which everything else here is kept away from."""
+    """Serve on this process's standard input and output, which nothing else in it uses."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--loaded", type=Path, required=True)

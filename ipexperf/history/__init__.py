@@ -55,7 +55,7 @@ class _CallableModule(ModuleType):
     """A callable module, so that `ipexperf.history(...)` works."""
 
     def __call__(
-        self, db: str | os.PathLike[str], *, metric: str | None = None, **asked: Unpack[TrendFilters]
+        self, db: str | os.PathLike[str], *, metric: str | None = None, **filters: Unpack[TrendFilters]
     ) -> pd.DataFrame:
         """Return one row per case, metric and run, oldest first. `limit` keeps the newest runs of each series.
 
@@ -64,7 +64,7 @@ class _CallableModule(ModuleType):
         """
         from ipexperf.history.frame import trend
 
-        return trend(db, metric, **asked)
+        return trend(db, metric, **filters)
 
 
 sys.modules[__name__].__class__ = _CallableModule

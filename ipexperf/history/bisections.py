@@ -62,13 +62,13 @@ def every(connection: Connection) -> list[BisectionRecord]:
         .join(case, case.c.id == bisection.c.case_id)
         .order_by(bisection.c.started_at, bisection.c.uid)
     )
-    return [_record(one, connection) for one in connection.execute(query).mappings().all()]
+    return [_record(values, connection) for values in connection.execute(query).mappings().all()]
 
 
 def of_cases(searches: Iterable[BisectionRecord], cases: Collection[Case], machine_key: str) -> list[BisectionRecord]:
     """Return the searches of these cases on one machine. A case of a pair counts as the case without its other arm."""
-    plain = {replace(one, knobs=tuple(knob for knob in one.knobs if knob[0] != AGAINST)) for one in cases}
-    return [one for one in searches if one.machine_key == machine_key and one.case in plain]
+    plain = {replace(search, knobs=tuple(knob for knob in search.knobs if knob[0] != AGAINST)) for search in cases}
+    return [search for search in searches if search.machine_key == machine_key and search.case in plain]
 
 
 def _record(values: RowMapping, connection: Connection) -> BisectionRecord:

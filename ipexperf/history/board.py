@@ -101,19 +101,21 @@ def read(engine: Engine, name: str, metrics: Sequence[str], limit: int) -> Board
         runs = [_run(row) for row in connection.execute(_newest(limit))][::-1]
         every = connection.execute(select(run.c.id)).all()
         lines, of_series = _lines(connection, metrics)
-        places = {one.number: place for place, one in enumerate(runs)}
+        places = {recorded_run.number: place for place, recorded_run in enumerate(runs)}
         _fill(connection, metrics, of_series, places)
         _judge(connection, of_series, places)
         _accept(connection, of_series, places)
-        kept = [line for line in lines.values() if line.spots.get(PRIMARY)]
-        _surround(connection, {(line.number, line.machine_key): line for line in kept}, places)
-        wanted = {one.environment for one in runs} | {x for line in kept for x in line.environments.values()}
+        measured = [line for line in lines.values() if line.spots.get(PRIMARY)]
+        _surround(connection, {(line.number, line.machine_key): line for line in measured}, places)
+        wanted = {recorded_run.environment for recorded_run in runs} | {
+            x for line in measured for x in line.environments.values()
+        }
         documents = {
             row.id: row.doc
             for row in connection.execute(select(environment.c.id, environment.c.doc))
             if row.id in wanted
         }
-    return Board(runs, kept, documents, len(every) - len(runs))
+    return Board(runs, measured, documents, len(every) - len(runs))
 
 
 def samples_of_run(engine: Engine, name: str, run_number: int) -> dict[int, dict[int, tuple[float, ...]]]:

@@ -97,7 +97,7 @@ class Event(NamedTuple):
 
 
 class Examined(NamedTuple):
-    """One series and what it did."""
+    """One series and its course."""
 
     series: Medians
     course: Course
@@ -120,11 +120,11 @@ class Examined(NamedTuple):
 def examine(
     history: History, metrics: Sequence[str], *, since: str | None = None, before: str | None = None, **filters: Any
 ) -> list[Examined]:
-    """Read every matching series, with PAST runs of each machine before `since`, and find what it did."""
+    """Read every matching series, with PAST runs of each machine before `since`, and find its course."""
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
         every = medians.read(connection, metrics, since=since, before=before, past=PAST, **filters)
-    courses = points_of_change.courses([one.values for one in every])
-    return [Examined(one, course) for one, course in zip(every, courses, strict=True)]
+    courses = points_of_change.courses([series.values for series in every])
+    return [Examined(series, course) for series, course in zip(every, courses, strict=True)]
 
 
 def changes(
@@ -145,45 +145,45 @@ def changes(
         check_metric(metric)
     examined = examine(history, metrics, **span, **filters)
     changed = [
-        _changed(history, one.series, event)
-        for one in examined
-        for event in one.events()
-        if one.series.runs[(event.recovery or event.change).known].started_at >= (span["since"] or "")
+        _changed(history, entry.series, event)
+        for entry in examined
+        for event in entry.events()
+        if entry.series.runs[(event.recovery or event.change).known].started_at >= (span["since"] or "")
     ]
-    short = sum(len(one.series.values) < 2 * MINIMUM for one in examined)
+    short = sum(len(entry.series.values) < 2 * MINIMUM for entry in examined)
     changed.sort(key=lambda x: (-_size(x), x.case_id, x.metric))
     changed.sort(key=lambda x: x.likely_started_at, reverse=True)
     changed.sort(key=_urgency)
     return Changes(tuple(changed), len(examined), short)
 
 
-def _size(one: Changed) -> float:
-    """How large a change is, whichever way it went."""
-    return abs(math.log(one.ratio)) if one.ratio else math.inf
+def _size(change: Changed) -> float:
+    """The size of a change in either direction."""
+    return abs(math.log(change.ratio)) if change.ratio else math.inf
 
 
-def _urgency(one: Changed) -> int:
-    """The rank of a change in a list: what is slower now is first."""
-    if one.direction == "regressed":
-        return 0 if one.recovered_run is None else 3
-    return {"changed": 2, "improved": 4}[one.direction] - (one.kind == "bistable")
+def _urgency(change: Changed) -> int:
+    """The rank of a change in a list. Regressions that last are first."""
+    if change.direction == "regressed":
+        return 0 if change.recovered_run is None else 3
+    return {"changed": 2, "improved": 4}[change.direction] - (change.kind == "bistable")
 
 
-def _changed(history: History, one: Medians, event: Event) -> Changed:
+def _changed(history: History, series: Medians, event: Event) -> Changed:
     change, recovery = event
-    last, first, likely = one.runs[change.earliest - 1], one.runs[change.latest], one.runs[change.index]
-    known = one.runs[change.known]
+    last, first, likely = series.runs[change.earliest - 1], series.runs[change.latest], series.runs[change.index]
+    known_at = series.runs[change.known]
     step = change.kind == "step"
-    sides = [history.environment(run.uid, one.case.uid) for run in (last, first)] if step else [{}, {}]
+    sides = [history.environment(run.uid, series.case.uid) for run in (last, first)] if step else [{}, {}]
     commits_differ = step and last.commit and first.commit and last.commit != first.commit
-    back = one.runs[recovery.latest] if recovery else None
+    back = series.runs[recovery.latest] if recovery else None
     return Changed(
-        direction=change.direction(higher_is_better=one.higher_is_better),
+        direction=change.direction(higher_is_better=series.higher_is_better),
         kind=change.kind,
-        case_id=one.case.id,
-        case_uid=one.case.uid,
-        **{name: getattr(one.case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
-        **{name: getattr(one, name) for name in ("machine_key", "metric", "unit", "higher_is_better")},
+        case_id=series.case.id,
+        case_uid=series.case.uid,
+        **{name: getattr(series.case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
+        **{name: getattr(series, name) for name in ("machine_key", "metric", "unit", "higher_is_better")},
         ratio=change.ratio,
         score=change.score,
         before=change.old,
@@ -200,11 +200,11 @@ def _changed(history: History, one: Medians, event: Event) -> Changed:
         between=change.latest - change.earliest + 1,
         likely_run=likely.uid,
         likely_started_at=likely.started_at,
-        known_run=known.uid,
-        known_started_at=known.started_at,
+        known_run=known_at.uid,
+        known_started_at=known_at.started_at,
         recovered_run=back.uid if back else None,
         recovered_started_at=back.started_at if back else None,
-        recovered_known_run=one.runs[recovery.known].uid if recovery else None,
+        recovered_known_run=series.runs[recovery.known].uid if recovery else None,
         commits=f"{last.commit}..{first.commit}" if commits_differ else "",
         differences=tuple(between(*sides)),
     )

@@ -106,7 +106,7 @@ def accuracy(recorded: Recorded | None) -> tuple[str, float] | None:
 
 def change(ratio: ratios.Ratio, metric: Metric) -> str:
     """Return the direction of a ratio if its interval excludes 1."""
-    if not ratio.seen:
+    if not ratio.differs:
         return "not seen"
     if metric.higher_is_better is None:
         return "different"

@@ -27,15 +27,15 @@ BUSY_SECONDS = 10
 CACHE_KIB = 64 * 1024
 """Page cache of SQLite. The inner pages of ten million rows do not fit into the default of 2 MiB."""
 HELD_SECONDS = 5
-"""How long a writer on a server may be silent within a transaction: others wait for it, also if its host is gone."""
+"""Longest silence of a writer within a transaction on a server. Others wait for it, even if its host is gone."""
 LONG_SECONDS = 600
-"""The same of a migration or a copy, which may read for long between two statements."""
+"""The same for a migration or a copy, which may read for long between two statements."""
 NOTICE_SECONDS = 30
-"""How long a server may leave what was sent unacknowledged: its network is cut."""
+"""Longest time without an acknowledgement of the server. After it, the network counts as cut."""
 TURN = 0x69706578
 """Number of the advisory lock in PostgreSQL that writers hold."""
 UNDECODABLE = (ArithmeticError, AttributeError, LookupError, NoResultFound, TypeError, ValueError, struct.error)
-"""What raises where a row lacks something or has another type than its column says."""
+"""Exceptions raised while decoding a row that lacks a value or has a wrong type."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 LOST = ("08", "53", "57P", "55P03", "25P03")
 """SQLSTATEs of a server that is gone, full or shutting down, let a writer wait too long, or ended a silent one."""
@@ -180,8 +180,8 @@ def reading(engine: Engine, name: str) -> Iterator[Connection]:
     """Open a read transaction: a consistent snapshot that blocks nobody."""
     with translated(name), engine.connect() as plain:
         # SQLite's transactions are snapshots by default. Elsewhere each statement would have a snapshot of its own.
-        one = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
-        connection = plain.execution_options(**one)
+        isolation = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        connection = plain.execution_options(**isolation)
         with connection.begin(), gc_pause.held_off(), _decoded(name):
             yield connection
 

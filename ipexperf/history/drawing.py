@@ -47,9 +47,9 @@ def table(*columns: str) -> Table:
     return drawn
 
 
-def row(made: Table, *cells: str) -> None:
+def row(drawn: Table, *cells: str) -> None:
     # Text, not str: the output of a worker is not markup.
-    made.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
+    drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
 
 
 def moment(text: str) -> str:

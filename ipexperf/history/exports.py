@@ -24,7 +24,7 @@ def pytest_benchmark(detail: RunDetail) -> dict[str, Any]:
     environment = detail.environment
     git = environment.get("git") or {}
     hardware = environment.get("hardware") or {}
-    searches = [one.to_json() for one in detail.bisections]
+    searches = [search.to_json() for search in detail.bisections]
     return {
         **({"bisections": searches} if searches else {}),
         "machine_info": {
@@ -72,20 +72,20 @@ def _named(case: Case) -> str:
 def _paired(detail: RunDetail, case: Case) -> list[dict[str, Any]]:
     """Return the log ratio of a case to its base in each of its rounds, with the base's name under `over`."""
     ratios = []
-    for one in detail.rounds:
-        if (base := _base(one, case)) is None:
+    for record in detail.rounds:
+        if (base := _base(record, case)) is None:
             continue
-        named = {"round": one.uid, "over": _named(base), "turns": one.turns}
-        ratios += [{**named, "log_ratio": value} for value in rounds.logs([one], base, case)]
+        named = {"round": record.uid, "over": _named(base), "turns": record.turns}
+        ratios += [{**named, "log_ratio": value} for value in rounds.logs([record], base, case)]
     return ratios
 
 
-def _base(one: RoundRecord, case: Case) -> Case | None:
-    """What a case is compared with: the other arm of its pair, else the reference. None for the reference itself."""
-    for other, seat in pairwise(one.seats):
+def _base(record: RoundRecord, case: Case) -> Case | None:
+    """The base of a case: the other arm of its pair, else the reference. None for the reference itself."""
+    for other, seat in pairwise(record.seats):
         if seat.case == case and other.role == "against":
             return other.case
-    base = next((seat for seat in one.seats if seat.role == "reference"), one.seats[0]).case
+    base = next((seat for seat in record.seats if seat.role == "reference"), record.seats[0]).case
     return base if base != case else None
 
 

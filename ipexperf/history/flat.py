@@ -21,15 +21,15 @@ def rows(detail: RunDetail) -> list[dict[str, Any]]:
 
 def _row(recorded: Recorded, summary: Summary) -> dict[str, Any]:
     judged = (recorded.verdict, *recorded.verdict.others) if recorded.verdict else ()
-    own = next((one for one in judged if one.metric == summary.metric), None)
+    verdict = next((other for other in judged if other.metric == summary.metric), None)
     return {
         "run_uid": recorded.run_uid,
         "case_id": recorded.case.id,
         "case_uid": recorded.case.uid,
         **{name: getattr(recorded.case, name) for name in CASE},
         **asdict(summary),
-        "verdict": own.outcome if own else None,
-        "ratio": own.ratio if own else None,
+        "verdict": verdict.outcome if verdict else None,
+        "ratio": verdict.ratio if verdict else None,
         "launches": len(recorded.counted),
         "machine_key": recorded.machine_key,
     }

@@ -35,31 +35,31 @@ MANY = 6
 def kinds_table(kinds: Sequence[Kind]) -> Table:
     drawn = table("machine", "host", "state", "ratio", "interval", "nights", "cases", "since")
     for kind in kinds:
-        for one in kind.hosts:
-            numbers = (ratio(one.ratio), interval(one.lo, one.hi), str(one.nights), str(one.cases))
-            row(drawn, kind.machine_key, one.host, one.state, *numbers, one.since[:DAY])
+        for verdict in kind.hosts:
+            numbers = (ratio(verdict.ratio), interval(verdict.lo, verdict.hi), str(verdict.nights), str(verdict.cases))
+            row(drawn, kind.machine_key, verdict.host, verdict.state, *numbers, verdict.since[:DAY])
     return drawn
 
 
 def kinds_text(kinds: Sequence[Kind]) -> Text:
-    """What is said of the hosts, and what the numbers mean."""
+    """The sentences on the hosts, and an explanation of the numbers."""
     return Text("\n".join([*sentences(kinds), EXPLANATION]))
 
 
 def sentences(kinds: Sequence[Kind]) -> list[str]:
     """One sentence for each odd host, and one for kinds of which there are too few."""
-    lines = [_sentence(one) for kind in kinds for one in kind.hosts if one.state in ("slower", "faster")]
+    lines = [_sentence(verdict) for kind in kinds for verdict in kind.hosts if verdict.state in ("slower", "faster")]
     few = [kind.machine_key for kind in kinds if len(kind.hosts) < LEAST_HOSTS]
     if few:
-        lines.append(f"{', '.join(few)}: with fewer than {LEAST_HOSTS} hosts nobody can say which one is odd.")
+        lines.append(f"{', '.join(few)}: with fewer than {LEAST_HOSTS} hosts none can be called odd.")
     return lines
 
 
-def _sentence(one: HostVerdict) -> str:
-    percent = abs(one.ratio - 1) * 100
+def _sentence(verdict: HostVerdict) -> str:
+    percent = abs(verdict.ratio - 1) * 100
     return (
-        f"{one.host} is {percent:.1f} % {one.state} than its {one.equals} equals since {one.since[:DAY]}: "
-        "the machine, not the software."
+        f"{verdict.host} is {percent:.1f} % {verdict.state} than its {verdict.equals} equals "
+        f"since {verdict.since[:DAY]}: the machine, not the software."
     )
 
 
@@ -77,16 +77,16 @@ def over_hosts_text(compared: Compared) -> Text:
 
 def over_hosts_table(cases: Sequence[OverHosts]) -> Table:
     drawn = table("case", "batch", "machine", "verdict", "ratio", "interval", "host by host", "reason")
-    for one in cases:
-        numbers = (one.outcome or "-", ratio(one.ratio), interval(one.lo, one.hi), host_by_host(one.hosts))
-        row(drawn, one.case_id, str(one.batch), one.machine_key, *numbers, one.reason)
+    for case in cases:
+        numbers = (case.outcome or "-", ratio(case.ratio), interval(case.lo, case.hi), host_by_host(case.hosts))
+        row(drawn, case.case_id, str(case.batch), case.machine_key, *numbers, case.reason)
     return drawn
 
 
 def host_by_host(hosts: Sequence[HostShare]) -> str:
     """The ratio of each host, or of many hosts the smallest and the largest."""
-    known = sorted((one.ratio, one.host) for one in hosts if one.ratio is not None)
-    if len(known) <= MANY:
-        return ", ".join(f"{one.host} {ratio(one.ratio)}{' (odd)' * (one.note == 'odd')}" for one in hosts)
-    (low, first), (high, last) = known[0], known[-1]
-    return f"{len(known)} hosts, {ratio(low)} on {first} to {ratio(high)} on {last}"
+    ratios = sorted((host.ratio, host.host) for host in hosts if host.ratio is not None)
+    if len(ratios) <= MANY:
+        return ", ".join(f"{host.host} {ratio(host.ratio)}{' (odd)' * (host.note == 'odd')}" for host in hosts)
+    (low, first), (high, last) = ratios[0], ratios[-1]
+    return f"{len(ratios)} hosts, {ratio(low)} on {first} to {ratio(high)} on {last}"

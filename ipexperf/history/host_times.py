@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 DAY = 10
 """Length of a date in a time."""
 LEAST_DAYS = 3
-"""A host that measured on fewer days and is in no fleet may be a container, whose name is another one tomorrow."""
+"""A host outside of fleets that measured on fewer days may be a container, whose name changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Equal hosts, and what is said of each."""
+    """Equal hosts, with a verdict on each."""
 
     machine_key: str
     hosts: tuple[HostVerdict, ...]
@@ -35,11 +35,11 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Circumstances:
-    """Where and with what a run measured."""
+    """The host of a run, and the runs that it can be compared with."""
 
     host: str
     together: str
-    """What runs that can be compared have in common: the run of a fleet, or the day and the software."""
+    """Equal for runs that can be compared: the run of a fleet, or the day and the software."""
     fleet: bool
 
 
@@ -47,32 +47,32 @@ def kinds(history: History, *, since: str | None = None, **filters: Any) -> list
     """The verdicts on the hosts of each kind of which there are several."""
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
         series = medians.read(connection, [PRIMARY], since=since, **filters)
-        wanted = {moment.uid for one in series for moment in one.runs}
+        wanted = {moment.uid for entry in series for moment in entry.runs}
         query = select(run.c.uid, run.c.started_at, run.c.commit_sha, run.c.meta, environment.c.doc)
         rows = connection.execute(query.join(environment, environment.c.id == run.c.environment_id)).mappings()
         runs = {row["uid"]: _circumstances(row) for row in rows if row["uid"] in wanted}
     lasting = _lasting(series, runs)
     sights: dict[str, list[Sight]] = defaultdict(list)
-    for one in series:
-        for moment, value in zip(one.runs, one.values, strict=True):
+    for entry in series:
+        for moment, value in zip(entry.runs, entry.values, strict=True):
             where = runs[moment.uid]
             if where is not None and value > 0 and (where.fleet or where.host in lasting):
                 night = f"{moment.started_at[:DAY]} {where.together}"
-                sights[one.machine_key].append(Sight(night, where.host, one.case.uid, value))
+                sights[entry.machine_key].append(Sight(night, where.host, entry.case.uid, value))
     return [
-        Kind(machine_key, tuple(judge(seen)))
-        for machine_key, seen in sorted(sights.items())
-        if len({one.host for one in seen}) > 1
+        Kind(machine_key, tuple(judge(of_kind)))
+        for machine_key, of_kind in sorted(sights.items())
+        if len({sight.host for sight in of_kind}) > 1
     ]
 
 
 def _lasting(series: Sequence[Medians], runs: Mapping[str, _Circumstances | None]) -> set[str]:
     """The hosts that measured on several days."""
     days: dict[str, set[str]] = defaultdict(set)
-    for moment in {moment for one in series for moment in one.runs}:
+    for moment in {moment for entry in series for moment in entry.runs}:
         if (where := runs[moment.uid]) is not None:
             days[where.host].add(moment.started_at[:DAY])
-    return {host for host, own in days.items() if len(own) >= LEAST_DAYS}
+    return {host for host, dates in days.items() if len(dates) >= LEAST_DAYS}
 
 
 def _circumstances(row: Mapping[Any, Any]) -> _Circumstances | None:

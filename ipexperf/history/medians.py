@@ -79,10 +79,10 @@ def read(
     query = query.where(measurement.c.series_id.in_(wanted), measurement.c.run_id >= min(places))
     rejected = _rejected(connection, min(places))
     for series_id, run_id, median in connection.execute(query).all():
-        one = by_series[series_id]
-        if run_id in places and (one.metric in accuracies() or (one.case.uid, run_id) not in rejected):
+        entry = by_series[series_id]
+        if run_id in places and (entry.metric in accuracies() or (entry.case.uid, run_id) not in rejected):
             points[series_id].append((places[run_id], median))
-    return [_filled(by_series[series_id], sorted(own), runs) for series_id, own in sorted(points.items())]
+    return [_filled(by_series[series_id], sorted(pairs), runs) for series_id, pairs in sorted(points.items())]
 
 
 def _rejected(connection: Connection, first: int) -> set[tuple[str, int]]:
@@ -102,13 +102,13 @@ def _rejected(connection: Connection, first: int) -> set[tuple[str, int]]:
     return {(row.uid, row.run_id) for row in connection.execute(query)}
 
 
-def _filled(one: Medians, points: Sequence[tuple[int, float | None]], runs: Sequence[Moment]) -> Medians:
+def _filled(entry: Medians, points: Sequence[tuple[int, float | None]], runs: Sequence[Moment]) -> Medians:
     """Return the series with its good points, in the order of time."""
     for place, median in points:
         if median is not None and math.isfinite(median):
-            one.runs.append(runs[place])
-            one.values.append(median)
-    return one
+            entry.runs.append(runs[place])
+            entry.values.append(median)
+    return entry
 
 
 def _runs(connection: Connection, branch: Wanted, since: str | None, before: str | None, past: int) -> list[Moment]:

@@ -123,11 +123,11 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 def _make_room(connection: sqlite3.Connection) -> None:
     """Delete cases of a run that measured them again since the last merge: the other file has more launches."""
     counted = "SELECT count(*) FROM {0}.launch l WHERE l.run_id = {1}.id AND l.case_id = {2}.id"
-    here, there = counted.format("main", "run", "mine"), counted.format(OTHER, "o", "its")
+    ours, theirs = counted.format("main", "run", "mine"), counted.format(OTHER, "o", "its")
     connection.execute(
         f"CREATE TEMP TABLE again AS SELECT run.id AS run_id, mine.id AS case_id FROM main.run JOIN {OTHER}.run o "  # noqa: S608 - names of the schema
         f'ON o.uid = run.uid CROSS JOIN main."case" mine JOIN {OTHER}."case" its ON its.uid = mine.uid '
-        f"WHERE run.status = 'running' AND ({here}) > 0 AND ({here}) < ({there})"
+        f"WHERE run.status = 'running' AND ({ours}) > 0 AND ({ours}) < ({theirs})"
     )
     of_case = "SELECT again.run_id, series.id FROM again JOIN main.series ON series.case_id = again.case_id"
     for name in ("verdict", "samples", "measurement"):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PER_HOST = 3
 """The newest runs of a host that a report compares."""
 MUCH = 1.5
-"""A reader should know that the hosts differ by so many times more than is assumed."""
+"""From this factor over the assumed spread on, a note reports the spread of the hosts."""
 NO_SPREAD = "one launch has no spread"
 SHOWN = 4
 """Most names that a sentence has. The rest are counted."""
@@ -42,7 +42,7 @@ class Side:
     runs: tuple[str, ...]
     hosts: tuple[str, ...]
     software: tuple[str, ...]
-    """What its runs measured. More than one: the side mixes softwares."""
+    """The software of its runs. More than one: the side mixes them."""
     begin: str
     end: str
     """When its oldest and its newest run began."""
@@ -50,15 +50,15 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class HostShare:
-    """What one host says of a case."""
+    """The result of one host for a case."""
 
     host: str
     ratio: float | None
-    """How many times slower the second software is. None: it says nothing."""
+    """How many times slower the second software is. None if this host has no ratio."""
     runs: tuple[int, int]
     """The runs before and after that count."""
     note: str
-    """Why it says nothing, or that it is odd."""
+    """Why it has no ratio, or that it is odd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ class OverHosts:
     spread: float | None
     """Standard deviation of the log ratios of its hosts."""
     assumed_spread: float
-    """What was assumed of it: 2 %, or more if the cases of the comparison show more."""
+    """The spread that was assumed: 2 %, or more if the cases of the comparison show more."""
     odd: tuple[str, ...]
     """Hosts that disagree with the others, and are left out of the ratio."""
     disagree: bool
-    """Whether hosts disagree of which none can be named."""
+    """Whether the hosts disagree and no single one can be blamed."""
     reason: str
     hosts: tuple[HostShare, ...]
     policy: str
@@ -104,7 +104,7 @@ class Compared:
     second: Side
     cases: tuple[OverHosts, ...]
     notes: tuple[str, ...]
-    """What a reader must know of the comparison as a whole."""
+    """Warnings and remarks on the comparison as a whole."""
 
 
 def compare(history: History, first: str, second: str, metric: str = PRIMARY) -> Compared:
@@ -115,7 +115,7 @@ def compare(history: History, first: str, second: str, metric: str = PRIMARY) ->
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
         sides = [run_sets.resolve(connection, text) for text in (first, second)]
     compared = of_runs(history, (first, second), sides, metric)
-    if all(one.outcome is None for one in compared.cases):
+    if all(case.outcome is None for case in compared.cases):
         raise HistoryError(
             f"{first!r} and {second!r} have no case that {LEAST_HOSTS} equal hosts {_why_none(compared)}"
         )
@@ -133,7 +133,7 @@ def _why_none(compared: Compared) -> str:
         )
     if len(both) == 1:
         return f"measured in both: only {both[0]} did. `ipexperf compare` without --hosts is for one host."
-    reasons = Counter(one.reason for one in compared.cases)
+    reasons = Counter(case.reason for case in compared.cases)
     if not reasons:
         return "measured in both: nothing was recorded."
     (reason, count), *_ = reasons.most_common(1)
@@ -145,15 +145,17 @@ def newest(history: History) -> Compared | None:
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
         every = run_sets.members(connection)
     by_software: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
-    for one in every:
-        if one.host is not None:
-            by_software[one.software][one.host].append(one)
+    for member in every:
+        if member.host is not None:
+            by_software[member.software][member.host].append(member)
     several = [name for name, hosts in by_software.items() if len(hosts) >= LEAST_HOSTS]
     for old in several[1:]:
         hosts = by_software[several[0]].keys() & by_software[old].keys()
         if len(hosts) >= LEAST_HOSTS:
             names = (old, several[0])
-            sides = [[one for host in sorted(hosts) for one in by_software[name][host][:PER_HOST]] for name in names]
+            sides = [
+                [member for host in sorted(hosts) for member in by_software[name][host][:PER_HOST]] for name in names
+            ]
             return of_runs(history, names, sides)
     return None
 
@@ -165,7 +167,7 @@ def of_runs(
     kind = known_metric(metric)
     if kind.unit != "s" or kind.higher_is_better is not False:
         raise HistoryError(f"over several hosts a time is judged, such as {PRIMARY}: {metric} is none.")
-    if both := {one.uid for one in sides[0]} & {one.uid for one in sides[1]}:
+    if both := {member.uid for member in sides[0]} & {member.uid for member in sides[1]}:
         raise HistoryError(
             f"{names[0]!r} and {names[1]!r} both name the run {min(both)}: name two fleet runs, days or commits, or "
             "two versions, such as torch=2.8 and torch=2.9."
@@ -187,7 +189,7 @@ Key = tuple[Case, str]
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What the runs of a side recorded, by case and kind, and then by host."""
+    """The recorded cases of a side, by case and kind, and then by host."""
 
     cases: Mapping[Key, Mapping[str, list[Recorded]]]
     shared: int
@@ -196,16 +198,16 @@ class _Read:
 
 def _read(history: History, side: Sequence[Member]) -> _Read:
     cases: dict[Key, dict[str, list[Recorded]]] = defaultdict(lambda: defaultdict(list))
-    for one in side:
-        if one.host is not None:
-            for recorded in history.measurements(one.uid):
-                cases[recorded.case, recorded.machine_key][one.host].append(recorded)
-    return _Read(cases, sum(one.host is None for one in side))
+    for member in side:
+        if member.host is not None:
+            for recorded in history.measurements(member.uid):
+                cases[recorded.case, recorded.machine_key][member.host].append(recorded)
+    return _Read(cases, sum(member.host is None for member in side))
 
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What one host says, with its number for the judge if it says anything."""
+    """The result of one host, with its ratio for the judge if it has one."""
 
     shown: HostShare
     ratio: HostRatio | None
@@ -216,18 +218,18 @@ def _shares(old: Mapping[str, Sequence[Recorded]], new: Mapping[str, Sequence[Re
 
 
 def _share(host: str, old: Sequence[Recorded], new: Sequence[Recorded], metric: str) -> _Share:
-    sound = [[one for one in side if not unsound(one, metric)] for side in (old, new)]
+    sound = [[recorded for recorded in side if not unsound(recorded, metric)] for side in (old, new)]
     counts = (len(sound[0]), len(sound[1]))
     if note := _why_not((old, new), sound, metric):
         return _Share(HostShare(host, None, counts, note), None)
-    ratio = several_hosts.of_runs(host, *([one.values[metric] for one in side] for side in sound))
+    ratio = several_hosts.of_runs(host, *([recorded.values[metric] for recorded in side] for side in sound))
     if ratio is None:
         return _Share(HostShare(host, None, counts, NO_SPREAD), None)
     return _Share(HostShare(host, ratio.ratio, counts, ""), ratio)
 
 
 def _why_not(sides: Sequence[Sequence[Recorded]], sound: Sequence[Sequence[Recorded]], metric: str) -> str:
-    """Why a host says nothing, or an empty text."""
+    """Why a host has no ratio, or an empty text."""
     for name, every, good in zip(("first", "second"), sides, sound, strict=True):
         if not every:
             return f"the {name} did not measure it"
@@ -238,14 +240,14 @@ def _why_not(sides: Sequence[Sequence[Recorded]], sound: Sequence[Sequence[Recor
 
 
 def _judgeable(shares: Sequence[_Share]) -> bool:
-    return sum(one.ratio is not None for one in shares) >= LEAST_HOSTS
+    return sum(share.ratio is not None for share in shares) >= LEAST_HOSTS
 
 
 def _policies(whole: Sequence[tuple[Key, Sequence[_Share]]], policy: HostsPolicy) -> dict[str, HostsPolicy]:
     """The policy for the hosts of each kind."""
     ratios: dict[str, list[list[HostRatio]]] = defaultdict(list)
     for (_, machine_key), shares in whole:
-        ratios[machine_key].append([one.ratio for one in shares if one.ratio is not None])
+        ratios[machine_key].append([share.ratio for share in shares if share.ratio is not None])
     return {machine_key: several_hosts.corrected(cases, policy) for machine_key, cases in ratios.items()}
 
 
@@ -253,9 +255,9 @@ def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, poli
     case, machine_key = key
     combined = None
     if _judgeable(shares):
-        combined = several_hosts.judge([one.ratio for one in shares if one.ratio is not None], policy)
+        combined = several_hosts.judge([share.ratio for share in shares if share.ratio is not None], policy)
     odd = combined.odd if combined else ()
-    hosts = (replace(one.shown, note="odd") if one.shown.host in odd else one.shown for one in shares)
+    hosts = (replace(share.shown, note="odd") if share.shown.host in odd else share.shown for share in shares)
     return OverHosts(
         case.id,
         case.uid,
@@ -285,14 +287,14 @@ def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, poli
 
 def _too_few(shares: Sequence[_Share]) -> str:
     """Why there is no verdict: one host or none measured both."""
-    usable = [one.shown.host for one in shares if one.ratio is not None]
-    reasons = Counter(one.shown.note for one in shares if one.ratio is None)
+    usable = [share.shown.host for share in shares if share.ratio is not None]
+    reasons = Counter(share.shown.note for share in shares if share.ratio is None)
     why = "; ".join(f"{reason} on {_named(_of(shares, reason))}" for reason in reasons)
     return f"{f'only {usable[0]} measured both' if usable else 'no host measured both'}{f': {why}' if why else ''}"
 
 
 def _of(shares: Sequence[_Share], reason: str) -> list[str]:
-    return [one.shown.host for one in shares if one.shown.note == reason]
+    return [share.shown.host for share in shares if share.shown.note == reason]
 
 
 def _named(names: Sequence[str]) -> str:
@@ -303,11 +305,11 @@ def _named(names: Sequence[str]) -> str:
 def _side(selector: str, side: Sequence[Member]) -> Side:
     return Side(
         selector,
-        tuple(one.uid for one in side),
-        tuple(sorted({one.host for one in side if one.host is not None})),
-        tuple(dict.fromkeys(one.software for one in side)),
-        min(one.started_at for one in side),
-        max(one.started_at for one in side),
+        tuple(member.uid for member in side),
+        tuple(sorted({member.host for member in side if member.host is not None})),
+        tuple(dict.fromkeys(member.software for member in side)),
+        min(member.started_at for member in side),
+        max(member.started_at for member in side),
     )
 
 
@@ -315,17 +317,17 @@ def _notes(sides: Sequence[Side], read: Sequence[_Read], cases: Sequence[OverHos
     for side, name in zip(sides, ("first", "second"), strict=True):
         if len(side.software) > 1:
             yield f"the {name} mixes {len(side.software)} softwares: a ratio is over all of them"
-    if shared := sum(one.shared for one in read):
+    if shared := sum(side.shared for side in read):
         yield f"{shared} runs that several hosts shared are left out: each of their cases was on one host alone"
-    if len(kinds := {one.machine_key for one in cases}) > 1:
+    if len(kinds := {case.machine_key for case in cases}) > 1:
         yield f"hosts of {len(kinds)} kinds: a ratio is over the hosts of one kind, because others may differ"
-    odd = Counter(host for one in cases for host in one.odd)
-    judged = sum(one.outcome is not None for one in cases)
+    odd = Counter(host for case in cases for host in case.odd)
+    judged = sum(case.outcome is not None for case in cases)
     for host, count in odd.most_common():
         yield f"{host} disagrees with its equals in {count} of {judged} cases: look at that machine"
-    if alone := sum(one.outcome is None for one in cases):
+    if alone := sum(case.outcome is None for case in cases):
         yield f"{alone} of {len(cases)} cases have no verdict: fewer than {LEAST_HOSTS} equal hosts measured both"
-    for machine_key, spread in sorted({one.machine_key: one.assumed_spread for one in cases}.items()):
+    for machine_key, spread in sorted({case.machine_key: case.assumed_spread for case in cases}.items()):
         if spread > MUCH * HostsPolicy().spread:
             yield (
                 f"on {machine_key} the hosts differ by {spread:.1%}, more than the {HostsPolicy().spread:.0%} that is "

@@ -53,7 +53,7 @@ class Queries:
             rounds_of_run = rounds.of_run(connection, row["id"])
             run_record, cases = _run_records(connection, [row])[0], _recorded(connection, row)
             searches = bisections.of_cases(
-                bisections.every(connection), [one.case for one in cases], run_record.machine_key
+                bisections.every(connection), [recorded.case for recorded in cases], run_record.machine_key
             )
             return RunDetail(run_record, document, tuple(cases), rounds_of_run, tuple(searches))
 
@@ -267,7 +267,7 @@ def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
     verdicts, tested = _verdicts(connection, row["id"])
     answer = []
     for case_id, fact in cases.items():
-        own = launches.get(case_id, [])
+        case_launches = launches.get(case_id, [])
         if PRIMARY not in metrics[case_id]:
             raise ValueError(f"a case of the run {row['uid']} has no {PRIMARY}")
         judged = verdicts.get(case_id)
@@ -277,12 +277,12 @@ def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
                 case=case_of(fact),
                 outcome=judged.outcome if judged else fact["outcome"],
                 verdict=judged,
-                values=_values([record for record, _ in own]),
+                values=_values([record for record, _ in case_launches]),
                 metrics={name: metrics[case_id][name] for name in METRICS if name in metrics[case_id]},
-                launches=tuple(record for record, _ in own),
-                environment=_environment_document(own[0][1] if own else row["doc"], row["meta"]),
+                launches=tuple(record for record, _ in case_launches),
+                environment=_environment_document(case_launches[0][1] if case_launches else row["doc"], row["meta"]),
                 machine_key=fact["machine_key"],
-                started_at=own[0][0].document["started_at"] if own else row["started_at"],
+                started_at=case_launches[0][0].document["started_at"] if case_launches else row["started_at"],
                 commit=row["commit"],
                 tested=tested.get(case_id),
             )
@@ -326,10 +326,10 @@ def _verdicts(connection: Connection, run_id: int) -> tuple[dict[int, Verdict], 
     for (case_id, metric), row in newest.items():
         if metric != PRIMARY:
             others.setdefault(case_id, []).append(_verdict(row))
-    own = {case_id: row for (case_id, metric), row in newest.items() if metric == PRIMARY}
+    of_speed = {case_id: row for (case_id, metric), row in newest.items() if metric == PRIMARY}
     # `platform_shift` is set when the run is judged as a whole, after all tests have ended.
     tested = {row.case_id: row.outcome for row in records if row.metric == PRIMARY and row.outcome != "platform_shift"}
-    return {case_id: _verdict(row, others.get(case_id, ())) for case_id, row in own.items()}, tested
+    return {case_id: _verdict(row, others.get(case_id, ())) for case_id, row in of_speed.items()}, tested
 
 
 def _verdict(row: Row[Any], others: Sequence[Verdict] = ()) -> Verdict:
@@ -346,7 +346,7 @@ def _verdict(row: Row[Any], others: Sequence[Verdict] = ()) -> Verdict:
         policy=rows.policy_label(row),
         evidence=evidence.read(row.reason["baseline"]),
         structure=_structure(row.reason.get("structure")),
-        others=tuple(sorted(others, key=lambda one: list(METRICS).index(one.metric))),
+        others=tuple(sorted(others, key=lambda other: list(METRICS).index(other.metric))),
         speed=SpeedVerdict(**speed) if speed else None,
         level=Level(**level) if level else None,
     )

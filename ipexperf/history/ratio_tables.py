@@ -62,7 +62,7 @@ def compared_table(cases: Sequence[Compared]) -> Table:
 
 def explanation(ratios: Sequence[Speedup]) -> str:
     """Explain the intervals: over rounds if the cases took turns, else over launches."""
-    paired = [one.paired for one in ratios]
+    paired = [speedup.paired for speedup in ratios]
     if not any(paired):
         return OVER_LAUNCHES
     if all(paired):
@@ -72,7 +72,7 @@ def explanation(ratios: Sequence[Speedup]) -> str:
 
 def twins_text(twins: Iterable[Twin]) -> Text:
     """Describe the ratios of twins, which show the noise."""
-    return Text("\n".join(twin_text(one) for one in twins))
+    return Text("\n".join(twin_text(twin) for twin in twins))
 
 
 def twin_text(twin: Twin) -> str:
@@ -87,19 +87,19 @@ def twin_text(twin: Twin) -> str:
 
 def speedups_table(pairs: Sequence[Speedup]) -> Table:
     drawn = table("case", "batch", "over", "metric", "base", "value", "speedup", "interval", "accuracy", "note")
-    for one in pairs:
+    for speedup in pairs:
         row(
             drawn,
-            one.case_id,
-            str(one.batch),
-            one.over,
-            one.metric,
-            human(one.base, one.unit),
-            human(one.value, one.unit),
-            f"{one.speedup:.2f}",
-            interval(one.lo, one.hi),
-            _both(share(one.accuracy_metric or "", x) for x in (one.base_accuracy, one.accuracy)),
-            "; ".join(_notes(one)),
+            speedup.case_id,
+            str(speedup.batch),
+            speedup.over,
+            speedup.metric,
+            human(speedup.base, speedup.unit),
+            human(speedup.value, speedup.unit),
+            f"{speedup.speedup:.2f}",
+            interval(speedup.lo, speedup.hi),
+            _both(share(speedup.accuracy_metric or "", x) for x in (speedup.base_accuracy, speedup.accuracy)),
+            "; ".join(_notes(speedup)),
         )
     return drawn
 
@@ -109,12 +109,12 @@ def counted(rounds: int) -> str:
     return "1 round" if rounds == 1 else f"{rounds} rounds"
 
 
-def _notes(one: Speedup) -> Iterator[str]:
-    if one.paired:
-        yield counted(one.rounds)
-    if one.note:
-        yield one.note
-    if not one.seen:
+def _notes(speedup: Speedup) -> Iterator[str]:
+    if speedup.paired:
+        yield counted(speedup.rounds)
+    if speedup.note:
+        yield speedup.note
+    if not speedup.seen:
         yield "no difference seen"
 
 

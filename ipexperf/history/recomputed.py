@@ -33,22 +33,22 @@ def differences(connection: sqlite3.Connection) -> Iterator[str]:
     """Yield a sentence for each number that does not follow from what it was computed from."""
     for number, uid in connection.execute("SELECT id, uid FROM run ORDER BY id").fetchall():
         connection.execute("BEGIN")  # a run that is being recorded changes nothing between two queries
-        wrong = [(_case_id(connection, case), what) for case, what in _of_run(connection, number)]
+        wrong = [(_case_id(connection, case), fault) for case, fault in _of_run(connection, number)]
         connection.execute("COMMIT")
-        yield from (f"{case} in run {uid}: {what}" for case, what in wrong)
+        yield from (f"{case} in run {uid}: {fault}" for case, fault in wrong)
 
 
 def _of_run(connection: sqlite3.Connection, run: int) -> Iterator[tuple[int, str]]:
     launches: dict[int, dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for case, index, text in connection.execute(LAUNCHES, (run,)):
         metrics = json.loads(text)
-        if isinstance(metrics, dict) and all(isinstance(one, int | float | None) for one in metrics.values()):
+        if isinstance(metrics, dict) and all(isinstance(number, int | float | None) for number in metrics.values()):
             launches[case][index] = metrics
         else:
             yield case, f"the metrics of launch {index} cannot be read"
             return
     for case, metric, outcome, *stored in connection.execute(MEASUREMENTS, (run,)):
-        values = [one[metric] for one in launches[case].values() if one.get(metric) is not None]
+        values = [launch[metric] for launch in launches[case].values() if launch.get(metric) is not None]
         numbers = summary(() if outcome in UNMEASURED else values)
         for name, old, new in zip(("n", *NUMBERS), stored, (len(values), *map(numbers.get, NUMBERS)), strict=True):
             if not _same(old, new):

@@ -25,7 +25,7 @@ def fingerprint_of(recorded: Recorded) -> tuple[Structure, Fingerprint | None]:
 
 def roof(recorded: Recorded) -> Mapping[str, Any] | None:
     """Return the machine's ceilings for a case, or None."""
-    return next((one for launch in recorded.counted if (one := launch.document.get("roof"))), None)
+    return next((ceilings for launch in recorded.counted if (ceilings := launch.document.get("roof"))), None)
 
 
 def medians(recorded: Recorded) -> dict[str, float | None]:

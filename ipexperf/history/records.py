@@ -145,15 +145,15 @@ class RunDetail:
         document = asdict(self)
         for case, recorded in zip(document["cases"], self.cases, strict=True):
             if recorded.verdict is not None:
-                own = {"evidence": evidence.document(recorded.verdict.evidence)}
-                fields = {**_shown(case["verdict"]), **own}.items()
+                replaced = {"evidence": evidence.document(recorded.verdict.evidence)}
+                fields = {**_shown(case["verdict"]), **replaced}.items()
                 case["verdict"] = {"baseline" if name == "evidence" else name: value for name, value in fields}
-        document["bisections"] = [one.to_json() for one in self.bisections]
+        document["bisections"] = [search.to_json() for search in self.bisections]
         return document
 
 
 OF_OTHERS = ("metric", "outcome", "reason", "ratio", "lo", "hi", "p_value", "mde", "level", "policy")
-"""What a document says of the verdict on another metric than speed."""
+"""The fields of a document for the verdict on another metric than speed."""
 
 
 def _shown(verdict: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,9 +33,9 @@ def roll(points: Sequence[Point], width: int | None, limit: int | None) -> list[
             if len(recent) == width:
                 point = replace(point, rolling=statistics.median(recent))  # noqa: PLW2901 - the same point with its median
         rolled.append(point)
-    kept = []
+    newest = []
     for point in rolled:
         if limit is None or left[series_of(point)] <= limit:
-            kept.append(point)
+            newest.append(point)
         left[series_of(point)] -= 1
-    return kept
+    return newest

@@ -41,7 +41,7 @@ class Paired:
     @property
     def twins(self) -> tuple[Twin, ...]:
         """The twin of each group that has one."""
-        cases = dict.fromkeys(seat.case for one in self.rounds for seat in one.seats if seat.role == "twin")
+        cases = dict.fromkeys(seat.case for record in self.rounds for seat in record.seats if seat.role == "twin")
         estimates = ((case, twin(self.rounds, case, self.pools)) for case in cases)
         return tuple(Twin(case, estimate) for case, estimate in estimates if estimate is not None)
 

@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 
 
 def write(
-    connection: Connection, run_id: int, environment_id: int, one: RoundRecord, cases: Mapping[Case, int]
+    connection: Connection, run_id: int, environment_id: int, record: RoundRecord, cases: Mapping[Case, int]
 ) -> None:
     """Write a round of a run. `cases` has the row id of each case; `environment_id` is that of the run."""
-    if len(one.seats) < 2:
-        raise HistoryError(f"the round {one.uid} has {len(one.seats)} arms; a round is of two or more.")
-    if connection.execute(select(exists().where(round_.c.uid == one.uid))).scalar_one():
-        raise HistoryError(f"the history has the round {one.uid} already; each is recorded once.")
-    pairs = [*_pairs(one, cases)]
-    where = _environment(connection, run_id, one, cases)
-    numbers = {name: getattr(one, name) for name in ("number", "seconds", "turns", "dropped")}
-    values = {"uid": one.uid, "run_id": run_id, "environment_id": environment_id if where is None else where}
-    texts = {"name": storable(one.group), "schedule": one.schedule, "started_at": utc(one.started_at)}
+    if len(record.seats) < 2:
+        raise HistoryError(f"the round {record.uid} has {len(record.seats)} arms; a round is of two or more.")
+    if connection.execute(select(exists().where(round_.c.uid == record.uid))).scalar_one():
+        raise HistoryError(f"the history has the round {record.uid} already; each is recorded once.")
+    pairs = [*_pairs(record, cases)]
+    where = _environment(connection, run_id, record, cases)
+    numbers = {name: getattr(record, name) for name in ("number", "seconds", "turns", "dropped")}
+    values = {"uid": record.uid, "run_id": run_id, "environment_id": environment_id if where is None else where}
+    texts = {"name": storable(record.group), "schedule": record.schedule, "started_at": utc(record.started_at)}
     stored = insert(round_).returning(round_.c.id)
-    own = {"round_id": connection.execute(stored, {**values, **texts, **numbers}).scalar_one()}
-    connection.execute(insert(seat), [{**own, **_seat(place, x, cases)} for place, x in enumerate(one.seats)])
-    connection.execute(insert(paired), [{**own, **pair} for pair in pairs])
+    key = {"round_id": connection.execute(stored, {**values, **texts, **numbers}).scalar_one()}
+    connection.execute(insert(seat), [{**key, **_seat(place, x, cases)} for place, x in enumerate(record.seats)])
+    connection.execute(insert(paired), [{**key, **pair} for pair in pairs])
 
 
-def _environment(connection: Connection, run_id: int, one: RoundRecord, cases: Mapping[Case, int]) -> int | None:
+def _environment(connection: Connection, run_id: int, record: RoundRecord, cases: Mapping[Case, int]) -> int | None:
     """Return the environment of the first recorded launch of a round. The run may have used several devices."""
-    for arm in one.seats:
+    for arm in record.seats:
         of_case = (launch.c.run_id == run_id, launch.c.case_id == cases[arm.case])
         query = select(launch.c.environment_id).where(*of_case, launch.c.launch == arm.launch)
         if arm.launch is not None and (number := connection.execute(query).scalar_one_or_none()) is not None:
@@ -63,14 +63,14 @@ def _seat(place: int, arm: SeatRecord, cases: Mapping[Case, int]) -> dict[str, A
     }
 
 
-def _pairs(one: RoundRecord, cases: Mapping[Case, int]) -> Iterator[dict[str, Any]]:
+def _pairs(record: RoundRecord, cases: Mapping[Case, int]) -> Iterator[dict[str, Any]]:
     """Yield the ratio of each two arms, the later seat over the earlier one."""
-    for (first, base), (second, other) in combinations(enumerate(one.seats), 2):
+    for (first, base), (second, other) in combinations(enumerate(record.seats), 2):
         try:
-            ratio = log_ratio(base.times, other.times, paired=one.schedule == "together")
+            ratio = log_ratio(base.times, other.times, paired=record.schedule == "together")
         except ValueError as error:
             names = f"{base.case.id} and {other.case.id}"
-            raise HistoryError(f"the round {one.uid} has no ratio of {names}: {error}.") from error
+            raise HistoryError(f"the round {record.uid} has no ratio of {names}: {error}.") from error
         yield {
             "base_place": first,
             "place": second,

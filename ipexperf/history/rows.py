@@ -93,13 +93,21 @@ def metric_rows(measurement: Measurement) -> Iterator[tuple[str, dict[str, Any]]
         outcome, reason = "invalid", measurement.invalid or measurement.contended
     for metric in dict.fromkeys((*measurement.metrics, PRIMARY)):
         values = measurement.values(metric)
-        own = (outcome, reason)
+        metric_outcome = (outcome, reason)
         if bad := [value for value in values if not math.isfinite(value)]:
-            own = ("failed", reason or f"{metric} was {bad[0]} in {len(bad)} of {len(values)} launches")
+            metric_outcome = ("failed", reason or f"{metric} was {bad[0]} in {len(bad)} of {len(values)} launches")
         elif not values and outcome != "failed":
-            own = ("failed", reason or f"no launch measured {metric}")
-        numbers = summary(() if own[0] == "failed" else values)
-        yield metric, {"n": len(values) - len(bad), **numbers, "outcome": own[0], "reason": storable(own[1])}
+            metric_outcome = ("failed", reason or f"no launch measured {metric}")
+        numbers = summary(() if metric_outcome[0] == "failed" else values)
+        yield (
+            metric,
+            {
+                "n": len(values) - len(bad),
+                **numbers,
+                "outcome": metric_outcome[0],
+                "reason": storable(metric_outcome[1]),
+            },
+        )
 
 
 def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:

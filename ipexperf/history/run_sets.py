@@ -73,10 +73,10 @@ def resolve(connection: Connection, selector: str) -> list[Member]:
     named = len(matching) == 1 and matching[0].uid.startswith(base.lower())
     if not (single or named or back is not None):
         return matching
-    sets = list(dict.fromkeys(one.together for one in matching))
+    sets = list(dict.fromkeys(member.together for member in matching))
     if (back or 0) >= len(sets):
         selectors.unknown(connection, text)
-    return [one for one in every if one.together == sets[back or 0]]
+    return [member for member in every if member.together == sets[back or 0]]
 
 
 def _by_set(every: Sequence[Member], base: str) -> list[Member]:
@@ -84,10 +84,10 @@ def _by_set(every: Sequence[Member], base: str) -> list[Member]:
     start = base.lower()
     if len(base) < selectors.SHORTEST:
         return []
-    sets = {one.together for one in every if one.together.startswith(start)}
+    sets = {member.together for member in every if member.together.startswith(start)}
     if len(sets) > 1:
         raise HistoryError(f"{base!r} is ambiguous: it begins {', '.join(sorted(sets)[:5])}.")
-    return [one for one in every if one.together in sets]
+    return [member for member in every if member.together in sets]
 
 
 def _by_software(every: Sequence[Member], base: str) -> list[Member]:
@@ -96,10 +96,10 @@ def _by_software(every: Sequence[Member], base: str) -> list[Member]:
     if match is None:
         return []
     name, version = match.groups()
-    matching = [one for one in every if _is(getattr(one, name), version)]
+    matching = [member for member in every if _is(getattr(member, name), version)]
     if not matching:
-        known = sorted({str(getattr(one, name)) for one in every if getattr(one, name)})
-        raise HistoryError(f"no run has {base}: this history has {', '.join(known) or 'no version of it'}.")
+        versions = sorted({str(getattr(member, name)) for member in every if getattr(member, name)})
+        raise HistoryError(f"no run has {base}: this history has {', '.join(versions) or 'no version of it'}.")
     return matching
 
 
@@ -109,4 +109,4 @@ def _is(version: str | None, wanted: str) -> bool:
 
 def _by_selector(connection: Connection, every: Sequence[Member], base: str, text: str) -> list[Member]:
     uids = set(connection.scalars(selectors.matches(connection, base, text)))
-    return [one for one in every if one.uid in uids]
+    return [member for member in every if member.uid in uids]

@@ -33,7 +33,7 @@ AS_THEY_ARE = frozenset(
 )
 """Text columns without names of hosts, users or folders. The program compares them, so they must stay."""
 NOBODY = frozenset(("root", "user", "runner", "localhost", "vm", "worker", "ubuntu", "jenkins", "nobody", "docker"))
-"""Names of hosts and users that say nothing of anybody, and are words of the language or of the program too."""
+"""Names of hosts and users that identify nobody, and are also ordinary words or words of the program."""
 HOME = re.compile(r"(?<![\w.])/(?:home|Users|export/home|nfs/home)/([\w.-]+)")
 """A home folder. The group is the user's name."""
 PATH = re.compile(
@@ -49,7 +49,7 @@ SHORTEST = 4
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What a copy has, and what was hidden in it."""
+    """The content of a copy: counts of its runs and of the names hidden in it."""
 
     path: Path
     runs: int
@@ -66,7 +66,7 @@ class Scrubber:
     def __init__(self, hosts: Collection[str], users: Collection[str], words: Collection[str] = ()) -> None:
         """Hide these hosts, users and other words, and all folders."""
         self.hidden: dict[str, str] = {}
-        """What stands in the copy for each name."""
+        """The replacement of each name."""
         kinds = {"word": dict.fromkeys(words), "host": dict.fromkeys(hosts), "user": dict.fromkeys(users)}
         for kind, names in kinds.items():
             for number, name in enumerate(names, start=1):
@@ -74,7 +74,7 @@ class Scrubber:
         self._kinds = kinds
         self._met: set[str] = set()
         self.folders: dict[str, str] = {}
-        """What stands in the copy for each folder that was met so far."""
+        """The replacement of each folder that was met so far."""
         longest_first = sorted(self.hidden, key=len, reverse=True)
         self._names = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, longest_first))})(?![A-Za-z0-9])")
 
@@ -84,7 +84,7 @@ class Scrubber:
         return self._names.sub(self._stand_in, value) if self.hidden else value
 
     def met(self, kind: str) -> int:
-        """How many names of this kind were met: `host`, `user` or `word`."""
+        """The number of names of this kind that were met: `host`, `user` or `word`."""
         return len(self._met & self._kinds[kind].keys())
 
     def _stand_in(self, match: re.Match[str]) -> str:
@@ -140,8 +140,8 @@ def _keep_only(history: History, runs: Sequence[str]) -> int:
             raise HistoryError("the history has no run to share.")
         if not runs:
             return len(numbers)
-        kept = {numbers[resolve(connection, selector)] for selector in runs}
-        going = sorted(set(numbers.values()) - kept)
+        shared = {numbers[resolve(connection, selector)] for selector in runs}
+        going = sorted(set(numbers.values()) - shared)
         for part in pruning.parts(going):
             theirs = select(baseline.c.id).where(baseline.c.run_id.in_(part))
             superseded = baseline.c.superseded_by.in_(theirs)
@@ -150,7 +150,7 @@ def _keep_only(history: History, runs: Sequence[str]) -> int:
         for table in (selftest, bisection, lock):
             connection.execute(delete(table))
         pruning.delete_runs(connection, going)
-        return len(kept)
+        return len(shared)
 
 
 def _scrub(connection: sqlite3.Connection, words: Sequence[str], *, keep_logs: bool) -> tuple[Scrubber, int]:

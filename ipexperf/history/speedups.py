@@ -88,8 +88,8 @@ def speedups(
     `paired` has the rounds of the runs: cases that took turns are compared by their turns.
     """
     newest: dict[Case, list[Recorded]] = defaultdict(list)
-    for one in sorted(cases, key=lambda x: (x.started_at, x.run_uid), reverse=True):
-        newest[one.case].append(one)
+    for recorded in sorted(cases, key=lambda x: (x.started_at, x.run_uid), reverse=True):
+        newest[recorded.case].append(recorded)
     requests = {name for name in registry.modes.names() if registry.modes.get(name).requests}
     pairs = [
         pair
@@ -123,14 +123,14 @@ def _pairs(
     paired: Mapping[tuple[str, str], Paired],
 ) -> Iterator[_Pair]:
     """Return the newest sound pair of each machine. A pair from one run is preferred."""
-    fast, plain = ([x for x in newest.get(one, ()) if not unsound(x, metric)] for one in (case, base))
+    fast, plain = ([x for x in newest.get(candidate, ()) if not unsound(x, metric)] for candidate in (case, base))
     for machine in dict.fromkeys(x.machine_key for x in fast):
         # An accelerator is part of the machine_key, so a base on the CPU has another key.
         matching = [
-            (one, other)
-            for one in fast
+            (candidate, other)
+            for candidate in fast
             for other in plain
-            if one.machine_key == machine and (kind == "device" or other.machine_key == machine)
+            if candidate.machine_key == machine and (kind == "device" or other.machine_key == machine)
         ]
         matching.sort(key=lambda pair: pair[0].run_uid != pair[1].run_uid)
         if matching:
@@ -175,7 +175,7 @@ def _speedup(pair: _Pair, family: int) -> Speedup:
         speedup=ratio.ratio,
         lo=ratio.lo,
         hi=ratio.hi,
-        seen=ratio.seen,
+        seen=ratio.differs,
         paired=pair.estimate is not None,
         rounds=pair.estimate.rounds if pair.estimate else 0,
         accuracy_metric=score[0] if score else None,

@@ -23,7 +23,7 @@ ADDRESS = "address"
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """How many files were delivered, and why others were not: a sentence each."""
+    """The number of delivered files, and a sentence for each that was not."""
 
     files: int
     problems: tuple[str, ...]
@@ -36,7 +36,7 @@ class Spool:
     target: str
     folder: Path
     spare: Path
-    """Where files are if the first folder cannot be written: its disk may be that of the history, and full."""
+    """The folder to use if the first one cannot be written. Its disk may be that of the history, and full."""
 
     @classmethod
     def of(cls, target: str, cache: Path) -> Spool | None:
@@ -49,8 +49,8 @@ class Spool:
         return cls(target, cache / FOLDER / name, spare / name)
 
     @property
-    def known(self) -> bool:
-        """Whether this server was reached from here before: a wrong address is an error, and no server that is away."""
+    def reached_before(self) -> bool:
+        """Whether this server was reached from here before. If not, its address is taken to be wrong."""
         return (self.folder / ADDRESS).exists()
 
     def reached(self) -> None:
@@ -98,13 +98,13 @@ class Spool:
                 if not mine or not path.exists():
                     continue
                 try:
-                    kept = History.open(path, create=False)
+                    waiting = History.open(path, create=False)
                 except HistoryError as error:  # also if it is unavailable: that is this file, and not the history
                     problems.append(str(error))
                     continue
                 try:
-                    with kept:
-                        copying.copy(kept, history, newer=True)
+                    with waiting:
+                        copying.copy(waiting, history, newer=True)
                 except UnavailableError:
                     raise
                 except HistoryError as error:

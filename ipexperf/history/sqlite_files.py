@@ -133,8 +133,8 @@ def check(target: str | os.PathLike[str], *, recompute: bool = True) -> Checked:
             rest = f"; and {len(wrong) - FINDINGS} more" if len(wrong) > FINDINGS else ""
             text = f"the history {path} has numbers that do not follow from its launches and samples"
             raise HistoryError(f"{text}: {'; '.join(wrong[:FINDINGS])}{rest}.")
-        there = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        counts = {name: _count(connection, name) for name in schema.metadata.tables if name in there}
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        counts = {name: _count(connection, name) for name in schema.metadata.tables if name in tables}
         unfinished = _count(connection, "run", "status = 'running'")
     return Checked(str(path), number, schema.REVISION, counts, path.stat().st_size, unfinished)
 
@@ -188,8 +188,8 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
 def _check_values(connection: sqlite3.Connection, path: Path) -> None:
     """Raise HistoryError if a column holds values of another kind than its own. SQLite itself takes any."""
     for name, table in schema.metadata.tables.items():
-        there = {row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')}
-        columns = [column for column in table.columns if column.name in there]
+        present = {row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')}
+        columns = [column for column in table.columns if column.name in present]
         if not columns:
             continue
         counts = ", ".join(f"total({_wrong(column)})" for column in columns)
@@ -203,8 +203,8 @@ def _check_values(connection: sqlite3.Connection, path: Path) -> None:
             continue
         faults = [f"json_type({text}) != 'object'", *([WRONG_KNOBS] if text == "params" else [])]
         for part, kinds in parts.items():
-            known = ", ".join(f"'{kind}'" for kind in kinds)
-            faults.append(f"coalesce(json_type({text}, '$.{part}'), '{kinds[0]}') NOT IN ({known})")
+            allowed = ", ".join(f"'{kind}'" for kind in kinds)
+            faults.append(f"coalesce(json_type({text}, '$.{part}'), '{kinds[0]}') NOT IN ({allowed})")
         if count := _count(connection, name, f"CASE WHEN json_valid({text}) THEN {' OR '.join(faults)} ELSE 1 END"):
             inside = f"{count} of another kind inside the column {text} of {name}"
             raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {inside}.")

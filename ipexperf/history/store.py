@@ -140,16 +140,16 @@ class History(Queries):
 
         self._append(write)
 
-    def record_round(self, run_uid: str, one: RoundRecord) -> None:
+    def record_round(self, run_uid: str, record: RoundRecord) -> None:
         """Commit one round with the ratio of each two arms. It stays if one of its cases is recorded again."""
 
         def write(connection: Connection) -> None:
             row = self._run(connection, run_uid)
             suite = self._suite(connection, row)
-            seats = {seat.case: rows.case_row(seat.case, suite) for seat in one.seats}
+            seats = {seat.case: rows.case_row(seat.case, suite) for seat in record.seats}
             ids = identify_all(connection, case, seats.values())
             cases = {seat: ids[document["uid"]] for seat, document in seats.items()}
-            rounds.write(connection, row.id, row.environment_id, one, cases)
+            rounds.write(connection, row.id, row.environment_id, record, cases)
 
         self._append(write)
 
@@ -174,8 +174,8 @@ class History(Queries):
     def record_bisection(self, search: BisectionRecord, suite: str) -> None:
         """Commit the end of a search. One that ends as before, from kept answers, changes nothing."""
         with writing(self._engine, self._name) as connection:
-            for one in bisections.lock_rows(search):
-                identify(connection, lock, one)
+            for lock_row in bisections.lock_rows(search):
+                identify(connection, lock, lock_row)
             case_id = identify(connection, case, rows.case_row(search.case, suite))
             identify(connection, bisection, {"case_id": case_id, **bisections.row(search)})
 
@@ -196,11 +196,11 @@ class History(Queries):
                 .where(measurement.c.run_id == row.id)
                 .where(series.c.metric.in_([judged.metric for judged in verdicts.values()]))
             )
-            ids = {(one.uid, one.metric): one.series_id for one in connection.execute(query)} if verdicts else {}
+            ids = {(item.uid, item.metric): item.series_id for item in connection.execute(query)} if verdicts else {}
             for case_uid, judged in verdicts.items():
                 if (case_uid, judged.metric) not in ids:
                     raise HistoryError(f"the run {run_uid} has no case {case_uid}; record it before settling it.")
-            _judge(connection, row.id, [(ids[uid, one.metric], one) for uid, one in verdicts.items()], policy)
+            _judge(connection, row.id, [(ids[uid, item.metric], item) for uid, item in verdicts.items()], policy)
 
         self._append(write)
 
@@ -266,14 +266,24 @@ class _Recorder:
     def record(self, judged: Verdict, policy: Constants | None) -> None:
         environment_id = self._learned_environment()
         numbers = dict(rows.metric_rows(self._measured))
-        blobs = [(one.index, *blob) for one in self._measured.launches for blob in rows.sample_blobs(one)]
+        blobs = [
+            (measured_launch.index, *blob)
+            for measured_launch in self._measured.launches
+            for blob in rows.sample_blobs(measured_launch)
+        ]
         metrics = dict.fromkeys((*numbers, *(metric for _, metric, _ in blobs), judged.metric))
         case_id, ids = self._series_ids(metrics)
         self._write(measurement, [{"series_id": ids[metric], **value} for metric, value in numbers.items()])
-        own = {"case_id": case_id, "environment_id": environment_id}
-        self._write(launch, [{**own, **rows.launch_row(self._measured, one)} for one in self._measured.launches])
+        keys = {"case_id": case_id, "environment_id": environment_id}
+        self._write(
+            launch,
+            [
+                {**keys, **rows.launch_row(self._measured, measured_launch)}
+                for measured_launch in self._measured.launches
+            ],
+        )
         self._write(samples, [{"series_id": ids[metric], "launch": n, "data": data} for n, metric, data in blobs])
-        verdicts = [(ids[one.metric], one) for one in (judged, *judged.others)]
+        verdicts = [(ids[judgement.metric], judgement) for judgement in (judged, *judged.others)]
         _judge(self._connection, self._run.id, verdicts, policy)
 
     def _write(self, table: Table, numbers: Sequence[Mapping[str, Any]]) -> None:
@@ -311,11 +321,13 @@ class _Recorder:
         Facts are append-only: a second measurement of a case needs a second run.
         """
         measured = self._measured.case
-        known = self._connection.execute(_SERIES, {"uid": measured.uid, "run_id": self._run.id}).all()
-        if any(row.measured for row in known):
+        existing = self._connection.execute(_SERIES, {"uid": measured.uid, "run_id": self._run.id}).all()
+        if any(row.measured for row in existing):
             raise HistoryError(f"the run {self._run.uid} has {measured.id} already; record it in a run of its own.")
-        case_id = known[0].case_id if known else _add(self._connection, case, rows.case_row(measured, self._suite))
-        ids, uid = {row.uid: row.id for row in known}, measured.uid
+        case_id = (
+            existing[0].case_id if existing else _add(self._connection, case, rows.case_row(measured, self._suite))
+        )
+        ids, uid = {row.uid: row.id for row in existing}, measured.uid
         values = [{"case_id": case_id, **rows.series_row(uid, self._machine_key, metric)} for metric in metrics]
         if new := [row for row in values if row["uid"] not in ids]:
             alone(self._connection)
@@ -339,18 +351,18 @@ def _judge(
     """Write verdicts of a run, each with the id of its series."""
     if not verdicts:
         return
-    judged_by = [rows.policy_row(one, policy) for _, one in verdicts]
+    judged_by = [rows.policy_row(judged, policy) for _, judged in verdicts]
     ids = identify_all(connection, policies, judged_by)
     values = [
-        {"series_id": series_id, "run_id": run_id, "policy_id": ids[row["uid"]], **rows.verdict_row(one)}
-        for (series_id, one), row in zip(verdicts, judged_by, strict=True)
+        {"series_id": series_id, "run_id": run_id, "policy_id": ids[row["uid"]], **rows.verdict_row(judged)}
+        for (series_id, judged), row in zip(verdicts, judged_by, strict=True)
     ]
     connection.execute(insert(verdict), values)
 
 
 def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
     """Write one session, and mark those that are no longer in its baseline as superseded."""
-    uids = [series_uid(one.uid, accepted.machine_key, PRIMARY) for one in (accepted.case, accepted.former)]
+    uids = [series_uid(version.uid, accepted.machine_key, PRIMARY) for version in (accepted.case, accepted.former)]
     query = select(series.c.uid, series.c.id).where(series.c.uid.in_(uids))
     ids = {row.uid: row.id for row in connection.execute(query)}
     if uids[0] not in ids:

@@ -94,56 +94,58 @@ def changes_table(changed: Sequence[Changed]) -> Table:
     drawn = table(
         "change", "case", "batch", "metric", "before", "after", "ratio", "score", "runs", "last", "first", "known"
     )
-    for one in changed:
+    for change in changed:
         row(
             drawn,
-            change_word(one),
-            one.case_id,
-            str(one.batch),
-            one.metric,
-            human(one.before, one.unit),
-            human(one.after, one.unit),
-            ratio(one.ratio),
-            f"{one.score:.1f}",
-            _runs(one),
-            *(f"{moment(at)} {uid[:SHORT]}" for at, uid in _bracket(one)),
+            change_word(change),
+            change.case_id,
+            str(change.batch),
+            change.metric,
+            human(change.before, change.unit),
+            human(change.after, change.unit),
+            ratio(change.ratio),
+            f"{change.score:.1f}",
+            _runs(change),
+            *(f"{moment(at)} {uid[:SHORT]}" for at, uid in _bracket(change)),
         )
     return drawn
 
 
-def change_word(one: Changed) -> str:
+def change_word(change: Changed) -> str:
     """Name a change: its direction, or what it is instead of a step."""
-    if one.kind == "bistable":
+    if change.kind == "bistable":
         return "bistable"
-    if one.kind == "drift":
-        return f"drift, {one.direction}"
-    return one.direction if one.recovered_run is None else "recovered"
+    if change.kind == "drift":
+        return f"drift, {change.direction}"
+    return change.direction if change.recovered_run is None else "recovered"
 
 
-def _runs(one: Changed) -> str:
+def _runs(change: Changed) -> str:
     """The runs of both levels; of a drift all of them, which have no level."""
-    if one.kind == "drift":
-        return str(one.runs_after)
-    sign = "<->" if one.kind == "bistable" else "->"
-    return f"{one.runs_before} {sign} {one.runs_after}"
+    if change.kind == "drift":
+        return str(change.runs_after)
+    sign = "<->" if change.kind == "bistable" else "->"
+    return f"{change.runs_before} {sign} {change.runs_after}"
 
 
 def brackets_text(changed: Changes) -> Text:
     """Describe what differs between the runs around changes, once for all cases that changed there."""
     together: dict[tuple[str, str, str, tuple[str, ...]], list[Changed]] = defaultdict(list)
     lines, plain = [], 0
-    for one in changed.changes:
-        if one.kind != "step":
-            lines.append(_unsteady(one))
-        elif one.commits or one.differences:
-            together[one.last_run, one.first_run, one.likely_run, one.differences].append(one)
+    for change in changed.changes:
+        if change.kind != "step":
+            lines.append(_unsteady(change))
+        elif change.commits or change.differences:
+            together[change.last_run, change.first_run, change.likely_run, change.differences].append(change)
         else:
             plain += 1
-        if one.recovered_run is not None and one.recovered_started_at is not None:
-            when = moment(one.recovered_started_at)
-            lines.append(f"{one.case_id}, {one.metric}: back at its level since {when} {one.recovered_run[:SHORT]}")
+        if change.recovered_run is not None and change.recovered_started_at is not None:
+            when = moment(change.recovered_started_at)
+            lines.append(
+                f"{change.case_id}, {change.metric}: back at its level since {when} {change.recovered_run[:SHORT]}"
+            )
     for (last, first, likely, differences), same in together.items():
-        cases = ", ".join(dict.fromkeys(one.case_id for one in same))
+        cases = ", ".join(dict.fromkeys(change.case_id for change in same))
         vague = f" (95 % sure, most likely with {likely[:SHORT]})" if same[0].between > 1 else ""
         lines.append(f"between {last[:SHORT]} and {first[:SHORT]}{vague}: {cases}")
         commits = same[0].commits
@@ -159,24 +161,23 @@ def brackets_text(changed: Changes) -> Text:
     return Text("\n".join(lines))
 
 
-def _unsteady(one: Changed) -> str:
+def _unsteady(change: Changed) -> str:
     """Say what a drift or two modes are, as there is no run to blame for them."""
-    name = f"{one.case_id}, {one.metric}"
-    if one.kind == "bistable":
-        modes = f"{human(one.before, one.unit)} and {human(one.after, one.unit)}"
-        return f"{name}: two modes, {modes}, with {one.switches} switches between them: no run is to blame"
-    each = f", {one.ratio ** (1 / (one.runs_after - 1)) - 1:+.2%} a run" if one.ratio else ""
-    return (
-        f"{name}: drifts from {human(one.before, one.unit)} to {human(one.after, one.unit)}{each}: no run is to blame"
-    )
+    name = f"{change.case_id}, {change.metric}"
+    if change.kind == "bistable":
+        modes = f"{human(change.before, change.unit)} and {human(change.after, change.unit)}"
+        return f"{name}: two modes, {modes}, with {change.switches} switches between them: no run is to blame"
+    each = f", {change.ratio ** (1 / (change.runs_after - 1)) - 1:+.2%} a run" if change.ratio else ""
+    before, after = human(change.before, change.unit), human(change.after, change.unit)
+    return f"{name}: drifts from {before} to {after}{each}: no run is to blame"
 
 
-def _bracket(one: Changed) -> tuple[tuple[str, str], ...]:
+def _bracket(change: Changed) -> tuple[tuple[str, str], ...]:
     """The runs around a change, and the one with which it became known."""
     return (
-        (one.last_started_at, one.last_run),
-        (one.first_started_at, one.first_run),
-        (one.known_started_at, one.known_run),
+        (change.last_started_at, change.last_run),
+        (change.first_started_at, change.first_run),
+        (change.known_started_at, change.known_run),
     )
 
 

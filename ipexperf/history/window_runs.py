@@ -60,24 +60,24 @@ def page(
         older = and_(run.c.started_at == started_at, run.c.uid < last)
         query = query.where(or_(run.c.started_at < started_at, older))
     # The rest is looked up for this page only, not for every run of the series.
-    one = query.add_columns(run.c.id, run.c.environment_id, series.c.case_id).subquery("page").c
+    past = query.add_columns(run.c.id, run.c.environment_id, series.c.case_id).subquery("page").c
     first = (
         select(launch.c.environment_id)
-        .where(launch.c.run_id == one.id, launch.c.case_id == one.case_id)
+        .where(launch.c.run_id == past.id, launch.c.case_id == past.case_id)
         .order_by(launch.c.launch)
         .limit(1)
         .scalar_subquery()
     )
     spoilt = exists().where(
-        verdict.c.run_id == one.id,
+        verdict.c.run_id == past.id,
         verdict.c.series_id == series.c.id,
-        series.c.case_id == one.case_id,
+        series.c.case_id == past.case_id,
         verdict.c.outcome.in_(without_numbers()),
         statements.newest_verdict(),
     )
     return select(
-        one.uid,
-        one.started_at,
+        past.uid,
+        past.started_at,
         spoilt.label("spoilt"),
-        func.coalesce(first, one.environment_id).label("environment_id"),
-    ).order_by(one.started_at.desc(), one.uid.desc())
+        func.coalesce(first, past.environment_id).label("environment_id"),
+    ).order_by(past.started_at.desc(), past.uid.desc())

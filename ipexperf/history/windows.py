@@ -70,7 +70,7 @@ class Windows:
     def _recorded(self, uid: str, case: Case) -> Recorded | None:
         if uid not in self._read:
             self._read[uid] = self._history.measurements(uid)
-        return next((one for one in self._read[uid] if one.case == case), None)
+        return next((entry for entry in self._read[uid] if entry.case == case), None)
 
 
 def _branch(environment: Mapping[str, Any]) -> str | None:
@@ -87,10 +87,10 @@ def _sound(recorded: Recorded, metric: str) -> bool:
 def _baseline(case: Case, recorded: Sequence[Recorded], metric: str | None, branch: str | None) -> CaseBaseline:
     newest = recorded[-1]
     state, fingerprint = fingerprint_of(newest)
-    medians = [_of_run(one) for one in recorded]
+    medians = [_of_run(entry) for entry in recorded]
     return CaseBaseline(
         case=case,
-        sessions=tuple(_session(one, metric or yardstick.metric(one.environment)) for one in recorded),
+        sessions=tuple(_session(entry, metric or yardstick.metric(entry.environment)) for entry in recorded),
         accuracy={name: statistics.median(x[name] for x in medians if name in x) for name in _measured(medians)},
         reason=f"the last {len(recorded)} runs of {branch or 'all branches'}",
         accepted_by="the history",
@@ -112,4 +112,4 @@ def _of_run(recorded: Recorded) -> dict[str, float]:
 
 
 def _measured(medians: Sequence[Mapping[str, float]]) -> list[str]:
-    return [name for name in accuracies() if any(name in one for one in medians)]
+    return [name for name in accuracies() if any(name in of_run for of_run in medians)]

@@ -181,10 +181,10 @@ def _sessions(
             "replace the baseline, or measure again"
         )
     before = [_without(one, {other.metric for other in moved}) for one in old.sessions]
-    kept = tuple(sorted((*before, session), key=lambda x: x.started_at))[-policy.kept_sessions :]
-    if session not in kept:
+    sessions = tuple(sorted((*before, session), key=lambda x: x.started_at))[-policy.kept_sessions :]
+    if session not in sessions:
         raise _RefusedError(f"it is older than the {policy.kept_sessions} sessions that a baseline keeps")
-    return kept
+    return sessions
 
 
 def _moved(old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy) -> list[Verdict]:
@@ -192,7 +192,9 @@ def _moved(old: CaseBaseline, candidate: Candidate, session: Session, policy: Po
     if changed_case(old.case, candidate.case) or incomparable(old.environment, candidate.environment):
         return []
     gate = [metric.name for metric in METRICS.values() if metric.gate is not None]
-    return [one for one in metrics.in_sessions(session.metrics, old, gate, policy.alpha) if one.outcome in MOVED]
+    return [
+        verdict for verdict in metrics.in_sessions(session.metrics, old, gate, policy.alpha) if verdict.outcome in MOVED
+    ]
 
 
 def _fails(verdict: Verdict) -> bool:
@@ -203,8 +205,8 @@ def _fails(verdict: Verdict) -> bool:
 
 def _without(session: Session, names: Collection[str]) -> Session:
     """A session without some metrics: one that moved begins anew, because two levels would look like noise."""
-    kept = {name: value for name, value in session.metrics.items() if name not in names}
-    return dataclasses.replace(session, metrics=kept)
+    rest = {name: value for name, value in session.metrics.items() if name not in names}
+    return dataclasses.replace(session, metrics=rest)
 
 
 def _refuse_slower(outcome: Outcome, ratio: float | None, policy: Policy, *, sure: bool) -> None:
@@ -287,7 +289,7 @@ def diff(old: Baselines, new: Baselines) -> list[Change]:
             Change(
                 case_id=place[0],
                 batch=place[1],
-                what=_what(left, right),
+                what=_kind_of_change(left, right),
                 old=left.step_time if left else None,
                 new=right.step_time if right else None,
                 ratio=_forgiven(left, right) if left and right else None,
@@ -299,13 +301,13 @@ def diff(old: Baselines, new: Baselines) -> list[Change]:
 
 
 def _forgiven(old: CaseBaseline, new: CaseBaseline) -> float:
-    """How much slower the case may now be, in the unit that is judged if that is the same on both sides."""
+    """The slowdown that accepting allows, in the judged unit if that is the same on both sides."""
     if yardstick.content(old.environment) == yardstick.content(new.environment):
         return new.level / old.level
     return new.step_time / old.step_time
 
 
-def _what(old: CaseBaseline | None, new: CaseBaseline | None) -> str:
+def _kind_of_change(old: CaseBaseline | None, new: CaseBaseline | None) -> str:
     if old is None:
         return "added"
     if new is None:

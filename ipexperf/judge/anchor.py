@@ -14,13 +14,13 @@ def beside(rolling: Verdict, anchor: Verdict | None) -> Verdict:
     """
     if anchor is None:
         return replace(rolling, reason=f"{rolling.reason}; there is no anchor: nothing was accepted for this case")
-    own = AnchorEvidence(anchor.outcome, anchor.ratio, anchor.reason)
+    evidence = AnchorEvidence(anchor.outcome, anchor.ratio, anchor.reason)
     if anchor.fails and not rolling.fails:
         reason = f"against the anchor, though not against the last runs ({rolling.outcome}): {anchor.reason}"
-        return replace(anchor, reason=reason, evidence=_with(anchor, own))
+        return replace(anchor, reason=reason, evidence=_with(anchor, evidence))
     text = f"against the anchor {anchor.outcome}"
     text += f", {100 * (anchor.ratio - 1):+.1f} %" if anchor.ratio is not None else ""
-    return replace(rolling, reason=f"{rolling.reason}; {text}", evidence=_with(rolling, own))
+    return replace(rolling, reason=f"{rolling.reason}; {text}", evidence=_with(rolling, evidence))
 
 
 def _with(verdict: Verdict, anchor: AnchorEvidence) -> BaselineEvidence:

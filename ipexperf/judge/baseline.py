@@ -91,8 +91,8 @@ class Baselines:
     def find(self, case: Case) -> CaseBaseline | None:
         """The baseline of this very case, or else one with the same id, which the judge will call not comparable."""
         if not self._by_id:
-            for one in self.cases:
-                self._by_id.setdefault(one.case.id, []).append(one)
+            for baseline in self.cases:
+                self._by_id.setdefault(baseline.case.id, []).append(baseline)
         alike = self._by_id.get(case.id, ())
         closest = sorted(alike, key=lambda x: (x.case.uid != case.uid, slot(x.case) != slot(case)))
         return closest[0] if closest else None
@@ -164,7 +164,9 @@ def read(directory: Path, machine_key: str) -> Baselines:
     if document.get("machine_key") != machine_key:
         raise BaselineError(f"{path} belongs to machine_key {document.get('machine_key')!r}: its name must match")
     try:
-        environments = {name: _restored(one, directory) for name, one in document["environments"].items()}
+        environments = {
+            name: _restored(environment, directory) for name, environment in document["environments"].items()
+        }
         return Baselines(machine_key, _cases(document["cases"], environments))
     except LockError as error:
         raise BaselineError(str(error)) from error
@@ -285,9 +287,9 @@ def _text(value: Any, indent: int = 0) -> str:
 def _cases(entries: list[Any], environments: dict[str, Any]) -> tuple[CaseBaseline, ...]:
     """Read every case of a file. Duplicates, as after a bad merge, are refused: the next accept would lose one."""
     cases = sorted((_case(entry, environments) for entry in entries), key=lambda x: slot(x.case))
-    for one, other in pairwise(cases):
-        if slot(one.case) == slot(other.case):
-            raise ValueError(f"{one.case.id} with batch {one.case.batch} is there twice")
+    for case, other in pairwise(cases):
+        if slot(case.case) == slot(other.case):
+            raise ValueError(f"{case.case.id} with batch {case.case.batch} is there twice")
     return tuple(cases)
 
 
@@ -306,12 +308,12 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
         raise ValueError(f"{entry['id']} needs sessions with launches above 0 s")
     environment = _environment(entry["id"], environments[entry["environment"]])
     judged = yardstick.metric(environment)
-    for one in sessions:
+    for session in sessions:
         # Both were made of the same launches. Whoever edits one number by hand, or merges badly, changes one of them.
-        stated = one.metrics.get(judged)
-        if stated is not None and not math.isclose(statistics.median(one.launches), stated, rel_tol=1e-4):
-            launches = f"the median of its launches is {statistics.median(one.launches):.{DIGITS}g}"
-            raise ValueError(f"{entry['id']}, run {one.run}: its {judged} is {stated:.{DIGITS}g}, but {launches}")
+        stated = session.metrics.get(judged)
+        if stated is not None and not math.isclose(statistics.median(session.launches), stated, rel_tol=1e-4):
+            launches = f"the median of its launches is {statistics.median(session.launches):.{DIGITS}g}"
+            raise ValueError(f"{entry['id']}, run {session.run}: its {judged} is {stated:.{DIGITS}g}, but {launches}")
     if yardstick.content(environment) and not all(x.metrics.get(PRIMARY, 0) > 0 for x in sessions):
         raise ValueError(f"{entry['id']} has units of a yardstick, and needs its seconds beside them")
     return CaseBaseline(

@@ -32,7 +32,7 @@ Outcome: TypeAlias = Literal["culprit", "together", "several", "inseparable", "a
 
 
 class Answer(Enum):
-    """What was seen of a candidate."""
+    """The answer to the question whether a candidate is slow."""
 
     GOOD = "good"
     BAD = "bad"
@@ -180,7 +180,7 @@ class _Cause:
 
 
 class _Search:
-    """One search: what was answered, and what is still to be done."""
+    """The state of one search: the answers so far, and what is still to be asked."""
 
     def __init__(
         self,
@@ -348,7 +348,7 @@ class _Search:
             yield from self._ask_also(causes, self._good_once())
 
     def _ask_also(self, causes: list[_Cause], candidates: Iterable[Candidate]) -> Asking[None]:
-        questions = [one for one in dict.fromkeys(candidates) if one and one not in self._answers]
+        questions = [question for question in dict.fromkeys(candidates) if question and question not in self._answers]
         for place, candidate in enumerate(questions):
             self._span, self._proofs = 1, len(questions) - place
             self._suspects = frozenset().union(*(cause.named for cause in causes))
@@ -360,10 +360,10 @@ class _Search:
         If `twice`, it is to be seen without each of the other changes once more.
         """
         others = [other for other in causes if other is not cause]
-        shown = [one for one in self._of(Answer.BAD) if self._shows_alone(one, cause, others)]
-        if shown and not twice:
+        proofs = [candidate for candidate in self._of(Answer.BAD) if self._shows_alone(candidate, cause, others)]
+        if proofs and not twice:
             return []
-        company = frozenset.intersection(*shown) - cause.proof if shown else frozenset[Change]()
+        company = frozenset.intersection(*proofs) - cause.proof if proofs else frozenset[Change]()
         apart = [next((part for part in other.parts if not part & cause.named), frozenset()) for other in others]
         candidate = self._splits.largest_without(company.union(*apart), self._everything)
         if candidate == cause.proof and company:
@@ -455,7 +455,7 @@ class _Search:
     def _proof(self, causes: list[_Cause]) -> Iterator[tuple[Candidate, Answer]]:
         without = self._splits.largest_without(frozenset().union(*(cause.named for cause in causes)), self._everything)
         proof = [*((cause.proof, Answer.BAD) for cause in causes), (without, Answer.GOOD)]
-        return (one for one in proof if one[0] and one[0] != self._everything)
+        return (step for step in proof if step[0] and step[0] != self._everything)
 
     def _finding(
         self, outcome: Outcome, reason: str, culprits: tuple[Candidate, ...] = (), suspects: Candidate = frozenset()

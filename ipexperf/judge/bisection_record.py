@@ -1,4 +1,4 @@
-"""What a search for a culprit found: what is printed, kept in the history and drawn."""
+"""The result of a search for a culprit, as it is printed, recorded and drawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipexperf.judge.bisection import Change
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times as long as at the good end a step takes, with the ends of its interval where it has one."""
+    """The step time over that of the good end, with its interval if it has one."""
 
     ratio: float
     lo: float | None
@@ -24,19 +24,19 @@ class BisectionRecord:
 
     case: Case
     good: str
-    """What the user compared with, in words."""
+    """The good end in the user's words."""
     bad: str
     outcome: str
     reason: str
     culprits: tuple[tuple[Change, ...], ...] = ()
     suspects: tuple[str, ...] = ()
-    """The names of what is left where nothing could be told."""
+    """The names of the changes that are left if the search named no culprit."""
     ends: Ratio | None = None
     """The bad end."""
     culprit: Ratio | None = None
     """The good end with the culprits alone, or the first bad one of a list."""
     ran: tuple[str, ...] = ()
-    """What ran otherwise than at the good end."""
+    """The differences in structure from the good end."""
     last_good: str = ""
     """The text of its lock, or empty if it has none."""
     first_bad: str = ""

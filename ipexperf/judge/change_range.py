@@ -31,9 +31,9 @@ def likeness(scaled: Floats, starts: Sequence[int]) -> float:
 
     rest = np.concatenate([level - level.mean() for level in np.split(scaled, list(starts))])
     squares = float(np.square(rest).sum())
-    own = float((rest[1:] * rest[:-1]).sum()) / squares if squares > 0 else 0.0
+    observed = float((rest[1:] * rest[:-1]).sum()) / squares if squares > 0 else 0.0
     runs = len(scaled)
-    return min(max((USUAL_RHO * WEIGHT + own * runs) / (WEIGHT + runs), 0.0), MOST)
+    return min(max((USUAL_RHO * WEIGHT + observed * runs) / (WEIGHT + runs), 0.0), MOST)
 
 
 def likely(scaled: Floats, first: int, index: int, end: int, rho: float) -> tuple[int, int]:
@@ -43,14 +43,14 @@ def likely(scaled: Floats, first: int, index: int, end: int, rho: float) -> tupl
     places = np.arange(max(first + 1, index - AROUND), min(end, index + AROUND + 1))
     level, single = 1 - rho, 1 - rho**2
     # Subtract what each run shares with the one before. The rest is independent.
-    own = scaled[first + 1 : end] - rho * scaled[first : end - 1]
-    sums = np.concatenate(([0.0], np.cumsum(own)))
+    independent = scaled[first + 1 : end] - rho * scaled[first : end - 1]
+    sums = np.concatenate(([0.0], np.cumsum(independent)))
     here = places - first - 1
     # Least squares for both levels at once, at each place: `o` is the old level, `n` the new one, `v` the values.
     oo = single + level**2 * here + rho**2
     nn = 1 + level**2 * (end - places - 1)
-    ov = single * scaled[first] + level * sums[here] - rho * own[here]
-    nv = own[here] + level * (sums[-1] - sums[here + 1])
+    ov = single * scaled[first] + level * sums[here] - rho * independent[here]
+    nv = independent[here] + level * (sums[-1] - sums[here + 1])
     determinant = oo * nn - rho**2
     explained = (nn * ov**2 + 2 * rho * ov * nv + oo * nv**2) / determinant
     square = sum(noise**2 for noise in noise_beside(scaled, index)) / 2
@@ -64,10 +64,10 @@ def likely(scaled: Floats, first: int, index: int, end: int, rho: float) -> tupl
 def _narrowest(shares: Floats) -> tuple[int, int]:
     """Grow a range from the largest share, by the larger of its two neighbours, until it holds enough."""
     low = high = int(shares.argmax())
-    held = float(shares[low])
-    while held < SURE and (low > 0 or high < len(shares) - 1):
+    covered = float(shares[low])
+    while covered < SURE and (low > 0 or high < len(shares) - 1):
         before = float(shares[low - 1]) if low > 0 else -1.0
         behind = float(shares[high + 1]) if high < len(shares) - 1 else -1.0
         low, high = (low, high + 1) if behind > before else (low - 1, high)
-        held += max(before, behind)
+        covered += max(before, behind)
     return low, high

@@ -70,11 +70,11 @@ class Change:
 
     @property
     def up(self) -> bool:
-        """Whether the numbers grew."""
+        """Whether the new level is higher."""
         return self.new > self.old
 
     def direction(self, *, higher_is_better: bool | None) -> Direction:
-        """Whether it is better or worse. Two modes are neither."""
+        """Return whether the change is for the better or worse. Two modes are neither."""
         if higher_is_better is None or self.kind == "bistable":
             return "changed"
         return "improved" if self.up == higher_is_better else "regressed"
@@ -98,7 +98,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What a series did: its changes, oldest first, and its pieces, which hold every run. Short ones have neither."""
+    """The changes of a series, oldest first, and the pieces that its runs are divided into. A short one has none."""
 
     changes: tuple[Change, ...] = ()
     pieces: tuple[Piece, ...] = ()
@@ -115,7 +115,7 @@ def find_each(series: Sequence[Sequence[float]]) -> list[list[Change]]:
 
 
 def courses(series: Sequence[Sequence[float]]) -> list[Course]:
-    """What each of many series did. Those of one length are divided together, which is much quicker."""
+    """The course of each series. Those of one length are divided together, which is much quicker."""
     import numpy as np
 
     if not all(math.isfinite(value) for values in series for value in values):
@@ -134,14 +134,14 @@ def courses(series: Sequence[Sequence[float]]) -> list[Course]:
             scaled, measured = in_noise(rows)
             for index, (place, starts) in enumerate(zip(some, divided(scaled, measured, limit), strict=True)):
                 both = scaled[index], measured[index]
-                own = _Series(series[place], *both, scales[index], _unit(rows[index]), limit, starts)
-                every[place] = own.course()
+                course = _Series(series[place], *both, scales[index], _unit(rows[index]), limit, starts)
+                every[place] = course.course()
     return every
 
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """Where numbers lie: by their logarithms, or in units of the usual one (`size`) if any is 0 or less."""
+    """The scale of a series: logarithms, or units of the usual number (`size`) if any number is 0 or less."""
 
     size: float | None
 

@@ -39,11 +39,11 @@ def reach(log_ratios: Sequence[float], policy: PairPolicy) -> Reach | None:
     if freedom < 1 or not all(map(math.isfinite, log_ratios)):
         return None
     middle = math.fsum(log_ratios) / len(log_ratios)
-    own = max(math.sqrt(math.fsum((value - middle) ** 2 for value in log_ratios) / freedom), policy.floor)
-    at_most = own * math.sqrt(freedom / float(chdtri(freedom, SURE)))
+    spread = max(math.sqrt(math.fsum((value - middle) ** 2 for value in log_ratios) / freedom), policy.floor)
+    at_most = spread * math.sqrt(freedom / float(chdtri(freedom, SURE)))
     looks = [look for look in policy.looks if look < policy.max_pairs]
     effects = tuple((pairs, _effect(pairs, at_most, policy)) for pairs in (*looks, policy.max_pairs) if pairs > 1)
-    return Reach(own, at_most, effects)
+    return Reach(spread, at_most, effects)
 
 
 def _effect(pairs: int, scale: float, policy: PairPolicy) -> float:

@@ -31,8 +31,8 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequen
             # One of them was recorded before packages were: that one lacks them is no difference.
             names = [name for name in names if not name.startswith(f"{PACKAGES}.")]
         # A library that reports its own version needs no second line for the installed package.
-        own = set(names)
-        names = [name for name in names if not _said_twice(name, own)]
+        all_names = set(names)
+        names = [name for name in names if not _said_twice(name, all_names)]
         lines += _changes(before, after, names)
     return list(dict.fromkeys(lines))
 
@@ -45,8 +45,8 @@ def _said_twice(name: str, names: set[str]) -> bool:
 def incomparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The differences that forbid comparing times: machine, processor, threads, yardstick."""
     before, after = (
-        {"machine_key": one.get("machine_key"), "yardstick": yardstick.content(one), **_placement(one)}
-        for one in (old, new)
+        {"machine_key": side.get("machine_key"), "yardstick": yardstick.content(side), **_placement(side)}
+        for side in (old, new)
     )
     return _changes(before, after, list(dict.fromkeys([*before, *after])))
 
@@ -83,7 +83,11 @@ def _placement(environment: Mapping[str, Any]) -> dict[str, Any]:
 
 def _named(section: Any) -> Mapping[str, Any]:
     """A section as a mapping. The list of several instances gets numbers as names."""
-    return section if isinstance(section, Mapping) else {f"instance {place}": one for place, one in enumerate(section)}
+    return (
+        section
+        if isinstance(section, Mapping)
+        else {f"instance {place}": instance for place, instance in enumerate(section)}
+    )
 
 
 def _flat(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Whether one of several equal hosts differs from the others: then the machine is at fault, and not the software.
+"""Find which of several equal hosts differs from the others, so that its machine is at fault and not the software.
 
 The unit is a night: what the hosts measured of the same software at the same time. In each night a host's deviation is
 the median, over the cases, of its log step time over the middle of all hosts. A host is odd for one of two reasons. Its
@@ -18,17 +18,17 @@ from itertools import pairwise
 from typing import Literal
 
 LEAST_HOSTS = 4
-"""With fewer hosts nobody can say which one is odd: the spread of three others is the least that is a spread."""
+"""With fewer hosts none can be called odd: a spread needs at least three others."""
 ALPHA = 0.005
 """Rate at which any of several hosts that are alike may be called odd, for each of the two reasons."""
 SMALLEST = 0.01
-"""A host that differs by less is not worth a look, however sure the difference is."""
+"""Smaller differences are ignored, however certain they are."""
 SIDE = 3
 """Fewest nights before and after a move."""
 NORMAL = 1.4826
 """The standard deviation of normal values over the median of their distances from the middle."""
 MEDIAN_ERROR = 1.2533
-"""How much worse a median of normal values is known than their mean."""
+"""Standard error of a median of normal values, in units of that of their mean."""
 FLOOR = 0.001
 """Hosts are not assumed to be more alike than this, as a standard deviation of the log."""
 
@@ -37,7 +37,7 @@ State = Literal["slower", "faster", "usual", "few"]
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What one host took for a step of one case in one night."""
+    """The step time of one case on one host in one night."""
 
     night: str
     """Nights sort by their names."""
@@ -48,7 +48,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class HostVerdict:
-    """What is said of a host among its equals."""
+    """The verdict on one of several equal hosts."""
 
     host: str
     state: State
@@ -71,8 +71,8 @@ class HostVerdict:
 def deviations(sights: Sequence[Sight]) -> dict[str, dict[str, float]]:
     """The deviation of each host in each night: host -> night -> log ratio to the middle of all hosts."""
     by_case: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for one in sights:
-        by_case[one.night, one.case][one.host].append(math.log(one.seconds))
+    for sight in sights:
+        by_case[sight.night, sight.case][sight.host].append(math.log(sight.seconds))
     apart: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for (night, _), hosts in by_case.items():
         if len(hosts) < 2:
@@ -89,7 +89,7 @@ def deviations(sights: Sequence[Sight]) -> dict[str, dict[str, float]]:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Where a host is now: the middle of its nights since it last changed, and how well that is known."""
+    """The current level of a host: the middle of its nights since it last changed, with its error."""
 
     place: float
     error: float
@@ -102,14 +102,14 @@ class _Level:
 def _level(nights: Mapping[str, float], noise: _Noise) -> _Level:
     names, values = list(nights), list(nights.values())
     begin = _last_move(values, noise)
-    own = values[begin:]
-    moved = statistics.median(own) - statistics.median(values[:begin]) if begin else 0.0
-    return _Level(statistics.median(own), noise.of_median(len(own)), names[begin], len(own), moved)
+    latest = values[begin:]
+    moved = statistics.median(latest) - statistics.median(values[:begin]) if begin else 0.0
+    return _Level(statistics.median(latest), noise.of_median(len(latest)), names[begin], len(latest), moved)
 
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """How much a host's deviation varies from night to night, the same for all hosts of a kind."""
+    """The variation of a host's deviation from night to night, the same for all hosts of a kind."""
 
     spread: float
     degrees: int
@@ -147,7 +147,7 @@ def _last_move(values: Sequence[float], noise: _Noise) -> int:
 
 
 def _move(values: Sequence[float], noise: _Noise) -> int:
-    """Where the level of a series moved, or 0: the best division must be beyond the noise at all divisions together."""
+    """The index at which a level moved, or 0. The move must stand out from the noise at all divisions together."""
     from scipy.special import stdtrit
 
     divisions = range(SIDE, len(values) - SIDE + 1)
@@ -171,8 +171,8 @@ def judge(sights: Sequence[Sight]) -> list[HostVerdict]:
     noise = _noise(apart)
     levels = {host: _level(nights, noise) for host, nights in apart.items()}
     cases: dict[str, set[str]] = defaultdict(set)
-    for one in sights:
-        cases[one.host].add(one.case)
+    for verdict in sights:
+        cases[verdict.host].add(verdict.case)
     odd = _odd(levels) if len(levels) >= LEAST_HOSTS else set()
     verdicts = []
     for host, level in levels.items():
@@ -184,10 +184,12 @@ def judge(sights: Sequence[Sight]) -> list[HostVerdict]:
             state = "few"
         elif host in odd and abs(difference) >= SMALLEST:
             state = "slower" if difference > 0 else "faster"
-        shown = (math.exp(difference), lo, hi, level.since, level.nights, len(cases[host]), len(levels) - 1)
+        numbers = (math.exp(difference), lo, hi, level.since, level.nights, len(cases[host]), len(levels) - 1)
         course = tuple(math.exp(value) for value in apart[host].values())
-        verdicts.append(HostVerdict(host, state, *shown, course))
-    return sorted(verdicts, key=lambda one: (one.state in ("usual", "few"), -abs(math.log(one.ratio)), one.host))
+        verdicts.append(HostVerdict(host, state, *numbers, course))
+    return sorted(
+        verdicts, key=lambda verdict: (verdict.state in ("usual", "few"), -abs(math.log(verdict.ratio)), verdict.host)
+    )
 
 
 def _odd(levels: Mapping[str, _Level]) -> set[str]:
@@ -206,7 +208,7 @@ def _apart(places: Mapping[str, float]) -> set[str]:
     """The hosts that lie apart from the others, by Rosner's test. Its looks share the rate of alarms."""
     from scipy.special import stdtrit
 
-    rest, found = dict(places), 0
+    rest, count_odd = dict(places), 0
     removed: list[str] = []
     looks = max(1, (len(places) - 1) // 3)
     while len(rest) >= LEAST_HOSTS and len(removed) < looks:
@@ -218,8 +220,8 @@ def _apart(places: Mapping[str, float]) -> set[str]:
         limit = (count - 1) * t / math.sqrt(count * (count - 2 + t * t))
         removed.append(host)
         if abs(rest.pop(host) - middle) / spread > limit:
-            found = len(removed)
-    return set(removed[:found])
+            count_odd = len(removed)
+    return set(removed[:count_odd])
 
 
 def _interval(difference: float, level: _Level, others: Sequence[float]) -> tuple[float | None, float | None]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Floats = NDArray[Any]
 
 MINIMUM = 4
-"""The shortest stretch that is a level: three odd nights in a row are no change."""
+"""The shortest stretch that is a level. Three odd nights in a row are not one."""
 THRESHOLD = 6.0
 """Least size of a change in a long series, in units of the standard error of the difference of its two levels."""
 FEW = 6.0
@@ -112,8 +112,8 @@ def noise_of(some: Floats) -> float:
     steps = len(some) - 1
     few = steps < 2 * MINIMUM
     # Few runs have no room for a change, and their smallest steps alone would underestimate the noise.
-    own = float(np.square(np.diff(some)).mean()) / 2 if few else float(spread(some)) ** 2
-    square = (USUAL + steps * own) / (USUAL + steps)
+    variance = float(np.square(np.diff(some)).mean()) / 2 if few else float(spread(some)) ** 2
+    square = (USUAL + steps * variance) / (USUAL + steps)
     return max(1.0, math.sqrt(square * DOUBT if few and square > SCATTERED else square))
 
 

@@ -65,11 +65,11 @@ ONEDNN = (
     f"{_AVX512_FP16} and Intel AMX with bfloat16 and 8-bit integer support",
     f"{_AVX512_FP16} and Intel AMX with bfloat16, float16 and 8-bit integer support",
 )
-"""What oneDNN's log calls the instructions that it may use, the weakest first."""
+"""Names of instruction sets in oneDNN's log, the weakest first."""
 ATEN = ("DEFAULT", "NO AVX", "AVX2", "AVX512")
-"""What ATen calls its own, the weakest first."""
+"""Names of ATen's instruction sets, the weakest first."""
 PLAIN = ("ref", "simple")
-"""How the names of oneDNN's plain loops begin."""
+"""Prefixes of the names of oneDNN's plain loops."""
 COMPUTE = frozenset(("convolution", "deconvolution", "inner_product", "matmul", "rnn"))
 """Primitives in which a step spends its arithmetic. Elsewhere a wider dtype may be meant."""
 COMPUTING = frozenset(
@@ -111,16 +111,16 @@ REPLACED = {
 }
 """Operators whose disappearance is a loss, if one of these plain ones is called more often since."""
 TO_HOST = ("Memcpy DtoH", "Memcpy D2H", "Memcpy D2M")
-"""How copies from the device begin: CUDA's name, and those of SYCL's profilers."""
+"""Prefixes of the names of copies from the device: CUDA's, and those of SYCL's profilers."""
 
 
 def weaker(gone: Iterable[str], come: Iterable[str], order: Sequence[str]) -> str:
     """The loss if everything that came is weaker than everything that is gone. Unknown names are no loss."""
     before, after = ([order.index(name) if name in order else None for name in side] for side in (gone, come))
-    known = [[place for place in side if place is not None] for side in (before, after)]
-    if not before or not after or known != [before, after]:
+    ranked = [[place for place in side if place is not None] for side in (before, after)]
+    if not before or not after or ranked != [before, after]:
         return ""
-    return WEAKER if max(known[1]) < min(known[0]) else ""
+    return WEAKER if max(ranked[1]) < min(ranked[0]) else ""
 
 
 def implementation(gone: Iterable[str], come: Iterable[str]) -> str:
@@ -136,20 +136,20 @@ def implementation(gone: Iterable[str], come: Iterable[str]) -> str:
 def instructions(name: str) -> str:
     """The weakest instruction set in the name of an implementation, which may consist of several with a `+`."""
     sets = [part.rpartition(":")[2] for part in name.split("+")]
-    return min(sets, key=lambda one: INSTRUCTIONS.index(one) if one in INSTRUCTIONS else -1)
+    return min(sets, key=lambda word: INSTRUCTIONS.index(word) if word in INSTRUCTIONS else -1)
 
 
 def dtypes(gone: Iterable[str], come: Iterable[str]) -> str:
     """The loss if calls moved between these combinations of dtypes. The narrowest of each is what it computes in."""
-    before, after = ([_narrowest(one) for one in side] for side in (gone, come))
+    before, after = ([_narrowest(types) for types in side] for side in (gone, come))
     if not before or not after or None in before or None in after:
         return ""
     return WIDER if min(filter(None, after)) > max(filter(None, before)) else ""
 
 
 def _narrowest(types: str) -> int | None:
-    known = [BYTES[word] for word in types.replace(",", " ").split() if word in BYTES]
-    return min(known, default=None)
+    sizes = [BYTES[word] for word in types.replace(",", " ").split() if word in BYTES]
+    return min(sizes, default=None)
 
 
 def operator(name: str, before: Mapping[str, int], after: Mapping[str, int]) -> str:
@@ -159,7 +159,7 @@ def operator(name: str, before: Mapping[str, int], after: Mapping[str, int]) -> 
     if name not in REPLACED or not before.get(name, 0) or after.get(name, 0):
         return ""
     kind, plain = REPLACED[name]
-    return kind if any(after.get(one, 0) > before.get(one, 0) for one in plain) else ""
+    return kind if any(after.get(other, 0) > before.get(other, 0) for other in plain) else ""
 
 
 def kernel(name: str, *, more: bool) -> str:

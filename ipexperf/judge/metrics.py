@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ipexperf.judge.baseline import CaseBaseline
 
 NOTHING_COMPARED = ("no_baseline", "not_comparable")
-"""Outcomes of a case whose numbers were compared with nothing."""
+"""Outcomes of a case that had nothing to be compared with."""
 SURE = 8
 """From so many processes on their smallest value is no chance: what happens to one in two happens to eight in 0.4 %."""
 MOST = math.log(1e6)
@@ -43,7 +43,7 @@ def in_sessions(
     for name in names:
         value = values.get(name)
         sessions = [session.metrics[name] for session in baseline.sessions if name in session.metrics]
-        if value is None or not sessions or not all(0 < one < math.inf for one in (value, *sessions)):
+        if value is None or not sessions or not all(0 < number < math.inf for number in (value, *sessions)):
             continue
         policy = MetricPolicy.of(METRICS[name], alpha / len(names))
         before, spread = (_smallest if policy.smallest else _central)(sessions, policy)
@@ -63,7 +63,7 @@ def in_pairs(
     names = beside_speed(gate)
     for name in names:
         values = _both(pairs, METRICS[name].repeated) or _both(pairs, name)
-        if not values or not all(0 < one < math.inf for one in (value for both in values for value in both)):
+        if not values or not all(0 < number < math.inf for number in (value for both in values for value in both)):
             continue
         policy = MetricPolicy.of(METRICS[name], alpha / len(names), pairs=True)
         sides = [list(side) for side in zip(*values, strict=True)]
@@ -90,7 +90,7 @@ def _both(pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], name
 
 def _central(sessions: Sequence[float], policy: MetricPolicy) -> tuple[float, Spread]:
     """The centre of a baseline's sessions, and the spread of another run around it."""
-    logs = [math.log(one) for one in sessions]
+    logs = [math.log(value) for value in sessions]
     level = math.exp(centre(logs))
     spread = moderated(logs, policy.assumed(level), policy.trust)
     return level, replace(spread, scale=spread.scale * math.sqrt(1 + 1 / len(logs)))
@@ -162,17 +162,19 @@ def smallest_effect(estimate: Estimate, policy: MetricPolicy) -> float:
 def combined(speed: Verdict, others: Sequence[Verdict], *, gated: bool = True) -> Verdict:
     """The verdict on a case: that on its speed, or `regressed` if another metric is.
 
-    If speed is not `gated`, it is told all the same, but the worst of the others decides.
+    If speed is not `gated`, its verdict is reported, but the worst of the others decides.
     """
     if not has_numbers(speed.outcome) or speed.outcome in NOTHING_COMPARED or (gated and not others):
         return speed
     both = replace(speed, others=tuple(others), speed=SpeedVerdict(speed.outcome, speed.reason))
-    regressed = [one for one in others if one.outcome == "regressed"]
+    regressed = [verdict for verdict in others if verdict.outcome == "regressed"]
     if not gated:
         if not others:
             return replace(both, outcome="no_baseline", reason="the baseline has nothing of what --perf-gate names")
-        outcome = min((one.outcome for one in others), key=place)
-        return replace(both, outcome=outcome, reason=_named(one for one in others if one.outcome == outcome))
+        outcome = min((verdict.outcome for verdict in others), key=place)
+        return replace(
+            both, outcome=outcome, reason=_named(verdict for verdict in others if verdict.outcome == outcome)
+        )
     if not regressed:
         return replace(speed, others=tuple(others))
     if speed.outcome == "regressed":
@@ -181,7 +183,7 @@ def combined(speed: Verdict, others: Sequence[Verdict], *, gated: bool = True) -
 
 
 def _named(verdicts: Iterable[Verdict]) -> str:
-    return "; ".join(f"{one.metric}: {one.reason}" for one in verdicts)
+    return "; ".join(f"{verdict.metric}: {verdict.reason}" for verdict in verdicts)
 
 
 def _ratio(log_ratio: float) -> float:
@@ -190,8 +192,8 @@ def _ratio(log_ratio: float) -> float:
 
 def _sentence(outcome: Outcome, estimate: Estimate, policy: MetricPolicy, other: str) -> str:
     ratio, lo, hi = (
-        _ratio(one) - 1
-        for one in (estimate.log_ratio, estimate.lower(policy.ok_alpha), estimate.upper(policy.ok_alpha))
+        _ratio(log_ratio) - 1
+        for log_ratio in (estimate.log_ratio, estimate.lower(policy.ok_alpha), estimate.upper(policy.ok_alpha))
     )
     text = f"{abs(ratio):.1%} {'more' if ratio >= 0 else 'less'} than {other}"
     text += f" ({1 - 2 * policy.ok_alpha:.0%} interval {lo:+.1%} to {hi:+.1%})"

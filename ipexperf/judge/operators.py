@@ -69,7 +69,7 @@ def operators(old: Side, new: Side) -> list[Change]:
             text += f": {MEANING[name]}" if name in MEANING and calls[1] > calls[0] else ""
             text += f": {GONE[name]}" if name in GONE and not calls[1] else ""
             text += _dtypes(before.get(name), after.get(name))
-            seconds = sum(times[one] for one in (name, *more))
+            seconds = sum(times[part] for part in (name, *more))
             loss = losses.operator(name, calls_before, calls_after)
             changes.append(Change(text, seconds, (f"with {', '.join(more)}",) if more else (), loss))
         elif types := _types(before[name], after[name]):
@@ -81,10 +81,10 @@ def operators(old: Side, new: Side) -> list[Change]:
         else:
             changes.append(Change(f"{name}: called from elsewhere, as often as before", times[name]))
     for text, names in retyped.items():
-        more = sorted({one for name in names for one in below[name]})
+        more = sorted({part for name in names for part in below[name]})
         named = ", ".join(f"{after[name]['calls']} {name}" for name in names[:NAMED])
         named += f" and {len(names) - NAMED} more operators" if len(names) > NAMED else ""
-        seconds = sum(times[one] for one in (*names, *more))
+        seconds = sum(times[part] for part in (*names, *more))
         evidence = (f"with {', '.join(more)}",) if more else ()
         changes.append(Change(f"{text} in {named}", seconds, evidence, wider.get(text, "")))
     return changes
@@ -144,7 +144,7 @@ def _below(roots: set[str], changed: set[str], before: Rows, after: Rows) -> dic
     for name in sorted(changed - roots):
         visited, edge = {name}, {name}
         while edge:
-            edge = {caller for one in edge for caller in _callers(one, before, after)} - visited
+            edge = {caller for callee in edge for caller in _callers(callee, before, after)} - visited
             visited |= edge
             if tops := sorted(edge & roots):
                 names[tops[0]].add(name)

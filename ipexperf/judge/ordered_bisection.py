@@ -110,7 +110,7 @@ class _OrderedSearch:
             unsure += answer is Answer.UNSURE
 
     def _confirmed(self) -> Generator[int, Answer, bool]:
-        """Whether the next entries on either side say the same. One that has no answer says nothing."""
+        """Ask for the next entry on either side. Return whether no answer contradicts the finding."""
         self._confirming = True
         beside = [(self._low - 1, Answer.BAD), (self._high + 1, Answer.GOOD)]
         beside = [(index, against) for index, against in beside if 0 < index < self._end and index not in self._answers]

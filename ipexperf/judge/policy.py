@@ -256,7 +256,7 @@ class MetricPolicy(Constants):
     trust: float
     """The assumed noise counts as much as this many runs or pairs."""
     smallest: bool
-    """Whether the smallest of several processes counts, and not what is usual of them."""
+    """Whether the smallest value of several processes counts, instead of their centre."""
     alpha: float
     """Rate at which a case that is the same may be called regressed (or improved)."""
     harmless: float = 0.25

@@ -31,13 +31,13 @@ class Ratio:
     hi: float | None = None
 
     @property
-    def seen(self) -> bool:
+    def differs(self) -> bool:
         """Whether the interval excludes 1. Without an interval, False."""
         return self.lo is not None and self.hi is not None and not self.lo <= 1 <= self.hi
 
 
 def sound(measurement: Measurement, verdict: Verdict | None) -> bool:
-    """Whether the numbers may be compared: nothing failed or was invalid, and no yardstick took turns with it."""
+    """Whether the numbers may be compared: no launch failed, was invalid or contended, and the verdict has numbers."""
     values = measurement.values(PRIMARY)
     return (
         bool(values)

@@ -21,8 +21,11 @@ def settle(first: Verdict, second: Verdict, *, gated: bool = True) -> Verdict:
     """The verdict from two measurements. A metric regressed only if each measurement says so by itself."""
     if not has_numbers(second.outcome):
         return replace(second, reason=_lead(first) + second.reason)
-    again = {one.metric: one for one in second.others}
-    others = [_settled(one, again[one.metric]) if one.metric in again else never(one) for one in first.others]
+    again = {verdict.metric: verdict for verdict in second.others}
+    others = [
+        _settled(verdict, again[verdict.metric]) if verdict.metric in again else never(verdict)
+        for verdict in first.others
+    ]
     return combined(_settled(first.alone, second.alone), others, gated=gated)
 
 
@@ -37,7 +40,7 @@ def _settled(first: Verdict, second: Verdict) -> Verdict:
 
 def never(first: Verdict, *, gated: bool = True) -> Verdict:
     """The verdict if the run ended before the second measurement: what looked regressed is inconclusive."""
-    return combined(_never(first.alone), [_never(one) for one in first.others], gated=gated)
+    return combined(_never(first.alone), [_never(verdict) for verdict in first.others], gated=gated)
 
 
 def _never(first: Verdict) -> Verdict:

@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 from ipexperf.judge.bisection import Candidate, Change
 
 Packages: TypeAlias = Mapping[str, tuple[str, Sequence[str]]]
-"""Of each package its version and its Requires-Dist texts."""
+"""For each package its version and its Requires-Dist texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Mixes:
         return not self.conflicts(candidate)
 
     def ties(self) -> dict[Change, list[Change]]:
-        """Of each change the others that must be taken with it: what a search needs to find mixes that fit."""
+        """For each change the others that must be taken with it, so that a search finds mixes that fit."""
         change_of = {change.name: change for change in self.changes()}
         ties: dict[Change, list[Change]] = {}
         for conflict in self._conflicts:
@@ -121,8 +121,8 @@ class Mixes:
         version = _version(self._bad if other_from_bad else self._good, other)
         if version is not None and self._accepts(requirement, version):
             return None
-        own = _version(self._bad if from_bad else self._good, name)
-        return f"{name} {own} needs {other}{requirement.specifier}, the mix has {version or f'no {other}'}"
+        from_version = _version(self._bad if from_bad else self._good, name)
+        return f"{name} {from_version} needs {other}{requirement.specifier}, the mix has {version or f'no {other}'}"
 
     def _requirements(self, name: str, *, from_bad: bool) -> list[Requirement]:
         """The requirements that hold here, on packages of at least one end."""
@@ -163,10 +163,10 @@ def broken(packages: Packages, python: str) -> list[str]:
                 present = versions.get(canonicalize_name(requirement.name))
                 fits = present is not None and requirement.specifier.contains(Version(present), prereleases=True)
             except (InvalidRequirement, InvalidVersion):
-                continue  # an installer that wrote it down accepted it
+                continue  # the installer accepted it
             if not fits and (requirement.marker is None or requirement.marker.evaluate(environment)):
-                there = f"{requirement.name} is {present}" if present else f"there is no {requirement.name}"
-                sentences.append(f"{name} {version} needs {requirement.name}{requirement.specifier}, and {there}")
+                state = f"{requirement.name} is {present}" if present else f"there is no {requirement.name}"
+                sentences.append(f"{name} {version} needs {requirement.name}{requirement.specifier}, and {state}")
     return sentences
 
 
@@ -175,7 +175,7 @@ def _version(packages: Packages, name: str) -> str | None:
 
 
 def _environment(python: str) -> dict[str, str]:
-    """What markers are evaluated with: this machine, another Python, and no extra."""
+    """The values that markers are evaluated with: of this machine, another Python, and no extra."""
     short = ".".join(python.split(".")[:2])
     full = python if python.count(".") > 1 else f"{python}.0"
     here = cast("dict[str, str]", default_environment())

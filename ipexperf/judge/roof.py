@@ -39,11 +39,11 @@ def under(launch: Launch, ceilings: Mapping[str, Any], dtype: str, devices: int 
         "bandwidth_by": bandwidth["how"],
         "emulated": dtype in ceilings["emulated"],
     }
-    held = replace(launch, metrics={**launch.metrics, "of_roof": max(computing, moving)}, roof=roof)
+    compared = replace(launch, metrics={**launch.metrics, "of_roof": max(computing, moving)}, roof=roof)
     if computing <= ABOVE:
-        return held
+        return compared
     why = "that was measured on a busy machine, or none of the products tried is as fast as this case"
-    return noted(held, f"computed {computing:.2f} times its ceiling: {why}")
+    return noted(compared, f"computed {computing:.2f} times its ceiling: {why}")
 
 
 def noted(launch: Launch, note: str) -> Launch:
@@ -54,4 +54,4 @@ def noted(launch: Launch, note: str) -> Launch:
 def work(launches: tuple[Launch, ...]) -> Mapping[str, Any] | None:
     """The work counted in any of a case's launches. None if none was counted."""
     counts = (x.fingerprint.get("beside", {}).get("work") for x in launches if x.fingerprint)
-    return next((one for one in counts if one and (one["flops"] or one["elements"])), None)
+    return next((count for count in counts if count and (count["flops"] or count["elements"])), None)

@@ -78,31 +78,31 @@ DISTRUST = 0.005
 def logs(rounds: Iterable[RoundRecord], base: Case, case: Case) -> list[float]:
     """Log of how many times slower a case is than its base: one number for each round that had both."""
     values = []
-    for one in rounds:
-        first, second = _seat(one, base), _seat(one, case)
+    for record in rounds:
+        first, second = _seat(record, base), _seat(record, case)
         if first is not None and second is not None:
-            values.append(log_ratio(first.times, second.times, paired=one.schedule == "together"))
+            values.append(log_ratio(first.times, second.times, paired=record.schedule == "together"))
     return [value for value in values if math.isfinite(value)]
 
 
 def twin_logs(rounds: Iterable[RoundRecord], case: Case) -> list[float]:
     """Log of how many times slower the twin of a case is: one number for each round that had it."""
     values = []
-    for one in rounds:
-        twin = next((seat for seat in one.seats if seat.role == "twin" and seat.case == case), None)
-        base = _seat(one, case)
+    for record in rounds:
+        twin = next((seat for seat in record.seats if seat.role == "twin" and seat.case == case), None)
+        base = _seat(record, case)
         if twin is not None and base is not None:
-            values.append(log_ratio(base.times, twin.times, paired=one.schedule == "together"))
+            values.append(log_ratio(base.times, twin.times, paired=record.schedule == "together"))
     return [value for value in values if math.isfinite(value)]
 
 
-def _seat(one: RoundRecord, case: Case) -> SeatRecord | None:
+def _seat(record: RoundRecord, case: Case) -> SeatRecord | None:
     """The seat of a case in a round: its launch, or else a seat in which others are compared with it."""
-    seats = [seat for seat in one.seats if seat.case == case and seat.role != "twin"]
+    seats = [seat for seat in record.seats if seat.case == case and seat.role != "twin"]
     return min(seats, key=lambda seat: seat.role != "case", default=None)
 
 
-def usual(rounds: Sequence[RoundRecord], prior: Pool = PRIOR) -> Pool:
+def pooled(rounds: Sequence[RoundRecord], prior: Pool = PRIOR) -> Pool:
     """Pool the spread of all ratios in these rounds with what was known before.
 
     A two-way layout: subtract from each log time the mean of its round and the mean of its arm. The residual is the
@@ -122,7 +122,7 @@ def usual(rounds: Sequence[RoundRecord], prior: Pool = PRIOR) -> Pool:
 
 
 def _deviations(part: Sequence[Sequence[float]]) -> list[list[float]]:
-    """How far each log time is from the median of its arm, less what the median arm of that round is off by."""
+    """The distance of each log time from the median of its arm, less the median distance in its round."""
     # Means first, so that what a round did to all arms is gone exactly; medians then, so that one arm moves no other.
     rows = [[time - statistics.fmean(row) for time in row] for row in part]
     arms = [statistics.median(column) for column in zip(*rows, strict=True)]
@@ -168,9 +168,9 @@ def odd(rounds: Sequence[RoundRecord], pool: Pool) -> list[Odd]:
             continue
         times = [[_middle(seat.times) for seat in seats] for _, seats in same]
         limit = max(OUTLIER * pool.scale, math.log(ODD))
-        for (one, seats), row in zip(same, _deviations(times), strict=True):
+        for (record, seats), row in zip(same, _deviations(times), strict=True):
             processes += [
-                Odd(seat, one.number, math.exp(x)) for seat, x in zip(seats, row, strict=True) if abs(x) > limit
+                Odd(seat, record.number, math.exp(x)) for seat, x in zip(seats, row, strict=True) if abs(x) > limit
             ]
     return processes
 
@@ -187,12 +187,12 @@ def _same_arms(rounds: Sequence[RoundRecord]) -> list[list[tuple[RoundRecord, li
     Leave out rounds with a time that is no number.
     """
     groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[RoundRecord, list[SeatRecord]]]] = {}
-    for one in rounds:
-        if all(math.isfinite(_middle(seat.times)) for seat in one.seats):
+    for record in rounds:
+        if all(math.isfinite(_middle(seat.times)) for seat in record.seats):
             # The uid of a case is a hash of its content: compute it once.
-            named = sorted((((seat.role, seat.case.uid), seat) for seat in one.seats), key=lambda pair: pair[0])
-            key = one.group, tuple(name for name, _ in named)
-            groups.setdefault(key, []).append((one, [seat for _, seat in named]))
+            named = sorted((((seat.role, seat.case.uid), seat) for seat in record.seats), key=lambda pair: pair[0])
+            key = record.group, tuple(name for name, _ in named)
+            groups.setdefault(key, []).append((record, [seat for _, seat in named]))
     return list(groups.values())
 
 
@@ -221,16 +221,16 @@ PRIORS = Pools()
 def pools(rounds: Sequence[RoundRecord], prior: Pools = PRIORS) -> Pools:
     """Pool the spread of these rounds, separately for each schedule, over all groups and for each group."""
     by_schedule: dict[Schedule, dict[str, list[RoundRecord]]] = {"together": {}, "apart": {}}
-    for one in rounds:
-        by_schedule[one.schedule].setdefault(one.group, []).append(one)
+    for record in rounds:
+        by_schedule[record.schedule].setdefault(record.group, []).append(record)
     typical, groups = {}, {}
     for schedule, of_groups in by_schedule.items():
         before = prior.together if schedule == "together" else prior.apart
-        alone = {name: usual(some, before) for name, some in of_groups.items()}
+        alone = {name: pooled(some, before) for name, some in of_groups.items()}
         typical[schedule] = _typical(list(alone.values()), before)
         for name, some in of_groups.items():
             others = [pool for other, pool in alone.items() if other != name]
-            groups[name, schedule] = usual(some, _at_most(_typical(others, before), OF_OTHERS))
+            groups[name, schedule] = pooled(some, _at_most(_typical(others, before), OF_OTHERS))
     return Pools(typical["together"], typical["apart"], groups)
 
 
@@ -262,7 +262,7 @@ def _at_most(pool: Pool, freedom: float) -> Pool:
 
 
 def _of(rounds: Iterable[RoundRecord], schedule: Schedule) -> list[RoundRecord]:
-    return [one for one in rounds if one.schedule == schedule]
+    return [record for record in rounds if record.schedule == schedule]
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,11 +297,11 @@ def estimate(log_ratios: Sequence[float], pool: Pool) -> Estimate | None:
     count = len(log_ratios)
     if count > 2:
         middle, limit = statistics.median(log_ratios), OUTLIER * max(pool.scale, FLOOR)
-        log_ratios = [min(max(one, middle - limit), middle + limit) for one in log_ratios]
-    own = statistics.variance(log_ratios) if count > 1 else 0.0
+        log_ratios = [min(max(value, middle - limit), middle + limit) for value in log_ratios]
+    observed = statistics.variance(log_ratios) if count > 1 else 0.0
     trust = min(pool.freedom, TRUST)
     freedom = trust + count - 1
-    variance = max((trust * pool.scale**2 + (count - 1) * own) / freedom, FLOOR**2)
+    variance = max((trust * pool.scale**2 + (count - 1) * observed) / freedom, FLOOR**2)
     return Estimate(statistics.fmean(log_ratios), Spread(math.sqrt(variance / count), freedom), count)
 
 
@@ -312,7 +312,7 @@ def between(rounds: Sequence[RoundRecord], base: Case, case: Case, usual_spread:
     or else those in which they followed one another. None without any.
     """
     together, apart = _of(rounds, "together"), _of(rounds, "apart")
-    group = next((one.group for one in rounds if _seat(one, case) is not None), "")
+    group = next((record.group for record in rounds if _seat(record, case) is not None), "")
     pool = usual_spread.of(group, "together")
     through = Pool(math.sqrt(2) * pool.scale, pool.freedom)
     return (
@@ -327,7 +327,7 @@ def logs_through_reference(rounds: Sequence[RoundRecord], base: Case, case: Case
 
     Each part had the reference of the group. The difference of both ratios to it gives one number for each round.
     """
-    references = dict.fromkeys(seat.case for one in rounds for seat in one.seats if seat.role == "reference")
+    references = dict.fromkeys(seat.case for record in rounds for seat in record.seats if seat.role == "reference")
     for reference in references:
         slower, base_slower = (_by_number(rounds, reference, side) for side in (case, base))
         if common := sorted(slower.keys() & base_slower.keys()):
@@ -338,14 +338,14 @@ def logs_through_reference(rounds: Sequence[RoundRecord], base: Case, case: Case
 def _by_number(rounds: Sequence[RoundRecord], base: Case, case: Case) -> dict[int, float]:
     """The mean log ratio of each round, by the round's number: a part that was made again has it twice."""
     by_number: dict[int, list[float]] = {}
-    for one in rounds:
-        for value in logs([one], base, case):
-            by_number.setdefault(one.number, []).append(value)
+    for record in rounds:
+        for value in logs([record], base, case):
+            by_number.setdefault(record.number, []).append(value)
     return {number: statistics.fmean(values) for number, values in by_number.items()}
 
 
 def twin(rounds: Sequence[RoundRecord], case: Case, usual_spread: Pools) -> Estimate | None:
     """Estimate how many times slower the twin of a case is than the case."""
-    group = next((one.group for one in rounds if _seat(one, case) is not None), "")
+    group = next((record.group for record in rounds if _seat(record, case) is not None), "")
     together, apart = (twin_logs(_of(rounds, schedule), case) for schedule in ("together", "apart"))
     return estimate(together, usual_spread.of(group, "together")) or estimate(apart, usual_spread.of(group, "apart"))

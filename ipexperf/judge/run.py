@@ -36,11 +36,11 @@ class RunVerdict:
 
 
 def benjamini_hochberg(p_values: Sequence[float], rate: float) -> list[bool]:
-    """Which p-values are significant at this false discovery rate."""
+    """Return for each p-value whether it is significant at this false discovery rate."""
     order = sorted(range(len(p_values)), key=lambda index: p_values[index])
     last = max((rank for rank, index in enumerate(order, 1) if p_values[index] <= rate * rank / len(order)), default=0)
-    kept = set(order[:last])
-    return [index in kept for index in range(len(p_values))]
+    significant = set(order[:last])
+    return [index in significant for index in range(len(p_values))]
 
 
 def platform_shift(verdicts: Mapping[str, Verdict], policy: Policy) -> float | None:
@@ -98,8 +98,8 @@ def _tested(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
 
 def _slower_together(tested: Mapping[str, float], verdicts: Mapping[str, Verdict], policy: Policy) -> list[str]:
     """The cases that are slower than the tolerance only in view of the whole matrix."""
-    kept = benjamini_hochberg(list(tested.values()), policy.false_discovery_rate)
-    slower = [name for name, keep in zip(tested, kept, strict=True) if keep]
+    significant = benjamini_hochberg(list(tested.values()), policy.false_discovery_rate)
+    slower = [name for name, keep in zip(tested, significant, strict=True) if keep]
     # A case surely within the tolerance is ok, even if it is surely a little slower.
     return [name for name in slower if verdicts[name].outcome not in ("regressed", "ok")]
 
@@ -131,8 +131,8 @@ def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Ve
 def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], shift: float) -> str:
     moved = sum(x.outcome == "platform_shift" for x in settled.values())
     word = f"{shift - 1:.1%} slower" if shift > 1 else f"{1 - shift:.1%} faster"
-    what = "the other arm" if any(isinstance(x.evidence, PairsEvidence) for x in verdicts.values()) else "its baseline"
-    line = f"platform shift: the median of {len(_stable(verdicts))} stable cases is {word} than {what}"
+    other = "the other arm" if any(isinstance(x.evidence, PairsEvidence) for x in verdicts.values()) else "its baseline"
+    line = f"platform shift: the median of {len(_stable(verdicts))} stable cases is {word} than {other}"
     line += f" ({moved} {'case' if moved == 1 else 'cases'} moved with it)" if moved else " (no single case proves it)"
     common = _common_differences(verdicts)
     return line + (f"; changed for all: {', '.join(common)}" if common else "")
@@ -155,17 +155,20 @@ def _live(verdict: Verdict) -> bool:
 
 
 def machine_line(verdicts: Mapping[str, Verdict], policy: Policy) -> str:
-    """What live baselines say of the machine: the same software beside its own stored numbers. Empty: nothing moved."""
+    """Report a shift of the machine, which live baselines show: their software has other times than those stored.
+
+    An empty text if there is none.
+    """
     evidence = [x.evidence.machine for x in verdicts.values() if isinstance(x.evidence, PairsEvidence)]
-    watched = [one for one in evidence if one is not None]
-    moved = [one for one in watched if one.outcome in ("regressed", "improved")]
+    watched = [entry for entry in evidence if entry is not None]
+    moved = [entry for entry in watched if entry.outcome in ("regressed", "improved")]
     if not watched or 2 * len(moved) < len(watched):
         return ""
-    median = math.exp(statistics.median(math.log(one.ratio) for one in watched))
+    median = math.exp(statistics.median(math.log(entry.ratio) for entry in watched))
     if abs(math.log(median)) <= math.log1p(policy.tolerance):
         return ""
     word = f"{median - 1:.1%} slower" if median > 1 else f"{1 - median:.1%} faster"
-    common = [line for line in watched[0].differences if all(line in one.differences for one in watched)]
+    common = [line for line in watched[0].differences if all(line in entry.differences for entry in watched)]
     changed = f"; changed since: {', '.join(common)}" if common else "; nothing that is recorded of it changed"
     cases = f"{len(watched)} live baseline{'' if len(watched) == 1 else 's'}"
     return f"platform shift: with the same software, the median of {cases} is {word} than when it was accepted{changed}"

@@ -44,7 +44,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """How one facet of calls changed: how often each value is gone, how often each came, and the calls there are."""
+    """The change of one facet of calls: how often each value is gone, how often each came, and the number of calls."""
 
     gone: Counter[str]
     come: Counter[str]
@@ -85,15 +85,15 @@ def primitives(old: Side, new: Side) -> list[Change]:
         moves = {facet: _moved(before, after, facet) for facet in FACETS}
         turned = [facet for facet in FACETS if moves[facet].turned]
         images = _moved(before, after, "images")
-        shown = [facet for facet in turned if facet in FACETS[:3]] or ([] if images.turned else turned)
-        parts += [f"{_label(facet)}{moves[facet]}" for facet in shown]
+        listed = [facet for facet in turned if facet in FACETS[:3]] or ([] if images.turned else turned)
+        parts += [f"{_label(facet)}{moves[facet]}" for facet in listed]
         # Report a changed layout of images beside a changed implementation too, because it may be the reason.
         parts += [f"images {images}"] if images.turned else []
         came = FACETS[:1] + FACETS[3:4]
         evidence = [
             f"{facet}: {move}"
             for facet, move in moves.items()
-            if facet not in shown and (move.turned or (move and facet in came))
+            if facet not in listed and (move.turned or (move and facet in came))
         ]
         text = "; ".join(parts) or "other shapes"
         seconds = new.time(keep) - old.time(keep)
@@ -134,7 +134,7 @@ def _facet(row: Mapping[str, Any], facet: str) -> str:
 
 
 def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], facet: str) -> Move:
-    """How one facet changed."""
+    """The change of one facet."""
     sides: list[Counter[str]] = []
     for rows in (before, after):
         counts: Counter[str] = Counter()

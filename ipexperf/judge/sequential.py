@@ -34,7 +34,7 @@ class Interval(Protocol):
 
 
 class Limits(Protocol):
-    """What a policy says of slowdowns, as log ratios."""
+    """The limits of a policy on slowdowns, as log ratios."""
 
     @property
     def margin(self) -> float: ...
@@ -122,12 +122,12 @@ def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> Estimate:
     """The mean with its t distribution, or Yuen's trimmed mean if pairs are contaminated."""
     ordered = sorted(log_ratios)
     cut = int(policy.trim * len(ordered)) if contaminated(ordered, policy) else 0
-    kept = ordered[cut : len(ordered) - cut]
-    winsorised = [kept[0]] * cut + kept + [kept[-1]] * cut
+    trimmed = ordered[cut : len(ordered) - cut]
+    winsorised = [trimmed[0]] * cut + trimmed + [trimmed[-1]] * cut
     middle = statistics.fmean(winsorised)
     squares = sum((value - middle) ** 2 for value in winsorised)
-    sd = max(math.sqrt(squares / (len(kept) - 1)), policy.floor)
-    return Estimate(statistics.fmean(kept), Spread(sd / math.sqrt(len(kept)), len(kept) - 1), 2 * cut)
+    sd = max(math.sqrt(squares / (len(trimmed) - 1)), policy.floor)
+    return Estimate(statistics.fmean(trimmed), Spread(sd / math.sqrt(len(trimmed)), len(trimmed) - 1), 2 * cut)
 
 
 def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = False) -> Decision:
@@ -148,50 +148,50 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
         return Decision("inconclusive", text, pairs, done=True, ratio=_ratio(log_ratios[0]) if pairs else None)
     # Keep the results finite, however odd a ratio is.
     log_ratios = [max(-WIDEST, min(value, WIDEST)) for value in log_ratios]
-    own = levels(pairs, policy, last=last)
+    rates = levels(pairs, policy, last=last)
     estimated = estimate(log_ratios, policy)
-    outcome = judged(estimated, policy, own, last=last)
+    outcome = judged(estimated, policy, rates, last=last)
     return Decision(
         outcome,
-        _sentence(outcome, estimated, policy, own, pairs),
+        _sentence(outcome, estimated, policy, rates, pairs),
         pairs,
         done=last or outcome != "inconclusive",
         ratio=_ratio(estimated.log_ratio),
-        lo=_ratio(estimated.lower(own.ok)),
-        hi=_ratio(estimated.upper(own.ok)),
-        p_value=_p_value(log_ratios, policy, own.alarm / policy.alpha),
-        mde=smallest_effect(estimated, policy, own),
+        lo=_ratio(estimated.lower(rates.ok)),
+        hi=_ratio(estimated.upper(rates.ok)),
+        p_value=_p_value(log_ratios, policy, rates.alarm / policy.alpha),
+        mde=smallest_effect(estimated, policy, rates),
         trimmed=estimated.trimmed,
     )
 
 
-def judged(estimated: Interval, policy: Limits, own: Levels, *, last: bool) -> Outcome:
+def judged(estimated: Interval, policy: Limits, rates: Levels, *, last: bool) -> Outcome:
     """The outcome of an interval. A slowdown surely within the tolerance is ok, even if it is surely above 0."""
-    not_slower = estimated.upper(own.ok) < policy.limit
-    not_faster = estimated.lower(own.ok) > -policy.limit
+    not_slower = estimated.upper(rates.ok) < policy.limit
+    not_faster = estimated.lower(rates.ok) > -policy.limit
     if not_slower and not_faster:
         return "ok"
-    if estimated.lower(own.alarm) > policy.margin:
+    if estimated.lower(rates.alarm) > policy.margin:
         return "regressed"
-    if estimated.upper(own.alarm) < -policy.margin:
+    if estimated.upper(rates.alarm) < -policy.margin:
         return "improved"
     # More pairs might have shown an improvement. Without them it is at least known not to be a slowdown.
     return "ok" if last and not_slower else "inconclusive"
 
 
-def smallest_effect(estimated: Interval, policy: Limits, own: Levels) -> float:
+def smallest_effect(estimated: Interval, policy: Limits, rates: Levels) -> float:
     """The smallest slowdown, as a fraction, that this data would have called regressed with the policy's power."""
-    proven = policy.margin + estimated.half_width(own.alarm)
-    beyond = policy.limit - estimated.half_width(own.ok)
+    proven = policy.margin + estimated.half_width(rates.alarm)
+    beyond = policy.limit - estimated.half_width(rates.ok)
     return math.expm1(min(max(proven, beyond) + estimated.half_width(1 - policy.mde_power), WIDEST))
 
 
 def _p_value(log_ratios: Sequence[float], policy: PairPolicy, share: float) -> float:
     """The smallest alarm rate at which any look so far would have called the pairs regressed."""
     values = [estimate(log_ratios, policy).p_value(policy.margin) / share]
-    for look, own in zip(policy.looks, policy.levels, strict=True):
+    for look, level in zip(policy.looks, policy.levels, strict=True):
         if look < len(log_ratios):
-            values.append(estimate(log_ratios[:look], policy).p_value(policy.margin) / own)
+            values.append(estimate(log_ratios[:look], policy).p_value(policy.margin) / level)
     return min(1.0, *values)
 
 
@@ -199,8 +199,8 @@ def _ratio(log_ratio: float) -> float:
     return math.exp(max(-WIDEST, min(log_ratio, WIDEST)))
 
 
-def _sentence(outcome: Outcome, estimated: Estimate, policy: PairPolicy, own: Levels, pairs: int) -> str:
-    low, high = (_ratio(bound(own.ok)) - 1 for bound in (estimated.lower, estimated.upper))
+def _sentence(outcome: Outcome, estimated: Estimate, policy: PairPolicy, rates: Levels, pairs: int) -> str:
+    low, high = (_ratio(bound(rates.ok)) - 1 for bound in (estimated.lower, estimated.upper))
     upper = f"{high:+.1%}" if high < 99 else "anything"
     data = f"{1 - 2 * policy.ok_alpha:.0%} interval {low:+.1%} to {upper}, {pairs} pairs"
     data += f", {estimated.trimmed} of them trimmed as outliers" if estimated.trimmed else ""
@@ -211,7 +211,7 @@ def _sentence(outcome: Outcome, estimated: Estimate, policy: PairPolicy, own: Le
     text = f"{word} than the other arm ({data})"
     if outcome != "inconclusive":
         return f"{text}, surely more than {_percent(policy.harmless * policy.tolerance)}"
-    mde = smallest_effect(estimated, policy, own)
+    mde = smallest_effect(estimated, policy, rates)
     smallest = f"only a slowdown of {mde:.1%} or more" if mde < 10 else "not even a slowdown of 10 times"
     return f"{text}: {smallest} would surely have been seen"
 

@@ -1,4 +1,4 @@
-"""Whether new software is slower on several equal hosts, each of which measured the old and the new.
+"""Judge new software by several equal hosts, each of which measured the old and the new.
 
 Each host gives one ratio. A random-effects combination after Hartung, Knapp, Sidik and Jonkman: the interval follows
 from how far the hosts lie from one another, because what a host does from one day to the next shows there and not in
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from ipexperf.outcomes import Outcome
 
 LEAST_HOSTS = 2
-"""One host has no spread between hosts: `ipexperf compare` is for that."""
+"""Least number of hosts, because one has no spread between hosts. `ipexperf compare` judges one."""
 LEAST_TO_NAME = 5
-"""Of fewer hosts none is called odd: that two or three of them agree is too often luck."""
+"""With fewer hosts none is called odd, because two or three of them agree by chance too often."""
 FLOOR = 0.001
-"""Launches of a host are not assumed to be more alike than this, as a standard error of the log."""
+"""Lower bound on the standard error of a host's log ratio, however alike its launches are."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostRatio:
-    """What one host says: the log of how many times slower the new software is there."""
+    """The result of one host: the log of how many times slower the new software is there."""
 
     host: str
     log_ratio: float
@@ -48,7 +48,7 @@ class HostRatio:
 
 @dataclass(frozen=True, slots=True)
 class Combined:
-    """What several hosts say together."""
+    """The combined result of several hosts."""
 
     outcome: Outcome
     reason: str
@@ -62,9 +62,9 @@ class Combined:
     spread: float
     """Standard deviation of the log ratios of these hosts."""
     odd: tuple[str, ...] = ()
-    """Hosts that disagree with the others: the machine, not the software."""
+    """Hosts that disagree with the others, so that their machine is at fault and not the software."""
     disagree: bool = False
-    """Whether the hosts disagree, and none of them can be named."""
+    """Whether the hosts disagree and no single one can be blamed."""
 
 
 def of_runs(host: str, first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> HostRatio | None:
@@ -94,11 +94,11 @@ class _Side:
         means = [statistics.fmean(values) for values in logs]
         freedom = sum(len(values) - 1 for values in logs)
         squares = sum((value - mean) ** 2 for values, mean in zip(logs, means, strict=True) for value in values)
-        own = squares / freedom / sum(map(len, logs)) if freedom else 0.0
+        variance = squares / freedom / sum(map(len, logs)) if freedom else 0.0
         apart = statistics.variance(means) / len(means) if len(means) > 1 else 0.0
-        if len(means) > 1 and apart >= own:
-            own, freedom = apart, len(means) - 1
-        return cls(statistics.fmean(means), max(own, FLOOR**2), freedom)
+        if len(means) > 1 and apart >= variance:
+            variance, freedom = apart, len(means) - 1
+        return cls(statistics.fmean(means), max(variance, FLOOR**2), freedom)
 
 
 def corrected(cases: Sequence[Sequence[HostRatio]], policy: HostsPolicy) -> HostsPolicy:
@@ -107,10 +107,12 @@ def corrected(cases: Sequence[Sequence[HostRatio]], policy: HostsPolicy) -> Host
     A moment estimate over all cases, as of DerSimonian and Laird. A single host that is odd in all of them does not
     count: of five hosts or more, the one is left out without which the spread is smallest.
     """
-    hosts = sorted({one.host for ratios in cases for one in ratios})
+    hosts = sorted({host_ratio.host for ratios in cases for host_ratio in ratios})
     without = [None, *hosts] if len(hosts) >= LEAST_TO_NAME else [None]
     spreads = [
-        _shown_spread([[one for one in ratios if one.host != host] for ratios in cases], policy.spread)
+        _shown_spread(
+            [[host_ratio for host_ratio in ratios if host_ratio.host != host] for ratios in cases], policy.spread
+        )
         for host in without
     ]
     return replace(policy, shown_spread=min(spreads))
@@ -129,17 +131,19 @@ def _shown_spread(cases: Sequence[Sequence[HostRatio]], spread: float) -> float:
 
 
 def _weights(ratios: Sequence[HostRatio], spread: float) -> list[float]:
-    return [1 / (max(one.error, FLOOR) ** 2 + spread**2) for one in ratios]
+    return [1 / (max(host_ratio.error, FLOOR) ** 2 + spread**2) for host_ratio in ratios]
 
 
 def _mean(ratios: Sequence[HostRatio], weights: Sequence[float]) -> float:
-    return sum(weight * one.log_ratio for weight, one in zip(weights, ratios, strict=True)) / sum(weights)
+    return sum(weight * host_ratio.log_ratio for weight, host_ratio in zip(weights, ratios, strict=True)) / sum(weights)
 
 
 def _apart(ratios: Sequence[HostRatio], weights: Sequence[float]) -> float:
     """How far the ratios lie from their mean, as a sum of squares. On average, one less than there are hosts."""
     centre = _mean(ratios, weights)
-    return sum(weight * (one.log_ratio - centre) ** 2 for weight, one in zip(weights, ratios, strict=True))
+    return sum(
+        weight * (host_ratio.log_ratio - centre) ** 2 for weight, host_ratio in zip(weights, ratios, strict=True)
+    )
 
 
 def judge(ratios: Sequence[HostRatio], policy: HostsPolicy) -> Combined:
@@ -147,19 +151,26 @@ def judge(ratios: Sequence[HostRatio], policy: HostsPolicy) -> Combined:
     if len(ratios) < LEAST_HOSTS:
         raise ValueError(f"expected the ratios of at least {LEAST_HOSTS} hosts, got {len(ratios)}")
     odd = _odd(ratios, policy)
-    rest = [one for one in ratios if one.host not in odd]
+    rest = [host_ratio for host_ratio in ratios if host_ratio.host not in odd]
     estimate = _estimate(rest, policy)
     outcome = judged(estimate, policy, _levels(policy), last=True)
     disagree = estimate.disagreement < policy.odd_alpha
     return Combined(
         outcome,
-        _sentence(outcome, estimate, policy, rest, [one for one in ratios if one.host in odd], disagree=disagree),
+        _sentence(
+            outcome,
+            estimate,
+            policy,
+            rest,
+            [host_ratio for host_ratio in ratios if host_ratio.host in odd],
+            disagree=disagree,
+        ),
         _ratio(estimate.centre),
         _ratio(estimate.lower(policy.ok_alpha)),
         _ratio(estimate.upper(policy.ok_alpha)),
         smallest_effect(estimate, policy, _levels(policy)),
         len(rest),
-        statistics.stdev(one.log_ratio for one in rest),
+        statistics.stdev(host_ratio.log_ratio for host_ratio in rest),
         tuple(sorted(odd)),
         disagree,
     )
@@ -175,7 +186,7 @@ class _Estimate:
     within: Spread
     """The error of the mean if hosts differed by the noise of their launches alone."""
     scale: float
-    """How much farther hosts lie from one another than was assumed, as a variance ratio."""
+    """The variance between hosts over the assumed one."""
     disagreement: float
     """The probability that hosts which differ as is assumed, whatever the cases show, lie so far from one another."""
 
@@ -195,17 +206,19 @@ class _Estimate:
 def _estimate(ratios: Sequence[HostRatio], policy: HostsPolicy) -> _Estimate:
     from scipy.special import chdtrc
 
-    errors = [max(one.error, FLOOR) for one in ratios]
+    errors = [max(host_ratio.error, FLOOR) for host_ratio in ratios]
     weights = _weights(ratios, policy.likely_spread)
     total = sum(weights)
     freedom = policy.likely_trust + len(ratios) - 1
     scale = (policy.likely_trust + _apart(ratios, weights)) / freedom
     parts = [(weight * error / total) ** 2 for weight, error in zip(weights, errors, strict=True)]
-    own = sum(parts) ** 2 / sum(part**2 / one.freedom for part, one in zip(parts, ratios, strict=True))
+    freedom_within = sum(parts) ** 2 / sum(
+        part**2 / host_ratio.freedom for part, host_ratio in zip(parts, ratios, strict=True)
+    )
     return _Estimate(
         _mean(ratios, weights),
         Spread(math.sqrt(scale / total), freedom),
-        Spread(math.sqrt(sum(parts)), own),
+        Spread(math.sqrt(sum(parts)), freedom_within),
         scale,
         float(chdtrc(len(ratios) - 1, _apart(ratios, _weights(ratios, policy.spread)))),
     )
@@ -214,13 +227,17 @@ def _estimate(ratios: Sequence[HostRatio], policy: HostsPolicy) -> _Estimate:
 def _odd(ratios: Sequence[HostRatio], policy: HostsPolicy) -> set[str]:
     """The hosts that lie apart from the others: the farthest first, at most a third of them.
 
-    A host is held against the others, whose spread it did not widen. The looks share the rate of alarms.
+    A host is compared with the others alone, so that it does not widen their spread.
+    The looks share the rate of alarms.
     """
     rest, odd = list(ratios), set[str]()
     looks = max(1, (len(ratios) - 1) // 3)
     while len(rest) >= LEAST_TO_NAME and len(odd) < looks:
-        chances = {one.host: _chance(one, [other for other in rest if other is not one], policy) for one in rest}
-        farthest = min(rest, key=lambda one: chances[one.host])
+        chances = {
+            host_ratio.host: _chance(host_ratio, [other for other in rest if other is not host_ratio], policy)
+            for host_ratio in rest
+        }
+        farthest = min(rest, key=lambda host_ratio: chances[host_ratio.host])
         if chances[farthest.host] >= policy.odd_alpha / (len(rest) * looks):
             break
         odd.add(farthest.host)
@@ -228,16 +245,16 @@ def _odd(ratios: Sequence[HostRatio], policy: HostsPolicy) -> set[str]:
     return odd
 
 
-def _chance(one: HostRatio, others: Sequence[HostRatio], policy: HostsPolicy) -> float:
+def _chance(host_ratio: HostRatio, others: Sequence[HostRatio], policy: HostsPolicy) -> float:
     """The probability that a host which is like the others lies so far from them. 1 if the distance is harmless."""
     from scipy.special import stdtr
 
     estimate = _estimate(others, policy)
-    distance = abs(one.log_ratio - estimate.centre)
+    distance = abs(host_ratio.log_ratio - estimate.centre)
     if distance <= policy.margin:
         return 1.0
-    own = math.sqrt(estimate.scale) * math.hypot(max(one.error, FLOOR), policy.likely_spread)
-    return 2 * float(stdtr(estimate.between.freedom, -distance / math.hypot(own, estimate.between.scale)))
+    error = math.sqrt(estimate.scale) * math.hypot(max(host_ratio.error, FLOOR), policy.likely_spread)
+    return 2 * float(stdtr(estimate.between.freedom, -distance / math.hypot(error, estimate.between.scale)))
 
 
 def _levels(policy: HostsPolicy) -> Levels:
@@ -255,11 +272,11 @@ def _sentence(
     disagree: bool,
 ) -> str:
     parts = [_verdict(outcome, estimate, policy, len(rest))]
-    for one in sorted(odd, key=lambda one: one.host):
-        apart = _ratio(one.log_ratio - estimate.centre)
+    for host_ratio in sorted(odd, key=lambda host_ratio: host_ratio.host):
+        apart = _ratio(host_ratio.log_ratio - estimate.centre)
         word = f"{apart - 1:.1%} slower" if apart > 1 else f"{1 - apart:.1%} faster"
         parts.append(
-            f"left out: {one.host}, where the change is {word} than on the others: the machine, not the software"
+            f"left out: {host_ratio.host}, where the change is {word} than on the others: the machine, not the software"
         )
     if disagree:
         parts.append(_disagreement(estimate, rest))
@@ -267,11 +284,14 @@ def _sentence(
 
 
 def _disagreement(estimate: _Estimate, rest: Sequence[HostRatio]) -> str:
-    low, high = min(rest, key=lambda one: one.log_ratio), max(rest, key=lambda one: one.log_ratio)
+    low, high = (
+        min(rest, key=lambda host_ratio: host_ratio.log_ratio),
+        max(rest, key=lambda host_ratio: host_ratio.log_ratio),
+    )
     text = f"the hosts disagree, from {low.ratio - 1:+.1%} on {low.host} to {high.ratio - 1:+.1%} on {high.host}"
     if len(rest) < LEAST_TO_NAME:
         return f"{text}, and of fewer than {LEAST_TO_NAME} none is called the odd one"
-    farthest = max(rest, key=lambda one: abs(one.log_ratio - estimate.centre))
+    farthest = max(rest, key=lambda host_ratio: abs(host_ratio.log_ratio - estimate.centre))
     return f"{text}; {farthest.host} is farthest from the others, not surely enough to leave it out"
 
 

@@ -50,16 +50,16 @@ def stretches(scaled: Floats, starts: Sequence[int], limit: float) -> list[Stret
     """Divide a series whose levels begin at `starts` into levels, drifts and pairs of modes."""
     bounds = [0, *starts, len(scaled)]
     chosen: list[Stretch] = []
-    for window in sorted(_windows(scaled, bounds, limit), key=lambda one: -one.saved):
+    for window in sorted(_windows(scaled, bounds, limit), key=lambda stretch: -stretch.saved):
         begin, end = window.bounds[0], window.bounds[-1]
         if all(end <= other.begin or other.end <= begin for other in chosen):
             chosen.append(window.stretch(limit))
-    covered = {start for one in chosen for start in bounds if one.begin <= start < one.end}
+    covered = {start for stretch in chosen for start in bounds if stretch.begin <= start < stretch.end}
     for begin, end in pairwise(bounds):
         if begin not in covered:
             level = float(scaled[begin:end].mean())
             chosen.append(Stretch("level", begin, end, level, level, begin + MINIMUM - 1))
-    return sorted(chosen, key=lambda one: one.begin)
+    return sorted(chosen, key=lambda stretch: stretch.begin)
 
 
 def joined(scaled: Floats, old: Stretch, new: Stretch, limit: float) -> bool:
@@ -72,7 +72,7 @@ def joined(scaled: Floats, old: Stretch, new: Stretch, limit: float) -> bool:
     first, index, end = old.begin, new.begin, new.end
     values = scaled[first:end]
     square = sum(noise**2 for noise in noise_beside(scaled, index)) / 2
-    apart = sum(float(np.square(scaled[one.begin : one.end] - line(one)).sum()) for one in (old, new))
+    apart = sum(float(np.square(scaled[stretch.begin : stretch.end] - line(stretch)).sum()) for stretch in (old, new))
     runs = np.arange(first, end)
     rests = []
     for place in range(max(first + 1, index - AROUND), min(end - 1, index + AROUND)):
@@ -175,8 +175,8 @@ def _windows(scaled: Floats, bounds: Sequence[int], limit: float) -> list[_Windo
     rests = [0.0, *accumulate(sums.rest(*level) for level in pairwise(bounds))]
     windows: list[_Window] = []
     for levels in range(min(WIDEST, len(bounds) - 1), 1, -1):
-        for one in range(len(bounds) - levels):
-            steps = _Steps(bounds[one : one + levels + 1], rests[one + levels] - rests[one], limit)
+        for first in range(len(bounds) - levels):
+            steps = _Steps(bounds[first : first + levels + 1], rests[first + levels] - rests[first], limit)
             begin, end = steps.bounds[0], steps.bounds[-1]
             meets = (other for other in windows if other.bounds[0] < end and begin < other.bounds[-1])
             most = max((other.saved for other in meets), default=0.0)

@@ -190,18 +190,19 @@ class Splits(Generic[C]):
                 for inside in self._changes
                 if inside in failed
                 for outside in self._changes
-                if outside not in failed and not any((inside in one) != (outside in one) for one in self._worked)
+                if outside not in failed
+                and not any((inside in working) != (outside in working) for working in self._worked)
             ]
             for failed in self._failed
         ]
 
 
 def _chance(candidate: frozenset[C], blames: list[list[tuple[C, C]]]) -> float:
-    """How likely a candidate works, if each failure has one of its pairs as its reason, each as likely."""
+    """The probability that a candidate works, if any pair of a failure is equally likely to be its reason."""
     chance = 1.0
     for pairs in blames:
         if pairs:
-            apart = sum((one in candidate) != (other in candidate) for one, other in pairs)
+            apart = sum((first in candidate) != (second in candidate) for first, second in pairs)
             chance *= 1 - apart / len(pairs)
     return chance
 

@@ -90,15 +90,15 @@ def between_sessions(means: Sequence[float], policy: Policy) -> Spread:
     """
     sessions = len(means)
     if sessions < policy.known_sessions:
-        own = statistics.stdev(means) if sessions > 1 else 0.0
-        return Spread(max(policy.tau_prior, own), math.inf)
+        observed = statistics.stdev(means) if sessions > 1 else 0.0
+        return Spread(max(policy.tau_prior, observed), math.inf)
     trust, error = _trust(sessions, policy)
-    own = max(robust_scale(means), policy.tau_floor)
+    observed = max(robust_scale(means), policy.tau_floor)
     freedom, bias = _as_t(trust * error**2)
-    return Spread(_shrunk(own, policy.tau_pool or policy.tau_prior, trust) * math.exp(bias), freedom)
+    return Spread(_shrunk(observed, policy.tau_pool or policy.tau_prior, trust) * math.exp(bias), freedom)
 
 
-def usual(series: Sequence[Sequence[float]], policy: Policy) -> float | None:
+def usual_noise(series: Sequence[Sequence[float]], policy: Policy) -> float | None:
     """The usual noise between sessions on a machine, from the means of each series. None if there are too few series.
 
     It is shrunk to the prior as a single series would be, because all series share the same nights.
@@ -118,8 +118,8 @@ def _trust(sessions: int, policy: Policy) -> tuple[float, float]:
     return policy.tau_prior_spread**2 / (policy.tau_prior_spread**2 + error**2), error
 
 
-def _shrunk(own: float, expected: float, trust: float) -> float:
-    return math.exp(trust * math.log(own) + (1 - trust) * math.log(expected))
+def _shrunk(observed: float, expected: float, trust: float) -> float:
+    return math.exp(trust * math.log(observed) + (1 - trust) * math.log(expected))
 
 
 def _as_t(variance: float) -> tuple[float, float]:
@@ -143,10 +143,10 @@ def compare(launches: Sequence[float], sessions: Sequence[Sequence[float]], poli
     groups = [new, *old]
     freedom = sum(len(group) - 1 for group in groups)
     pooled = sum(_squares(group) for group in groups) / freedom if freedom else math.inf
-    own = _squares(new) / (len(new) - 1) if len(new) > 1 else 0.0
+    variance = _squares(new) / (len(new) - 1) if len(new) > 1 else 0.0
     # The spread of sessions already includes the noise of their launches.
     shares = 0.0 if own_spread else sum(1 / len(session) for session in old) / len(old) ** 2
-    within = math.sqrt(max(pooled, own) * (1 / len(new) + shares))
+    within = math.sqrt(max(pooled, variance) * (1 / len(new) + shares))
 
     tau = between_sessions(means, policy)
     share = (HODGES_LEHMANN if own_spread else 1.0) / len(means)

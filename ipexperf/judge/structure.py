@@ -70,19 +70,21 @@ def name(digest: Fingerprint | None) -> str | None:
     return f"{digest['version']}:{digest['digest']}" if digest and digest["digest"] else None
 
 
-def of(fingerprint: Sequence[Fingerprint | None]) -> tuple[Structure, Fingerprint | None]:
+def of(captured: Sequence[Fingerprint | None]) -> tuple[Structure, Fingerprint | None]:
     """The common fingerprint of a case's launches, or why there is none: `unstable` or `unknown`."""
-    fingerprints = [one for one in fingerprint if one]
+    fingerprints = [fingerprint for fingerprint in captured if fingerprint]
     if not fingerprints:
         return Structure("unknown", "nothing was captured"), None
-    shaky = sorted({section for one in fingerprints for section in one["unstable"]})
+    shaky = sorted({section for fingerprint in fingerprints for section in fingerprint["unstable"]})
     if shaky:
         return Structure("unstable", f"{', '.join(shaky)} differed between two steps of one process"), fingerprints[0]
-    missing = {section: why for one in fingerprints for section, why in one["missing"].items()}
+    missing = {section: why for fingerprint in fingerprints for section, why in fingerprint["missing"].items()}
     if missing:
         text = "; ".join(f"{section}: {why}" for section, why in sorted(missing.items()))
         return Structure("unknown", f"not all could be captured: {text}"), fingerprints[0]
-    other = next((one for one in fingerprints if one["digest"] != fingerprints[0]["digest"]), None)
+    other = next(
+        (fingerprint for fingerprint in fingerprints if fingerprint["digest"] != fingerprints[0]["digest"]), None
+    )
     if other is not None:
         lines = diff(fingerprints[0], other).lines() if "structure" in fingerprints[0] and "structure" in other else []
         return Structure("unstable", "the launches of one run differ", tuple(lines)), fingerprints[0]
@@ -125,17 +127,17 @@ def judge(
     )
 
 
-def between(other: Fingerprint | None, own: Fingerprint | None, *, gate: StructureGate = "warn") -> Structure:
+def between(old: Fingerprint | None, new: Fingerprint | None, *, gate: StructureGate = "warn") -> Structure:
     """Compare the two arms of a pair. By default a difference is no alarm, because it may be intended."""
-    for word, one in (("the other arm: ", other), ("", own)):
-        state, _ = of([one])
+    for word, fingerprint in (("the other arm: ", old), ("", new)):
+        state, _ = of([fingerprint])
         if state.outcome != "same":
             return replace(state, reason=word + state.reason)
-    if other is None or own is None or other["version"] != own["version"]:
+    if old is None or new is None or old["version"] != new["version"]:
         return Structure("unknown", "the arms' fingerprints are of different versions")
-    if other["digest"] == own["digest"]:
+    if old["digest"] == new["digest"]:
         return Structure("same")
-    difference = diff(other, own)
+    difference = diff(old, new)
     losses = tuple(difference.losses())
     return Structure(
         "changed",
@@ -148,7 +150,7 @@ def between(other: Fingerprint | None, own: Fingerprint | None, *, gate: Structu
 
 def memory(old: Fingerprint, new: Fingerprint) -> str:
     """How the allocations of a step differ, or an empty text. Allocations are not part of the digest."""
-    before, after = (one.get("beside", {}).get("memory") for one in (old, new))
+    before, after = (fingerprint.get("beside", {}).get("memory") for fingerprint in (old, new))
     if before is None or after is None or before == after:
         return ""
     sizes = [f"{before[name] / MIB:.3g} -> {after[name] / MIB:.3g} MiB" for name in ("allocated", "peak")]
@@ -169,7 +171,10 @@ def diff(old: Fingerprint, new: Fingerprint) -> Difference:
     for section in common:
         if section in shaky:
             continue
-        sides = tuple(Side(one["structure"][section], one["times"].get(section) or ()) for one in (old, new))
+        sides = tuple(
+            Side(fingerprint["structure"][section], fingerprint["times"].get(section) or ())
+            for fingerprint in (old, new)
+        )
         changes += WORDS[section](*sides)
         slower += sections.same_but_time(*sides)
     total = _total(old, new)
@@ -180,10 +185,10 @@ def diff(old: Fingerprint, new: Fingerprint) -> Difference:
 
 
 def _why(section: str, old: Fingerprint, new: Fingerprint) -> str:
-    for word, one in (("before", old), ("now", new)):
-        if section in one["unstable"]:
+    for word, fingerprint in (("before", old), ("now", new)):
+        if section in fingerprint["unstable"]:
             return f"not the same twice, {word}"
-        if section not in one["structure"]:
+        if section not in fingerprint["structure"]:
             return f"not captured {word}"
     return "not captured"
 
@@ -191,7 +196,7 @@ def _why(section: str, old: Fingerprint, new: Fingerprint) -> str:
 def _total(old: Fingerprint, new: Fingerprint) -> float | None:
     """How much longer the captured step took, by kernels on an accelerator and by operators elsewhere."""
     for section in ("kernels", "operators"):
-        sides = [one["times"].get(section) for one in (old, new)]
+        sides = [fingerprint["times"].get(section) for fingerprint in (old, new)]
         if all(sides):
             before, after = (sum(side) for side in sides)
             return after - before if abs(after - before) > SURE * before else None

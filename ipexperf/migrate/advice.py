@@ -1,4 +1,4 @@
-"""What to do, in words, and what to change in a script: pure functions of what was measured."""
+"""The advice of a migration: sentences, and changes to a script. Pure functions of the findings."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from ipexperf.migrate.findings import Candidate, Finding, Findings, Worth
 
 MORE_MEMORY = 1.1
-"""A candidate that takes this many times the memory is said to."""
+"""From this factor on, the advice mentions that a candidate takes more memory."""
 _WORDS = Words()
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What changes in a user's script for one row: lines with `-`, `+` or a space before them."""
+    """The changes to a user's script for one row: lines with `-`, `+` or a space before them."""
 
     title: str
     lines: tuple[str, ...]
@@ -34,43 +34,45 @@ class Patch:
 def advice(findings: Findings) -> list[str]:
     """A sentence for each row, for training that is not known, for each setting that the new stack lacks, and for the
     modules of the model."""
-    lines = [_sentence(one) for one in findings.rows]
+    lines = [_sentence(finding) for finding in findings.rows]
     lines += [f"training was not compared: {findings.untrained}"] if findings.untrained else []
-    lines += [_worth(one) for one in findings.worths]
-    return [*lines, *dict.fromkeys(line for one in findings.rows for line in _replaced(one))]
+    lines += [_worth(finding) for finding in findings.worths]
+    return [*lines, *dict.fromkeys(line for finding in findings.rows for line in _replaced(finding))]
 
 
-def _sentence(one: Finding) -> str:
-    subject = _WORDS.explicit(one.row.case)
-    if one.replacement is Replacement.NONE:
-        return f"{subject}: has no equal: {one.why_not}. Keep it where it is, or do without"
-    if one.best is None:
-        return f"{subject}: not known: {shortened(one.why_not)}"
-    return f"{subject}: {_answer(one, one.best)}"
+def _sentence(finding: Finding) -> str:
+    subject = _WORDS.explicit(finding.row.case)
+    if finding.replacement is Replacement.NONE:
+        return f"{subject}: has no equal: {finding.why_not}. Keep it where it is, or do without"
+    if finding.best is None:
+        return f"{subject}: not known: {shortened(finding.why_not)}"
+    return f"{subject}: {_answer(finding, finding.best)}"
 
 
-def _answer(one: Finding, best: Candidate) -> str:
+def _answer(finding: Finding, best: Candidate) -> str:
     assert best.speed is not None  # noqa: S101 - the best has a ratio
-    name, ratio = f"{_WORDS.explicit(best.shown.case)},", best.speed.cell
-    lacking = f"{one.row.no_equal}; instead, " if one.row.no_equal else ""
+    name, ratio = f"{_WORDS.explicit(best.result.case)},", best.speed.cell
+    lacking = f"{finding.row.no_equal}; instead, " if finding.row.no_equal else ""
     text = {
         Replacement.FASTER: f"{lacking}{name} is {ratio} times as fast: move",
         Replacement.EQUAL: f"{lacking}{name} is as fast, {ratio} times: move",
         Replacement.SLOWER: f"{lacking}{name} is the best there is, and {ratio} times as fast: moving costs speed",
         Replacement.UNCLEAR: f"{lacking}{name} is {ratio} times as fast: no difference was seen, and none is excluded",
-    }[one.replacement]
-    if (lost := one.less_accurate) is not None:
+    }[finding.replacement]
+    if (lost := finding.less_accurate) is not None:
         text += f"; its accuracy is {100 * lost:.1f} points lower, {_doubt(best)}"
-    if unchecked := [one.case for one in (one.old, best.shown) if not one.checked and _trains(one.case)]:
+    if unchecked := [
+        result.case for result in (finding.old, best.result) if not result.checked and _trains(result.case)
+    ]:
         text += f"; {_untrained(unchecked)}"
-    if one.old.peak and best.shown.peak and best.shown.peak > MORE_MEMORY * one.old.peak:
-        text += f"; it takes {units.digits(best.shown.peak / one.old.peak)} times the memory"
+    if finding.old.peak and best.result.peak and best.result.peak > MORE_MEMORY * finding.old.peak:
+        text += f"; it takes {units.digits(best.result.peak / finding.old.peak)} times the memory"
     return text
 
 
 def _doubt(best: Candidate) -> str:
-    """What a lower accuracy means. A training amplifies rounding, so one short training each says little."""
-    if _trains(best.shown.case):
+    """Explain a lower accuracy. One short training of each proves little, because training amplifies rounding."""
+    if _trains(best.result.case):
         return "after one short training each, which rounding alone can move: train yours to the end before you move"
     return "more than rounding explains: do not move unchecked"
 
@@ -80,28 +82,32 @@ def _trains(case: Case) -> bool:
 
 
 def _untrained(cases: Sequence[Case]) -> str:
-    """What was timed and not trained to the end, because that takes minutes."""
+    """Name the cases that were timed but not trained to the end, which takes minutes."""
     whose = f"{_WORDS.explicit(cases[0])}, was not" if len(cases) == 1 else "neither was"
     return f"{whose} trained to the end, so their accuracy was not compared: give it more --minutes"
 
 
-def _worth(one: Worth) -> str:
-    setting = one.setting
+def _worth(worth: Worth) -> str:
+    setting = worth.setting
     where = _WORDS.explicit(setting.on)
     text = f"{setting.knob.name} ({setting.knob.help}): only {setting.on.stack} has this setting"
-    if one.speed is None:
+    if worth.speed is None:
         return f"{text}; what it is worth was not measured"
-    if not one.speed.seen:
-        return f"{text}; for {where} it makes no difference that was seen ({one.speed.cell} times as fast with it)"
-    worth = "is worth having" if one.speed.ratio.ratio > 1 else "costs time"
-    return f"{text}; for {where} it {worth}: {one.speed.cell} times as fast with it, which the ratios above contain"
+    if not worth.speed.differs:
+        return f"{text}; for {where} it makes no difference that was seen ({worth.speed.cell} times as fast with it)"
+    effect = "is worth having" if worth.speed.ratio.ratio > 1 else "costs time"
+    return f"{text}; for {where} it {effect}: {worth.speed.cell} times as fast with it, which the ratios above contain"
 
 
-def _replaced(one: Finding) -> Iterator[str]:
+def _replaced(finding: Finding) -> Iterator[str]:
     """The modules that the model has replaced for the old stack alone."""
-    if not one.row.candidates:
+    if not finding.row.candidates:
         return
-    model, old, new = registry.models.get(one.row.case.model), one.row.case.stack, one.row.candidates[0].stack
+    model, old, new = (
+        registry.models.get(finding.row.case.model),
+        finding.row.case.stack,
+        finding.row.candidates[0].stack,
+    )
     if old in model.tuned and new not in model.tuned:
         operators = ", ".join(model.operators.get(old, ())) or "its own modules"
         yield (
@@ -118,12 +124,12 @@ def script(case: Case) -> tuple[str, ...]:
 
 
 def patches(findings: Findings) -> list[Patch]:
-    """What to change for each row that has a best candidate. Rows with the same change share it."""
+    """The patch for each row that has a best candidate. Rows with the same change share one."""
     shared: dict[tuple[str, ...], list[str]] = {}
-    for one in findings.rows:
-        if one.best is not None:
-            lines = changed(script(one.row.case), script(one.best.shown.case))
-            title = f"{_WORDS.explicit(one.row.case)} -> {_WORDS.explicit(one.best.shown.case)}"
+    for finding in findings.rows:
+        if finding.best is not None:
+            lines = changed(script(finding.row.case), script(finding.best.result.case))
+            title = f"{_WORDS.explicit(finding.row.case)} -> {_WORDS.explicit(finding.best.result.case)}"
             shared.setdefault(lines, []).append(title)
     return [Patch("; ".join(titles), lines) for lines, titles in shared.items() if lines]
 

@@ -1,4 +1,4 @@
-"""Measure what a migration compares: a round of every contest, then the accuracy of trainings, then more rounds.
+"""Measure a migration: a round of every contest, then the accuracy of trainings, then more rounds.
 
 To train to the end takes minutes, a round of a training takes seconds. So the times of all rows come before the
 accuracy of the first training: a page with every ratio and half of the accuracies says more than half of the rows.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ipexperf.result import Measurement, RoundRecord, Verdict
 
 POLICY = Policy()
-"""Migrations are compared with no baseline: the policy only says what is failed or invalid."""
+"""Migrations have no baseline. The policy only decides which cases are failed or invalid."""
 
 
 class Experiment:
@@ -47,7 +47,7 @@ class Experiment:
     ) -> None:
         """Plan the rounds. `software` has the interpreter and variables of each stack. `together` plays the rounds.
 
-        Of a case without one of the `settings` only the time is wanted: it says what the setting is worth.
+        A case without one of the `settings` is only timed, to show the effect of the setting.
         """
         self.rounds: list[RoundRecord] = []
         self._conductor = conductor
@@ -72,78 +72,78 @@ class Experiment:
 
     def run(self, recorder: Recorder) -> None:
         """Make one round of each contest, then train those to the end that are trainings, then make more rounds."""
-        trainings = [one for one in self._runs if self._postpones and _trains(one)]
-        for one in self._runs:
-            if self._affordable(one):
-                one.prepare()
-                self._advance(one, recorder, accuracy=one not in trainings)
-        for one in trainings:
-            if 0 < one.training_left <= self._conductor.left() - self._expected(one):
-                self._advance(one, recorder)
+        trainings = [contest for contest in self._runs if self._postpones and _trains(contest)]
+        for contest in self._runs:
+            if self._affordable(contest):
+                contest.prepare()
+                self._advance(contest, recorder, accuracy=contest not in trainings)
+        for contest in trainings:
+            if 0 < contest.training_left <= self._conductor.left() - self._expected(contest):
+                self._advance(contest, recorder)
         live = self._runs
         while live:
             live = [
-                one
-                for one in live
-                if self._affordable(one) and self._advance(one, recorder, accuracy=one not in trainings)
+                contest
+                for contest in live
+                if self._affordable(contest) and self._advance(contest, recorder, accuracy=contest not in trainings)
             ]
 
-    def _affordable(self, one: GroupRun) -> bool:
-        """Whether a round of a contest is likely to end within the budget. If not, it makes no more."""
-        expected = self._expected(one)
+    def _affordable(self, contest: GroupRun) -> bool:
+        """Return whether a round of a contest is likely to end within the budget. If not, end the contest."""
+        expected = self._expected(contest)
         if expected <= self._conductor.left():
             return True
-        one.give_up(f"a round takes about {units.seconds(expected)}, and the budget has less left")
+        contest.give_up(f"a round takes about {units.seconds(expected)}, and the budget has less left")
         return False
 
-    def _expected(self, one: GroupRun) -> float:
-        """The seconds that a round takes: as its first one, or as others of its kind by their number of cases. Else 0.
+    def _expected(self, contest: GroupRun) -> float:
+        """Estimate the seconds of a round from the contest's first one, or from others of its kind by number of cases.
 
-        Without the accuracy of trainings, where that is postponed.
+        0 if there are none. Postponed accuracy of trainings is not included.
         """
-        place = self._runs.index(one)
+        place = self._runs.index(contest)
         if place in self._costs:
             return self._costs[place]
-        alike = [other for other in self._costs if _trains(self._runs[other]) == _trains(one)] or list(self._costs)
+        alike = [other for other in self._costs if _trains(self._runs[other]) == _trains(contest)] or list(self._costs)
         arms = sum(len(self._runs[other].group.cases) for other in alike)
-        return sum(self._costs[other] for other in alike) / arms * len(one.group.cases) if arms else 0.0
+        return sum(self._costs[other] for other in alike) / arms * len(contest.group.cases) if arms else 0.0
 
-    def _advance(self, one: GroupRun, recorder: Recorder, *, accuracy: bool = True) -> bool:
+    def _advance(self, contest: GroupRun, recorder: Recorder, *, accuracy: bool = True) -> bool:
         began = self._clock()
-        more = one.advance(accuracy=accuracy)
+        more = contest.advance(accuracy=accuracy)
         if more:
-            self._costs.setdefault(self._runs.index(one), self._clock() - began)
+            self._costs.setdefault(self._runs.index(contest), self._clock() - began)
             recorder.so_far(
-                lambda: ((measured, judged(measured), POLICY) for measured in one.measurements().values()),
-                lambda: self._hand_over(one, recorder),
+                lambda: ((measured, judged(measured), POLICY) for measured in contest.measurements().values()),
+                lambda: self._hand_over(contest, recorder),
             )
         return more
 
     def finish(self, recorder: Recorder, cut: str = "") -> list[Measurement]:
         """Record every case in its final state. `cut` is the reason for cases that still miss launches."""
         if cut:
-            for one in self._runs:
-                one.give_up(cut)
-        measurements = [measured for one in self._runs for measured in one.measurements(cut).values()]
+            for contest in self._runs:
+                contest.give_up(cut)
+        measurements = [measured for contest in self._runs for measured in contest.measurements(cut).values()]
         for measured in measurements:
             if measured.launches:
                 recorder.case(measured, judged(measured), POLICY)
-        for one in self._runs:
-            self._hand_over(one, recorder)
+        for contest in self._runs:
+            self._hand_over(contest, recorder)
         return measurements
 
-    def _hand_over(self, one: GroupRun, recorder: Recorder) -> None:
+    def _hand_over(self, contest: GroupRun, recorder: Recorder) -> None:
         def keep(record: RoundRecord) -> None:
             recorder.round(record)
             self.rounds.append(record)
 
-        one.hand_over(keep)
+        contest.hand_over(keep)
 
 
-def _trains(one: GroupRun) -> bool:
-    return registry.modes.get(one.group.cases[0].mode).trains
+def _trains(contest: GroupRun) -> bool:
+    return registry.modes.get(contest.group.cases[0].mode).trains
 
 
 def judged(measured: Measurement) -> Verdict:
-    """Whether the numbers of a case count."""
+    """The verdict on a case without a baseline: only failed and invalid matter."""
     return screen.judge(measured, None, POLICY)

@@ -1,4 +1,4 @@
-"""What the measurements say of each row of a migration: pure functions on records."""
+"""Judge each row of a migration by its measurements: pure functions on records."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ipexperf.result import Measurement
 
 UNPLAYED = "its round was not made"
-"""Why a case has no numbers if nothing else says why."""
+"""The reason of a case that has no numbers and no other reason."""
 
 
 class Replacement(Enum):
-    """How the best candidate does in place of the old stack."""
+    """How fast the best candidate is compared with the old stack."""
 
     FASTER = "faster"
     EQUAL = "equal"
@@ -37,8 +37,8 @@ class Replacement(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What was measured of a case."""
+class CaseResult:
+    """The measured results of a case."""
 
     case: Case
     problem: str = ""
@@ -46,7 +46,7 @@ class Shown:
     rate: float | None = None
     """Items a second."""
     quality: tuple[str, float] | None = None
-    """The metric of accuracy that says most, with its value."""
+    """The most telling metric of accuracy, with its value."""
     peak: float | None = None
     """Peak memory in bytes."""
     start: float | None = None
@@ -54,7 +54,7 @@ class Shown:
     energy: float | None = None
     """Joules an item."""
     proof: tuple[int, int] = (0, 0)
-    """How many checks held, and how many there were."""
+    """The number of checks that held, and of all."""
     checked: bool = False
     """Whether its accuracy was checked."""
 
@@ -63,7 +63,7 @@ class Shown:
 class Candidate:
     """A case of the new stack beside the old one's."""
 
-    shown: Shown
+    result: CaseResult
     speed: Compared | None
     """How many times as fast it is. None: not known."""
     direct: bool = True
@@ -72,16 +72,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is known of a row."""
+    """The conclusion on a row."""
 
     row: Row
-    old: Shown
+    old: CaseResult
     candidates: tuple[Candidate, ...]
     best: Candidate | None
     """The plainest candidate that is not surely slower than the fastest, of those that took turns with the row."""
     replacement: Replacement
     ran: str = ""
-    """What the best candidate ran otherwise, in a line."""
+    """The main difference in kernels of the best candidate, in a line."""
 
     @property
     def why_not(self) -> str:
@@ -92,15 +92,19 @@ class Finding:
             return self.row.no_equal or "no case does the same work"
         if self.old.problem:
             return f"{self.old.case.stack}: {self.old.problem}"
-        problems = [f"{one.shown.case.stack}: {one.shown.problem}" for one in self.candidates if one.shown.problem]
+        problems = [
+            f"{candidate.result.case.stack}: {candidate.result.problem}"
+            for candidate in self.candidates
+            if candidate.result.problem
+        ]
         return "; ".join(dict.fromkeys(problems)) or UNPLAYED
 
     @property
     def less_accurate(self) -> float | None:
         """By how much the accuracy of the best candidate is below the old one's, if that is more than the bound."""
-        if self.best is None or self.old.quality is None or self.best.shown.quality is None:
+        if self.best is None or self.old.quality is None or self.best.result.quality is None:
             return None
-        (name, before), (other, after) = self.old.quality, self.best.shown.quality
+        (name, before), (other, after) = self.old.quality, self.best.result.quality
         bound = METRICS[name].accuracy
         if name != other or bound is None or bound.bound != "difference":
             return None
@@ -109,7 +113,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What a setting that the new stack lacks is worth on the old one."""
+    """The effect of a setting on the old stack that the new one lacks."""
 
     setting: Setting
     speed: Compared | None
@@ -130,28 +134,28 @@ class Findings:
 def find(plan: MigrationPlan, speeds: Speeds) -> Findings:
     """Compare every row with its candidates."""
     rows = tuple(_finding(row, speeds) for row in plan.rows)
-    worths = tuple(Worth(one, speeds.compare(one.off, one.on)) for one in plan.settings)
+    worths = tuple(Worth(setting, speeds.compare(setting.off, setting.on)) for setting in plan.settings)
     return Findings(rows, worths, plan.left_out, plan.untrained)
 
 
 def _finding(row: Row, speeds: Speeds) -> Finding:
-    old = shown(row.case, speeds)
+    old = result_of(row.case, speeds)
     candidates = tuple(
-        Candidate(shown(one, speeds), speeds.compare(row.case, one), _took_turns(row.case, one, speeds))
-        for one in row.candidates
+        Candidate(result_of(case, speeds), speeds.compare(row.case, case), _took_turns(row.case, case, speeds))
+        for case in row.candidates
     )
     best = _best(candidates, speeds)
-    ran = _ran(row.case, best.shown.case, speeds.known) if best else ""
+    ran = _ran(row.case, best.result.case, speeds.by_case) if best else ""
     return Finding(row, old, candidates, best, _replacement(row, best), ran)
 
 
-def shown(case: Case, speeds: Speeds) -> Shown:
-    """What was measured of a case, also if it does not count."""
-    measured = speeds.known.get(case)
+def result_of(case: Case, speeds: Speeds) -> CaseResult:
+    """The results of a case, even if they do not count."""
+    measured = speeds.by_case.get(case)
     if measured is None:
-        return Shown(case, UNPLAYED)
+        return CaseResult(case, UNPLAYED)
     counts = case in speeds.counted
-    return Shown(
+    return CaseResult(
         case,
         problem="" if counts else _problem(measured),
         rate=measured.median("throughput") if counts else None,
@@ -160,7 +164,7 @@ def shown(case: Case, speeds: Speeds) -> Shown:
         start=_start(measured),
         energy=_energy(measured) if counts else None,
         proof=_proof(measured),
-        checked=any(one.accuracy for one in measured.counted),
+        checked=any(launch.accuracy for launch in measured.counted),
     )
 
 
@@ -189,19 +193,25 @@ def _energy(measured: Measurement) -> float | None:
 
 
 def _proof(measured: Measurement) -> tuple[int, int]:
-    accuracy = next((one.accuracy for one in measured.counted if one.accuracy), ())
-    checks = [*(check for one in measured.counted[:1] for check in one.proof), *accuracy]
+    accuracy = next((launch.accuracy for launch in measured.counted if launch.accuracy), ())
+    checks = [*(check for launch in measured.counted[:1] for check in launch.proof), *accuracy]
     return sum(check.ok for check in checks), len(checks)
 
 
 def _best(candidates: Sequence[Candidate], speeds: Speeds) -> Candidate | None:
-    beside = [one for one in candidates if one.direct and one.speed is not None]
-    able = [(one, one.speed.ratio.ratio) for one in beside or candidates if one.speed is not None]
-    if not able:
+    beside = [candidate for candidate in candidates if candidate.direct and candidate.speed is not None]
+    comparable = [
+        (candidate, candidate.speed.ratio.ratio) for candidate in beside or candidates if candidate.speed is not None
+    ]
+    if not comparable:
         return None
-    fastest, _ = max(able, key=lambda pair: pair[1])
-    alike = [one for one, _ in able if not _surely_slower(one.shown.case, fastest.shown.case, speeds)]
-    return min([fastest, *alike], key=lambda one: plainness(one.shown.case))
+    fastest, _ = max(comparable, key=lambda pair: pair[1])
+    alike = [
+        candidate
+        for candidate, _ in comparable
+        if not _surely_slower(candidate.result.case, fastest.result.case, speeds)
+    ]
+    return min([fastest, *alike], key=lambda candidate: plainness(candidate.result.case))
 
 
 def _took_turns(a: Case, b: Case, speeds: Speeds) -> bool:
@@ -210,7 +220,7 @@ def _took_turns(a: Case, b: Case, speeds: Speeds) -> bool:
 
 def _surely_slower(case: Case, fastest: Case, speeds: Speeds) -> bool:
     compared = None if case == fastest else speeds.compare(fastest, case)
-    return compared is not None and compared.seen
+    return compared is not None and compared.differs
 
 
 def _replacement(row: Row, best: Candidate | None) -> Replacement:
@@ -227,10 +237,11 @@ def _replacement(row: Row, best: Candidate | None) -> Replacement:
     return Replacement.FASTER if lo > 1 else Replacement.SLOWER if hi < 1 else Replacement.UNCLEAR
 
 
-def _ran(old: Case, new: Case, known: Mapping[Case, Measurement]) -> str:
+def _ran(old: Case, new: Case, measured: Mapping[Case, Measurement]) -> str:
     """The difference of both fingerprints that accounts for most of the time."""
     captured = [
-        next((launch.fingerprint for launch in known[case].counted if launch.fingerprint), None) for case in (old, new)
+        next((launch.fingerprint for launch in measured[case].counted if launch.fingerprint), None)
+        for case in (old, new)
     ]
     state = structure.between(*captured)
     if state.outcome == "same":

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.migrate import advice
-from ipexperf.migrate.findings import Replacement, Shown
+from ipexperf.migrate.findings import CaseResult, Replacement
 from ipexperf.report import units
 from ipexperf.report.lines import named, shortened
 from ipexperf.report.words import Words
@@ -53,7 +53,7 @@ class Page:
     patches: tuple[Patch, ...]
     candidates: tuple[tuple[str, ...], ...]
     missing: tuple[str, ...]
-    """What was not measured, and why."""
+    """Cases that were not measured, by reason."""
 
     @property
     def lists(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -67,35 +67,37 @@ class Page:
 
 
 def make(model: str, findings: Findings, lead: Sequence[str]) -> Page:
-    """The page of what was found out for a model."""
-    measured = [one for one in findings.rows if one.best is not None]
+    """Make the page of a model's findings."""
+    measured = [finding for finding in findings.rows if finding.best is not None]
     return Page(
         f"{model}: from {findings.rows[0].row.case.stack} to {_other(findings)}",
         tuple(lead),
-        tuple(_row(one) for one in findings.rows),
-        tuple(f"{_WORDS.explicit(one.row.case)}: {one.ran}" for one in measured if one.ran),
-        tuple(line for one in measured for line in _energy(one)),
+        tuple(_row(finding) for finding in findings.rows),
+        tuple(f"{_WORDS.explicit(finding.row.case)}: {finding.ran}" for finding in measured if finding.ran),
+        tuple(line for finding in measured for line in _energy(finding)),
         tuple(advice.advice(findings)),
         tuple(advice.patches(findings)),
-        tuple(_candidate(one, other) for one in findings.rows for other in one.candidates),
+        tuple(_candidate(finding, candidate) for finding in findings.rows for candidate in finding.candidates),
         tuple(f"{named(ids, SHOWN)}: {reason}" for reason, ids in findings.left_out.items()),
     )
 
 
 def environments(measurements: Sequence[Measurement], stacks: Sequence[str]) -> list[str]:
     """The software that the cases of each stack ran on, and the machine."""
-    lines, machines = [], dict.fromkeys(_machine(one) for one in measurements if one.launches)
+    lines, machines = [], dict.fromkeys(_machine(measurement) for measurement in measurements if measurement.launches)
     for stack in stacks:
-        seen = dict.fromkeys(_software(one.environment) for one in measurements if one.case.stack == stack)
-        lines.append(f"{stack}: {'; '.join(filter(None, seen)) or 'nothing was measured'}")
+        software = dict.fromkeys(
+            _software(measurement.environment) for measurement in measurements if measurement.case.stack == stack
+        )
+        lines.append(f"{stack}: {'; '.join(filter(None, software)) or 'nothing was measured'}")
     return [*lines, *(f"machine: {machine}" for machine in machines)]
 
 
 def rounds(records: Sequence[RoundRecord]) -> str:
-    """How many rounds were made, in how much time, and whether other work disturbed them."""
-    made = sum(one.seconds for one in records)
-    text = f"{units.plural(len(records), 'round')} of cases that took turns, in {units.seconds(made)}"
-    if busy := sum(one.dropped > one.turns for one in records):
+    """Summarise the rounds: how many, how long they took, and whether other work disturbed them."""
+    seconds = sum(record.seconds for record in records)
+    text = f"{units.plural(len(records), 'round')} of cases that took turns, in {units.seconds(seconds)}"
+    if busy := sum(record.dropped > record.turns for record in records):
         return f"{text}; OTHER WORK WAS ON THE CORES in most of the turns of {busy}: measure again on an idle machine"
     return text
 
@@ -113,32 +115,34 @@ def _machine(measured: Measurement) -> str:
 
 
 def _other(findings: Findings) -> str:
-    return next((one.row.candidates[0].stack for one in findings.rows if one.row.candidates), "another stack")
+    return next(
+        (finding.row.candidates[0].stack for finding in findings.rows if finding.row.candidates), "another stack"
+    )
 
 
-def _row(one: Finding) -> tuple[str, ...]:
-    name = _WORDS.explicit(one.row.case)
-    if one.best is None:
-        word = "no equal" if one.replacement is Replacement.NONE else "not measured"
-        return name, f"{word}: {shortened(one.why_not)}", "-", *_facts(one.old)
-    best = one.best.shown
-    pairs = zip(_facts(one.old), _facts(best), strict=True)
-    return name, _WORDS.explicit(best.case), _speed(one.best.speed), *(f"{old} → {new}" for old, new in pairs)
+def _row(finding: Finding) -> tuple[str, ...]:
+    name = _WORDS.explicit(finding.row.case)
+    if finding.best is None:
+        word = "no equal" if finding.replacement is Replacement.NONE else "not measured"
+        return name, f"{word}: {shortened(finding.why_not)}", "-", *_facts(finding.old)
+    best = finding.best.result
+    pairs = zip(_facts(finding.old), _facts(best), strict=True)
+    return name, _WORDS.explicit(best.case), _speed(finding.best.speed), *(f"{old} → {new}" for old, new in pairs)
 
 
-def _candidate(one: Finding, other: Candidate) -> tuple[str, ...]:
-    state = shortened(other.shown.problem) or ("the best" if other == one.best else "")
-    if not state and other.speed is None:
-        state = f"nothing to compare with: {shortened(one.old.problem)}"
-    if not state and not other.direct:
+def _candidate(finding: Finding, candidate: Candidate) -> tuple[str, ...]:
+    state = shortened(candidate.result.problem) or ("the best" if candidate == finding.best else "")
+    if not state and candidate.speed is None:
+        state = f"nothing to compare with: {shortened(finding.old.problem)}"
+    if not state and not candidate.direct:
         state = "in another round: compared through a case of both"
-    name = _WORDS.explicit(one.row.case)
-    return name, _WORDS.explicit(other.shown.case), _speed(other.speed), *_facts(other.shown), state
+    name = _WORDS.explicit(finding.row.case)
+    return name, _WORDS.explicit(candidate.result.case), _speed(candidate.speed), *_facts(candidate.result), state
 
 
 def _energy(one: Finding) -> list[str]:
     """The joules of an item, if both stacks have them."""
-    old, new = one.old.energy, one.best.shown.energy if one.best else None
+    old, new = one.old.energy, one.best.result.energy if one.best else None
     if old is None or new is None:
         return []
     return [f"{_WORDS.explicit(one.row.case)}: {units.digits(old)} → {units.digits(new)} J an item"]
@@ -148,14 +152,14 @@ def _speed(speed: Compared | None) -> str:
     return "-" if speed is None else speed.cell
 
 
-def _facts(one: Shown) -> tuple[str, str, str, str]:
+def _facts(result: CaseResult) -> tuple[str, str, str, str]:
     """Accuracy, peak memory, start and proof of a case."""
-    held, count = one.proof
+    passed, count = result.proof
     return (
-        "-" if one.quality is None else _quality(*one.quality),
-        "-" if one.peak is None else units.size(one.peak),
-        "-" if one.start is None else units.seconds(one.start),
-        f"{held} of {count}" if count else "-",
+        "-" if result.quality is None else _quality(*result.quality),
+        "-" if result.peak is None else units.size(result.peak),
+        "-" if result.start is None else units.seconds(result.start),
+        f"{passed} of {count}" if count else "-",
     )
 
 
@@ -175,7 +179,7 @@ def markdown(page: Page) -> str:
             parts += [f"## {title}", "\n".join(f"- {plain(line)}" for line in lines)]
     if page.patches:
         parts.append("## What to change in your script")
-        parts += [f"{plain(one.title)}:\n\n```diff\n{chr(10).join(one.lines)}\n```" for one in page.patches]
+        parts += [f"{plain(patch.title)}:\n\n```diff\n{chr(10).join(patch.lines)}\n```" for patch in page.patches]
     parts += ["## Every candidate", _table(CANDIDATES, page.candidates)] if page.candidates else []
     return "\n\n".join([*parts, " ".join(NOTES)]) + "\n"
 
@@ -216,9 +220,9 @@ def write(page: Page, console: Console) -> None:
             say(f"\n{title}")
             for line in lines:
                 say(f"- {line}")
-    for one in page.patches:
-        say(f"\nWhat to change: {one.title}")
-        for line in one.lines:
+    for patch in page.patches:
+        say(f"\nWhat to change: {patch.title}")
+        for line in patch.lines:
             say(f"  {line}")
 
 
@@ -239,29 +243,32 @@ def document(page: Page, findings: Findings, run: str | None) -> dict[str, Any]:
     }
 
 
-def _document(one: Finding) -> dict[str, Any]:
+def _document(finding: Finding) -> dict[str, Any]:
     return {
-        "case": _measured(one.old),
-        "replacement": one.replacement.value,
-        "no_equal": one.row.no_equal,
-        "why_not": one.why_not,
-        "best": one.best.shown.case.id if one.best else None,
-        "ran": one.ran,
-        "candidates": [{**_measured(other.shown), "times_as_fast": _ratio(other.speed)} for other in one.candidates],
+        "case": _measured(finding.old),
+        "replacement": finding.replacement.value,
+        "no_equal": finding.row.no_equal,
+        "why_not": finding.why_not,
+        "best": finding.best.result.case.id if finding.best else None,
+        "ran": finding.ran,
+        "candidates": [
+            {**_measured(candidate.result), "times_as_fast": _ratio(candidate.speed)}
+            for candidate in finding.candidates
+        ],
     }
 
 
-def _measured(one: Shown) -> dict[str, Any]:
-    quality = dict([one.quality]) if one.quality else {}
+def _measured(result: CaseResult) -> dict[str, Any]:
+    quality = dict([result.quality]) if result.quality else {}
     return {
-        "id": one.case.id,
-        "problem": one.problem,
-        "throughput": one.rate,
+        "id": result.case.id,
+        "problem": result.problem,
+        "throughput": result.rate,
         "accuracy": quality,
-        "peak_memory": one.peak,
-        "start": one.start,
-        "energy": one.energy,
-        "proof": list(one.proof),
+        "peak_memory": result.peak,
+        "start": result.start,
+        "energy": result.energy,
+        "proof": list(result.proof),
     }
 
 

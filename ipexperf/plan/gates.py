@@ -28,12 +28,12 @@ AS_ALL = Wish()
 """The wish of a test that asks for nothing of its own."""
 
 
-def known() -> tuple[str, ...]:
+def judgeable() -> tuple[str, ...]:
     """The metrics that can be judged, speed first."""
     return (PRIMARY, *(metric.name for metric in METRICS.values() if metric.gate is not None))
 
 
-def usual() -> tuple[str, ...]:
+def by_default() -> tuple[str, ...]:
     """The metrics that are judged where nobody says what to judge."""
     return (PRIMARY, *(metric.name for metric in METRICS.values() if metric.gate is not None and metric.gate.usual))
 
@@ -42,19 +42,19 @@ def checked(names: Iterable[str], source: str) -> tuple[str, ...]:
     """The metrics of these names, in the order of METRICS. Raise UsageError for one that cannot be judged."""
     wanted = tuple(names)
     for name in wanted:
-        if name == matrix.ALL or name in known():
+        if name == matrix.ALL or name in judgeable():
             continue
         if name in METRICS and METRICS[name].accuracy is not None:
             raise UsageError(f"{source}: {name} is always judged: a case that is not accurate is invalid")
         if name in METRICS:
-            raise UsageError(f"{source}: {name} is recorded, not judged: choose from {', '.join(known())}")
-        raise UsageError(f"{source}: {registry.unknown('metric', name, known())}")
-    return tuple(name for name in known() if name in wanted or matrix.ALL in wanted)
+            raise UsageError(f"{source}: {name} is recorded, not judged: choose from {', '.join(judgeable())}")
+        raise UsageError(f"{source}: {registry.unknown('metric', name, judgeable())}")
+    return tuple(name for name in judgeable() if name in wanted or matrix.ALL in wanted)
 
 
 def gate(options: Options) -> tuple[str, ...]:
     """The metrics that a run judges."""
-    return usual() if options.gate is None else checked(options.gate, options.sources.get("gate", FLAG))
+    return by_default() if options.gate is None else checked(options.gate, options.sources.get("gate", FLAG))
 
 
 def needs_fresh(gate: Iterable[str]) -> bool:

@@ -28,14 +28,14 @@ TIES = 2
 
 def advice(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
     """A sentence for each model and kind of step, lines with the gain of each choice, and what got slower."""
-    by_group = groups(speeds.known)
+    by_group = groups(speeds.by_case)
     short_names = labels(by_group)
     lines = [line for group in by_group for line in _of_group(group, short_names[group.name], speeds, verdicts)]
     if not lines:
         return []
     compared = any(sum(case in speeds.counted for case in group.cases) > 1 for group in by_group)
     apart = any(APART in line for line in lines)
-    lines.append(_slower(speeds.known.values(), verdicts))
+    lines.append(_slower(speeds.by_case.values(), verdicts))
     return [*lines, "; ".join([TURNS, *([NO_TURNS] if apart else []), BRACKETS])] if compared else lines
 
 
@@ -48,7 +48,7 @@ def _of_group(group: Group, label: str, speeds: Speeds, verdicts: Mapping[str, V
                 f"DO NOT TRUST THE RATIOS of {label}: the same case a second time (its A/A twin) ran {twin.cell} times "
                 "as fast, where 1 is right: `ipexperf doctor` looks for what is wrong with this machine"
             )
-    lost = Counter(_why(speeds.known[case], verdicts.get(case.uid)) for case in group.cases if case not in counted)
+    lost = Counter(_why(speeds.by_case[case], verdicts.get(case.uid)) for case in group.cases if case not in counted)
     rest = f" ({', '.join(f'{count} {why}' for why, count in sorted(lost.items()))})" if lost else ""
     if len(counted) > 1:
         yield f"{label}: {_best(counted, words, speeds)}"
@@ -74,15 +74,17 @@ def _why(measurement: Measurement, verdict: Verdict | None) -> str:
 def _best(counted: Sequence[Case], words: Words, speeds: Speeds) -> str:
     """The fastest of several cases."""
     base = reference(counted)
-    ratios_of = {case: one for case in counted if case != base and (one := speeds.compare(base, case)) is not None}
+    ratios_of = {
+        case: compared for case in counted if case != base and (compared := speeds.compare(base, case)) is not None
+    }
     if not ratios_of:
         return "no two cases can be compared"
     best = max(ratios_of, key=lambda case: ratios_of[case].ratio.ratio)
-    one = ratios_of[best]
-    if one.ratio.ratio <= 1:
+    compared = ratios_of[best]
+    if compared.ratio.ratio <= 1:
         best = base
     subject, score = words.subject(best), _score(best, base, speeds)
-    ratio = "" if best == base else f": {one.value} times {words.base(base)}"
+    ratio = "" if best == base else f": {compared.value} times {words.base(base)}"
     if any(x.ratio.lo is None for x in ratios_of.values()):
         return f"{subject} was fastest{ratio}, and {SINGLE}{score}"
     ties = [case for case in counted if case != best and _alike(case, best, speeds)]
@@ -90,7 +92,7 @@ def _best(counted: Sequence[Case], words: Words, speeds: Speeds) -> str:
         rival = best if best != base else max(ties, key=lambda case: ratios_of[case].ratio.ratio)
         text = f"{words.subject(rival)} is {ratios_of[rival].sentence('times as fast', NOTHING)}"
         return f"nothing is seen to be faster than {words.base(base)}: {text}"
-    bounds = f" ({one.bounds})" if ratio else ""
+    bounds = f" ({compared.bounds})" if ratio else ""
     if ties:
         rivals = named([words.base(case) for case in ties], TIES)
         return f"{subject} is among the fastest{ratio}{bounds}; {NOTHING} between it and {rivals}{score}"
@@ -99,8 +101,8 @@ def _best(counted: Sequence[Case], words: Words, speeds: Speeds) -> str:
 
 def _alike(case: Case, best: Case, speeds: Speeds) -> bool:
     """Whether a case does not differ significantly from the best."""
-    one = speeds.compare(best, case)
-    return one is not None and not one.seen
+    compared = speeds.compare(best, case)
+    return compared is not None and not compared.differs
 
 
 def _score(best: Case, base: Case, speeds: Speeds) -> str:
@@ -131,23 +133,25 @@ def _worth(cases: Sequence[Case], words: Words, speeds: Speeds) -> Iterator[str]
             parts, lost = [], []
             for case in order:
                 base = replace(case, stack=plain) if axis == "stack" else replace(case, dtype=plain)
-                if value != plain and getattr(case, axis) == value and base in speeds.known:
-                    one, what = speeds.compare(base, case), words.short(case, axis)
-                    if one is None:
-                        lost.append(what)
+                if value != plain and getattr(case, axis) == value and base in speeds.by_case:
+                    compared, configuration = speeds.compare(base, case), words.short(case, axis)
+                    if compared is None:
+                        lost.append(configuration)
                     else:
-                        parts.append(f"{what} {one.sentence('times', NOTHING)}")
+                        parts.append(f"{configuration} {compared.sentence('times', NOTHING)}")
             parts += [f"not known for {', '.join(lost)}: {UNSOUND}"] if lost else []
             if parts:
                 yield f"  {value} over {plain}: {'; '.join(parts)}"
 
 
 def _slower(measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict]) -> str:
-    """Whether anything got slower, as far as the judge knows."""
+    """Answer the question whether anything got slower, as far as the judge knows."""
     listed = list(measurements)
-    paired = any(name == AGAINST for one in listed for name, _ in one.case.knobs)
+    paired = any(name == AGAINST for measurement in listed for name, _ in measurement.case.knobs)
     question = f"slower than {'the other arm' if paired else 'the baseline'}"
-    judged = {one.case: verdicts[one.case.uid] for one in listed if one.case.uid in verdicts}
+    judged = {
+        measurement.case: verdicts[measurement.case.uid] for measurement in listed if measurement.case.uid in verdicts
+    }
     outcomes = {case: "contended" if verdict.contended else verdict.alone.outcome for case, verdict in judged.items()}
     counts = Counter(outcomes.values())
     slower = [case.id for case, outcome in outcomes.items() if outcome == "regressed"]

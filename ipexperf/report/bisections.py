@@ -60,5 +60,8 @@ def ratio_text(ratio: Ratio) -> str:
 
 def listed(records: Sequence[BisectionRecord]) -> str:
     """The findings of several searches, a line each under a heading. Empty if there are none."""
-    lines = [f"{one.finished_at[:10]} {one.case.id}, {one.good} to {one.bad}: {summary(one)}" for one in records]
+    lines = [
+        f"{record.finished_at[:10]} {record.case.id}, {record.good} to {record.bad}: {summary(record)}"
+        for record in records
+    ]
     return "\n".join(("BISECTED", *(f"  {line}" for line in lines))) if lines else ""

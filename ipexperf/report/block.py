@@ -1,4 +1,4 @@
-"""The text of a failed test: what, how much, against what, why, how to reproduce it, how to accept it."""
+"""The text of a failed test: the case, the change, the baseline, the reason, and how to reproduce or accept it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LABEL = 12
 WIDTH = 118
 LOG_LINES = 12
-"""How many of the last lines of a failed worker to show. The history has more."""
+"""Number of last lines of a failed worker to show. The history has more."""
 
 
 def failure_block(
@@ -78,7 +78,7 @@ def _rows(
 
 
 def _compared(evidence: Evidence | None, differences: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What the case was compared with, and what differs from that."""
+    """The baseline or arm that the case was compared with, and the differences from it."""
     if isinstance(evidence, PairsEvidence):
         yield AGAINST, _pairs(evidence)
         label, none = "differs", "nothing"
@@ -93,13 +93,13 @@ def _compared(evidence: Evidence | None, differences: Sequence[str]) -> Iterator
 
 
 def _structure_lines(structure: Structure | None) -> Iterator[tuple[str, str]]:
-    """What ran differently from the baseline, after what can only cost time."""
+    """The changes of structure: first the losses, which can only cost time, then all."""
     if structure is None or structure.outcome in ("same", "unknown"):
         return
     for index, loss in enumerate(structure.losses):
         yield "" if index else "lost", loss
-    asked = " (--perf-structure fail)" if structure.fails and not structure.losses else ""
-    yield "what ran", f"{structure.outcome}{asked}: {structure.reason}"
+    option = " (--perf-structure fail)" if structure.fails and not structure.losses else ""
+    yield "what ran", f"{structure.outcome}{option}: {structure.reason}"
     for change in structure.changes:
         yield "", change
 

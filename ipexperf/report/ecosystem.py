@@ -32,7 +32,10 @@ def table_requested(words: Iterable[str]) -> bool:
 
 def others(groups: Iterable[tuple[str | None, Sequence[Any]]], ours: Collection[str]) -> list[tuple[str | None, Any]]:
     """The groups of pytest-benchmark's table without these benchmarks, which our own table has."""
-    left = [(group, [one for one in benchmarks if one["fullname"] not in ours]) for group, benchmarks in groups]
+    left = [
+        (group, [benchmark for benchmark in benchmarks if benchmark["fullname"] not in ours])
+        for group, benchmarks in groups
+    ]
     return [(group, benchmarks) for group, benchmarks in left if benchmarks]
 
 

@@ -21,24 +21,26 @@ GIGA = 1e9
 
 
 def structure_lines(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
-    """The cases that ran differently from their baseline, and those that cannot be compared."""
+    """Lines for cases whose kernels differ from those of their baseline, and for unstable ones."""
     structures = [(x.case.id, verdict.structure) for x in measurements if (verdict := verdicts.get(x.case.uid))]
     pairs = any(AGAINST in dict(x.case.knobs) for x in measurements)
-    lost = [(name, one) for name, one in structures if one is not None and one.losses and not pairs]
-    changed = [
-        (name, one)
-        for name, one in structures
-        if one is not None and one.outcome == "changed" and (name, one) not in lost
+    lost = [
+        (name, structure) for name, structure in structures if structure is not None and structure.losses and not pairs
     ]
-    unstable = [name for name, one in structures if one is not None and one.outcome == "unstable"]
+    changed = [
+        (name, structure)
+        for name, structure in structures
+        if structure is not None and structure.outcome == "changed" and (name, structure) not in lost
+    ]
+    unstable = [name for name, structure in structures if structure is not None and structure.outcome == "unstable"]
     lines = []
     if lost:
         lines.append(f"OPTIMISATIONS LOST ({len(lost)}): these run what can only cost time")
-        lines += _few([(name, one.losses, one.reason) for name, one in lost])
+        lines += _few([(name, structure.losses, structure.reason) for name, structure in lost])
     if changed:
         other = "the other arm does" if pairs else "their baseline did"
         lines.append(f"STRUCTURE CHANGED ({len(changed)}): these run different kernels than {other}")
-        lines += _few([(name, one.changes, one.reason) for name, one in changed])
+        lines += _few([(name, structure.changes, structure.reason) for name, structure in changed])
     if unstable:
         lines.append(f"STRUCTURE UNSTABLE ({len(unstable)}): the kernels differ from step to step: {_names(unstable)}")
     return lines
@@ -88,4 +90,4 @@ def in_one_line(comparison: Mapping[str, Any] | None) -> str:
 
 def fingerprint_text(fingerprint: Iterable[tuple[str, Mapping[str, Any] | None]]) -> str:
     """A line for each case that has a fingerprint."""
-    return "\n".join(f"{name} ran {in_one_line(one)}" for name, one in fingerprint if one is not None)
+    return "\n".join(f"{name} ran {in_one_line(structure)}" for name, structure in fingerprint if structure is not None)

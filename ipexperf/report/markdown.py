@@ -42,11 +42,11 @@ def rows(
     """The rows of a run that was just measured. Failed cases have no numbers."""
     factors = {} if speeds is None else speedups(speeds)
     lines = []
-    for one in measurements:
-        verdict = verdicts.get(one.case.uid)
-        step, speed = (None if one.failure else one.median(name) for name in (PRIMARY, "throughput"))
-        factor = factors[one.case.uid].cell if one.case.uid in factors else ""
-        lines.append(Row(one.case, step, speed, verdict.outcome if verdict else "not judged", verdict, factor))
+    for measurement in measurements:
+        verdict = verdicts.get(measurement.case.uid)
+        step, speed = (None if measurement.failure else measurement.median(name) for name in (PRIMARY, "throughput"))
+        factor = factors[measurement.case.uid].cell if measurement.case.uid in factors else ""
+        lines.append(Row(measurement.case, step, speed, verdict.outcome if verdict else "not judged", verdict, factor))
     return lines
 
 
@@ -63,7 +63,7 @@ def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = N
     ]
     parts += [f"- {_moved(row)}\n" for row in ordered if row.verdict and row.verdict.moved and not row.verdict.fails]
     # Indented lines below a sentence become a nested list.
-    parts += [f"{'  ' if one.startswith(' ') else ''}- {plain(one)}\n" for one in advice]
+    parts += [f"{'  ' if sentence.startswith(' ') else ''}- {plain(sentence)}\n" for sentence in advice]
     if ordered:
         factors = any(row.factor for row in ordered)
         head = HEAD.format(f"{FACTOR} | " if factors else "", "--:|" if factors else "")
@@ -77,16 +77,16 @@ def _cut(parts: Sequence[str], end: str, limit: int | None) -> str:
     whole = "".join(parts) + end
     if limit is None or len(whole.encode()) <= limit:
         return whole
-    kept: list[str] = []
+    fitting: list[str] = []
     room = limit - len(end.encode()) - 80
     for part in parts:
         room -= len(part.encode())
         if room < 0:
             break
-        kept.append(part)
-    if not kept:
+        fitting.append(part)
+    if not fitting:
         return ""
-    return "".join(kept) + f"\n{plural(len(parts) - len(kept), 'line')} left out for lack of space.\n" + end
+    return "".join(fitting) + f"\n{plural(len(parts) - len(fitting), 'line')} left out for lack of space.\n" + end
 
 
 def _line(row: Row, *, factors: bool) -> str:
@@ -122,9 +122,9 @@ def _why(row: Row) -> str:
 
 
 def _moved(row: Row) -> str:
-    """What became better in a case, or worse where that fails nothing."""
+    """The metrics of a case that became better, or worse without failing it."""
     assert row.verdict is not None  # noqa: S101 - asked of those alone that have one
-    texts = ", ".join(f"{one.metric} {changed(one)}" for one in row.verdict.moved)
+    texts = ", ".join(f"{verdict.metric} {changed(verdict)}" for verdict in row.verdict.moved)
     return f"{outcomes.row('improved').emoji} `{_code(row.case.id)}` (batch {row.case.batch}): {plain(texts)}"
 
 
@@ -135,6 +135,6 @@ def _code(name: str) -> str:
 
 def plain(message: str) -> str:
     """A message in one line, with markup escaped."""
-    one = re.sub(r"\s+", " ", message).strip()
-    one = one.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", one)
+    line = re.sub(r"\s+", " ", message).strip()
+    line = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", line)

@@ -1,4 +1,4 @@
-"""Metrics beside speed that changed beyond doubt: what moved, not what was measured."""
+"""Lines for metrics beside speed that surely changed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def changed(verdict: Verdict) -> str:
 def moved_lines(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
     """A line for each metric that became worse or better, with the cases in which it did."""
     cases: dict[tuple[str, str], list[str]] = {}
-    for one in measurements:
-        verdict = verdicts.get(one.case.uid)
+    for measurement in measurements:
+        verdict = verdicts.get(measurement.case.uid)
         for other in verdict.others if verdict else ():
             if other.outcome in WORDS:
-                cases.setdefault((other.outcome, other.metric), []).append(f"{one.case.id} {changed(other)}")
+                cases.setdefault((other.outcome, other.metric), []).append(f"{measurement.case.id} {changed(other)}")
     lines = []
     for outcome, word in WORDS.items():
         for metric in METRICS:

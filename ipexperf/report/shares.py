@@ -26,12 +26,12 @@ class Ablation:
 def ratio_lines(speeds: Speeds, ablated: Sequence[str]) -> list[str]:
     """A heading and a line for each case that was ablated, or nothing."""
     lines: dict[Case, list[str]] = {}
-    for case in speeds.known:
-        for one in _ablations(case, ablated):
-            if one.whole in speeds.known:
-                ratio = speeds.compare(one.whole, one.turned, PRIMARY)
+    for case in speeds.by_case:
+        for ablation in _ablations(case, ablated):
+            if ablation.whole in speeds.by_case:
+                ratio = speeds.compare(ablation.whole, ablation.turned, PRIMARY)
                 share = f"not told: {UNSOUND}" if ratio is None else ratio.sentence("times the step time", NOTHING)
-                lines.setdefault(one.whole, []).append(f"{one.words} {share}")
+                lines.setdefault(ablation.whole, []).append(f"{ablation.words} {share}")
     return [HEADING, *(f"  {case.id}: {'; '.join(parts)}" for case, parts in lines.items())] if lines else []
 
 

@@ -31,9 +31,9 @@ class Compared:
     """Whether the two shared rounds."""
 
     @property
-    def seen(self) -> bool:
+    def differs(self) -> bool:
         """Whether the two differ significantly."""
-        return self.ratio.seen
+        return self.ratio.differs
 
     @property
     def value(self) -> str:
@@ -63,7 +63,7 @@ class Compared:
     def sentence(self, after: str, nothing: str) -> str:
         """'1.74 times (1.61 to 1.88)', and whether no difference is seen."""
         text = f"{self.value} {after} ({self.bounds})"
-        return text if self.seen or self.ratio.lo is None else f"{text}, {nothing}"
+        return text if self.differs or self.ratio.lo is None else f"{text}, {nothing}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Twin:
 class Speeds:
     """The cases of a run whose numbers count, and the rounds of each one's group."""
 
-    known: Mapping[Case, Measurement]
+    by_case: Mapping[Case, Measurement]
     counted: Mapping[Case, Measurement]
     rounds: Mapping[Case, Sequence[RoundRecord]] = field(default_factory=dict)
     pools: Pools = judge.PRIORS
@@ -101,8 +101,12 @@ class Speeds:
 
         `prior` says how much ratios usually vary on this machine.
         """
-        by_case = {one.case: one for one in measurements}
-        counted = {case: one for case, one in by_case.items() if ratios.sound(one, verdicts.get(case.uid))}
+        by_case = {measurement.case: measurement for measurement in measurements}
+        counted = {
+            case: measurement
+            for case, measurement in by_case.items()
+            if ratios.sound(measurement, verdicts.get(case.uid))
+        }
         groups: dict[str, list[RoundRecord]] = {}
         for record in records:
             groups.setdefault(record.group, []).append(record)

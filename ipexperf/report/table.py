@@ -112,39 +112,39 @@ def _rows(
     speeds: Speeds, verdicts: Mapping[str, Verdict], factors: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[Row]]:
     """The header, and the cases of each group: the plainest first, with its twin below it."""
-    by_group = groups(speeds.known)
+    by_group = groups(speeds.by_case)
     names = labels(by_group)
     rows: list[Row] = []
     for group in by_group:
         rows += [names[group.name]] if len(by_group) > 1 else []
         plainest = group.reference
         for case in sorted(group.cases, key=lambda case: case != plainest):
-            rows.append(_row(speeds.known[case], verdicts.get(case.uid), factors.get(case.uid, "-")))
+            rows.append(_row(speeds.by_case[case], verdicts.get(case.uid), factors.get(case.uid, "-")))
             if (twin := speeds.twin(case)) is not None:
                 rows.append(Below(TWIN, f"{twin.cell}{' DIFFERS' if twin.differs else ''}"))
-    return _without_empty_columns(_header(speeds.known), rows)
+    return _without_empty_columns(_header(speeds.by_case), rows)
 
 
 def _dropped(rounds: Sequence[RoundRecord]) -> list[str]:
     """How many turns were dropped, if any."""
-    dropped = sum(one.dropped for one in rounds)
-    total = dropped + sum(one.turns for one in rounds)
+    dropped = sum(record.dropped for record in rounds)
+    total = dropped + sum(record.turns for record in rounds)
     text = f"{dropped} of {plural(total, 'turn')} were dropped: the machine was busy with something else meanwhile"
     return wrapped(text) if dropped else []
 
 
 def _odd(rounds: Sequence[RoundRecord], pools: Pools) -> list[str]:
     """Processes that were much slower or faster than the others of their case."""
-    processes = odd([one for one in rounds if one.schedule == "together"], pools.together)
+    processes = odd([record for record in rounds if record.schedule == "together"], pools.together)
     if not processes:
         return []
     meaning = "how many times as long one process took as the others of its case; ratios discount it"
-    return labelled("ODD PROCESS", f"{meaning}: {named([_named_odd(one) for one in processes])}")
+    return labelled("ODD PROCESS", f"{meaning}: {named([_named_odd(record) for record in processes])}")
 
 
-def _named_odd(one: Odd) -> str:
-    twin = " (twin)" if one.seat.role == "twin" else ""
-    return f"{one.seat.case.id}{twin}: {one.factor:.3g} times in round {one.number}"
+def _named_odd(process: Odd) -> str:
+    twin = " (twin)" if process.seat.role == "twin" else ""
+    return f"{process.seat.case.id}{twin}: {process.factor:.3g} times in round {process.number}"
 
 
 def run_lines(line: str, slower: Sequence[str], *, fails: bool, spoilt: bool = False) -> list[str]:
@@ -235,9 +235,9 @@ def _header(cases: Iterable[Case]) -> tuple[str, ...]:
 def _without_empty_columns(header: tuple[str, ...], rows: Sequence[Row]) -> tuple[tuple[str, ...], list[Row]]:
     """Remove empty columns."""
     cells = [row for row in rows if isinstance(row, tuple)]
-    kept = [at for at, name in enumerate(header) if name not in OPTIONAL or any(row[at] != "-" for row in cells)]
-    shown: list[Row] = [tuple(row[at] for at in kept) if isinstance(row, tuple) else row for row in rows]
-    return tuple(header[at] for at in kept), shown
+    columns = [at for at, name in enumerate(header) if name not in OPTIONAL or any(row[at] != "-" for row in cells)]
+    visible: list[Row] = [tuple(row[at] for at in columns) if isinstance(row, tuple) else row for row in rows]
+    return tuple(header[at] for at in columns), visible
 
 
 def _table(header: tuple[str, ...], rows: Sequence[Row]) -> list[str]:
@@ -279,19 +279,19 @@ def _cells(header: tuple[str, ...], row: tuple[str, ...], widths: Sequence[int])
 def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
     # Cases that never began are inconclusive too, but have a line of their own.
     judged = [(x.case.id, verdicts.get(x.case.uid)) for x in measurements if not x.never_began]
-    known = [(name, verdict) for name, verdict in judged if verdict is not None]
-    counts = Counter(verdict.outcome for _, verdict in known)
+    with_verdict = [(name, verdict) for name, verdict in judged if verdict is not None]
+    counts = Counter(verdict.outcome for _, verdict in with_verdict)
     # So have contended cases, with which nothing is known to be wrong.
     kinds = [
         (
             title(outcome).upper(),
             row.meaning,
-            [name for name, verdict in known if verdict.outcome == outcome and not verdict.contended],
+            [name for name, verdict in with_verdict if verdict.outcome == outcome and not verdict.contended],
         )
         for outcome, row in OUTCOMES.items()
         if not row.fine
     ]
-    contended = [name for name, verdict in known if verdict.contended]
+    contended = [name for name, verdict in with_verdict if verdict.contended]
     kinds.append(("CONTENDED", "measured on a busy machine, so the numbers do not count", contended))
     kinds += _cut(measurements)
     lines = []
@@ -308,9 +308,9 @@ def _cut(measurements: Sequence[Measurement]) -> list[tuple[str, str, list[str]]
     """The cases with fewer launches than planned, by reason."""
     never: dict[str, list[str]] = {}
     short: dict[str, list[str]] = {}
-    for one in measurements:
-        if one.cut:
-            (never if one.never_began else short).setdefault(one.cut, []).append(one.case.id)
+    for measurement in measurements:
+        if measurement.cut:
+            (never if measurement.never_began else short).setdefault(measurement.cut, []).append(measurement.case.id)
     return [
         *(("NOT MEASURED", reason, names) for reason, names in never.items()),
         *(("CUT SHORT", f"fewer launches than planned, {reason}", names) for reason, names in short.items()),

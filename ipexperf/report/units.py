@@ -40,9 +40,9 @@ def seconds(value: float) -> str:
 
 def size(value: float) -> str:
     """An amount of memory, in powers of 1024: '1.20 GiB'."""
-    for one, unit in SIZES:
-        if abs(value) >= one * 0.9995:
-            return f"{digits(value / one)} {unit}"
+    for factor, unit in SIZES:
+        if abs(value) >= factor * 0.9995:
+            return f"{digits(value / factor)} {unit}"
     return f"{value:.0f} B"
 
 

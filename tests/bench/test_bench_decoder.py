@@ -108,7 +108,7 @@ def test_weights_that_stayed_in_fp32_are_caught() -> None:
     """One layer that a stack forgot is enough."""
     network = decoder(LLAMA).to(torch.bfloat16)
     network.layers[1].up.float()
-    found = _generation.held(network, "bfloat16")
+    found = _generation.held_in(network, "bfloat16")
     assert not found.ok
     assert "in float32" in found.found
 

@@ -89,7 +89,7 @@ def test_a_latency_counts_from_the_arrival_and_not_from_when_the_engine_looked()
     assert served[1].admitted == pytest.approx(0.1)
     assert served[1].first_token == pytest.approx(0.1 + 0.01 - 0.05)
     assert served[1].between_tokens == pytest.approx(0.02)
-    assert served[1].a_token == pytest.approx((0.1 + 0.01 + 0.02 - 0.05) / 2)
+    assert served[1].per_token == pytest.approx((0.1 + 0.01 + 0.02 - 0.05) / 2)
 
 
 def test_a_slower_engine_gets_the_same_requests_at_the_same_moments() -> None:
@@ -97,7 +97,7 @@ def test_a_slower_engine_gets_the_same_requests_at_the_same_moments() -> None:
     quick, slow = (Machine(decode=seconds).serve() for seconds in (0.01, 0.02))
     moments = [sorted((one.request.text, one.arrived) for one in served) for served in (quick, slow)]
     assert moments[0] == moments[1]
-    means = [sum(one.a_token for one in served) / len(served) for served in (quick, slow)]
+    means = [sum(one.per_token for one in served) / len(served) for served in (quick, slow)]
     assert means[1] > 1.5 * means[0]
 
 

@@ -12,7 +12,7 @@ import pytest
 from bench_cases import bench, network
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Seen, Settings
+from ipexperf.bench.api import Captured, Settings
 from ipexperf.bench.evidence import fingerprint, onednn, proof, trace
 
 torch = pytest.importorskip("torch")
@@ -139,7 +139,7 @@ def test_a_step_of_many_operators_stays_small() -> None:
         {"cat": "cpu_op", "name": f"aten::kind{number % 9}", "ts": float(number), "dur": 0.5, "tid": 1, "args": {}}
         for number in range(100_000)
     ]
-    found = fingerprint.capture({"operators": lambda: {"operators": Seen(*trace.operators(events))}})
+    found = fingerprint.capture({"operators": lambda: {"operators": Captured(*trace.operators(events))}})
     assert len(json.dumps(found)) < 5000
 
 

@@ -64,7 +64,7 @@ def scripted(
         found.append(Scripted(arm, times[len(found)]))
         return found[-1]
 
-    monkeypatch.setattr(together, "player", player)
+    monkeypatch.setattr(together, "new_player", player)
     monkeypatch.setattr(together, "Watch", lambda _: Quiet(busy))
     return found
 

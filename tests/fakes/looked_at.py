@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Device, Look, Mode, Seen, Session, Workbench
+from ipexperf.bench.api import Captured, Cell, Device, Look, Mode, Session, Workbench
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.result import Check
 
@@ -33,13 +33,13 @@ class LookedAtSession(Session):
         del device
         return {"graph": self.look}
 
-    def look(self) -> Mapping[str, Seen]:
+    def look(self) -> Mapping[str, Captured]:
         path = Path(os.environ["FAKE_RAN"])
         found = json.loads(path.read_text())
         if found.pop("random", 0):
             path.write_text(json.dumps({"random": 1, "aten::relu": found.get("aten::relu", 0) + 1}))
         counted = {"work": json.loads(os.environ["FAKE_WORK"])} if "FAKE_WORK" in os.environ else {}
-        return {"graph": Seen([{"node": name, "calls": calls} for name, calls in found.items()], beside=counted)}
+        return {"graph": Captured([{"node": name, "calls": calls} for name, calls in found.items()], beside=counted)}
 
 
 class LookedAt(Mode):

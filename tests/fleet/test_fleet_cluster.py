@@ -51,7 +51,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Cluster, Star
         cluster, module = object.__new__(Cluster), Starting(looks)
         left = iter([True] * free)
         monkeypatch.setattr(cluster, "_ray", module, raising=False)
-        monkeypatch.setattr(cluster, "_on", lambda _: None)
+        monkeypatch.setattr(cluster, "_pinned_to", lambda _: None)
         monkeypatch.setattr(cluster, "free", lambda: {HOST.name: next(left, False)})
         return cluster, module
 
@@ -97,7 +97,7 @@ def test_a_head_that_does_not_answer_is_not_waited_for_for_ever(monkeypatch: pyt
 
 def test_an_error_of_what_the_head_is_asked_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
-        clusters._asked(lambda: 1 / 0)
+        clusters._answer_of_head(lambda: 1 / 0)
 
 
 @pytest.mark.parametrize(

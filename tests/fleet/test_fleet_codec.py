@@ -11,7 +11,7 @@ from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.compare.request import GroupRequest
 from ipexperf.fleet import codec, messages
-from ipexperf.fleet.messages import Alive, Bye, Exited, Measure, Open, Opened, Progress, Refused, Said, Stop
+from ipexperf.fleet.messages import Alive, Bye, Exited, Measure, Open, Opened, Progress, ProgressLine, Refused, Stop
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.result import Check, Launch, Measurement, RoundRecord, Sample, SeatRecord
@@ -43,7 +43,7 @@ MESSAGES = (
     Stop(),
     Bye(),
     Opened(FACTS, {"host": "h"}, "2026-01-01T00:00:00+00:00"),
-    Said("text"),
+    ProgressLine("text"),
     Alive(),
     Progress(3, "g", ((CASE, MEASURED),), (ROUND,), True),
     Refused(3, "why"),

@@ -89,12 +89,12 @@ def test_a_journal_knows_what_was_complete(tmp_path: Path) -> None:
     one.add(progress("b", over=False, rounds=1))
     one.add(progress("c", over=True, rounds=1, cut="it was stopped"))
     one.add('{"is":"progress","cut off by a lo')
-    assert journal.kept(tmp_path) == [journal.Kept("run", busy=True)]
+    assert journal.summaries(tmp_path) == [journal.JournalSummary("run", busy=True)]
     [whole] = one.complete()
     assert whole.group == "a"
     assert len(whole.rounds) == 3
     one.remove()
-    assert journal.kept(tmp_path) == []
+    assert journal.summaries(tmp_path) == []
 
 
 def test_a_journal_on_a_full_disk_is_said_to_be_incomplete_and_ends_like_any_other(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_journal_on_a_full_disk_is_said_to_be_incomplete_and_ends_like_any_oth
     assert one.add(progress("a", over=True, rounds=1)) == "No space left on device"
     one.remove()
     assert one._file.closed
-    assert journal.kept(tmp_path) == []
+    assert journal.summaries(tmp_path) == []
 
 
 def test_a_journal_of_other_code_is_another_one(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_journal_of_other_code_is_another_one(tmp_path: Path) -> None:
     other = journal.Journal(tmp_path, "run", "other")
     assert other.complete() == []
     other.close()
-    assert journal.kept(tmp_path) == [journal.Kept("run", busy=False)] * 2
+    assert journal.summaries(tmp_path) == [journal.JournalSummary("run", busy=False)] * 2
 
 
 def test_who_opens_a_journal_waits_for_who_writes_it(tmp_path: Path) -> None:
@@ -144,11 +144,11 @@ def test_a_journal_is_in_its_folder(tmp_path: Path, name: str) -> None:
 )
 def test_labels_that_cannot_be(text: str) -> None:
     with pytest.raises(UsageError, match="--label"):
-        labels.own(text)
+        labels.parse(text)
 
 
 def test_labels_of_the_host_are_what_ray_takes() -> None:
-    assert labels.own("room=b2") == ("room", "b2")
+    assert labels.parse("room=b2") == ("room", "b2")
     assert labels.value("Intel(R) Xeon(R) w9-3495X @ 1.9GHz (x)") == "Intel-R-Xeon-R-w9-3495X-1.9GHz-x"
     assert labels.value("é") == "unknown"
     assert len(labels.value("x" * 100)) == 63

@@ -31,12 +31,12 @@ from ipexperf.fleet.messages import (
     Prepare,
     Prepared,
     Progress,
+    ProgressLine,
     Refused,
-    Said,
     Software,
     Stop,
 )
-from ipexperf.fleet.remote import There
+from ipexperf.fleet.remote import RemoteSite
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.lock import Lock
 from ipexperf.plan.arms import ArmWords
@@ -113,7 +113,7 @@ def whole(request: messages.Request, host: str = "") -> list[Any]:
         return [opened()]
     if isinstance(request, Measure):
         measured = replace(MEASURED, cut="", launches=(replace(LAUNCH, reason=host),))
-        return [Said("round 1"), Progress(request.number, GROUP.name, ((CASE, measured),), (ROUND,), over=True)]
+        return [ProgressLine("round 1"), Progress(request.number, GROUP.name, ((CASE, measured),), (ROUND,), over=True)]
     return []
 
 
@@ -126,13 +126,13 @@ class Rack:
         self.channels: dict[str, Scripted] = {}
         self._links: list[Link] = []
 
-    def site(self, labels: dict[str, dict[str, str]] | None = None, /, **scripts: Script) -> There:
+    def site(self, labels: dict[str, dict[str, str]] | None = None, /, **scripts: Script) -> RemoteSite:
         for name, script in scripts.items():
             self.channels[name] = Scripted(script)
             one = Link(Host(name, name, labels=(labels or {}).get(name, {})), self.channels[name], self.board)
             one.open(Open("run", Options()), "here", b"")
             self._links.append(one)
-        return There(self._links, self.board, "run", {"commit": "abc"})
+        return RemoteSite(self._links, self.board, "run", {"commit": "abc"})
 
     def close(self) -> None:
         for channel in self.channels.values():
@@ -146,7 +146,7 @@ def rack() -> Iterator[Rack]:
     rack.close()
 
 
-def running(site: There, launches: int = 1) -> Running:
+def running(site: RemoteSite, launches: int = 1) -> Running:
     return site.running(GroupRequest(GROUP, launches))
 
 
@@ -374,7 +374,7 @@ def test_an_equal_host_measures_the_group_of_a_lost_one_once(rack: Rack) -> None
     assert site.meta()["fleet"]["hosts"][second] == [GROUP.name]  # type: ignore[index]
 
 
-def arrives(site: There, name: str, *replies: Any) -> None:
+def arrives(site: RemoteSite, name: str, *replies: Any) -> None:
     """Have a host say this, and wait until all of it was read."""
     link = site._links[name]
     for reply in replies:

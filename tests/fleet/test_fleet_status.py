@@ -20,7 +20,7 @@ from ipexperf.commands import fleet as command
 from ipexperf.errors import UsageError
 from ipexperf.fleet import journal, labels, looks, membership, remote, status, survey
 from ipexperf.fleet.hosts import Host
-from ipexperf.fleet.journal import Journal, Kept
+from ipexperf.fleet.journal import Journal, JournalSummary
 from ipexperf.fleet.looks import Look
 from ipexperf.fleet.messages import Opened
 from ipexperf.fleet.status import DAY, Activity, Status, StatusFile, Stretch
@@ -34,9 +34,9 @@ def test_a_status_is_read_while_its_process_lives(tmp_path: Path) -> None:
     one = Journal(tmp_path, "run1", "code")
     file = StatusFile(one.path, MEASURING)
     file.change(round=3, queue=0)
-    assert journal.kept(tmp_path) == [Kept("run1", True, replace(MEASURING, round=3, queue=0))]
+    assert journal.summaries(tmp_path) == [JournalSummary("run1", True, replace(MEASURING, round=3, queue=0))]
     one.close()
-    assert journal.kept(tmp_path) == [Kept("run1", False, None)], "whoever wrote it is dead"
+    assert journal.summaries(tmp_path) == [JournalSummary("run1", False, None)], "whoever wrote it is dead"
     file.remove()
     file.change(round=4)
     assert [path.name for path in tmp_path.iterdir()] == ["run1+code.jsonl"], "nothing is written after the end"
@@ -150,7 +150,7 @@ class Rack:
 
 
 def seen_at(doing: Status | None = None, busy: float = 0.37, **more: tuple[Stretch, ...]) -> Look:
-    return Look(NOW, (Kept("run1", True, doing),) if doing else (), 5 * 3600.0, busy, **more)
+    return Look(NOW, (JournalSummary("run1", True, doing),) if doing else (), 5 * 3600.0, busy, **more)
 
 
 def test_every_host_says_what_it_is_doing() -> None:
@@ -223,7 +223,7 @@ def test_a_host_that_dies_while_it_is_looked_at_is_listed_once() -> None:
 
 
 def test_a_run_that_was_cut_off_is_named() -> None:
-    look = Look(NOW, (Kept("run1", False), Kept("run2", True)), DAY, 0.0)
+    look = Look(NOW, (JournalSummary("run1", False), JournalSummary("run2", True)), DAY, 0.0)
     (line,) = [line for line in survey.lines(survey.make(Rack(one=look))) if "--perf-resume" in line]
     assert line == "    keeps what it measured of a run that was cut off: --perf-resume run1"
 

@@ -100,7 +100,7 @@ def test_a_file_that_is_free_again_gets_the_run_at_its_end(file: Path) -> None:
     recorder = begun(file, said)
     with busy(file):
         record(recorder, "two")
-        assert models_so_far(recorder.waits) == ["one", "two"]
+        assert models_so_far(recorder.stand_in) == ["one", "two"]
     record(recorder, "three")
     recorder.finish("finished")
     recorder.close()
@@ -155,7 +155,7 @@ def test_a_run_begins_beside_a_writer_that_lets_nothing_be_delivered(file: Path)
         recorder.finish("finished")
         recorder.close()
         other = begun(file, said)
-        assert other.waits is not None
+        assert other.stand_in is not None
     other.finish("finished")
     other.close()
     assert said[-1] == "delivered: 2 runs that waited on this host"
@@ -180,7 +180,7 @@ def test_a_file_that_waits_and_cannot_be_opened_keeps_no_run_from_its_history(
     monkeypatch.setattr(History, "open", shut)
     said: list[str] = []
     other = begun(file, said)
-    assert other.waits is None
+    assert other.stand_in is None
     other.finish("finished")
     other.close()
     [line] = said
@@ -212,9 +212,9 @@ def fill(recorder: Recorder) -> None:
 def test_a_cache_that_cannot_be_written_gives_way_to_temporary_files(file: Path, elsewhere: Path) -> None:
     (file.parent / "cache").write_text("a file, where the folder would be")
     with busy_after(begun(file, []), file) as recorder:
-        assert recorder.waits is not None
-        assert recorder.waits.is_relative_to(elsewhere)
-        assert recorder.waits.parent.parent.stat().st_mode & 0o777 == 0o700
+        assert recorder.stand_in is not None
+        assert recorder.stand_in.is_relative_to(elsewhere)
+        assert recorder.stand_in.parent.parent.stat().st_mode & 0o777 == 0o700
         recorder.finish("finished")
         recorder.close()
     assert [path.is_relative_to(elsewhere) for path in waiting(file)] == [True]
@@ -223,12 +223,12 @@ def test_a_cache_that_cannot_be_written_gives_way_to_temporary_files(file: Path,
 def test_a_second_file_that_is_full_gives_way_too(file: Path, elsewhere: Path) -> None:
     said: list[str] = []
     with busy_after(begun(file, said), file) as recorder:
-        first = recorder.waits
+        first = recorder.stand_in
         assert first is not None
         fill(recorder)
         record(recorder, *(f"model_{number}" for number in range(40)))
-        assert recorder.waits is not None
-        assert recorder.waits.is_relative_to(elsewhere)
+        assert recorder.stand_in is not None
+        assert recorder.stand_in.is_relative_to(elsewhere)
         assert not first.exists()
         recorder.finish("finished")
     recorder.close()

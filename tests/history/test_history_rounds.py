@@ -203,5 +203,5 @@ def test_a_twin_tells_what_noise_looks_like(history):
     assert (twin.case, twin.estimate.rounds) == (BASE, 3)
     ratio = twin.estimate.ratio()
     assert ratio.ratio == pytest.approx(1, abs=0.001)
-    assert not ratio.seen
+    assert not ratio.differs
     assert len(found.rounds) == 4

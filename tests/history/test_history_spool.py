@@ -14,7 +14,7 @@ import pytest
 from history_records import ENVIRONMENT, OK, four_runs, make_case, make_launch, make_measurement, make_round, make_seat
 from sqlalchemy import event, select, text
 
-from ipexperf.baseline_source import Known
+from ipexperf.baseline_source import RunBaselines
 from ipexperf.errors import HistoryError, UnavailableError
 from ipexperf.history import History, copying, database, schema
 from ipexperf.history.spool import Spool
@@ -161,9 +161,9 @@ def test_a_run_beside_one_that_waits_for_the_server_waits_too(target: str, line:
     line.down()
     first.recorder.open()
     second.recorder.open(first.recorder)
-    assert first.recorder.waits is not None
-    assert second.recorder.waits is not None
-    assert first.recorder.waits != second.recorder.waits
+    assert first.recorder.stand_in is not None
+    assert second.recorder.stand_in is not None
+    assert first.recorder.stand_in != second.recorder.stand_in
     first.recorder.close()
     second.recorder.close()
 
@@ -418,10 +418,10 @@ def test_cases_have_no_earlier_runs_while_the_server_is_away(target: str, line: 
     run = Played(target, tmp_path)
     run.recorder.open()
     options = Options(db=target, baseline_from="history")
-    known = Known(options, [make_case(model) for model in MODELS], run.recorder.ask)
+    baselines = RunBaselines(options, [make_case(model) for model in MODELS], run.recorder.ask)
     line.down()
     for model in MODELS:
-        assert known.baseline(make_measurement(make_case(model), environment=TIMED)) is None
+        assert baselines.baseline(make_measurement(make_case(model), environment=TIMED)) is None
     assert len(run.said) == 1
     assert run.recorder.ask(lambda history: history.runs(), None) is not None
     run.recorder.close()

@@ -23,7 +23,7 @@ def test_a_clear_difference_has_its_ratio_and_an_interval_around_it() -> None:
     found = compare((1.00, 1.01, 0.99), (1.30, 1.31, 1.29), Policy())
     assert found.ratio == pytest.approx(1.3, rel=1e-3)
     assert (found.lo, found.hi) == (pytest.approx(1.2743, abs=1e-3), pytest.approx(1.3264, abs=1e-3))
-    assert found.seen
+    assert found.differs
 
 
 def test_noise_alone_is_called_a_difference_as_rarely_as_the_policy_says() -> None:
@@ -33,7 +33,7 @@ def test_noise_alone_is_called_a_difference_as_rarely_as_the_policy_says() -> No
     def launches() -> list[float]:
         return [math.exp(chance.gauss(0, 0.2)) for _ in range(3)]
 
-    wrong = sum(any(compare(launches(), launches(), Policy(), 4).seen for _ in range(4)) for _ in range(families))
+    wrong = sum(any(compare(launches(), launches(), Policy(), 4).differs for _ in range(4)) for _ in range(families))
     assert wrong <= 1.5 * Policy().false_discovery_rate * families
 
 
@@ -41,20 +41,20 @@ def test_a_family_of_ratios_has_wider_intervals_than_one_alone() -> None:
     """What one alone shows need not be shown by one of a hundred."""
     sides = (1.00, 1.02, 0.98), (1.08, 1.10, 1.06)
     alone, one_of_many = compare(*sides, Policy()), compare(*sides, Policy(), 100)
-    assert alone.seen
-    assert not one_of_many.seen
+    assert alone.differs
+    assert not one_of_many.differs
     assert alone.ratio == one_of_many.ratio
 
 
 def test_a_single_launch_has_no_interval_and_shows_nothing() -> None:
     """However far apart: the process is the unit, and one has no spread."""
     assert compare((1.0,), (9.0, 9.0), Policy()) == Ratio(pytest.approx(9.0))
-    assert not compare((1.0, 1.0), (9.0,), Policy()).seen
+    assert not compare((1.0, 1.0), (9.0,), Policy()).differs
 
 
 def test_launches_that_are_alike_by_chance_are_not_believed_to_be_without_noise() -> None:
     """A tenth of a per cent between two pairs of equal numbers is no difference."""
-    assert not compare((1.0, 1.0), (1.001, 1.001), Policy()).seen
+    assert not compare((1.0, 1.0), (1.001, 1.001), Policy()).differs
 
 
 @given(TIMES, TIMES)
@@ -67,7 +67,7 @@ def test_the_ratio_lies_in_its_interval_and_turns_round_with_its_sides(first: li
     assert back.lo is not None
     assert there.ratio * back.ratio == pytest.approx(1)
     assert there.hi * back.lo == pytest.approx(1)
-    assert there.seen == back.seen
+    assert there.differs == back.differs
 
 
 def test_what_failed_or_is_invalid_or_contended_is_not_sound() -> None:

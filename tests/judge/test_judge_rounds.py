@@ -93,7 +93,7 @@ def test_one_round_alone_has_an_interval() -> None:
     assert ratio.lo is not None
     assert ratio.hi is not None
     assert 0.8 < ratio.lo < 1 < ratio.hi < 1.25
-    assert (found.rounds, ratio.seen, found.p_value > 0.05) == (1, False, True)
+    assert (found.rounds, ratio.differs, found.p_value > 0.05) == (1, False, True)
     assert rounds.estimate([], PRIOR) is None
 
 
@@ -116,7 +116,7 @@ def test_a_ratio_and_its_inverse_tell_the_same(logs: list[float], scale: float, 
     assert slower.ratio * faster.ratio == pytest.approx(1)
     assert (slower.lo or 0) * (faster.hi or 0) == pytest.approx(1)
     assert (slower.hi or 0) * (faster.lo or 0) == pytest.approx(1)
-    assert slower.seen == faster.seen
+    assert slower.differs == faster.differs
     assert 0 <= found.p_value <= 1
     wider = found.ratio(confidence=0.99)
     assert (wider.lo or 0) <= (slower.lo or 0) <= (slower.hi or 0) <= (wider.hi or 0)
@@ -127,7 +127,7 @@ def test_what_is_usual_has_nothing_of_what_a_round_did_to_all_of_its_arms(machin
     """Nor of how quick an arm is: only what is left of a time is its noise."""
     quiet = simulated(random.Random(5), 4, 0.02)  # noqa: S311 - a simulation, no secret
     shaken = simulated(random.Random(5), 4, 0.02, lambda number: machine[number] + drift * number)  # noqa: S311
-    found, same = rounds.usual(shaken), rounds.usual(quiet)
+    found, same = rounds.pooled(shaken), rounds.pooled(quiet)
     assert found.scale == pytest.approx(same.scale, rel=1e-6)
     assert found.freedom == same.freedom == PRIOR.freedom + 3 * 3
 
@@ -135,10 +135,10 @@ def test_what_is_usual_has_nothing_of_what_a_round_did_to_all_of_its_arms(machin
 def test_what_is_usual_comes_from_many_arms() -> None:
     """The spread that the ratios have; what was known before counts for little then."""
     chance = random.Random(6)  # noqa: S311 - a simulation, no secret
-    assert rounds.usual([]) == PRIOR
-    assert rounds.usual(simulated(chance, 1, 0.02)) == PRIOR
+    assert rounds.pooled([]) == PRIOR
+    assert rounds.pooled(simulated(chance, 1, 0.02)) == PRIOR
     for spread in (0.005, 0.02, 0.08):
-        assert rounds.usual(simulated(chance, 60, spread)).scale == pytest.approx(spread, rel=0.25)
+        assert rounds.pooled(simulated(chance, 60, spread)).scale == pytest.approx(spread, rel=0.25)
 
 
 def test_only_rounds_of_the_same_arms_are_held_against_each_other() -> None:
@@ -146,15 +146,15 @@ def test_only_rounds_of_the_same_arms_are_held_against_each_other() -> None:
     whole = record(seat(PLAIN, 1.0), seat(LEAN, 0.5))
     again = record(seat(LEAN, 0.7), seat(PLAIN, 1.0, role="reference"))
     other = record(seat(PLAIN, 9.0), seat(LEAN, 0.5), group="another")
-    assert rounds.usual([whole, again, other]) == PRIOR
-    assert rounds.usual([whole, whole]).freedom == PRIOR.freedom + 1
+    assert rounds.pooled([whole, again, other]) == PRIOR
+    assert rounds.pooled([whole, whole]).freedom == PRIOR.freedom + 1
 
 
 def test_earlier_runs_of_a_machine_count_for_little() -> None:
     """Today may be another day: what they say is usual, and no more sure than a few rounds."""
     chance = random.Random(7)  # noqa: S311 - a simulation, no secret
     found = simulated(chance, 40, 0.01)
-    assert rounds.earlier(found) == Pools(Pool(rounds.usual(found).scale, EARLIER), PRIOR_APART)
+    assert rounds.earlier(found) == Pools(Pool(rounds.pooled(found).scale, EARLIER), PRIOR_APART)
     assert rounds.earlier([]) == PRIORS == Pools(PRIOR, PRIOR_APART)
 
 
@@ -172,7 +172,7 @@ def test_arms_that_followed_one_another_have_a_spread_of_their_own() -> None:
     turns = simulated(chance, 20, 0.01)
     cold = [replace(one, schedule="apart", group="cold") for one in simulated(chance, 20, 0.1)]
     found = rounds.pools([*turns, *cold])
-    assert (found.together, found.apart.scale) == (rounds.usual(turns), pytest.approx(0.1, rel=0.25))
+    assert (found.together, found.apart.scale) == (rounds.pooled(turns), pytest.approx(0.1, rel=0.25))
     both = [rounds.twin(some, PLAIN, found) for some in (turns, cold)]
     assert both == [
         rounds.estimate(rounds.twin_logs(turns, PLAIN), found.together),
@@ -185,7 +185,7 @@ def test_one_odd_process_does_not_spoil_the_ratios_of_the_others() -> None:
     found = simulated(random.Random(9), 3, 0.02)  # noqa: S311 - a simulation, no secret
     odd = [*found[:2], replace(found[2], seats=(*found[2].seats[:2], seat(LEAN, 1.1), found[2].seats[3]))]
     pools = rounds.pools(odd)
-    assert pools.together.scale < 2.5 * rounds.usual(found).scale
+    assert pools.together.scale < 2.5 * rounds.pooled(found).scale
     lean, small = (rounds.between(odd, PLAIN, case, pools) for case in (LEAN, SMALL))
     assert lean is not None
     assert small is not None
@@ -269,7 +269,7 @@ def test_a_time_that_is_no_number_gives_no_ratio(time: float, *, paired: bool) -
     spoilt = record(seat(PLAIN, 1.0, 1.0), seat(LEAN, time, 2.0), schedule=schedule)
     whole = record(seat(PLAIN, 1.0, 1.0), seat(LEAN, 2.0, 2.0), schedule=schedule)
     assert rounds.logs([spoilt, whole], PLAIN, LEAN) == [pytest.approx(math.log(2))]
-    assert rounds.usual([spoilt, spoilt, whole]) == PRIOR
+    assert rounds.pooled([spoilt, spoilt, whole]) == PRIOR
 
 
 def test_a_case_is_held_against_its_base_wherever_both_had_a_seat() -> None:

@@ -41,7 +41,7 @@ def test_the_interval_decides(speed: float, noise: float, replacement: Replaceme
 def test_the_fastest_candidate_is_the_best() -> None:
     one = row(found(plan()), "spin")
     assert one.best is not None
-    assert (one.best.shown.case.mode, one.replacement) == ("whirl", Replacement.FASTER)
+    assert (one.best.result.case.mode, one.replacement) == ("whirl", Replacement.FASTER)
     assert one.best.speed is not None
     assert one.best.speed.ratio.ratio == pytest.approx(2.0, rel=0.02)
 
@@ -50,7 +50,7 @@ def test_of_candidates_that_are_equally_fast_the_plainest_is_the_best() -> None:
     """Nobody should compile for nothing."""
     one = row(found(plan(), at(1.2)), "spin")  # type: ignore[arg-type]
     assert one.best is not None
-    assert (one.best.shown.case.mode, one.best.shown.case.knobs) == ("spin", ())
+    assert (one.best.result.case.mode, one.best.result.case.knobs) == ("spin", ())
 
 
 def test_a_row_without_an_equal_says_so_in_the_words_of_its_leaf() -> None:
@@ -81,8 +81,8 @@ def test_a_candidate_that_failed_is_not_the_best_and_says_why() -> None:
     case = next(case for case in made.cases if case.id == "tiny-fake-fp32-whirl-new")
     one = row(found(made, changed={case: failing(case)}), "spin")
     assert one.best is not None
-    assert dict(one.best.shown.case.knobs) == {"searched": "on"}
-    assert [other.shown.problem for other in one.candidates] == ["", "error: no such module: nets", ""]
+    assert dict(one.best.result.case.knobs) == {"searched": "on"}
+    assert [other.result.problem for other in one.candidates] == ["", "error: no such module: nets", ""]
 
 
 def test_a_row_whose_candidates_all_failed_says_why() -> None:
@@ -112,10 +112,10 @@ def test_a_candidate_that_is_not_what_its_label_says_does_not_count() -> None:
     wrong = measured(case, 0.001)
     wrong = replace(wrong, launches=tuple(replace(one, proof=(flaw,)) for one in wrong.launches))
     one = row(found(made, changed={case: wrong}), "spin")
-    other = next(other for other in one.candidates if other.shown.case == case)
+    other = next(other for other in one.candidates if other.result.case == case)
     assert other.speed is None
-    assert other.shown.problem == "proof failed: dtype: found bf16, expected fp32"
-    assert other.shown.proof == (1, 2)
+    assert other.result.problem == "proof failed: dtype: found bf16, expected fp32"
+    assert other.result.proof == (1, 2)
 
 
 def test_start_is_the_import_and_the_preparation_of_fresh_processes() -> None:
@@ -169,5 +169,5 @@ def test_a_candidate_that_took_no_turns_with_the_row_is_not_the_best() -> None:
     speeds = Speeds.of(cases.values(), {case.uid: judged(one) for case, one in cases.items()}, [*records, *apart])
     one = row(findings.find(made, speeds), "spin")
     assert one.best is not None
-    assert one.best.shown.case == base
+    assert one.best.result.case == base
     assert [other.direct for other in one.candidates] == [True, False, False]

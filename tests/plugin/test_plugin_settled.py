@@ -19,7 +19,7 @@ from ipexperf.history import History
 from ipexperf.judge import baseline as baselines
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session
 from ipexperf.judge.policy import Policy
-from ipexperf.judge.spread import usual
+from ipexperf.judge.spread import usual_noise
 from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
 from ipexperf.run import Run
@@ -234,7 +234,7 @@ def test_a_young_case_leans_on_its_neighbours(run: Run) -> None:
     with closing(sqlite3.connect(run.options.db)) as connection:
         asked = "SELECT doc FROM policy WHERE json_extract(doc, '$.name') = 'screen-1'"
         [(document,)] = connection.execute(asked).fetchall()
-    pool = usual([[math.log(session.launches[0]) for session in sessions]] * 12, Policy())
+    pool = usual_noise([[math.log(session.launches[0]) for session in sessions]] * 12, Policy())
     assert pool is not None
     assert 0.01 < pool < 0.1
     assert json.loads(document)["tau_pool"] == pool
@@ -260,7 +260,7 @@ def test_seconds_and_units_of_a_yardstick_have_neighbours_of_their_own(
     crashed = (Launch(0, "crashed", "killed by SIGSEGV"),)
     pools = []
     for environment, found in ((ENVIRONMENT, crashed), (stick, launches), (ENVIRONMENT, launches), (stick, crashed)):
-        policy = run._known.policy(Measurement(run.plan.cases[0], found, environment, "", ""))
+        policy = run._baselines.policy(Measurement(run.plan.cases[0], found, environment, "", ""))
         pools.append(policy.tau_pool)
     assert pools[0] is pools[3] is None
     assert pools[1] is not None

@@ -84,7 +84,7 @@ def measure(device: Device, say: Callable[[str], None], effort: Effort = EFFORT)
     rates = best({**trials, "memory": _passes(device, effort)}, device.synchronise, effort=effort)
     return {
         "version": VERSION,
-        "peaks": {name: one for name, one in rates.items() if name != "memory"},
+        "peaks": {name: rate for name, rate in rates.items() if name != "memory"},
         "bandwidth": rates["memory"],
         "missing": missing,
         "emulated": [dtype for dtype in DTYPES if precision.emulated(device.name, dtype, cpu_flags())],

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ipexperf.bench.api import Device, Look, Seen, Session
+from ipexperf.bench.api import Captured, Device, Look, Session
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import onednn, proof, trace
 from ipexperf.bench.evidence.work import Work
@@ -56,7 +56,7 @@ def of_step(step: Callable[[], Any], device: Device, *, everywhere: bool = False
     return looks
 
 
-def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict[str, Seen]:  # noqa: FBT001 - partial
+def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict[str, Captured]:  # noqa: FBT001 - partial
     kind = device.name if device.accelerator else "cpu"
     events = proof.traced(step, everywhere=everywhere, device=kind, memory=True)
     beside = {
@@ -64,8 +64,8 @@ def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict
         "counts": trace.counts(events, accelerator=device.accelerator),
         "python": {"calls": python_calls(step)},
     }
-    sections = {"operators": Seen(*trace.operators(events), beside=beside)}
-    return {**sections, "kernels": Seen(*trace.kernels(events))} if device.accelerator else sections
+    sections = {"operators": Captured(*trace.operators(events), beside=beside)}
+    return {**sections, "kernels": Captured(*trace.kernels(events))} if device.accelerator else sections
 
 
 def python_calls(step: Callable[[], Any]) -> int:
@@ -85,36 +85,44 @@ def python_calls(step: Callable[[], Any]) -> int:
     return calls - 1  # the call that ends the counting
 
 
-def _logged(step: Callable[[], Any]) -> dict[str, Seen]:
+def _logged(step: Callable[[], Any]) -> dict[str, Captured]:
     return primitives(onednn.recorded(step, onednn.verbose()))
 
 
-def primitives(log: onednn.Log) -> dict[str, Seen]:
+def primitives(log: onednn.Log) -> dict[str, Captured]:
     """Return the primitives that oneDNN ran, grouped, and how often it created some."""
     calls: dict[str, list[onednn.Primitive]] = defaultdict(list)
-    for one in log.executed:
+    for primitive in log.executed:
         row = {
-            "primitive": one.name,
-            "direction": one.direction,
-            "implementation": one.implementation,
-            "types": " ".join(f"{x.role}:{x.dtype}" for x in one.operands),
-            "layouts": " ".join(f"{x.role}:{x.tag}" for x in one.operands),
-            "attributes": one.attributes,
-            "fused": "+".join(onednn.fused(one)),
-            "algorithm": one.algorithm,
+            "primitive": primitive.name,
+            "direction": primitive.direction,
+            "implementation": primitive.implementation,
+            "types": " ".join(f"{x.role}:{x.dtype}" for x in primitive.operands),
+            "layouts": " ".join(f"{x.role}:{x.tag}" for x in primitive.operands),
+            "attributes": primitive.attributes,
+            "fused": "+".join(onednn.fused(primitive)),
+            "algorithm": primitive.algorithm,
         }
-        calls[json.dumps(row)].append(one)
+        calls[json.dumps(row)].append(primitive)
     rows = [
-        {**json.loads(row), "calls": len(alike), "shapes": trace.folded(Counter(one.problem for one in alike))}
+        {
+            **json.loads(row),
+            "calls": len(alike),
+            "shapes": trace.folded(Counter(primitive.problem for primitive in alike)),
+        }
         for row, alike in calls.items()
     ]
-    executed = Seen(*trace.limited(rows, [sum(one.seconds for one in alike) for alike in calls.values()]), log.unparsed)
-    created = Counter(f"{one.name} {one.moment}" for one in log.primitives if one.moment != "exec")
+    executed = Captured(
+        *trace.limited(rows, [sum(primitive.seconds for primitive in alike) for alike in calls.values()]), log.unparsed
+    )
+    created = Counter(
+        f"{primitive.name} {primitive.moment}" for primitive in log.primitives if primitive.moment != "exec"
+    )
     section = {"created": dict(sorted(created.items())), "unparsed": len(log.unparsed)}
-    return {"primitives": executed, "library": Seen(section)}
+    return {"primitives": executed, "library": Captured(section)}
 
 
-def processor() -> dict[str, Seen]:
+def processor() -> dict[str, Captured]:
     """Return the number of threads, and the instruction sets that ATen and oneDNN report."""
     section = {
         "threads": torch.get_num_threads(),
@@ -122,17 +130,17 @@ def processor() -> dict[str, Seen]:
         "onednn": onednn.isas(),
         "limits": {name: os.environ[name] for name in ISA_VARIABLES if name in os.environ},
     }
-    return {"processor": Seen(section)}
+    return {"processor": Captured(section)}
 
 
-def graph(text: str) -> dict[str, Seen]:
+def graph(text: str) -> dict[str, Captured]:
     """Return the nodes of a printed TorchScript graph by kind, with counts."""
     nodes = Counter(name for name in _NODE.findall(text) if name != "prim::Constant")
     rows: list[dict[str, Any]] = [{"node": name, "calls": count} for name, count in sorted(nodes.items())]
-    return {"graph": Seen(rows)}
+    return {"graph": Captured(rows)}
 
 
-def compiled(graphs: int, frames: int, breaks: Mapping[str, int], code: Iterable[str]) -> dict[str, Seen]:
+def compiled(graphs: int, frames: int, breaks: Mapping[str, int], code: Iterable[str]) -> dict[str, Captured]:
     """Return dynamo's counters, and the functions that inductor's code calls."""
     calls = Counter(name for source in code for name in _CALL.findall(bare(source)))
     # Remove places in files from reasons of breaks: they move with every line above them.
@@ -143,7 +151,7 @@ def compiled(graphs: int, frames: int, breaks: Mapping[str, int], code: Iterable
         "breaks": dict(sorted(reasons.items())),
         "calls": dict(sorted(calls.items())[: trace.ROWS]),
     }
-    return {"compiled": Seen(section)}
+    return {"compiled": Captured(section)}
 
 
 def bare(code: str) -> str:
@@ -151,9 +159,9 @@ def bare(code: str) -> str:
     return "\n".join(line for line in code.splitlines() if not line.lstrip().startswith("#"))
 
 
-def flops(work: Work, items: int) -> dict[str, Seen]:
+def flops(work: Work, items: int) -> dict[str, Captured]:
     """Return the FLOPs of a step of the untouched network, with its number of items for the roofline."""
-    return {"flops": Seen(work.flops, beside={"work": {"items": items, **asdict(work)}})}
+    return {"flops": Captured(work.flops, beside={"work": {"items": items, **asdict(work)}})}
 
 
 def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
@@ -165,15 +173,15 @@ def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
     again = {name: section.structure for name, section in second.items()}
     unstable = sorted(name for name in {*structure, *again} if structure.get(name) != again.get(name))
     unparsed = [line[:LINE] for section in first.values() for line in section.unparsed]
-    beside, later = ({name: one for section in look.values() for name, one in section.beside.items()}
+    beside, later = ({name: value for section in look.values() for name, value in section.beside.items()}
                      for look in (first, second))  # fmt: skip
     return {
         "version": VERSION,
         "digest": None if missing or unstable else digest(structure),
         "structure": structure,
         "times": {name: _short(section.seconds) for name, section in first.items() if section.seconds is not None},
-        "beside": {name: one for name, one in beside.items() if later.get(name) == one},
-        "unsteady": sorted(name for name, one in beside.items() if later.get(name) != one),
+        "beside": {name: value for name, value in beside.items() if later.get(name) == value},
+        "unsteady": sorted(name for name, value in beside.items() if later.get(name) != value),
         "unstable": unstable,
         "missing": missing,
         "unparsed": unparsed[:SHOWN],
@@ -186,8 +194,8 @@ def _short(seconds: list[float]) -> list[float]:
     return [float(f"{value:.3g}") for value in seconds]
 
 
-def _sections(looks: Mapping[str, Look], missing: dict[str, str]) -> dict[str, Seen]:
-    sections: dict[str, Seen] = {}
+def _sections(looks: Mapping[str, Look], missing: dict[str, str]) -> dict[str, Captured]:
+    sections: dict[str, Captured] = {}
     for name, look in looks.items():
         try:
             sections |= look()

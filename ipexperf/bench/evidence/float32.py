@@ -1,4 +1,4 @@
-"""Whether float32 is computed in full precision: a setting of torch's may allow fewer bits, for the whole process.
+"""Check that float32 is computed in full precision: a setting of torch's may allow fewer bits, for the whole process.
 
 The profiler does not show that: operands are float32 all the same.
 """
@@ -20,9 +20,9 @@ def proof(dtype: str, device: str) -> list[Check]:
     """Return evidence for a case in fp32 that nothing on its device may compute in fewer bits."""
     if dtype != PLAIN:
         return []
-    found = reduced(device)
-    text = ", ".join(f"{name} in {precision}" for name, precision in found.items()) or "all in full precision"
-    return [Check("float32", not found, text, "all in full precision")]
+    lowered = reduced(device)
+    text = ", ".join(f"{name} in {precision}" for name, precision in lowered.items()) or "all in full precision"
+    return [Check("float32", not lowered, text, "all in full precision")]
 
 
 def reduced(device: str) -> dict[str, str]:
@@ -30,17 +30,17 @@ def reduced(device: str) -> dict[str, str]:
     if not hasattr(torch.backends, "fp32_precision"):
         return _before_torch_2_9(device)
     # One setting covers another, and torch refuses to be asked for the old ones once a new one was set.
-    found = {}
+    lowered = {}
     for library in LIBRARIES.get(device, ("mkldnn",)):
         for kind in KINDS:
             setting = getattr(getattr(torch.backends, library), kind, None)
             precision = getattr(setting, "fp32_precision", FULL[0])
             if precision not in FULL:
-                found[f"{library}.{kind}"] = precision
-    return found
+                lowered[f"{library}.{kind}"] = precision
+    return lowered
 
 
 def _before_torch_2_9(device: str) -> dict[str, str]:
     precision = torch.get_float32_matmul_precision()
-    found = {} if precision == "highest" else {"products": precision}
-    return {**found, "cudnn": "tf32"} if device == "cuda" and torch.backends.cudnn.allow_tf32 else found
+    lowered = {} if precision == "highest" else {"products": precision}
+    return {**lowered, "cudnn": "tf32"} if device == "cuda" and torch.backends.cudnn.allow_tf32 else lowered

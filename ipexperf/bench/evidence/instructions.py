@@ -42,13 +42,13 @@ def check(kernels: Iterable[Kernel], dtype: str, means: Instructions) -> Check:
     """Check that at least one kernel in the dtype used them. Small and depthwise layers may not."""
     counts = Counter(kernel.implementation for kernel in kernels if set(kernel.operands) <= DTYPES[dtype].operands)
     used = sum(count for name, count in counts.items() if any(word in name for word in means.words))
-    shown = ", ".join(f"{name} x{count}" for name, count in counts.most_common(SHOWN))
+    listed = ", ".join(f"{name} x{count}" for name, count in counts.most_common(SHOWN))
     text = f"{means.called} in {used} of {counts.total()} kernels of oneDNN in {dtype}"
     if not counts and quantised(dtype):
         # FBGEMM computes stock's quantised layers and has no log.
         text = "no oneDNN kernel in int8; other libraries do not report their instructions"
         return Check("instructions", True, text, f"{means.called} where it is reported")
-    return Check("instructions", used > 0, f"{text}: {shown}" if shown else text, wanted(means))
+    return Check("instructions", used > 0, f"{text}: {listed}" if listed else text, wanted(means))
 
 
 def wanted(means: Instructions) -> str:

@@ -184,9 +184,9 @@ def layout_of_kernels(kernels: Iterable[Kernel], *, channels_last: bool) -> list
 
 
 def of_stack(step: Callable[[], Any], bench: Workbench) -> list[Kernel]:
-    """Run one step and return its arithmetic kernels, as the stack of the case sees them best."""
-    own = bench.stack.kernels(step, bench)
-    return profiled(step) if own is None else own
+    """Run one step and return its arithmetic kernels: as listed by the stack, or else by the profiler."""
+    kernels_of_stack = bench.stack.kernels(step, bench)
+    return profiled(step) if kernels_of_stack is None else kernels_of_stack
 
 
 def profiled(step: Callable[[], Any]) -> list[Kernel]:

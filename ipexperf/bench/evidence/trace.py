@@ -40,24 +40,24 @@ class _Operator:
 def operators(events: Iterable[dict[str, Any]]) -> Section:
     """Return every operator with its number of calls, dtypes, shapes, callers and own time."""
     by_id: dict[str, _Operator] = defaultdict(_Operator)
-    for event, caller, own in _nested(events):
-        one, arguments = by_id[_named(event)], event.get("args", {})
-        one.calls += 1
-        one.seconds += own
-        one.types[_types(arguments)] += 1
-        one.shapes["; ".join("x".join(map(str, dims)) for dims in _dims(arguments))] += 1
-        one.inside[caller] += 1
+    for event, caller, seconds in _nested(events):
+        operator, arguments = by_id[_named(event)], event.get("args", {})
+        operator.calls += 1
+        operator.seconds += seconds
+        operator.types[_types(arguments)] += 1
+        operator.shapes["; ".join("x".join(map(str, dims)) for dims in _dims(arguments))] += 1
+        operator.inside[caller] += 1
     rows = [
         {
             "operator": name,
-            "calls": one.calls,
-            "types": _sorted(one.types),
-            "shapes": folded(one.shapes),
-            "inside": _sorted(one.inside),
+            "calls": operator.calls,
+            "types": _sorted(operator.types),
+            "shapes": folded(operator.shapes),
+            "inside": _sorted(operator.inside),
         }
-        for name, one in by_id.items()
+        for name, operator in by_id.items()
     ]
-    return limited(rows, [one.seconds for one in by_id.values()])
+    return limited(rows, [operator.seconds for operator in by_id.values()])
 
 
 def kernels(events: Iterable[dict[str, Any]]) -> Section:
@@ -99,13 +99,13 @@ def memory(events: Iterable[dict[str, Any]], *, accelerator: bool) -> dict[str, 
 
 def plain(kernel: str) -> str:
     """Remove return type, arguments, template arguments and hashes from a kernel's name."""
-    kernel, depth, kept = kernel.replace("(anonymous namespace)", "anonymous").replace("->", ""), 0, []
+    kernel, depth, letters = kernel.replace("(anonymous namespace)", "anonymous").replace("->", ""), 0, []
     for letter in kernel:
         depth += letter in "<("
         if not depth:
-            kept.append(letter)
+            letters.append(letter)
         depth -= letter in ">)"
-    words = "".join(kept).split()
+    words = "".join(letters).split()
     name = words[-1] if words and words[0] == "void" else " ".join(words)
     return _HASH.sub("#", name)
 
@@ -115,16 +115,16 @@ def _nested(events: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], str,
     chosen = [x for x in events if x.get("cat") == _OPERATOR and not str(x.get("name")).startswith(_OWN)]
     # At equal times the outer one is the longer one, or the one that was recorded first.
     chosen.sort(key=lambda x: (str(x.get("tid")), x["ts"], -x["dur"], x.get("args", {}).get("Ev Idx", 0)))
-    callers, own = [""] * len(chosen), [x["dur"] / 1e6 for x in chosen]
+    callers, seconds = [""] * len(chosen), [x["dur"] / 1e6 for x in chosen]
     open_ones: list[int] = []
     for number, event in enumerate(chosen):
         while open_ones and not _within(event, chosen[open_ones[-1]]):
             open_ones.pop()
         if open_ones:
             callers[number] = _named(chosen[open_ones[-1]])
-            own[open_ones[-1]] -= event["dur"] / 1e6
+            seconds[open_ones[-1]] -= event["dur"] / 1e6
         open_ones.append(number)
-    return [(event, callers[number], max(0.0, own[number])) for number, event in enumerate(chosen)]
+    return [(event, callers[number], max(0.0, seconds[number])) for number, event in enumerate(chosen)]
 
 
 def _within(event: dict[str, Any], outer: dict[str, Any]) -> bool:
@@ -156,9 +156,9 @@ def folded(shapes: Counter[str]) -> dict[str, int] | str:
 def limited(rows: list[dict[str, Any]], seconds: list[float]) -> Section:
     """Return the rows in canonical order. All beyond the limit are folded into one."""
     order = sorted(range(len(rows)), key=lambda number: _text(rows[number]))
-    kept, rest = order[:ROWS], order[ROWS:]
-    others = [rows[number] for number in kept]
-    times = [seconds[number] for number in kept]
+    listed, rest = order[:ROWS], order[ROWS:]
+    others = [rows[number] for number in listed]
+    times = [seconds[number] for number in listed]
     if rest:
         digest = hashlib.sha256("\n".join(_text(rows[number]) for number in rest).encode()).hexdigest()[:12]
         others.append({"rest": len(rest), "calls": sum(rows[number]["calls"] for number in rest), "digest": digest})

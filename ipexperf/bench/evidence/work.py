@@ -58,9 +58,9 @@ def _attention(counter: Any) -> dict[Any, Callable[..., int]]:
     }
 
 
-def _moved(*given: Any, out_shape: Any = None, **more: Any) -> int:
+def _moved(*inputs: Any, out_shape: Any = None, **more: Any) -> int:
     """Count all input and output elements of an operator."""
-    return sum(shape.numel() for shape in _shapes((given, tuple(more.values()), out_shape)))
+    return sum(shape.numel() for shape in _shapes((inputs, tuple(more.values()), out_shape)))
 
 
 def _shapes(value: Any) -> Iterator[Any]:
@@ -76,26 +76,26 @@ def _embeddings() -> dict[Any, Callable[..., int]]:
     """Formulas for embeddings: the rows that are read or updated, never the whole table."""
     aten = torch.ops.aten
     return {
-        aten.embedding: _looked_up,
-        aten.embedding_dense_backward: _handed_back,
-        aten._embedding_bag: _bagged,  # noqa: SLF001 - the names in the dispatcher
-        aten._embedding_bag_forward_only: _bagged,  # noqa: SLF001
-        aten._embedding_bag_backward: _bag_handed_back,  # noqa: SLF001
-        aten._embedding_bag_dense_backward: _bag_handed_back,  # noqa: SLF001
+        aten.embedding: _embedding_elements,
+        aten.embedding_dense_backward: _embedding_gradient_elements,
+        aten._embedding_bag: _bag_elements,  # noqa: SLF001 - the names in the dispatcher
+        aten._embedding_bag_forward_only: _bag_elements,  # noqa: SLF001
+        aten._embedding_bag_backward: _bag_gradient_elements,  # noqa: SLF001
+        aten._embedding_bag_dense_backward: _bag_gradient_elements,  # noqa: SLF001
     }
 
 
-def _looked_up(_: Any, numbers: Any, *__: Any, out_shape: Any, **___: Any) -> int:
+def _embedding_elements(_: Any, numbers: Any, *__: Any, out_shape: Any, **___: Any) -> int:
     return int(numbers.numel() + 2 * out_shape.numel())
 
 
-def _handed_back(gradient: Any, numbers: Any, *_: Any, **__: Any) -> int:
+def _embedding_gradient_elements(gradient: Any, numbers: Any, *_: Any, **__: Any) -> int:
     return int(numbers.numel() + 2 * gradient.numel())
 
 
-def _bagged(table: Any, numbers: Any, offsets: Any, *_: Any, out_shape: Any, **__: Any) -> int:
+def _bag_elements(table: Any, numbers: Any, offsets: Any, *_: Any, out_shape: Any, **__: Any) -> int:
     return int(numbers.numel() * (1 + table[1]) + offsets.numel() + out_shape[0].numel())
 
 
-def _bag_handed_back(gradient: Any, numbers: Any, *_: Any, **__: Any) -> int:
+def _bag_gradient_elements(gradient: Any, numbers: Any, *_: Any, **__: Any) -> int:
     return int(gradient.numel() + numbers.numel() * (1 + gradient[1]))

@@ -32,8 +32,8 @@ def check(network: Any, optimizer: Any, before: Sequence[Any]) -> list[Check]:
     apart = parameters(network)
     if not apart:
         return []
-    held = {id(value) for group in optimizer.param_groups for value in group["params"]}
-    both = sum(id(value) in held or value.grad is not None for value in apart)
+    optimised = {id(value) for group in optimizer.param_groups for value in group["params"]}
+    both = sum(id(value) in optimised or value.grad is not None for value in apart)
     moved = sum(not value.detach().equal(was) for value, was in zip(apart, before, strict=True))
     text = f"{moved} of {len(apart)} moved, {both} of them known to the optimizer or with a gradient"
     return [Check("updated_apart", moved == len(apart) and not both, text, f"all {len(apart)}, and none")]

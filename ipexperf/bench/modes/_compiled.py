@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipexperf import dtypes
-from ipexperf.bench.api import Device, Kernel, Look, Seen, Tensors
+from ipexperf.bench.api import Captured, Device, Kernel, Look, Tensors
 from ipexperf.bench.evidence import compilation, fingerprint, proof
 from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.lazy import torch
@@ -18,7 +18,7 @@ FRESH = "torch.compile keeps processes and threads that were never tested under 
 
 
 class Compilation:
-    """What torch.compile made in this process, in the one call that may compile."""
+    """The result of torch.compile in this process, in the one call that may compile."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         """Make the call. Code that earlier calls or other launches compiled is not reused."""
@@ -38,7 +38,7 @@ class Compilation:
         size = sum(len(source) for source in map(fingerprint.bare, self.sources))
         return {"graph_nodes": float(self._first.nodes), "generated_code": float(size)}
 
-    def look(self) -> Mapping[str, Seen]:
+    def look(self) -> Mapping[str, Captured]:
         return fingerprint.compiled(self._first.graphs, self._first.frames, self._first.breaks, self.sources)
 
     def proof(self, passes: tuple[str, ...]) -> list[Check]:

@@ -19,7 +19,7 @@ from ipexperf.bench.modes._requests import Request
 
 @dataclass(slots=True)
 class Served:
-    """A request, and the moments of its way, in seconds after the beginning of the replay."""
+    """A request with the moments at which it was served, in seconds after the beginning of the replay."""
 
     request: Request
     arrived: float
@@ -49,13 +49,13 @@ class Served:
         return (self.moments[-1] - self.moments[0]) / (len(self.moments) - 1)
 
     @property
-    def a_token(self) -> float:
+    def per_token(self) -> float:
         """Seconds from its arrival to its last token, for each token."""
         return (self.moments[-1] - self.arrived) / len(self.moments)
 
 
 class Network(Protocol):
-    """What reads and decodes for an engine, with a row of a key-value cache for each running request."""
+    """A network that reads and decodes for an engine, with a row of a key-value cache for each running request."""
 
     def read(self, request: Request, row: int) -> None:
         """Read a prompt into a row, and generate its first token. Return when it is known."""
@@ -91,8 +91,8 @@ def serve(
             running.append(Served(request, request.arrival, now, [clock() - begin]))
         network.decode(running)
         now = clock() - begin
-        for one in running:
-            one.moments.append(now)
+        for served in running:
+            served.moments.append(now)
         ended += _leave(running, network)
     return ended
 

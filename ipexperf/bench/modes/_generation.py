@@ -56,8 +56,8 @@ class Weights(Knob):
         if value in PACKED and cell.device != "cpu":
             return f"weights={value} is built for cpu, where torch's packed kernels are"
         if value in PACKED and value not in registry.stacks.get(cell.stack).packs:
-            able = [name for name in registry.stacks.names() if value in registry.stacks.get(name).packs]
-            return f"{cell.stack} packs no weights={value}: choose --stack {','.join(able)}"
+            stacks = [name for name in registry.stacks.names() if value in registry.stacks.get(name).packs]
+            return f"{cell.stack} packs no weights={value}: choose --stack {','.join(stacks)}"
         return super().why_not(cell, value, facts)
 
 
@@ -90,11 +90,11 @@ def why_not(cell: Cell) -> str | None:
 
 def script(cell: Cell, stack: Stack) -> tuple[str, ...]:
     """Return the lines of a user's script that prepare a decoder and read a text."""
-    held = cell.knob("weights") or registry.models.get(cell.model).usual_weights
-    if held == "autocast":
+    holding = cell.knob("weights") or registry.models.get(cell.model).usual_weights
+    if holding == "autocast":
         return (*stack.script("for_inference", cell), *_script.inferring(cell))
     cast = (f"model = model.to({dtype_name(cell.dtype)})",) if cell.dtype != PLAIN else ()
-    method = "weight_only" if held in PACKED else "for_inference"
+    method = "weight_only" if holding in PACKED else "for_inference"
     return (*cast, *stack.script(method, cell), "with torch.no_grad():", "    outputs = model(*inputs)")
 
 
@@ -197,7 +197,7 @@ class GenerationSession(InferenceSession):
 
     def weights_held(self) -> list[Check]:
         """Return evidence of how the weights are held. Under autocast that is as always."""
-        return [held(self.network, DTYPES[self.bench.case.dtype].torch)] if self.cast else []
+        return [held_in(self.network, DTYPES[self.bench.case.dtype].torch)] if self.cast else []
 
     def tokens_used(self) -> list[Check]:
         """Return evidence that a step reads its tokens and no other ones, and those before from the cache."""
@@ -226,7 +226,7 @@ class GenerationSession(InferenceSession):
         return stack.proof_of_weights(network, self.step, linear, self.bench)
 
 
-def held(network: Any, dtype: str) -> Check:
+def held_in(network: Any, dtype: str) -> Check:
     """Check that all weights are held in this dtype, so that a step reads no more bytes than that.
 
     Those inside tensors of another class are packed. A check of their own counts their bits.
@@ -275,8 +275,8 @@ def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:
     memory = session.new_memory()
     session.remember(tokens, memory)
     behind = _distance(session.read(tokens[:, last:], memory, last), whole)
-    for kept in memory:
-        for part in (kept.keys, kept.values):
+    for cache in memory:
+        for part in (cache.keys, cache.values):
             if part is not None:
                 part.zero_()
     forgotten = _distance(session.read(tokens[:, last:], memory, last), whole)
@@ -286,5 +286,5 @@ def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:
 
 def _distance(outputs: Any, expected: Sequence[Any]) -> float:
     """Return the relative RMSE of all outputs together."""
-    given, exact = (torch.cat([output.double().flatten() for output in part]) for part in (tensors(outputs), expected))
-    return float((given - exact).pow(2).mean().sqrt() / exact.pow(2).mean().sqrt())
+    actual, exact = (torch.cat([output.double().flatten() for output in part]) for part in (tensors(outputs), expected))
+    return float((actual - exact).pow(2).mean().sqrt() / exact.pow(2).mean().sqrt())

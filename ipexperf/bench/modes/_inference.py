@@ -109,8 +109,8 @@ class InferenceSession(Session):
 
         def make() -> tuple[Tensors, float]:
             # A new network: `ipex.optimize` may have changed the other in place.
-            made = accuracy.reference(self.untouched(), self.held_out, self.bench.task)
-            return made.outputs, made.accuracy
+            reference = accuracy.reference(self.untouched(), self.held_out, self.bench.task)
+            return reference.outputs, reference.accuracy
 
         return Reference(*shared.once(self.bench, "float64", [len(self.held_out)], make))
 

@@ -192,13 +192,13 @@ def turns(examples: Tensors, order: Iterator[Any]) -> list[Any]:
     return [first, *itertools.islice(order, max(0, min(RING, BYTES // size) - 1))]
 
 
-def feed(bench: Workbench, examples: Tensors, order: Iterator[Any], there: list[Tensors] | None = None) -> Feed:
+def feed(bench: Workbench, examples: Tensors, order: Iterator[Any], resident: list[Tensors] | None = None) -> Feed:
     """Return the feed of a case over these examples. `order` yields the example indices of each batch.
 
     `there` are the same batches if they are on the device already.
     """
-    if there is not None and kind(bench) == "device":
-        return Resident(bench.device, there)
+    if resident is not None and kind(bench) == "device":
+        return Resident(bench.device, resident)
     ring = turns(examples, order)
     if kind(bench) == "loader":
         numbers = [[int(number) for number in part] for part in ring]

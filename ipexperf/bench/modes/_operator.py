@@ -68,18 +68,18 @@ class OperatorSession(GenerationSession):
         width = DTYPES[self.bench.case.dtype if self.cast else PLAIN].width
         bits = BITS.get(self.weights, 8 * width)
         weights = sum(value.numel() for value in self.untouched().parameters()) * bits // 8
-        kept = [part for memory in self.memories for one in memory for part in (one.keys, one.values)]
+        cached = [part for memory in self.memories for layer in memory for part in (layer.keys, layer.values)]
         size = self.bench.case.size
-        return int(weights + sum(part[:, :, :size].nbytes for part in kept if part is not None))
+        return int(weights + sum(part[:, :, :size].nbytes for part in cached if part is not None))
 
     def counted_as_held(self, network: Any, step: Any) -> Work:
         """Count a step. Operators that torch's counter does not know read their inputs and write their outputs."""
-        known = super().counted_as_held(network, step)
-        if known.elements:
-            return known
+        work = super().counted_as_held(network, step)
+        if work.elements:
+            return work
         outputs = tensors(step())
         moved = sum(2 * output.numel() for output in outputs) + sum(value.numel() for value in network.parameters())
-        return Work(known.flops, moved)
+        return Work(work.flops, moved)
 
     def arithmetic(self, kernels: list[Kernel]) -> Check:
         """Return evidence of the dtype: of the products, or of the outputs of norms and packed layers."""
@@ -96,8 +96,8 @@ class OperatorSession(GenerationSession):
 
     def weights_held(self) -> list[Check]:
         """Return evidence of weights that are held as they are: attention has none, and packed ones have their own."""
-        held = self.weights not in PACKED and any(True for _ in self.untouched().parameters())
-        return super().weights_held() if held else []
+        unpacked = self.weights not in PACKED and any(True for _ in self.untouched().parameters())
+        return super().weights_held() if unpacked else []
 
     def tokens_used(self) -> list[Check]:
         """Return what there is of the evidence: linear layers count their tokens, and attention has a cache."""

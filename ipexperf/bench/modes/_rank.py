@@ -113,8 +113,8 @@ class Rank:
         return {"spans": self._session.spans(self._device.synchronise, request["count"], request["block"])}
 
     def memory(self, _: dict[str, Any]) -> dict[str, Any]:
-        peak, held = self._session.peak_memory(self._device), self._session.held_memory(self._device)
-        return {"peak_memory": peak, "held_memory": held}
+        peak, current = self._session.peak_memory(self._device), self._session.held_memory(self._device)
+        return {"peak_memory": peak, "held_memory": current}
 
     def proof(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the evidence of this process, and the values that the worker compares between ranks."""

@@ -20,16 +20,16 @@ def arrivals(replays: Sequence[Sequence[Served]], plan: Sequence[Request], rate:
     """
     planned = {request.text: request.arrival for request in plan}
     counted = sum(
-        planned.get(one.request.text) == one.request.arrival == one.arrived <= one.admitted
+        planned.get(served.request.text) == served.request.arrival == served.arrived <= served.admitted
         for replay in replays
-        for one in replay
+        for served in replay
     )
     delays = [delay for replay in replays for delay in idle_delays(replay)]
     delay = min(delays, default=0.0)
     total = len(plan) * len(replays)
     text = f"{counted} of {total} requests counted from their planned moments, {rate:g} a second"
     text += f"; an idle engine began after {1000 * delay:.2f} ms at best" if delays else ""
-    same = all(sorted(one.request.text for one in replay) == sorted(planned) for replay in replays)
+    same = all(sorted(served.request.text for served in replay) == sorted(planned) for replay in replays)
     ok = same and 0 < counted == total and delay <= LATE
     return Check("arrivals", ok, text, f"all, and an idle engine within {1000 * LATE:g} ms at best")
 
@@ -37,22 +37,25 @@ def arrivals(replays: Sequence[Sequence[Served]], plan: Sequence[Request], rate:
 def idle_delays(replay: Iterable[Served]) -> list[float]:
     """Return how long each request waited that came while no other one was there."""
     delays, busy = [], 0.0
-    for one in sorted(replay, key=lambda one: one.arrived):
-        if one.arrived >= busy:
-            delays.append(one.admitted - one.arrived)
-        busy = max(busy, one.moments[-1])
+    for served in sorted(replay, key=lambda served: served.arrived):
+        if served.arrived >= busy:
+            delays.append(served.admitted - served.arrived)
+        busy = max(busy, served.moments[-1])
     return delays
 
 
 def generated(replays: Sequence[Sequence[Served]], plan: Sequence[Request]) -> Check:
     """Check that every request got as many tokens as it wants, one after the other."""
     tokens = {request.text: request.tokens for request in plan}
-    total, wanted = sum(len(one.moments) for replay in replays for one in replay), sum(tokens.values()) * len(replays)
+    total, wanted = (
+        sum(len(served.moments) for replay in replays for served in replay),
+        sum(tokens.values()) * len(replays),
+    )
     whole = all(
-        len(one.moments) == tokens.get(one.request.text)
-        and all(before < after for before, after in itertools.pairwise([one.admitted, *one.moments]))
+        len(served.moments) == tokens.get(served.request.text)
+        and all(before < after for before, after in itertools.pairwise([served.admitted, *served.moments]))
         for replay in replays
-        for one in replay
+        for served in replay
     )
     return Check("generated", whole and 0 < total == wanted, f"{total:,} tokens", f"{wanted:,}, each after the other")
 

@@ -32,19 +32,19 @@ class Fitted(Number):
         return too_many(cell.knob("instances"), cell.knob("cores"), facts.cores) or super().why_not(cell, value, facts)
 
 
-def sizes(instances: str | None, cores: str | None, there: int) -> tuple[int, int]:
+def sizes(instances: str | None, cores: str | None, available: int) -> tuple[int, int]:
     """Return the numbers of instances and of cores per instance: as requested, else what fits."""
     count, each = (0 if value in (None, FIT) else int(value) for value in (instances or FIT, cores or FIT))
-    each = each or max(1, min(CORES, there // (count or 1)))
-    return count or max(1, there // each), each
+    each = each or max(1, min(CORES, available // (count or 1)))
+    return count or max(1, available // each), each
 
 
-def too_many(instances: str | None, cores: str | None, there: int) -> str | None:
+def too_many(instances: str | None, cores: str | None, available: int) -> str | None:
     """Return why this many instances cannot each have their own cores, or None."""
-    count, each = sizes(instances, cores, there)
-    if count * each <= there:
+    count, each = sizes(instances, cores, available)
+    if count * each <= available:
         return None
-    return f"instances={count} with cores={each} need {count * each} cores, but only {there} may be used here"
+    return f"instances={count} with cores={each} need {count * each} cores, but only {available} may be used here"
 
 
 class Realtime(Mode):

@@ -67,20 +67,20 @@ class Rows:
     def read(self, request: Request, row: int) -> None:
         text = request.text % len(self._texts)
         tokens = self._texts[text : text + 1, : request.prompt]
-        logits = self._read(tokens, [kept.row(row) for kept in self._memory])
+        logits = self._read(tokens, [cache.row(row) for cache in self._memory])
         self._keep(request, logits)
         logits[:, -1].argmax(-1).tolist()  # a server knows its token here
 
     def decode(self, running: Sequence[Served]) -> None:
-        self.running = [(one.request.text % len(self._texts), one.cached) for one in running]
+        self.running = [(served.request.text % len(self._texts), served.cached) for served in running]
         self.step()
-        for row, one in enumerate(running):
-            self._keep(one.request, self.logits[row : row + 1])
+        for row, served in enumerate(running):
+            self._keep(served.request, self.logits[row : row + 1])
         self.chosen.tolist()
 
     def move(self, source: int, target: int, tokens: int) -> None:
-        for kept in self._memory:
-            kept.move(source, target, tokens)
+        for cache in self._memory:
+            cache.move(source, target, tokens)
 
     def advance(self) -> None:
         """Decode one token of each running text."""
@@ -140,22 +140,22 @@ class ServeSession(GenerationSession):
 
     def replay(self, *, at_once: bool = False) -> dict[str, Any]:
         """Serve all requests once, from their planned moments on or all at once. Return their times."""
-        plan = [replace(one, arrival=0.0) for one in self.requests] if at_once else self.requests
+        plan = [replace(request, arrival=0.0) for request in self.requests] if at_once else self.requests
         delay, cpu, begin = measure.run_delay(), process_time(), perf_counter()
-        served = _engine.serve(plan, self.bench.case.batch, self.rows)
+        answers = _engine.serve(plan, self.bench.case.batch, self.rows)
         seconds = perf_counter() - begin
         cpu, delay = process_time() - cpu, measure.run_delay() - delay
         self.rows.running = self.resting
-        tokens = sum(len(one.moments) for one in served)
+        tokens = sum(len(answer.moments) for answer in answers)
         if at_once:
             self.capacity = max(self.capacity, tokens / seconds)
         else:
-            self.replays.append(served)
+            self.replays.append(answers)
         return {
             # Requests overlap: a share of run delay is that of the replay, and CPU time that of a token.
-            "samples": [(one.a_token, cpu / tokens, one.a_token * delay / seconds) for one in served],
-            "first_token": [one.first_token for one in served],
-            "between_tokens": [one.between_tokens for one in served],
+            "samples": [(answer.per_token, cpu / tokens, answer.per_token * delay / seconds) for answer in answers],
+            "first_token": [answer.first_token for answer in answers],
+            "between_tokens": [answer.between_tokens for answer in answers],
             "tokens": tokens,
             "seconds": seconds,
         }

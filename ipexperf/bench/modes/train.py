@@ -154,7 +154,8 @@ class TrainSession(Session):
         task, test = self.bench.task, self.split.test
         outputs = accuracy.predict(lambda inputs: fresh(*inputs), test.inputs, accuracy.PART)
         graded = [
-            task.score(one, test.targets) if task.scored else task.agreement(one, trained) for one in (outputs, trained)
+            task.score(answers, test.targets) if task.scored else task.agreement(answers, trained)
+            for answers in (outputs, trained)
         ]
         score, reached = graded
         ok = abs(score - reached) <= accuracy.DROP
@@ -171,10 +172,10 @@ class TrainSession(Session):
 
     def _plain(self) -> None:
         """Run the batches of a step, forward and backward, through the untouched network on the host."""
-        given, batch = len(self.split.train.inputs), [value.cpu().contiguous() for value in self.last[0]]
+        input_count, batch = len(self.split.train.inputs), [value.cpu().contiguous() for value in self.last[0]]
         network = self.bench.model.build().train()
         for _ in range(self.accumulate):
-            loss, _ = self.bench.task.learn(network, tuple(batch[:given]), tuple(batch[given:]))
+            loss, _ = self.bench.task.learn(network, tuple(batch[:input_count]), tuple(batch[input_count:]))
             loss.backward()
 
     def kernels(self) -> list[Kernel]:

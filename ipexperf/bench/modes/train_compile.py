@@ -19,7 +19,7 @@ from ipexperf.bench.modes.train import Train, TrainSession
 from ipexperf.result import Check
 
 DROPOUT = "dropout draws the random numbers of eager training (inductor's fallback_random), so that losses compare"
-"""A note on what is not inductor's default."""
+"""Noted with every launch, because it is not inductor's default."""
 
 
 class CompiledTraining(TrainSession):

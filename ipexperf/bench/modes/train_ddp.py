@@ -100,13 +100,13 @@ class DdpSession(Session):
 
     def held_memory(self, device: Device) -> int | None:
         del device
-        held = [reply["held_memory"] for reply in self.ranks.ask("memory")]
-        return None if None in held else sum(held)
+        sizes = [reply["held_memory"] for reply in self.ranks.ask("memory")]
+        return None if None in sizes else sum(sizes)
 
     def metrics(self) -> dict[str, float]:
         """Return the largest value of all ranks, because the others wait for it."""
         metrics = [reply["metrics"] for reply in self.ranks.ask("metrics")]
-        return {name: max(one[name] for one in metrics) for name in metrics[0]}
+        return {name: max(of_rank[name] for of_rank in metrics) for name in metrics[0]}
 
     def notes(self) -> list[str]:
         notes = dict.fromkeys(note for reply in self.ranks.ask("notes") for note in reply["notes"])
@@ -127,10 +127,10 @@ class DdpSession(Session):
         weights_found = {reply["weights"] for reply in replies}
         losses = {reply["loss"] for reply in replies}
         backends = sorted({reply["backend"] for reply in replies})
-        held = [core for reply in replies for core in reply["cores"]]
+        all_cores = [core for reply in replies for core in reply["cores"]]
         each = {(len(reply["cores"]), reply["threads"]) for reply in replies}
-        pinned = len(held) == len(set(held)) and {cores for cores, _ in each} == {self.cores // self.count}
-        shares = ", ".join(f"{cores} with {threads} threads" for cores, threads in sorted(each))
+        pinned = len(all_cores) == len(set(all_cores)) and {size for size, _ in each} == {self.cores // self.count}
+        shares = ", ".join(f"{size} with {threads} threads" for size, threads in sorted(each))
         count = self.count
         return [
             Check(
@@ -140,7 +140,9 @@ class DdpSession(Session):
                 f"{count} of {count} in {count}",
             ),
             Check("backend", backends == [self.backend], ", ".join(backends), self.backend),
-            Check("rank_cores", pinned, f"{len(set(held))} cores: {shares}", f"{self.cores // count} for each alone"),
+            Check(
+                "rank_cores", pinned, f"{len(set(all_cores))} cores: {shares}", f"{self.cores // count} for each alone"
+            ),
             Check("own_batches", len(losses) == count, f"{len(losses)} different first losses", str(count)),
             Check("weights_equal", len(weights_found) == 1, f"{len(weights_found)} sets of weights", "1 on all ranks"),
         ]

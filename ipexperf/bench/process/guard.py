@@ -31,15 +31,15 @@ def members(*sessions: int) -> list[int]:
 
 def end(session: int) -> None:
     """Kill a session, group by group: a group that is killed as a whole cannot escape by forking."""
-    own = os.getpgrp()
+    own_group = os.getpgrp()
     ended: set[int] = set()
     while fresh := _groups(session) - ended:
         ended |= fresh
-        for group in fresh - {own}:
+        for group in fresh - {own_group}:
             with contextlib.suppress(ProcessLookupError, PermissionError):  # ended already, or of another user
                 os.killpg(group, signal.SIGKILL)
-    if own in ended:
-        os.killpg(own, signal.SIGKILL)  # ourselves, so last
+    if own_group in ended:
+        os.killpg(own_group, signal.SIGKILL)  # ourselves, so last
 
 
 def _groups(session: int) -> set[int]:

@@ -61,7 +61,7 @@ def repeated(trial: Trial, device: Device, timed: Timed = ceilings.timed) -> Tri
 
 
 KERNELS: Mapping[str, Callable[[Device, str], Trial]] = {"product": product, "copy": lambda device, _: copy(device)}
-"""What makes each kernel, for a device and a dtype."""
+"""The function that makes each kernel, for a device and a dtype."""
 
 
 class Pulse:

@@ -72,7 +72,8 @@ def packages() -> list[tuple[str, str]]:
     """Return each installed package by name and version, with a digest of its files as recorded by the installer."""
     distributions = importlib.metadata.distributions()
     return sorted(
-        (f"{one.metadata['Name'].lower()} {one.version}", _digest(one.read_text("RECORD"))) for one in distributions
+        (f"{distribution.metadata['Name'].lower()} {distribution.version}", _digest(distribution.read_text("RECORD")))
+        for distribution in distributions
     )
 
 
