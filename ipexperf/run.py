@@ -48,7 +48,7 @@ CLOCKS_APART = timedelta(minutes=1)
 
 def _needs_fresh_processes(verdict: Verdict) -> bool:
     """Whether a metric regressed that one unusual process may have changed."""
-    worse = [METRICS[one.metric] for one in verdict.others if one.outcome == "regressed"]
+    worse = [METRICS[other.metric] for other in verdict.others if other.outcome == "regressed"]
     return any(metric.fresh and metric.gate is not None and metric.gate.smallest for metric in worse)
 
 
@@ -402,8 +402,8 @@ class Run:
 
     def _gate(self, case: Case) -> tuple[str, ...]:
         """The metrics that a case is judged by."""
-        own = self._wishes.get(case, AS_ALL).gate
-        return gates.gate(self.options) if own is None else own
+        wished = self._wishes.get(case, AS_ALL).gate
+        return gates.gate(self.options) if wished is None else wished
 
     def _unsettled(self, case: Case, measurement: Measurement) -> Verdict:
         """The verdict on a part of a measurement."""
@@ -504,13 +504,18 @@ class Run:
 
     def _usual_spread(self) -> Pools:
         """How much ratios usually vary on this machine, by its earlier runs; PRIORS if it has none."""
-        measured = next((one for one in self.measurements if one.launches), None)
+        measured = next((measurement for measurement in self.measurements if measurement.launches), None)
         if self._recorder.history is None or measured is None or not self.rounds:
             return PRIORS
+<<<<<<< HEAD
         machine_key, began = measured.environment["machine_key"], min(one.started_at for one in self.measurements)
         return self._recorder.ask(
             lambda history: earlier(history.rounds_of_machine(machine_key, before=began), self.rounds), PRIORS
         )
+=======
+        machine_key, began = measured.environment["machine_key"], min(x.started_at for x in self.measurements)
+        return self._recorder.ask(lambda history: earlier(history.rounds_of_machine(machine_key, before=began)), PRIORS)
+>>>>>>> voice
 
     def _write_report(self) -> None:
         if self._report is None or self._recorder.history is None or self.uid is None:
@@ -629,7 +634,7 @@ class Run:
         """The ids of the accepted cases that this run should have measured, and has not in its plan."""
         if self._against is not None:
             return []
-        machines = dict.fromkeys(one.environment.get("machine_key") for one in self.measurements)
+        machines = dict.fromkeys(x.environment.get("machine_key") for x in self.measurements)
         return [case.id for case in self._baselines.missing(key for key in machines if key)]
 
     def for_ci(self, environment: Mapping[str, str]) -> list[str]:

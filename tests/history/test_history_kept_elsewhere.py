@@ -87,7 +87,7 @@ def test_a_file_that_was_deleted_or_replaced_gets_the_run_anew(file: Path, *, re
     if replaced:
         History.open(file).close()
     record(recorder, "two")
-    assert models_so_far(recorder.waits) == ["one", "two"]
+    assert models_so_far(recorder.stand_in) == ["one", "two"]
     assert f"the history {file} was deleted or replaced while it was open." in said[0]
     recorder.finish("finished")
     recorder.close()
