@@ -7,12 +7,13 @@ import os
 import sqlite3
 import struct
 import time
+import warnings
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
-from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, SAWarning, SQLAlchemyError
 
 from ipexperf.errors import HistoryError, UnavailableError
 from ipexperf.history import gc_pause, schema
@@ -72,14 +73,19 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
         _check_path(path, create=create)
         _prepare_file(path, name, create=create)
     try:
-        engine = create_engine(
-            url,
-            connect_args=_arguments(url),
-            json_deserializer=_finite_json,
-            pool_pre_ping=path is None,  # a server may have restarted since the last case
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SAWarning)  # an argument of the URL that the driver does not know
+            engine = create_engine(
+                url,
+                connect_args=_arguments(url),
+                json_deserializer=_finite_json,
+                pool_pre_ping=path is None,  # a server may have restarted since the last case
+            )
     except ImportError as error:
         raise HistoryError(f"the {name} cannot be opened: {error}; {_missing(url.get_backend_name())}.") from error
+    except SAWarning as error:
+        refused = f"its driver does not take these arguments of the URL: {', '.join(url.query)}"
+        raise HistoryError(f"the {name} cannot be opened: {refused}.") from error
     except SQLAlchemyError as error:
         raise HistoryError(f"the {name} cannot be opened: {_first_line(error)}.") from error
     if engine.dialect.name == "sqlite":

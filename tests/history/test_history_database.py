@@ -160,6 +160,14 @@ def test_a_migration_that_fails_changes_nothing(path, future, monkeypatch):
         assert "note" not in {row[1] for row in connection.execute("PRAGMA table_info(run)")}
 
 
+def test_an_argument_of_the_url_that_nobody_takes_is_refused(path):
+    """SQLAlchemy ignores it with a warning: who asks to read only would write."""
+    History.open(path).close()
+    told = "cannot be opened: its driver does not take these arguments of the URL: mode."
+    assert told in refusal(f"sqlite:///{path}?mode=ro")
+    History.open(f"sqlite:///{path}?timeout=5").close()
+
+
 def test_a_newer_history_is_refused(path):
     """An old program must not write into what it does not understand."""
     History.open(path).close()
