@@ -507,15 +507,10 @@ class Run:
         measured = next((measurement for measurement in self.measurements if measurement.launches), None)
         if self._recorder.history is None or measured is None or not self.rounds:
             return PRIORS
-<<<<<<< HEAD
-        machine_key, began = measured.environment["machine_key"], min(one.started_at for one in self.measurements)
+        machine_key, began = measured.environment["machine_key"], min(x.started_at for x in self.measurements)
         return self._recorder.ask(
             lambda history: earlier(history.rounds_of_machine(machine_key, before=began), self.rounds), PRIORS
         )
-=======
-        machine_key, began = measured.environment["machine_key"], min(x.started_at for x in self.measurements)
-        return self._recorder.ask(lambda history: earlier(history.rounds_of_machine(machine_key, before=began)), PRIORS)
->>>>>>> voice
 
     def _write_report(self) -> None:
         if self._report is None or self._recorder.history is None or self.uid is None:
