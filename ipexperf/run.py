@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ipexperf import baseline_source, live_baseline, site
+from ipexperf import baseline_source, live_baseline, outcomes, site
 from ipexperf.bench import registry
 from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import interrupts, process
@@ -63,6 +63,7 @@ class Postponed:
     """A case that must be measured again after all others: it looked slower, or the machine was busy."""
 
 
+@registry.faults_of_extensions()
 def plan(options: Options, facts: Callable[[Options], Facts] = site.facts) -> matrix.Plan:
     """Make the plan for these options on a machine with these facts. Checks all names before torch is imported."""
     registry.load(options.load)
@@ -192,6 +193,7 @@ class Run:
         folder.check_apart(target, written)
         self._report = target.absolute()
 
+    @registry.faults_of_extensions()
     def expect(self, cases: Iterable[tuple[Case, Wish]]) -> None:
         """Announce the cases that `measure` will be called with, so that they can share rounds. Takes the lease."""
         self._expected = {}
@@ -215,6 +217,7 @@ class Run:
             return (Group(case.id, (case,)) for case in self._expected)
         return (Group(name, cases) for name, cases in self._members.items())
 
+    @registry.faults_of_extensions()
     def measure(self, case: Case, wish: Wish = AS_ALL) -> Judged | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
 
@@ -583,7 +586,10 @@ class Run:
                 f"ipexperf show {self._name}{database}    every number of this run",
                 f"ipexperf trend{database}        the same cases through time",
             ]
-            if self._against is None:
+            counts = any(outcomes.has_numbers(verdict.outcome) for verdict in self.verdicts.values())
+            if not counts:
+                where.append("ipexperf doctor    what on this machine disturbs a measurement")
+            elif self._against is None:
                 accept = f'ipexperf baseline accept {self._name}{database}{baselines} --reason "..."'
                 where.append(f"{accept}    judge later runs against this one")
             if self._report is not None and not self.unwritten:
