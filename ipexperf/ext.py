@@ -5,7 +5,7 @@ A file that `--perf-load` loads imports from here alone. Everything in other mod
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import (
@@ -74,21 +74,13 @@ __all__ = [
 ]
 
 Item = TypeVar("Item", bound=Device | Stack | Mode | Model | Task | Dataset | Metric)
-_KINDS: tuple[tuple[type, registry.Registry[Any]], ...] = (
-    (Device, registry.devices),
-    (Stack, registry.stacks),
-    (Mode, registry.modes),
-    (Model, registry.models),
-    (Task, registry.tasks),
-    (Dataset, registry.datasets),
-)
 
 
 def register(item: Item) -> Item:
     """Make a device, stack, mode, model, task, dataset or metric known by its `name`, and return it."""
-    target = next((leaves for kind, leaves in _KINDS if isinstance(item, kind)), None)
+    target = next((known for known in registry.KINDS.values() if isinstance(item, known.base)), None)
     if target is not None:
-        target.add(item.name, item)
+        target.add(getattr(item, "name", ""), item)
     elif not isinstance(item, Metric):
         raise UsageError(
             f"register takes a device, stack, mode, model, task, dataset or metric, not {type(item).__name__}; "

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ipexperf import baseline_source, live_baseline, site
+from ipexperf import baseline_source, live_baseline, outcomes, site
 from ipexperf.bench import registry
 from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import interrupts, process
@@ -19,7 +19,6 @@ from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import remeasure
 from ipexperf.judge.metrics import SURE
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
-from ipexperf.outcomes import has_numbers
 from ipexperf.plan import gates, groups, matrix
 from ipexperf.plan.gates import AS_ALL, Wish
 from ipexperf.plan.groups import Group
@@ -64,6 +63,7 @@ class Postponed:
     """A case that must be measured again after all others: it looked slower, or the machine was busy."""
 
 
+@registry.faults_of_extensions()
 def plan(options: Options, facts: Callable[[Options], Facts] = site.facts) -> matrix.Plan:
     """Make the plan for these options on a machine with these facts. Checks all names before torch is imported."""
     registry.load(options.load)
@@ -193,6 +193,7 @@ class Run:
         folder.check_apart(target, written)
         self._report = target.absolute()
 
+    @registry.faults_of_extensions()
     def expect(self, cases: Iterable[tuple[Case, Wish]]) -> None:
         """Announce the cases that `measure` will be called with, so that they can share rounds. Takes the lease."""
         self._expected = {}
@@ -216,6 +217,7 @@ class Run:
             return (Group(case.id, (case,)) for case in self._expected)
         return (Group(name, cases) for name, cases in self._members.items())
 
+    @registry.faults_of_extensions()
     def measure(self, case: Case, wish: Wish = AS_ALL) -> Judged | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
 
@@ -594,11 +596,13 @@ class Run:
             if self._recorder.stand_in is not None:
                 database = f" --db {shlex.quote(str(self._recorder.stand_in))}"
             where = [f"ipexperf show {self._name}{database}    every number of this run"]
-            numbered = [one for one in self.measurements if has_numbers(self.verdicts[one.case.uid].outcome)]
+            numbered = [x for x in self.measurements if outcomes.has_numbers(self.verdicts[x.case.uid].outcome)]
             if numbered:
                 where.append(f"ipexperf trend{database}        the same cases through time")
+            else:
+                where.append("ipexperf doctor    what on this machine disturbs a measurement")
             enough = Policy().minimum_launches
-            if self._against is None and any(len(one.values(PRIMARY)) >= enough for one in numbered):
+            if self._against is None and any(len(x.values(PRIMARY)) >= enough for x in numbered):
                 accept = f'ipexperf baseline accept {self._name}{database}{baselines} --reason "..."'
                 where.append(f"{accept}    judge later runs against this one")
             if self._report is not None and not self.unwritten:

@@ -132,6 +132,13 @@ def test_the_folder_is_named_by_option_or_environment(runs, tmp_path, monkeypatc
     assert "there is no folder elsewhere" in capsys.readouterr().err
 
 
+def test_a_folder_without_a_baseline_is_said_to_have_none(tmp_path, capsys):
+    """As the checkout's is before the first `accept`: no output at all would look like a fault."""
+    (tmp_path / "none").mkdir()
+    assert main(["baseline", "list", "--baselines", str(tmp_path / "none")]) == 0
+    assert capsys.readouterr().out.startswith("no baseline in ")
+
+
 def test_a_file_that_git_does_not_know_yet_can_be_reviewed(runs, capsys):
     """`git diff` alone shows nothing of it: what is said to do comes before it."""
     assert accept(runs[0]) == 0

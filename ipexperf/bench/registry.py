@@ -7,16 +7,22 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
+from ipexperf.bench import declaration, outcome
 from ipexperf.bench.api import Dataset, Device, Mode, Model, Settings, Stack, Task, Workbench
 from ipexperf.case import Case
-from ipexperf.errors import UsageError
+from ipexperf.errors import IpexperfError, UsageError
 
 T = TypeVar("T")
+PACKAGE = str(Path(__file__).parents[1])
+_loaded: set[str] = set()
+"""The files that `load` has imported."""
 ALIKE = 0.8
 """How similar an option must be to be suggested. Most begin with `--perf-`, which makes any two of them similar."""
 
@@ -24,15 +30,17 @@ ALIKE = 0.8
 class Registry(Generic[T]):
     """The leaves of one kind by name. The files of its folder are imported on first use."""
 
-    def __init__(self, kind: str) -> None:
+    def __init__(self, kind: str, base: type) -> None:
         self.kind = kind
+        self.base = base
         self._items: dict[str, T] = {}
         self._searched = False
 
     def add(self, name: str, item: T) -> T:
-        """Register a leaf. Raise UsageError if the name is taken."""
+        """Register a leaf. Raise UsageError if the name is taken, or if it declares of itself what cannot be."""
+        declaration.check(self.kind, self.base, name, item)
         if name in self._items:
-            raise UsageError(f"the {self.kind} '{name}' is registered twice")
+            raise UsageError(f"the {self.kind} '{name}' is registered twice: give one of them another name")
         self._items[name] = item
         return item
 
@@ -83,20 +91,27 @@ def nearest(name: str, names: Iterable[str], cutoff: float = 0.5) -> str:
     return f": did you mean {near[0]}?" if near else ""
 
 
-devices: Registry[Device] = Registry("device")
-stacks: Registry[Stack] = Registry("stack")
-modes: Registry[Mode] = Registry("mode")
-models: Registry[Model] = Registry("model")
-tasks: Registry[Task] = Registry("task")
-datasets: Registry[Dataset] = Registry("dataset")
+devices: Registry[Device] = Registry("device", Device)
+stacks: Registry[Stack] = Registry("stack", Stack)
+modes: Registry[Mode] = Registry("mode", Mode)
+models: Registry[Model] = Registry("model", Model)
+tasks: Registry[Task] = Registry("task", Task)
+datasets: Registry[Dataset] = Registry("dataset", Dataset)
 KINDS: dict[str, Registry[Any]] = {known.kind: known for known in (devices, stacks, modes, models, tasks, datasets)}
 
 
-def model(name: str, **declaration: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+def model(name: str, **attributes: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Register a function that builds a model: `@ipexperf.model("mynet", size=32, ...)`."""
 
+    if not isinstance(name, str):
+        raise UsageError(f"@model has no arguments: write @model({name.__name__!r}, size=..., batch_train=..., ...)")
+
     def register(build: Callable[[], Any]) -> Callable[[], Any]:
-        models.add(name, Model(name=name, build=build, **declaration))
+        try:
+            declared = Model(name=name, build=build, **attributes)
+        except TypeError as error:
+            raise UsageError(f"the model '{name}': {str(error).removeprefix('Model.__init__() ')}") from None
+        models.add(name, declared)
         return build
 
     return register
@@ -126,9 +141,11 @@ def load(targets: Iterable[str]) -> None:
             if not all(part.isidentifier() for part in target.split(".")):
                 raise UsageError(f"--perf-load={target}: expected a .py file, or a module such as package.module")
             try:
-                importlib.import_module(target)
-            except ImportError as error:
-                raise UsageError(f"--perf-load={target}: {error}") from error
+                _loaded.add(str(importlib.import_module(target).__file__))
+            except UsageError as error:
+                raise UsageError(f"--perf-load={target}: {error}") from error.__cause__
+            except (Exception, SystemExit) as error:
+                raise UsageError(f"--perf-load={target}: {_sentence(error)}") from error
 
 
 def load_file(path: Path) -> ModuleType:
@@ -147,11 +164,41 @@ def load_file(path: Path) -> ModuleType:
         raise UsageError("not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    _loaded.add(str(path.resolve()))
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"{type(error).__name__}: {error}") from error
+        raise UsageError(_sentence(error)) from error
     return module
+
+
+def _sentence(error: BaseException) -> str:
+    place = place_of(error)
+    return f"{outcome.sentence(error)}{f' ({place})' if place else ''}"
+
+
+def place_of(error: BaseException) -> str:
+    """Return the line of a loaded file that raised an error, or an empty text if another file did."""
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    ours = [one for one in frames if one[0].co_filename in _loaded or one[0].co_filename.startswith(PACKAGE)]
+    if not ours or ours[-1][0].co_filename not in _loaded:
+        return ""
+    code, line = ours[-1]
+    inside = "" if code.co_qualname == "<module>" else f", in {code.co_qualname}"
+    return f"{Path(code.co_filename).name}, line {line}{inside}"
+
+
+@contextmanager
+def faults_of_extensions() -> Iterator[None]:
+    """Raise UsageError for an exception that a loaded file raised: its author needs its line, not our traceback."""
+    try:
+        yield
+    except IpexperfError:
+        raise
+    except (Exception, SystemExit) as error:
+        if not place_of(error):
+            raise
+        raise UsageError(_sentence(error)) from error

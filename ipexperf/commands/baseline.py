@@ -254,7 +254,10 @@ def run_list(arguments: argparse.Namespace) -> int:
     """List the baselines, one line each."""
     from ipexperf.report import units
 
-    for file in _files(arguments):
+    files = _files(arguments)
+    if not files:
+        _say(f"no baseline in {arguments.baselines}: `ipexperf baseline accept` makes the first")
+    for file in files:
         _say(file.machine_key)
         for case in file.cases:
             step = units.seconds(case.step_time)

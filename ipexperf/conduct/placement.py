@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf import scratch
-from ipexperf.bench import registry
+from ipexperf.bench import declaration, registry
+from ipexperf.bench.api import Mode
 from ipexperf.bench.machine import heap, libraries, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.placement import ALLOCATORS, OPENMP, PRELOADED, Placement, ranges
@@ -65,7 +66,7 @@ def apply(conditions: Conditions, case: Case, placed: Placed | None) -> Conditio
     """The conditions with this placement, and those of each instance if the mode has several workers."""
     device, mode = registry.devices.get(case.device), registry.modes.get(case.mode)
     cores = placed.placement.cores if placed and placed.placement.cores else tuple(placement.allowed())
-    shares = mode.shares(case, cores)
+    shares = declaration.answer(Mode, mode, "shares", case, cores)
     alone = placed or Placed(Placement())
     parts = tuple(_under(conditions, alone.share(share)) for share in shares)
     if placed is None:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from ipexperf import scratch
 from ipexperf.bench import registry
-from ipexperf.bench.api import Settings
+from ipexperf.bench.api import Device, Mode, Settings
 from ipexperf.bench.artifacts import artifact, weights
 from ipexperf.bench.artifacts.footprint import Footprint
+from ipexperf.bench.declaration import answer
 from ipexperf.case import Case
 from ipexperf.conduct import artifact_cache, checksum, lease, memory_fit, memory_limit, placement, yardstick
 from ipexperf.conduct.conditions import Conditions
@@ -176,7 +177,7 @@ class Prerequisites:
         conditions = Conditions(
             settings,
             python=self._options.python,
-            variables=device.variables(self._options.device_index, os.environ),
+            variables=answer(Device, device, "variables", self._options.device_index, os.environ),
             accelerator=device.accelerator,
             timeout=self._options.timeout,
             samples=self._options.samples,
@@ -200,7 +201,8 @@ class Prerequisites:
 
     def _cards(self, case: Case) -> tuple[Mapping[str, str], ...]:
         """Variables that give each process of a case a device of its own, if it has several processes."""
-        processes, device = registry.modes.get(case.mode).processes(case), registry.devices.get(case.device)
+        mode, device = registry.modes.get(case.mode), registry.devices.get(case.device)
+        processes = answer(Mode, mode, "processes", case)
         if processes == 1:
             return ()
         first = self._options.device_index

@@ -8,10 +8,11 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
-from ipexperf.bench import precision, registry
-from ipexperf.bench.api import Cell, Model
+from ipexperf.bench import declaration, precision, registry
+from ipexperf.bench.api import Cell, Device, Mode, Model, Stack
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.networks import own_target as targets
 from ipexperf.case import AXES, Case
@@ -28,6 +29,8 @@ MARK = ("models", "own", "operators", "tolerance", "gate")
 REASONS = 3
 """Most reasons to show if a request cannot be met. Each stack may have one."""
 CIFAR = "cifar10"
+PATH_OR_REASON = [NoneType, str]
+"""What a data set answers that was asked where it is."""
 
 
 DEFAULT_DEVICE = ("cpu",)
@@ -135,7 +138,7 @@ def variables(options: Options, devices: Iterable[str]) -> dict[str, str]:
     """Environment variables that choose one of several devices for a worker."""
     values: dict[str, str] = {}
     for name in devices:
-        values.update(registry.devices.get(name).variables(options.device_index, os.environ))
+        values |= declaration.answer(Device, registry.devices.get(name), "variables", options.device_index, os.environ)
     return values
 
 
@@ -191,13 +194,25 @@ def _unnamed(axis: str, preset: Preset) -> tuple[str, ...]:
 
 def why_not(cell: Cell, facts: Facts) -> str | None:
     """Why a cell cannot run, or None. Reasons that hold anywhere come before those of this machine."""
-    return (
-        registry.modes.get(cell.mode).why_not(cell, facts)
-        or registry.devices.get(cell.device).why_not(facts)
-        or registry.stacks.get(cell.stack).why_not(cell, facts)
-        or facts.without(registry.modes.get(cell.mode).openmp)
-        or registry.models.get(cell.model).why_not(cell, registry.modes.get(cell.mode), facts)
+    mode, device, stack = (
+        registry.modes.get(cell.mode),
+        registry.devices.get(cell.device),
+        registry.stacks.get(cell.stack),
     )
+    return (
+        _reason(mode, mode.why_not(cell, facts))
+        or _reason(device, device.why_not(facts))
+        or _reason(stack, stack.why_not(cell, facts))
+        or facts.without(mode.openmp)
+        or registry.models.get(cell.model).why_not(cell, mode, facts)
+    )
+
+
+def _reason(leaf: Mode | Device | Stack, answer: Any, method: str = "why_not") -> str | None:
+    """What a leaf answered, if it is a reason. Raise UsageError if it is anything else."""
+    if answer is None or isinstance(answer, str):
+        return answer
+    raise UsageError(f"{declaration.whose(leaf)}: {method} returned {answer!r}, expected None or a reason in words")
 
 
 def _fixed(cell: Cell, options: Options) -> str | None:
@@ -208,7 +223,8 @@ def _fixed(cell: Cell, options: Options) -> str | None:
         return f"{cell.mode} runs only with openmp={mode.openmp}: --perf-placement openmp={wish} does not apply"
     fixed = mode.batch
     reason = sizes.unfit(model, sizes.size(model, options.size or preset.size))
-    reason = reason or mode.unfit(cell, sizes.batch(cell, options.batch, published=preset.published), options.threads)
+    batch = sizes.batch(cell, options.batch, published=preset.published)
+    reason = reason or _reason(mode, mode.unfit(cell, batch, options.threads), "unfit")
     if reason or fixed is None:
         return reason
     if options.batch not in (None, fixed):
@@ -238,13 +254,28 @@ def case_of(
     preset, model = PRESETS[options.preset], registry.models.get(cell.model)
     data = CIFAR if options.data and model.data == "digits" else model.data
     if data not in missing:
-        _, missing[data] = registry.datasets.get(data).find(str(options.data) if options.data else None)
+        missing[data] = _missing(model, data, options)
     if (absent := missing[data]) is not None:
         return LeftOut(cell, absent)
     batch = sizes.batch(cell, options.batch, published=preset.published)
     size = sizes.size(model, options.size or preset.size)
     axes = (cell.model, cell.device, cell.dtype, cell.mode, cell.stack)
     return Case(*axes, batch, size, model.version, data, knobs.named(cell, options))
+
+
+def _missing(model: Model, data: str, options: Options) -> str | None:
+    """Why the data of a model is not available, or None."""
+    try:
+        registry.tasks.get(model.task)
+        dataset = registry.datasets.get(data)
+    except UsageError as error:
+        raise UsageError(f"the model '{model.name}': {error}") from None
+    answer = dataset.find(str(options.data) if options.data else None)
+    if isinstance(answer, tuple) and sorted(map(type, answer), key=str) == PATH_OR_REASON:
+        return answer[1]
+    raise UsageError(
+        f"{declaration.whose(dataset)}: find returned {answer!r}, expected the path and None, or None and the reason"
+    )
 
 
 def make(options: Options, facts: Facts) -> Plan:

@@ -351,7 +351,7 @@ def test_a_file_that_is_loaded_twice_registers_once(fake: str, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("target", "told"),
-    [("nowhere.py", "there is no such file"), ("a_module_that_nobody_has", "No module named")],
+    [("nowhere.py", "there is no such file"), ("a_module_that_nobody_has", "ModuleNotFoundError: No module named")],
 )
 def test_what_cannot_be_loaded_is_refused(target: str, told: str) -> None:
     """A file or module that isn't there is a usage error that names it."""

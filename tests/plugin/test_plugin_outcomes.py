@@ -37,7 +37,7 @@ class Lying(type(spin)):
 
     def open(self, bench):
         session = super().open(bench)
-        session.metrics = lambda: {"steps_that_count": "many"}
+        session.sample = lambda synchronise, count, block: ["many"]
         return session
 
 
@@ -46,12 +46,12 @@ registry.modes.add("lying", Lying())
 
 
 def test_a_reply_that_is_none_is_a_crash_that_is_recorded(suite: Suite) -> None:
-    """A mode of the user's own that tells text as a number: the case fails in one sentence, beside its others."""
+    """A mode of the user's own that tells text as samples: the case fails in one sentence, beside its others."""
     (suite.path / "liar.py").write_text(LIAR)
     cell = ("--device", "fake", "--dtype", "fp32", "--mode", "spin,lying", "--stack", "plain")
     result = suite.run("tiny", "--perf-load=liar.py", cell=cell)
     result.assert_outcomes(passed=1, failed=1)
-    assert "its reply to metrics is malformed" in result.stdout.str()
+    assert "its reply to sample is malformed" in result.stdout.str()
     assert "Traceback" not in result.stdout.str()
     assert sorted(suite.launches()) == [("tiny", "crashed"), ("tiny", "ok")]
     assert suite.statuses() == ["finished"]
@@ -159,6 +159,8 @@ def test_what_is_wrong_or_unproven_fails_with_a_readable_block(suite: Suite) -> 
     out = result.stdout.str()
     assert "Traceback" not in out
     assert "plugin.py" not in out
+    assert "ipexperf doctor    what on this machine disturbs a measurement" in out
+    assert "baseline accept" not in out  # it would refuse both
     told = junit(suite)
     for model, label, found in (
         ("wrong", "accuracy", "fidelity: found"),

@@ -19,6 +19,7 @@ from typing import Any
 
 from ipexperf.bench.api import Captured, Device, Look, Session
 from ipexperf.bench.clocks import perf_counter
+from ipexperf.bench.declaration import answer
 from ipexperf.bench.evidence import onednn, proof, trace
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
@@ -36,9 +37,9 @@ _PLACE = re.compile(r"(?:/\S+/)?\S+\.py:\d+|0x[0-9a-f]+|\bline \d+")
 
 def of(session: Session, device: Device) -> dict[str, Any] | None:
     """Return the fingerprint of a step of this session, or None if there is none. Called after all sampling."""
-    if whole := session.fingerprint(device):
-        return whole
-    looks = session.looks(device)
+    if whole := answer(Session, session, "fingerprint", device):
+        return dict(whole)
+    looks = answer(Session, session, "looks", device)
     return capture(looks) if looks else None
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench.api import Device
+from ipexperf.bench.declaration import answer
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import facts, inventory, libraries, placement, variables
 
@@ -151,8 +152,8 @@ def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str,
 def document(device: Device) -> dict[str, Any]:
     """Return the environment of this process, after the case was prepared."""
     machine = hardware()
-    described = device.describe()
-    machine["accelerator"] = described if described["name"] != "cpu" else None
+    described = answer(Device, device, "describe")
+    machine["accelerator"] = {"name": device.name, **described} if device.name != "cpu" else None
     versions = software()
     installed = inventory.gather()
     versions["packages"] = installed.versions

@@ -1,8 +1,8 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
 Requests: begin, prepare, yardstick, environment, warm, sample, serve, replay, memory, proof, metrics, fingerprint,
-accuracy, weights, quantise, footprint, imports, ceilings, pulse, close. A reply is one line with `ok` true or false;
-lines with `say` before it are progress. Requests and replies have their own descriptors, so that output of torch and
+accuracy, weights, quantise, footprint, imports, machine, ceilings, pulse, close. A reply is one line with `ok` true or
+false; lines with `say` before it are progress. Requests and replies have their own descriptors, so that output of torch and
 C++ only goes to the log.
 """
 
@@ -21,15 +21,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from ipexperf.bench import lazy, measure, outcome, precision, registry
+from ipexperf.bench import declaration, lazy, measure, outcome, precision, registry
 from ipexperf.bench.api import Device, Session, Settings, Workbench
 from ipexperf.bench.clocks import perf_counter
+from ipexperf.bench.declaration import answer
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.machine import energy, facts, heap, placement, retired
 from ipexperf.bench.process import environment, guard, injections
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
-from ipexperf.result import Check
+from ipexperf.result import METRICS, Check
 from ipexperf.variables import CONTROLLER
 
 START = "start"
@@ -48,6 +49,15 @@ def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
     # Before anything is timed: the import of IPEX brings packages that a model on stock would import in its start.
     lazy.import_packages(registry.models.get(case.model).needs)
     return registry.workbench(case, settings, say)
+
+
+def session_of(bench: Workbench) -> Session:
+    """Return the session that the mode opens. Raise WorkerError if it opens something else."""
+    session = bench.mode.open(bench)
+    if not isinstance(session, Session):
+        raise WorkerError("error", f"{declaration.whose(bench.mode)}: open returned {session!r}, expected a Session")
+    declaration.check_session(session)
+    return session
 
 
 def started() -> str:
@@ -111,7 +121,7 @@ class Worker:
         bench.device.reset_peak_memory()
         begin, counted = perf_counter(), retired.count()
         with injections.opening(bench.settings.injected):
-            self._session = bench.mode.open(bench)
+            self._session = session_of(bench)
         injections.slow(self._session, bench.device.synchronise, bench.settings.injected)
         self._device = bench.device
         self._cold = bench.mode.cold
@@ -126,7 +136,7 @@ class Worker:
                 prepare_instructions=instructions,
                 compile_instructions=self._session.compile_instructions,
             ),
-            "items": self._session.items(bench.case.batch),
+            "items": answer(Session, self._session, "items", bench.case.batch),
             "cold": bench.mode.cold,
         }
 
@@ -252,8 +262,11 @@ class Worker:
         # If other processes run the steps, page faults happen there.
         faults = {} if session.elsewhere or not self._faults.steps else {"page_faults": self._faults.per_step}
         return {
-            "peak_memory": session.peak_memory(device),
-            **_known(held_memory=session.held_memory(device), step_instructions=self._instructions_of_a_step()),
+            "peak_memory": _memory(session, device, "peak_memory"),
+            **_known(
+                held_memory=_memory(session, device, "held_memory"),
+                step_instructions=self._instructions_of_a_step(),
+            ),
             **faults,
         }
 
@@ -266,12 +279,12 @@ class Worker:
 
     def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
-        metrics = session.metrics()
+        metrics = registered(session, answer(Session, session, "metrics"))
         # Metrics of warm steps say nothing about a cold start.
         if not (session.elsewhere or self._cold):
-            metrics = {**metrics, **device.metrics(session.step, self._block)}
+            metrics = {**metrics, **registered(device, answer(Device, device, "metrics", session.step, self._block))}
         faults = [] if session.elsewhere or self._cold else filter(None, [self._faults.note])
-        notes = [*session.notes(), *device.notes(), *faults]
+        notes = [*answer(Session, session, "notes"), *answer(Device, device, "notes"), *faults]
         if self._emulated and self._bench is not None:
             notes.append(f"emulated its dtype: this CPU has no instructions for {self._bench.case.dtype}")
         return {"metrics": metrics, "notes": notes, "emulated": self._emulated}
@@ -279,11 +292,11 @@ class Worker:
     def proof(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
         # The device first: the session's proof runs other work on it.
-        checks = [] if session.elsewhere else device.proof(session.step, self._block)
+        checks = [] if session.elsewhere else answer(Device, device, "proof", session.step, self._block)
         # Before the session's proof, which may change threads.
         placed = [*placement.checks(self._placement), *self._start()]
         reply = {} if self._placement is None else {"placement": placement.effect()}
-        return {"checks": [asdict(check) for check in (*placed, *session.proof(), *checks)], **reply}
+        return {"checks": [asdict(check) for check in (*placed, *answer(Session, session, "proof"), *checks)], **reply}
 
     def _start(self) -> list[Check]:
         """Check that this process was started as requested."""
@@ -295,8 +308,8 @@ class Worker:
         return {"fingerprint": fingerprint.of(session, device)}
 
     def accuracy(self, _: dict[str, Any]) -> dict[str, Any]:
-        metrics, checks = self._ready[0].accuracy()
-        return {"metrics": metrics, "checks": [asdict(check) for check in checks]}
+        metrics, checks = answer(Session, self._ready[0], "accuracy")
+        return {"metrics": registered(self._ready[0], metrics), "checks": [asdict(check) for check in checks]}
 
     def environment(self, _: dict[str, Any]) -> dict[str, Any]:
         placed = {"placement": placement.effect()} if self._placement is not None else {}
@@ -312,6 +325,21 @@ class Worker:
         """End what the session started, if there is one."""
         if self._session is not None:
             self._session.close()
+
+
+def registered(owner: object, metrics: dict[str, float]) -> dict[str, float]:
+    """Return these metrics. Raise WorkerError for one that nobody registered: no report would show it."""
+    if unknown := next((name for name in metrics if name not in METRICS), None):
+        advice = f'register(Metric("{unknown}", ...)) makes it known'
+        raise WorkerError("error", f"{declaration.whose(owner)} returned the unknown metric '{unknown}': {advice}")
+    return metrics
+
+
+def _memory(session: Session, device: Device, method: str) -> Any:
+    """Ask the device, or a session that counts by itself."""
+    if getattr(type(session), method) is getattr(Session, method):
+        return answer(Device, device, method)
+    return answer(Session, session, method, device)
 
 
 def _known(**figures: float | None) -> dict[str, float]:
@@ -354,7 +382,8 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
             reason = str(error)
             if not isinstance(error, (UsageError, WorkerError)):
                 traceback.print_exc()
-                reason = outcome.sentence(error)
+                place = registry.place_of(error)
+                reason = f"{outcome.sentence(error)}{f' ({place})' if place else ''}"
                 if outcome_of(error) == "error":
                     reason = worker.flaw() or reason
             write({"ok": False, "outcome": outcome_of(error), "reason": reason})

@@ -1,0 +1,153 @@
+"""Check what extensions declare and answer, by the type hints of `api`: a wrong value would fail far from its file."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from ipexperf.bench.api import GRAPHS, Session
+from ipexperf.bench.machine.placement import OPENMP
+from ipexperf.errors import UsageError, WorkerError
+from ipexperf.result import Check
+
+NAME = re.compile(r"[A-Za-z0-9_.-]+")
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "graph": GRAPHS,
+    "openmp": ("", *OPENMP),
+    "artifact": ("", "script", "state", "program"),
+    "quantisation": ("static", "dynamic"),
+}
+SHOWN = 80
+"""Characters of a wrong answer in the message."""
+MAY_BE_ZERO = ("settles", "recipe_steps", "train_steps")
+WORDS: Mapping[Any, str] = {
+    str: "a text",
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    tuple: "a tuple",
+    Mapping: "a mapping",
+    Callable: "a function",
+    NoneType: "None",
+    dict: "a dict",
+    Check: "a Check of texts, whose ok is True or False",
+}
+
+
+def check(kind: str, base: type, name: Any, leaf: Any) -> None:
+    """Raise UsageError for an attribute of `base` that this leaf lacks, or that has a value of another kind."""
+    owner = f"the {kind}" if type(leaf) is base else type(leaf).__name__
+    if name == "":
+        raise UsageError(f'{owner} has no name: write name = "..." in it')
+    if not isinstance(name, str) or not NAME.fullmatch(name) or name == "all":
+        raise UsageError(f"{owner} has the name {name!r}, expected letters, digits, '_', '.' and '-'")
+    _check_attributes(f"{owner} '{name}'", base, leaf)
+    check_methods(base, leaf)
+
+
+def check_session(session: Session) -> None:
+    """Raise UsageError for what a session lacks, or takes or holds of another kind than `Session` says."""
+    _check_attributes(type(session).__name__, Session, session)
+    check_methods(Session, session)
+
+
+def _check_attributes(owner: str, base: type, item: object) -> None:
+    for attribute, hint in get_type_hints(base).items():
+        value = getattr(item, attribute, None)
+        if attribute != "name" and (expected := _expected(attribute, value, hint)):
+            raise UsageError(f"{owner}: {attribute} is {value!r}, expected {expected}")
+
+
+def check_methods(base: type, item: object) -> None:
+    """Raise UsageError for a method that does not take the arguments that `base` gives it."""
+    for name, declared in vars(base).items():
+        if name.startswith("__") or not inspect.isfunction(declared):
+            continue
+        _, *parameters = inspect.signature(declared).parameters.values()
+        given = [one.name for one in parameters if one.kind is not one.KEYWORD_ONLY]
+        keywords = {one.name: None for one in parameters if one.kind is one.KEYWORD_ONLY}
+        own = getattr(item, name)
+        owner = f"{type(item).__name__}.{name}"
+        if not callable(own):
+            raise UsageError(f"{owner} is {own!r}, expected a method")
+        try:
+            inspect.signature(own).bind(*given, **keywords)
+        except TypeError:
+            words = ", ".join(["self", *given, *keywords])
+            raise UsageError(f"{owner} does not take the arguments ({words})") from None
+
+
+def answer(base: type, item: object, method: str, *arguments: Any) -> Any:
+    """Call a method of a leaf or session. Raise WorkerError if what it returns is not what `base` says."""
+    value, hint = getattr(item, method)(*arguments), get_type_hints(getattr(base, method))["return"]
+    if _fits(value, hint):
+        return value
+    shown = repr(value)
+    shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
+    raise WorkerError("error", f"{whose(item)}: {method} returned {shown}, expected {_words(hint)}")
+
+
+def whose(item: object) -> str:
+    """Return the class of a leaf or session and its file, for messages."""
+    return f"{type(item).__name__} ({Path(inspect.getfile(type(item))).name})"
+
+
+def _words(hint: Any) -> str:
+    """What a type hint asks for."""
+    if len(kinds := _kinds(hint)) > 1:
+        return " or ".join(map(_words, kinds))
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is list:
+        return f"a list, each {_words(parts[0])}"
+    if origin in (dict, Mapping) and parts[1] is not Any:
+        return f"a mapping from texts, each to {_words(parts[1])}"
+    if origin is tuple and Ellipsis in parts:
+        return f"a tuple, each {_words(parts[0])}"
+    if origin is tuple:
+        return f"a tuple of {' and '.join(map(_words, parts))}"
+    return WORDS.get(origin or hint, getattr(hint, "__name__", str(hint)))
+
+
+def _expected(attribute: str, value: Any, hint: Any) -> str:
+    """What an attribute should have been, or an empty text."""
+    if not _fits(value, hint):
+        return _words(hint)
+    if attribute in CHOICES and value not in CHOICES[attribute]:
+        return "one of " + ", ".join(map(repr, CHOICES[attribute]))
+    if type(value) is int and value < 1 and attribute not in MAY_BE_ZERO:
+        return "at least 1"
+    return ""
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if hint is Any:
+        return True
+    if len(kinds := _kinds(hint)) > 1:
+        return any(_fits(value, one) for one in kinds)
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is tuple and Ellipsis not in parts:
+        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
+    if origin in (tuple, list):
+        return isinstance(value, origin) and all(_fits(one, parts[0]) for one in value)
+    if origin in (dict, Mapping):
+        return isinstance(value, origin) and all(
+            _fits(key, parts[0]) and _fits(one, parts[1]) for key, one in value.items()
+        )
+    if origin is Callable:
+        return callable(value)
+    if hint in (int, float):
+        return isinstance(value, (int, hint)) and not isinstance(value, bool) and math.isfinite(value)
+    if hint is Check:
+        return isinstance(value, Check) and all(
+            isinstance(getattr(value, name), kind) for name, kind in get_type_hints(Check).items()
+        )
+    return isinstance(value, hint)

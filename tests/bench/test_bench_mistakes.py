@@ -1,0 +1,178 @@
+"""A mistake in an extension is one sentence that names the class and its file or line."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipexperf import cli
+from ipexperf.bench.process import worker
+from ipexperf.case import Case
+
+GOOD = """
+from ipexperf.ext import Check, Dataset, Device, Examples, Mode, Session, Split, Stack, model, register
+
+
+class MyDevice(Device):
+    name = "mydevice"
+    def why_not(self, facts): return None
+    def start(self, settings): pass
+    def synchronise(self): pass
+    def put(self, value): return value
+    def reset_peak_memory(self): pass
+    def peak_memory(self): return 1000
+
+
+class MyStack(Stack):
+    name = "mystack"
+    def why_not(self, cell, facts): return None
+    def for_inference(self, network, example, bench): return network
+    def for_training(self, network, optimizer, bench): return network, optimizer
+
+
+class MyData(Dataset):
+    name = "mydata"
+    def find(self, folder): return __file__, None
+    def read(self, path, size): return Split(Examples((), ()), Examples((), ()))
+
+
+class MySession(Session):
+    def step(self): pass
+    def accuracy(self): return {"accuracy": 1.0}, [Check("fidelity", True, "0", "0")]
+    def proof(self): return [Check("dtype", True, "fp32", "fp32")]
+
+
+class MyMode(Mode):
+    name = "mymode"
+    def why_not(self, cell, facts): return None
+    def open(self, bench): return MySession()
+
+
+register(MyDevice())
+register(MyStack())
+register(MyData())
+register(MyMode())
+
+
+@model("mynet", size=1, batch_train=1, batch_infer=1, data="mydata", needs=(), trained=False)
+def mynet():
+    return None
+"""
+CASE = Case("mynet", "mydevice", "fp32", "mymode", "mystack", 1, 1, 1, "mydata", ())
+ASKED = ("prepare", "warm", "sample", "memory", "proof", "metrics", "fingerprint", "accuracy")
+
+
+def extension(folder: Path, old: str = "", new: str = "") -> Path:
+    """The good extension in a file, with one mistake."""
+    assert old in GOOD
+    path = folder / "mine.py"
+    path.write_text(GOOD.replace(old, new) if old else GOOD + new)
+    return path
+
+
+def planned(path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit status of `ipexperf cases` with this extension, and what it complains of."""
+    axes = ("--device", "mydevice", "--stack", "mystack", "--mode", "mymode", "--model", "mynet", "--dtype", "fp32")
+    status = cli.main(["cases", f"--perf-load={path}", *axes])
+    return status, capsys.readouterr().err
+
+
+def replies(path: Path) -> list[dict[str, Any]]:
+    """What a worker answers when it is asked for a whole launch, up to the first failure."""
+    settings = {"load": [str(path)]}
+    request = {"case": dataclasses.asdict(CASE) | {"knobs": {}}, "settings": settings, "count": 2}
+    said, answers = "".join(json.dumps({**request, "do": do}) + "\n" for do in ASKED), io.StringIO()
+    worker.serve(io.StringIO(said), answers)
+    found = [reply for reply in map(json.loads, answers.getvalue().splitlines()[1:]) if "say" not in reply]
+    bad = next((index for index, reply in enumerate(found) if not reply["ok"]), len(found) - 1)
+    return found[: bad + 1]
+
+
+def test_the_extension_without_a_mistake_is_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert planned(extension(tmp_path), capsys) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("", "1 / 0", "mine.py: ZeroDivisionError: division by zero (mine.py, line 49)"),
+        ("", "raise SystemExit(0)", "mine.py: SystemExit: 0 (mine.py, line 49)"),
+        ('    name = "mymode"\n', "", 'mine.py: MyMode has no name: write name = "..." in it'),
+        ('"mymode"', "5", "mine.py: MyMode has the name 5, expected letters, digits, '_', '.' and '-'"),
+        ('"mynet"', '"all"', "mine.py: the model has the name 'all', expected letters, digits, '_', '.' and '-'"),
+        ('"mymode"', '"infer"', "the mode 'infer' is registered twice: give one of them another name"),
+        ("register(MyMode())", "register(MyMode)", "a class needs to be instantiated: register(MyMode())"),
+        ("size=1,", "sizes=1,", "mine.py: the model 'mynet': got an unexpected keyword argument 'sizes'"),
+        ("size=1,", "size='1',", "mine.py: the model 'mynet': size is '1', expected a whole number"),
+        ("batch_infer=1", "batch_infer=0", "mine.py: the model 'mynet': batch_infer is 0, expected at least 1"),
+        ("needs=()", "needs='torch'", "mine.py: the model 'mynet': needs is 'torch', expected a tuple, each a text"),
+        ("needs=()", "needs=(), quantisation='x'", "quantisation is 'x', expected one of 'static', 'dynamic'"),
+        ('data="mydata"', 'data="nodata"', "the model 'mynet': unknown dataset 'nodata': did you mean mydata?"),
+        ('data="mydata"', 'task="notask", data="mydata"', "the model 'mynet': unknown task 'notask': choose from"),
+        ('@model("mynet", size=1, batch_train=1, batch_infer=1, data="mydata", needs=(), trained=False)', "@model",
+         "mine.py: @model has no arguments: write @model('mynet', size=..., batch_train=..., ...)"),
+        ('name = "mymode"', 'name, batch = "mymode", "8"', "MyMode 'mymode': batch is '8', expected a whole number or"),
+        ('name = "mymode"', 'name, graph = "mymode", "x"', "MyMode 'mymode': graph is 'x', expected one of '', "),
+        ("why_not(self, facts): return None", "why_not(self): return None",
+         "mine.py: MyDevice.why_not does not take the arguments (self, facts)"),
+        ("why_not(self, facts): return None", "why_not(self, facts): return True",
+         "MyDevice (mine.py): why_not returned True, expected None or a reason in words"),
+        ("why_not(self, facts): return None", "why_not(self, facts): return 1 / 0",
+         "ZeroDivisionError: division by zero (mine.py, line 7, in MyDevice.why_not)"),
+        ("return __file__, None", "return __file__",
+         "MyData (mine.py): find returned '"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_sentence_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, sentence: str
+) -> None:
+    status, told = planned(extension(tmp_path, old, new), capsys)
+    assert status == cli.USAGE_ERROR
+    assert sentence in told
+    assert told.count("\n") == 1
+
+
+@pytest.mark.process
+def test_a_worker_measures_the_extension_without_a_mistake(tmp_path: Path) -> None:
+    assert [reply["ok"] for reply in replies(extension(tmp_path))] == [True] * len(ASKED)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("old", "new", "request_", "sentence"),
+    [
+        ("start(self, settings): pass", "start(self, settings): raise SystemExit(1)", "prepare",
+         "SystemExit: 1 (mine.py, line 8, in MyDevice.start)"),
+        ("return MySession()", "return MySession", "prepare",
+         "MyMode (mine.py): open returned <class 'ipexperf_loaded_mine.MySession'>, expected a Session"),
+        ("def step(self): pass", "def step(self, more): pass", "prepare",
+         "MySession.step does not take the arguments (self)"),
+        ("def step(self): pass", "def step(self): raise ValueError('boom')", "warm",
+         "ValueError: boom (mine.py, line 29, in MySession.step)"),
+        ("return 1000", "return '5'", "memory",
+         "MyDevice (mine.py): peak_memory returned '5', expected a whole number"),
+        ('return [Check("dtype", True, "fp32", "fp32")]', 'return (Check("dtype", True, "fp32", "fp32"),)', "proof",
+         "MySession (mine.py): proof returned (Check(name='dtype', "),
+        ("def step(self): pass", "def step(self): pass\n    def notes(self): return 'a note'", "metrics",
+         "MySession (mine.py): notes returned 'a note', expected a list, each a text"),
+        ("def step(self): pass", "def step(self): pass\n    def metrics(self): return {'nosuch': 1.0}", "metrics",
+         "MySession (mine.py) returned the unknown metric 'nosuch': register(Metric(\"nosuch\", ...)) makes it known"),
+        ("def step(self): pass", "def step(self): pass\n    def looks(self, device): return None", "fingerprint",
+         "MySession (mine.py): looks returned None, expected a mapping from texts, each to a function"),
+        ('{"accuracy": 1.0}', '{"accuracy": float("nan")}', "accuracy",
+         "MySession (mine.py): accuracy returned ({'accuracy': nan}, "),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_worker_names_the_class_at_fault(
+    tmp_path: Path, old: str, new: str, request_: str, sentence: str
+) -> None:
+    """Not the network, and not as a malformed reply."""
+    told = replies(extension(tmp_path, old, new))
+    assert ASKED[len(told) - 1] == request_
+    assert told[-1]["outcome"] == "error"
+    assert told[-1]["reason"].startswith(sentence)
