@@ -2,8 +2,8 @@
 
 Requests: begin, prepare, yardstick, environment, warm, sample, serve, replay, memory, proof, metrics, fingerprint,
 accuracy, weights, quantise, footprint, imports, machine, ceilings, pulse, close. A reply is one line with `ok` true or
-false; lines with `say` before it are progress. Requests and replies have their own descriptors, so that output of torch and
-C++ only goes to the log.
+false; lines with `say` before it are progress. Requests and replies have their own descriptors, so that output of torch
+and C++ only goes to the log.
 """
 
 from __future__ import annotations
