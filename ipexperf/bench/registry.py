@@ -187,7 +187,8 @@ def place_of(error: BaseException) -> str:
     if not ours or ours[-1][0].co_filename not in _loaded:
         return ""
     code, line = ours[-1]
-    inside = "" if code.co_qualname == "<module>" else f", in {code.co_qualname}"
+    name = getattr(code, "co_qualname", code.co_name)  # Python 3.10, which may run a worker, lacks the former
+    inside = "" if name == "<module>" else f", in {name}"
     return f"{Path(code.co_filename).name}, line {line}{inside}"
 
 

@@ -51,7 +51,8 @@ def test_a_worker_slows_the_case_that_it_is_told_to(fake: str) -> None:
     def stepped(**more: Any) -> bool:
         worker = Worker(lambda _: None)
         request = {"case": CASE.to_json(), "settings": asdict(Settings(load=(fake,), **more))}
-        worker.prepare(json.loads(json.dumps(request)))
+        worker.begin(json.loads(json.dumps(request)))
+        worker.prepare({})
         return "step" in vars(worker._ready[0])
 
     assert not stepped()
@@ -61,10 +62,12 @@ def test_a_worker_slows_the_case_that_it_is_told_to(fake: str) -> None:
 def test_an_unknown_injection_is_an_error(fake: str) -> None:
     """Not a case that is measured as it is and counted as slowed down."""
     request = {"case": CASE.to_json(), "settings": asdict(Settings(load=(fake,), injected="bussy=0.05"))}
+    worker = Worker(lambda _: None)
+    worker.begin(request)
     with pytest.raises(
         WorkerError, match=r"^unknown injection 'bussy=0.05': choose from busy=SHARE, unfrozen, unfused$"
     ):
-        Worker(lambda _: None).prepare(request)
+        worker.prepare({})
 
 
 @pytest.mark.torch

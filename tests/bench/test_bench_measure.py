@@ -255,7 +255,7 @@ def test_the_machine_key_can_be_read_by_people() -> None:
 
 def test_software_is_no_part_of_the_machine_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same machine under another torch has the same key: that is what regressions are looked for in."""
-    device = SimpleNamespace(describe=lambda: {"name": "cpu"})
+    device = SimpleNamespace(name="cpu", describe=lambda: {"name": "cpu"})
     before = environment.document(device)  # type: ignore[arg-type]
     monkeypatch.setattr(environment, "software", lambda: {"torch": "9.9.9", "ipex": "9.9.9", "threads": 1})
     monkeypatch.setenv("OMP_NUM_THREADS", "77")
@@ -269,7 +269,7 @@ def test_only_variables_that_matter_are_recorded(monkeypatch: pytest.MonkeyPatch
     """Thread and allocator variables are recorded, and nobody's token ever is."""
     monkeypatch.setenv("KMP_AFFINITY", "granularity=fine")
     monkeypatch.setenv("MY_SECRET_TOKEN", "hunter2")
-    device = SimpleNamespace(describe=lambda: {"name": "cpu"})
+    device = SimpleNamespace(name="cpu", describe=lambda: {"name": "cpu"})
     told = environment.document(device)["variables"]  # type: ignore[arg-type]
     assert told["KMP_AFFINITY"] == "granularity=fine"
     assert "MY_SECRET_TOKEN" not in told

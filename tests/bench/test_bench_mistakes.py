@@ -64,7 +64,7 @@ def mynet():
     return None
 """
 CASE = Case("mynet", "mydevice", "fp32", "mymode", "mystack", 1, 1, 1, "mydata", ())
-ASKED = ("prepare", "warm", "sample", "memory", "proof", "metrics", "fingerprint", "accuracy")
+ASKED = ("begin", "prepare", "warm", "sample", "memory", "proof", "metrics", "fingerprint", "accuracy")
 
 
 def extension(folder: Path, old: str = "", new: str = "") -> Path:
@@ -146,7 +146,7 @@ def test_a_worker_measures_the_extension_without_a_mistake(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("old", "new", "request_", "sentence"),
     [
-        ("start(self, settings): pass", "start(self, settings): raise SystemExit(1)", "prepare",
+        ("start(self, settings): pass", "start(self, settings): raise SystemExit(1)", "begin",
          "SystemExit: 1 (mine.py, line 8, in MyDevice.start)"),
         ("return MySession()", "return MySession", "prepare",
          "MyMode (mine.py): open returned <class 'ipexperf_loaded_mine.MySession'>, expected a Session"),

@@ -69,4 +69,7 @@ def test_a_script_that_ends_the_process_says_why(tmp_path: Path) -> None:
     model = registry.models.get(own.register(f"{script}:net@4"))
     case = Case(model.name, "cpu", "fp32", "infer", "stock", 16, model.size, data=model.data)
     done, _ = conduct_play.launch(case, 0, Conditions(Settings(load=(model.target,)), timeout=300), accuracy=True)
-    assert (done.outcome, done.reason) == ("error", "SystemExit: the old library is not here")
+    assert (done.outcome, done.reason) == (
+        "error",
+        f"SystemExit: the old library is not here ({script.name}, line 5, in net)",
+    )
