@@ -66,6 +66,8 @@ class Gate:
     """Whether the smallest of several values counts, because odd processes have a larger one. Else it is the median."""
     repeated: str = ""
     """The metric that pairs judge in its place: the same of several builds, of which the quickest counts."""
+    repeated_pairs: float = 0.03
+    """The noise of that metric in pairs."""
 
 
 def of_time(repeated: str = "") -> Gate:

@@ -62,10 +62,11 @@ def in_pairs(
     verdicts = []
     names = beside_speed(gate)
     for name in names:
-        values = _both(pairs, METRICS[name].repeated) or _both(pairs, name)
+        repeated = _both(pairs, METRICS[name].repeated)
+        values = repeated or _both(pairs, name)
         if not values or not all(0 < number < math.inf for number in (value for both in values for value in both)):
             continue
-        policy = MetricPolicy.of(METRICS[name], alpha / len(names), pairs=True)
+        policy = MetricPolicy.of(METRICS[name], alpha / len(names), pairs=True, repeated=bool(repeated))
         sides = [list(side) for side in zip(*values, strict=True)]
         level = Level(*(METRICS[name].of_launches(side) for side in sides))
         assumed = policy.assumed(level.before)

@@ -267,11 +267,12 @@ class MetricPolicy(Constants):
     """The stated smallest detectable change is found with this probability."""
 
     @classmethod
-    def of(cls, metric: Metric, alpha: float, *, pairs: bool = False) -> MetricPolicy:
-        """The policy of a metric against stored sessions, or over pairs."""
+    def of(cls, metric: Metric, alpha: float, *, pairs: bool = False, repeated: bool = False) -> MetricPolicy:
+        """The policy of a metric against stored sessions, or over pairs, in which builds may have been repeated."""
         gate = metric.gate
         assert gate is not None  # noqa: S101 - a metric without one is refused before anything is measured
         name, noise = ("metric-pairs-1", gate.pairs) if pairs else ("metric-1", gate.noise)
+        noise = gate.repeated_pairs if repeated else noise
         grain = gate.grain * math.sqrt(2) if pairs else gate.grain
         return cls(name, metric.name, gate.tolerance, noise, grain, gate.trust, gate.smallest, alpha)
 
