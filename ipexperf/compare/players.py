@@ -441,7 +441,7 @@ class Yardstick:
         raise NotImplementedError("a yardstick is no case")
 
 
-def player(arm: Arm, stack: contextlib.ExitStack) -> Stepper | Answerers:
+def new_player(arm: Arm, stack: contextlib.ExitStack) -> Stepper | Answerers:
     """The player for an arm: one worker that steps or replays requests, or several that answer at the same time."""
     if registry.modes.get(arm.case.mode).open_loop:
         return Replayer(arm, stack)

@@ -24,8 +24,8 @@ from ipexperf.compare.players import (
     dismiss,
     failed,
     guarded,
+    new_player,
 )
-from ipexperf.compare.players import player as new_player
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct.conductor import now
 from ipexperf.conduct.watch import Stretch, Watch, together

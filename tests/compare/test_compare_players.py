@@ -176,9 +176,9 @@ def test_the_shape_of_a_turn_of_steps_is_not_that_of_a_replay(monkeypatch: pytes
 
 def test_who_serves_requests_that_come_at_planned_moments_replays_them() -> None:
     case = Case("llama_small", "cpu", "fp32", "serve", "stock", 8, 64)
-    assert type(players.player(Arm(case, quick()), contextlib.ExitStack())) is Replayer
+    assert type(players.new_player(Arm(case, quick()), contextlib.ExitStack())) is Replayer
     steps = dataclasses.replace(case, mode="decode")
-    assert type(players.player(Arm(steps, quick()), contextlib.ExitStack())) is Stepper
+    assert type(players.new_player(Arm(steps, quick()), contextlib.ExitStack())) is Stepper
 
 
 @pytest.mark.parametrize(
