@@ -205,8 +205,9 @@ def test_a_long_round_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.fixture
-def arms(fake: str) -> Callable[..., list[Arm]]:
-    """Real workers, one of each dtype."""
+def arms(fake: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Arm]]:
+    """Real workers, one of each dtype, in rounds that no busy machine ends early."""
+    monkeypatch.setattr(together, "PATIENCE", 1000)
     load = (fake, OBEDIENT, COLD)
     registry.load(load)
 
