@@ -247,6 +247,8 @@ class Contest:
         if self._repeat_builds:
             servers = self._servers_of(live, arms)
             arms = [replace(arm, builds=servers.forked(arm.case, arm.conditions)) for arm in arms]
+            if number == 0 and any(arm.builds is None for arm in arms):
+                self._say("builds are timed once a process, and not repeated: the workers of a case are not forked")
         elif number:  # the first round measures what a fresh process pays
             servers = self._servers_of(live, arms)
             arms = [replace(arm, conditions=servers.conditions(arm.case, arm.conditions)) for arm in arms]

@@ -165,12 +165,12 @@ def _check_still_there(connection: Connection, name: str) -> None:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """What tells a file from another of its name; None: there is none."""
+    """Return what tells a file from another of the same name. None: there is no file."""
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _check_still_ours(connection: Connection, name: str) -> None:

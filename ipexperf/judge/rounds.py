@@ -247,14 +247,16 @@ def earlier(rounds: Sequence[RoundRecord], own: Sequence[RoundRecord] = ()) -> P
     A run that was resumed has copies of rounds of the run that was cut off. Each is counted once, and those of the
     run's `own` not at all: they would say twice how much its ratios spread.
     """
-    known = {_content(one) for one in own}
-    usual_pools = pools([one for key, one in {_content(one): one for one in rounds}.items() if key not in known])
+    own_contents = {_content(record) for record in own}
+    by_content = {_content(record): record for record in rounds}
+    usual_pools = pools([record for content, record in by_content.items() if content not in own_contents])
     return Pools(_at_most(usual_pools.together, EARLIER), _at_most(usual_pools.apart, EARLIER))
 
 
-def _content(one: RoundRecord) -> tuple[object, ...]:
-    """What a round and its copy in another run have in common."""
-    return one.group, one.schedule, one.number, tuple((seat.role, seat.case, seat.times) for seat in one.seats)
+def _content(record: RoundRecord) -> tuple[object, ...]:
+    """Return what a round and its copy in another run have in common."""
+    seats = tuple((seat.role, seat.case, seat.times) for seat in record.seats)
+    return record.group, record.schedule, record.number, seats
 
 
 def _at_most(pool: Pool, freedom: float) -> Pool:

@@ -208,8 +208,10 @@ def test_builds_that_are_judged_are_repeated_in_forked_workers(
 
 
 def test_builds_are_not_repeated_where_nothing_may_be_forked(
-    compared: Callable[..., Comparison], started: list[Server]
+    compared: Callable[..., Comparison], started: list[Server], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """One build of each process is judged then, which the comparison says once."""
     found = compared({}, repeat_builds=True, start="fresh")
+    assert capsys.readouterr().out.count("builds are timed once a process, and not repeated") == 1
     assert not any("quickest_prepare" in pair.a.launch.metrics for pair in found.pairs)
     assert started == []

@@ -72,6 +72,16 @@ def test_a_check_finds_a_page_that_was_overwritten(path):
     assert not path.with_name("copy.db").exists()
 
 
+def check_refuses(path, table, column, value, match):
+    """Check the file, change a column of it, and hold the error of the next check against a pattern."""
+    sqlite_files.check(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f'UPDATE "{table}" SET {column} = {value}')  # noqa: S608 - texts of ours
+        connection.commit()
+    with pytest.raises(HistoryError, match=match):
+        sqlite_files.check(path)
+
+
 @pytest.mark.parametrize(
     ("table", "column", "value"),
     [("measurement", "median", "'fast'"), ("run", "branch", "x'ff'"), ("run", "started_at", "'1e308'"),
@@ -79,12 +89,7 @@ def test_a_check_finds_a_page_that_was_overwritten(path):
 )  # fmt: skip
 def test_a_check_finds_a_value_of_another_kind(path, table, column, value):
     """SQLite takes any value in any column."""
-    sqlite_files.check(path)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"UPDATE {table} SET {column} = {value}")  # noqa: S608 - names of ours
-        connection.commit()
-    with pytest.raises(HistoryError, match=f"of another kind in the column {column} of {table}"):
-        sqlite_files.check(path)
+    check_refuses(path, table, column, value, f"of another kind in the column {column} of {table}")
 
 
 @pytest.mark.parametrize(
@@ -94,11 +99,7 @@ def test_a_check_finds_a_value_of_another_kind(path, table, column, value):
 )  # fmt: skip
 def test_a_check_finds_the_parts_of_a_case_that_are_of_another_kind(path, params):
     """A list for a name has no hash: 1 of 1,428 damaged histories ended in a traceback by it."""
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f'UPDATE "case" SET params = {params}')  # noqa: S608 - texts of ours
-        connection.commit()
-    with pytest.raises(HistoryError, match="of another kind inside the column params of case"):
-        sqlite_files.check(path)
+    check_refuses(path, "case", "params", params, "of another kind inside the column params of case")
 
 
 @pytest.mark.parametrize(
@@ -113,12 +114,7 @@ def test_a_check_finds_the_parts_of_a_case_that_are_of_another_kind(path, params
 )
 def test_a_check_finds_parts_of_runs_and_machines_that_are_of_another_kind(path, table, column, document):
     """A text for the commit ended a comparison in a traceback: again 1 of 1,428 damaged histories."""
-    sqlite_files.check(path)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"UPDATE {table} SET {column} = {document}")  # noqa: S608 - texts of ours
-        connection.commit()
-    with pytest.raises(HistoryError, match=f"of another kind inside the column {column} of {table}"):
-        sqlite_files.check(path)
+    check_refuses(path, table, column, document, f"of another kind inside the column {column} of {table}")
 
 
 @pytest.mark.parametrize(

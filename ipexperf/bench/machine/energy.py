@@ -82,8 +82,8 @@ class Meter:
         if before is None or now is None or not long_enough:
             return None
         used = [part.used(*counts) for part, *counts in zip(self._counter.parts, before, now, strict=True)]
-        known = [one for one in used if one is not None]
-        return sum(known) / self._counter.unit if len(known) == len(used) else None
+        trusted = [count for count in used if count is not None]
+        return sum(trusted) / self._counter.unit if len(trusted) == len(used) else None
 
     def _read(self) -> list[int] | None:
         try:
