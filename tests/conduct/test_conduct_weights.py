@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Packaged
 from ipexperf.bench.models import _probe
 from ipexperf.case import Case
@@ -64,7 +64,7 @@ def teacher() -> Teacher:
 @pytest.fixture
 def ready(teacher: Teacher, fake: str, tmp_path: Path) -> Callable[..., Path]:
     """Where the weights of a fake case are, made by its teacher where they must be."""
-    registry.load([fake])
+    loading.load([fake])
     declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": ()}
     registry.model("learner", **declaration)(lambda: int)
 
