@@ -68,7 +68,7 @@ def ran(suite: Suite) -> pytest.RunResult:
 def ask(suite: Suite, *words: str) -> str:
     """What `ipexperf` says of this history, in a process that has loaded the same files as the run."""
     loads = f"loading.load([{suite.fake!r}, {str(UNHEARD_OF)!r}])"
-    code = f"import sys\nfrom ipexperf import cli\nfrom ipexperf.bench import registry\n{loads}\nsys.exit(cli.main())"
+    code = f"import sys\nfrom ipexperf import cli\nfrom ipexperf.bench import loading\n{loads}\nsys.exit(cli.main())"
     return suite.pytester.run(sys.executable, "-c", code, *words, "--db", "ipexperf.db").stdout.str()
 
 
