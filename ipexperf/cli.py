@@ -8,7 +8,8 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ipexperf import __version__, commands, variables
-from ipexperf.bench.registry import faults_of_extensions, nearest, nearest_option
+from ipexperf.bench import user_files
+from ipexperf.bench.registry import nearest, nearest_option
 from ipexperf.commands import console, gate
 from ipexperf.conduct import interrupts
 from ipexperf.errors import IpexperfError
@@ -62,7 +63,7 @@ def _answer(words: Sequence[str]) -> int:
         if text := options.unknown_variables():
             console.complain(text)
     try:
-        with interrupts.sigterm_as_interrupt(), console.answering(), faults_of_extensions():
+        with interrupts.sigterm_as_interrupt(), console.answering(), user_files.errors_as_usage():
             status: int = arguments.run(arguments)
             sys.stdout.flush()
     except IpexperfError as error:

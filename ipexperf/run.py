@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipexperf import baseline_source, live_baseline, outcomes, site
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry, user_files
 from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import interrupts, process
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
@@ -63,10 +63,10 @@ class Postponed:
     """A case that must be measured again after all others: it looked slower, or the machine was busy."""
 
 
-@registry.faults_of_extensions()
+@user_files.errors_as_usage()
 def plan(options: Options, facts: Callable[[Options], Facts] = site.facts) -> matrix.Plan:
     """Make the plan for these options on a machine with these facts. Checks all names before torch is imported."""
-    registry.load(options.load)
+    loading.load(options.load)
     matrix.check_names(options)
     return matrix.make(options, facts(options))
 
@@ -193,7 +193,7 @@ class Run:
         folder.check_apart(target, written)
         self._report = target.absolute()
 
-    @registry.faults_of_extensions()
+    @user_files.errors_as_usage()
     def expect(self, cases: Iterable[tuple[Case, Wish]]) -> None:
         """Announce the cases that `measure` will be called with, so that they can share rounds. Takes the lease."""
         self._expected = {}
@@ -217,7 +217,7 @@ class Run:
             return (Group(case.id, (case,)) for case in self._expected)
         return (Group(name, cases) for name, cases in self._members.items())
 
-    @registry.faults_of_extensions()
+    @user_files.errors_as_usage()
     def measure(self, case: Case, wish: Wish = AS_ALL) -> Judged | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
 

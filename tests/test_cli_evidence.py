@@ -14,7 +14,7 @@ import pytest
 from fake_rounds import played
 
 from ipexperf import cli
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.commands import evidence
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import HistoryError, WorkerError
@@ -45,7 +45,7 @@ def folder(tmp_path: Path, registries: None, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(tmp_path)
     for leaves in (registry.modes, registry.models, registry.stacks):
         leaves._items.clear()
-    registry.load([str(FAKES / "fake.py"), str(FAKES / "movers.py")])
+    loading.load([str(FAKES / "fake.py"), str(FAKES / "movers.py")])
     for name in registry.models.names():
         if name != "tiny":
             del registry.models._items[name]

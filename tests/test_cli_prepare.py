@@ -13,7 +13,7 @@ import pytest
 
 import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before a test replaces anything
 from ipexperf import cli
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.artifacts import artifact
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.errors import WorkerError
@@ -63,7 +63,7 @@ class Maker:
 @pytest.fixture
 def prepare(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Runs the command on two models that are trained by the maker."""
-    registry.load([fake])
+    loading.load([fake])
     for name in ("first", "second"):
         registry.model(name, **DECLARED)(lambda: int)
     monkeypatch.setattr(Conditions, "worker", lambda _: Maker())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.compare.request import GroupRequest
@@ -58,7 +58,7 @@ def announced(fake: str, folder: Path, models: int, **options: Any) -> tuple[Run
     """A run that has announced two cases of each of so many models."""
     site = Away()
     names = tuple(f"dummy{models}_{number}" for number in range(models))
-    registry.load((fake,))
+    loading.load((fake,))
     for name in names:
         registry.model(name, size=1, batch_train=1, batch_infer=1, version=1, data="none", needs=(), trained=False)(
             lambda: None

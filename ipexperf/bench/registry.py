@@ -6,23 +6,15 @@ import difflib
 import importlib
 import importlib.util
 import pkgutil
-import sys
-import traceback
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-from ipexperf.bench import declaration, outcome
+from ipexperf.bench import declaration
 from ipexperf.bench.api import Dataset, Device, Mode, Model, Settings, Stack, Task, Workbench
 from ipexperf.case import Case
-from ipexperf.errors import IpexperfError, UsageError
+from ipexperf.errors import UsageError
 
 T = TypeVar("T")
-PACKAGE = str(Path(__file__).parents[1])
-_loaded: set[str] = set()
-"""The files that `load` has imported."""
 ALIKE = 0.8
 """How similar an option must be to be suggested. Most begin with `--perf-`, which makes any two of them similar."""
 
@@ -122,84 +114,3 @@ def workbench(case: Case, settings: Settings, say: Callable[[str], None]) -> Wor
     chosen = models.get(case.model)
     leaves = (chosen, devices.get(case.device), modes.get(case.mode), stacks.get(case.stack), datasets.get(case.data))
     return Workbench(case, *leaves, tasks.get(chosen.task), settings, say)
-
-
-def load(targets: Iterable[str]) -> None:
-    """Import the user's own files or modules, which register leaves.
-
-    `module:callable`, `hf:NAME` and `timm:NAME` name networks: they become models, and are built in the worker.
-    """
-    for target in targets:
-        if ":" in target:
-            importlib.import_module("ipexperf.bench.networks.own").register(target)
-        elif target.endswith(".py"):
-            try:
-                load_file(Path(target))
-            except UsageError as error:
-                raise UsageError(f"--perf-load={target}: {error}") from error.__cause__
-        else:
-            if not all(part.isidentifier() for part in target.split(".")):
-                raise UsageError(f"--perf-load={target}: expected a .py file, or a module such as package.module")
-            try:
-                _loaded.add(str(importlib.import_module(target).__file__))
-            except UsageError as error:
-                raise UsageError(f"--perf-load={target}: {error}") from error.__cause__
-            except (Exception, SystemExit) as error:
-                raise UsageError(f"--perf-load={target}: {_sentence(error)}") from error
-
-
-def load_file(path: Path) -> ModuleType:
-    """Import a file as a module, once."""
-    try:
-        exists = path.is_file()
-    except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL
-        raise UsageError(str(getattr(error, "strerror", None) or error)) from None
-    if not exists:
-        raise UsageError("there is no such file")
-    name = f"ipexperf_loaded_{path.stem}"
-    if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
-    if spec is None or spec.loader is None:
-        raise UsageError("not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    _loaded.add(str(path.resolve()))
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
-        if isinstance(error, UsageError):
-            raise
-        raise UsageError(_sentence(error)) from error
-    return module
-
-
-def _sentence(error: BaseException) -> str:
-    place = place_of(error)
-    return f"{outcome.sentence(error)}{f' ({place})' if place else ''}"
-
-
-def place_of(error: BaseException) -> str:
-    """Return the line of a loaded file that raised an error, or an empty text if another file did."""
-    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    ours = [one for one in frames if one[0].co_filename in _loaded or one[0].co_filename.startswith(PACKAGE)]
-    if not ours or ours[-1][0].co_filename not in _loaded:
-        return ""
-    code, line = ours[-1]
-    name = getattr(code, "co_qualname", code.co_name)  # Python 3.10, which may run a worker, lacks the former
-    inside = "" if name == "<module>" else f", in {name}"
-    return f"{Path(code.co_filename).name}, line {line}{inside}"
-
-
-@contextmanager
-def faults_of_extensions() -> Iterator[None]:
-    """Raise UsageError for an exception that a loaded file raised: its author needs its line, not our traceback."""
-    try:
-        yield
-    except IpexperfError:
-        raise
-    except (Exception, SystemExit) as error:
-        if not place_of(error):
-            raise
-        raise UsageError(_sentence(error)) from error

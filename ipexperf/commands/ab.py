@@ -53,7 +53,7 @@ def add_ab(subparsers: console.Subparsers) -> None:
 
 def run_ab(arguments: argparse.Namespace) -> int:
     """Compare every planned case in both arms. However it ends, print and record what was measured."""
-    from ipexperf.bench import registry
+    from ipexperf.bench import loading, registry
     from ipexperf.compare.against import AgainstRun
     from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor
@@ -67,7 +67,7 @@ def run_ab(arguments: argparse.Namespace) -> int:
         if options.sources.get(name, "").startswith("--"):
             raise UsageError(f"{options.sources[name]} is for test runs: ab has --a and --b")
     arms.check(options)
-    registry.load(options.load)
+    loading.load(options.load)
     against, options = _planned(arguments, options)
     if arguments.steps is not None:
         for case in against.cases:

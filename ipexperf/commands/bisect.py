@@ -70,7 +70,7 @@ class Task:
 
 def run_bisect(arguments: argparse.Namespace) -> int:
     """Search, and print what was found. Every answer is kept: after an interruption the same command goes on."""
-    from ipexperf.bench import registry
+    from ipexperf.bench import loading
     from ipexperf.bisect import search
     from ipexperf.bisect.answers import Log, log_path
     from ipexperf.bisect.laboratory import Laboratory
@@ -84,7 +84,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     _check(arguments, options)
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
-    registry.load(options.load)
+    loading.load(options.load)
     cache = (options.cache or Path.cwd() / ".ipexperf").absolute()
     progress = Progress()
     task = _task(arguments, options, cache, progress.say)

@@ -121,13 +121,13 @@ def _pages(folder: Path) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     """Run what the budget allows, and write the file, also after an interruption."""
-    from ipexperf.bench import registry
+    from ipexperf.bench import loading
     from ipexperf.ledger.experiment import Experiment
     from ipexperf.plan.cover import Planner
     from ipexperf.recorder import Recorder
 
     options = _options(arguments)
-    registry.load(options.load)
+    loading.load(options.load)
     progress = Progress()
     options, facts = _device(options)
     (device,) = options.device or ()

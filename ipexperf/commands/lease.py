@@ -35,13 +35,13 @@ def add_lease(subparsers: console.Subparsers) -> None:
 
 def run_lease(arguments: argparse.Namespace) -> int:
     """Hold the devices as long as the command runs, and end with its exit status."""
-    from ipexperf.bench import registry
+    from ipexperf.bench import loading
     from ipexperf.commands import planning
     from ipexperf.conduct import lease
     from ipexperf.plan import matrix
 
     options = planning.resolve(arguments)
-    registry.load(options.load)
+    loading.load(options.load)
     matrix.check_names(options)
     if not arguments.command:
         return _list()

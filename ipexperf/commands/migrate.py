@@ -54,13 +54,13 @@ def add_migrate(subparsers: console.Subparsers) -> None:
 
 def run_migrate(arguments: argparse.Namespace) -> int:
     """Measure what the budget allows, and print the page, also after an interruption."""
-    from ipexperf.bench import registry
+    from ipexperf.bench import loading
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.migrate.experiment import Experiment
     from ipexperf.recorder import Recorder
 
     options = _options(arguments)
-    registry.load(options.load)
+    loading.load(options.load)
     progress = Progress()
     plan, software, options = _planned(arguments, options, progress.say)
     progress.say(f"{len(plan.rows)} rows in {len(plan.contests)} rounds of {len(plan.cases)} cases")

@@ -49,12 +49,12 @@ def add_models(subparsers: console.Subparsers) -> None:
 
 def run_models(arguments: argparse.Namespace) -> int:
     """List the named models, or all."""
-    from ipexperf.bench import registry
+    from ipexperf.bench import loading, registry
     from ipexperf.conduct.prerequisites import Prerequisites
     from ipexperf.plan import matrix
 
     options = planning.resolve(arguments)
-    registry.load(options.load)
+    loading.load(options.load)
     matrix.check_names(options)
     names = registry.models.names()
     wanted = names if matrix.ALL in (options.model or (matrix.ALL,)) else options.model or ()

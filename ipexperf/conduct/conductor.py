@@ -86,13 +86,20 @@ class Conductor:
         clock: Callable[[], float] = time.monotonic,
         memory: int | None = None,
         start: Callable[..., Worker] = Worker,
+        punctual: bool = False,
     ) -> None:
-        """Prepare a run. `policy`, `memory` and `start` are for its `Conditions`; the budget runs by `clock`."""
+        """Prepare a run. `policy`, `memory` and `start` are for its `Conditions`; the budget runs by `clock`.
+
+        `punctual`: when the budget is spent, also stop what is made for a case, such as its weights. Otherwise it goes
+        on, so that the next run finds it made.
+        """
         self._options = options
         self._start = start
         self._policy = policy or gate.POLICY
         self._clock = clock
-        self._prerequisites = Prerequisites(options, folder, say, memory=memory, start=start)
+        self._prerequisites = Prerequisites(
+            options, folder, say, memory=memory, start=start, seconds_left=self.left if punctual else lambda: math.inf
+        )
         self._say = say
         self._quarantine = Quarantine()
         self._servers = Servers()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -44,9 +45,14 @@ class Prerequisites:
         *,
         memory: int | None = None,
         start: Callable[..., Worker] = Worker,
+        seconds_left: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """Take the options of the run. `memory` and `start` are for its `Conditions`."""
+        """Take the options of the run. `memory` and `start` are for its `Conditions`.
+
+        What takes longer to make than `seconds_left()` is stopped, and has `timed_out`.
+        """
         self._options = options
+        self._seconds_left = seconds_left
         self._memory = memory_limit.limit() if memory is None else memory
         self._start = start
         self.cache = options.cache or folder / ".ipexperf"
@@ -143,10 +149,12 @@ class Prerequisites:
         if do == "weights":
             maker = dataclasses.replace(case, mode="train", stack="stock", dtype="fp32", knobs=())
 
+        timeout = min(6 * conditions.timeout, max(self._seconds_left(), 1.0))
+
         def make(part: Path) -> None:
             with conditions.worker() as worker:
                 request = {"case": maker.to_json(), "settings": asdict(conditions.settings)}
-                worker.ask(do, path=str(part), timeout=6 * conditions.timeout, **request)
+                worker.ask(do, path=str(part), timeout=timeout, **request)
 
         def damaged(flaw: str) -> None:
             self._say(f"{case.id}: {path.name} is not used, {flaw}: {again}")

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from ipexperf import lock as locks
 from ipexperf import site
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.process import environment as surroundings
 from ipexperf.case import Case
@@ -218,7 +218,7 @@ class Host:
     def _open(self, request: Open) -> None:
         load = tuple(str(self._loaded / name) if name.endswith(".py") else name for name in request.options.load)
         options = dataclasses.replace(request.options, load=load)
-        registry.load(options.load)
+        loading.load(options.load)
         matrix.check_names(options)
         self._code = self._loaded.name
         if request.lock:

@@ -140,7 +140,7 @@ class Experiment:
             key = batch.planned[0].case.uid
         if key not in self._conductors:
             options = dataclasses.replace(batch.options, budget=max(1.0, self._budget - self.seconds))
-            self._conductors[key] = Conductor(options, Path.cwd(), self._say, policy=ANYTHING)
+            self._conductors[key] = Conductor(options, Path.cwd(), self._say, policy=ANYTHING, punctual=True)
         return self._conductors[key]
 
     def _play(self, batch: Batch, recorder: Recorder) -> None:

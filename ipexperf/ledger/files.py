@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ipexperf.bench import precision, registry
+from ipexperf.bench import loading, precision, registry
 from ipexperf.case import AXES, Case
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import EvidenceError
@@ -249,7 +249,7 @@ def _wrong_cases(evidence: Evidence) -> Iterator[str]:
 
 
 def _wrong_rows(evidence: Evidence) -> Iterator[str]:
-    registry.load([str(NETWORKS)])
+    loading.load([str(NETWORKS)])
     every = set(features.every(evidence.device))
     cases = {one.case.uid: one for one in evidence.cases}
     seen = set()

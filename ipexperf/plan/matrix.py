@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from ipexperf.bench import declaration, precision, registry
+from ipexperf.bench import declaration, loading, precision, registry
 from ipexperf.bench.api import Cell, Device, Mode, Model, Stack
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.networks import own_target as targets
@@ -93,7 +93,7 @@ def selected(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> lis
     models, own, operators = (mark.get(name) for name in ("models", "own", "operators"))
     if models is None and own is None and operators is None:
         return list(cases)
-    registry.load(name for name in models or () if ":" in name)
+    loading.load(name for name in models or () if ":" in name)
     wanted = {targets.parse(name).name if targets.is_target(name) else name for name in models or ()}
     check("model", wanted, source)
 

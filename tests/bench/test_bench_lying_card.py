@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from bench_cases import HEAVY_STEP, SIZE, bench, named, network
 
-from ipexperf.bench import measure, registry
+from ipexperf.bench import loading, measure, registry
 from ipexperf.bench.api import Settings
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
@@ -51,7 +51,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def ask(device: Xpu, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[dict[str, Any]]]]:
     """Asks the worker for a case on the card, as the controller does: requests in, replies out."""
     monkeypatch.setattr(registry.devices, "_items", {**registry.devices._items, "xpu": device})
-    registry.load((SMALLNET,))
+    loading.load((SMALLNET,))
     case = Case("smallnet", "xpu", "fp32", "infer", "stock", 16, SIZE, 1, "digits")
     settings = asdict(Settings(load=(SMALLNET,)))
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.bench import registry
+from ipexperf.bench import registry, user_files
 from ipexperf.bench.api import TRAINING, Settings, Workbench
 from ipexperf.bench.networks import own, own_target
 from ipexperf.case import Case
@@ -335,7 +335,7 @@ def test_an_answer_that_is_off_is_caught(lie: str) -> None:
 
 def test_a_trace_of_a_mapping_answers_in_tensors() -> None:
     """A registered model may answer in a container too: torch.jit knows tensors and tuples of them alone."""
-    build: Callable[[], Any] = registry.load_file(NETS).packed
+    build: Callable[[], Any] = user_files.load_file(NETS).packed
     network, images = build().eval(), torch.randn(2, 3, 8, 8)
     with torch.no_grad():
         found, expected = plain_outputs.traced(network, (images,))(images), network(images)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import registry, user_files
 from ipexperf.bench.api import TRAINING, Settings, Workbench
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.networks import own, own_training
@@ -138,7 +138,7 @@ def test_memory_that_is_full_in_a_loss_is_no_fault_of_its_shapes(monkeypatch: py
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
     workbench = bench("learner")
-    monkeypatch.setattr(registry.load_file(NETS), "training_loss", full)
+    monkeypatch.setattr(user_files.load_file(NETS), "training_loss", full)
     workbench.task._loss = None  # type: ignore[attr-defined] # another test may have found the real one
     with pytest.raises(RuntimeError, match="allocate memory"):
         workbench.mode.open(workbench).step()

@@ -10,7 +10,7 @@ import pytest
 from compare_play import CASE, QUICK, case, chance, failed, pair, scripted, side, slower
 from free_machine import FREE, Clock
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.case import AGAINST, ITSELF, Case
 from ipexperf.compare.against import Against, AgainstRun, Judged
 from ipexperf.compare.arm import FLAG
@@ -39,7 +39,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def conductor(fake: str, tmp_path: Path, clock: Clock) -> Conductor:
-    registry.load((fake, LOSERS))
+    loading.load((fake, LOSERS))
     options = Options(load=(fake, LOSERS), cache=tmp_path, no_roof=True, budget=60.0)
     return Conductor(options, tmp_path, lambda _: None, policy=FREE, clock=clock)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from compare_play import BUSY, NOW, QUICK, A, B, ScriptedRounds, case, chance, quick, side
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.compare import apart
 from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
@@ -50,7 +50,7 @@ def test_a_pair_apart_is_four_launches_of_which_one_is_alive_at_a_time(
     fake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A B B A, or B A A B: each arm has all its turns, its proof, and the note that says so."""
-    registry.load((fake,))
+    loading.load((fake,))
     alive: set[int] = set()
     order: list[str] = []
     asked: list[str] = []
@@ -116,7 +116,7 @@ def test_a_busy_machine_is_told_of_once() -> None:
 
 def test_an_arm_that_fails_apart_fails_alone(fake: str) -> None:
     """The other has both its launches."""
-    registry.load((fake,))
+    loading.load((fake,))
     arms = [Arm(case(model), quick(fake), model) for model in ("segfault", "tiny")]
     found = played(*arms)
     assert [one.launch.outcome for one in found.sides] == ["crashed", "ok"]
@@ -127,7 +127,7 @@ def test_an_arm_that_fails_apart_fails_alone(fake: str) -> None:
 
 def test_cold_starts_have_a_ratio_of_one_step_each(fake: str) -> None:
     """One process each, one sample each, in random order."""
-    registry.load((fake, COLD))
+    loading.load((fake, COLD))
     arms = [Arm(case(dtype=dtype, mode="start"), quick(fake, COLD)) for dtype in ("fp32", "bf16")]
     found = played(*arms, mirrored=False)
     assert [[len(part) for part in one.times] for one in found.sides] == [[1], [1]]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from compare_play import CASE, A, B
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.compare import arm
@@ -87,7 +87,7 @@ def test_an_arm_runs_with_the_value_that_is_not_recorded() -> None:
 @pytest.fixture
 def made(fake: str, tmp_path: Path) -> Callable[..., Arm]:
     """An arm of its words, in a run with these options."""
-    registry.load((fake,))
+    loading.load((fake,))
 
     def made(text: str, case: Case = CASE, **options: Any) -> Arm:
         conductor = Conductor(Options(load=(fake,), **options), tmp_path, lambda _: None)
@@ -131,7 +131,7 @@ def test_the_threads_of_an_arm_that_waits_sleep_whatever_the_shell_says(
 @pytest.mark.process
 def test_an_arm_that_cannot_import_its_stack_is_refused_in_one_sentence(fake: str) -> None:
     """Before anything is measured; an arm that changes neither interpreter nor variables is not asked."""
-    registry.load((fake,))
+    loading.load((fake,))
     options = Options(load=(fake, "/nowhere/at/all.py"), timeout=30)
     arm.check_imports([CASE], parse("dtype=bf16", "arm"), options, "--perf-against")
     with pytest.raises(UsageError, match=r"^--perf-against: it cannot run plain on fake: .*all\.py"):

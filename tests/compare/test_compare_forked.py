@@ -12,7 +12,7 @@ import pytest
 from compare_play import QUICK, case, chance
 from free_machine import FREE
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.compare import group
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
@@ -52,7 +52,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
 def measured(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Measurement]]:
     """Measures cases in three rounds; what was said meanwhile is kept."""
     load = (fake, FORKED)
-    registry.load(load)
+    loading.load(load)
     monkeypatch.setattr(group, "RETRIES", 0)
 
     def measured(*cases: Any, said: list[str] | None = None, **options: Any) -> list[Measurement]:
@@ -143,7 +143,7 @@ def test_where_a_server_refuses_every_round_is_fresh(
 def compared(fake: str, tmp_path: Path) -> Callable[..., Comparison]:
     """Compares two arms in three pairs. `variables` are those of the second arm."""
     load = (fake, FORKED)
-    registry.load(load)
+    loading.load(load)
 
     def compared(variables: dict[str, str], *, repeat_builds: bool = False, **options: Any) -> Comparison:
         conductor = Conductor(

@@ -12,7 +12,7 @@ import pytest
 from compare_play import BUSY, CASE, NOW, QUICK, ScriptedRounds, case, chance
 from free_machine import FREE, Clock
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.case import Case
 from ipexperf.compare import group
 from ipexperf.compare.apart import Apart
@@ -47,7 +47,7 @@ def clock() -> Clock:
 def make(fake: str, tmp_path: Path, clock: Clock) -> Callable[..., Conductor]:
     """A conductor of fake cases, on a machine that is ours alone."""
     load = (fake, COLD, LOSERS)
-    registry.load(load)
+    loading.load(load)
 
     def make(memory: int | None = None, **options: Any) -> Conductor:
         asked: dict[str, Any] = {"load": load, "samples": 5, "seconds": 0.05, "timeout": 30.0, **options}

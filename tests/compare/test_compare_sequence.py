@@ -28,7 +28,7 @@ from compare_play import (
     slower,
 )
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.compare import sequence
 from ipexperf.compare.round import Round, Side
 from ipexperf.compare.sequence import Comparison, Contest, Why
@@ -336,7 +336,7 @@ def test_each_launch_has_what_the_other_arm_ran() -> None:
 @pytest.mark.process
 def test_real_arms_are_compared_to_the_end(fake: str) -> None:
     """Fresh processes each round, proof and accuracy in the first alone."""
-    registry.load((fake,))
+    loading.load((fake,))
     arms = [Arm(case(dtype=dtype), quick(fake), name) for dtype, name in (("fp32", "arm a"), ("bf16", "arm b"))]
     found = measure(PairPolicy(max_pairs=2), a=arms[0], b=arms[1])
     assert [(one.b.launch.index, bool(one.b.launch.proof)) for one in found.pairs] == [(0, True), (1, False)]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from compare_play import BUSY, A, B, Scripted, Sent, case, chance, play, quick
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.case import Case
 from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
@@ -209,7 +209,7 @@ def arms(fake: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Arm]]
     """Real workers, one of each dtype, in rounds that no busy machine ends early."""
     monkeypatch.setattr(together, "PATIENCE", 1000)
     load = (fake, OBEDIENT, COLD)
-    registry.load(load)
+    loading.load(load)
 
     def arms(*models: str, **more: Any) -> list[Arm]:
         conditions = quick(*load, **more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.case import Case
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
@@ -23,7 +23,7 @@ def launch(
 ) -> tuple[Launch, dict[str, Any]]:
     """A launch of the case with nothing beside it, and the environment that its worker told."""
     if case.mode not in registry.modes.names():
-        registry.load(conditions.settings.load)  # as a command does before it plans
+        loading.load(conditions.settings.load)  # as a command does before it plans
     arm = Arm(case, conditions, index=index, accuracy=accuracy, final=final)
     chance = random.Random(1)  # noqa: S311 - a start order, no secret
     [side] = Together().play([arm], Effort(), chance, lambda _: None).sides

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.artifacts import artifact
 from ipexperf.case import Case
 from ipexperf.conduct import checksum
@@ -61,7 +61,7 @@ def maker() -> Maker:
 @pytest.fixture
 def ready(maker: Maker, fake: str, tmp_path: Path) -> Callable[..., Path]:
     """Where the quantised network of a case is, made by the maker where it must be."""
-    registry.load([fake])
+    loading.load([fake])
     declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": ()}
     registry.model("small", **declaration)(lambda: int)
 

@@ -10,7 +10,7 @@ from typing import Any
 import conduct_play
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import gate, placement, watch
@@ -217,7 +217,7 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], int]]:
 @needs_two_cores
 def test_a_launch_is_watched_where_it_is_placed(looked: list[tuple[list[int], int]]) -> None:
     """From the option to the kernel's accounts; and where nothing was asked for, everywhere."""
-    registry.load(FAKES)
+    loading.load(FAKES)
     plain = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.02)
     for wish in (read(f"cores={ALL[-1]}"), None):
         given = placement.apply(plain, CASE, placement.find(Options(placement=wish)))
@@ -229,7 +229,7 @@ def test_a_launch_is_watched_where_it_is_placed(looked: list[tuple[list[int], in
 @needs_two_cores
 def test_instances_are_watched_on_the_cores_of_all(looked: list[tuple[list[int], int]]) -> None:
     """Not on those that they leave free."""
-    registry.load(FAKES)
+    loading.load(FAKES)
     case = replace(CASE, mode="beside")
     given = placement.apply(Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.1), case, None)
     assert conduct_play.launch(case, 0, given, accuracy=False)[0].outcome == "ok"

@@ -10,7 +10,7 @@ import conduct_play
 import pytest
 from free_machine import BUSY, FREE
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import instances, placement
@@ -34,7 +34,7 @@ def case(model: str) -> Case:
 
 
 def run(model: str, seconds: float = 0.2) -> Launch:
-    registry.load(FAKES)
+    loading.load(FAKES)
     conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=seconds)
     return conduct_play.launch(case(model), 0, placement.apply(conditions, case(model), None), accuracy=True)[0]
 
@@ -43,7 +43,7 @@ def run(model: str, seconds: float = 0.2) -> Launch:
 @pytest.mark.parametrize(("final", "asked"), [(False, False), (True, True)])
 def test_contended_instances_that_are_measured_again_are_not_asked_for_accuracy(*, final: bool, asked: bool) -> None:
     """As a single worker is not."""
-    registry.load(FAKES)
+    loading.load(FAKES)
     conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.05, gate=BUSY)
     given = placement.apply(conditions, case("tiny"), None)
     done, _ = conduct_play.launch(case("tiny"), 0, given, accuracy=True, final=final)
@@ -93,7 +93,7 @@ def test_an_instance_that_takes_the_others_cores_is_caught() -> None:
 @pytest.mark.process
 def test_the_conductor_starts_instances_where_a_mode_has_them(tmp_path: Path) -> None:
     """A whole measurement, on the cores of the placement that was asked for."""
-    registry.load(FAKES)
+    loading.load(FAKES)
     text = f"cores={CORES[0]}"
     options = Options(load=FAKES, samples=5, seconds=0.1, timeout=60, placement=read(text))
     found = conduct_play.measure(Conductor(options, tmp_path, lambda _: None, policy=FREE), case("tiny"))

@@ -12,7 +12,7 @@ import pytest
 from free_machine import Clock
 from lease_holder import Holder, claims
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.case import Case
 from ipexperf.conduct import device_lock, lease
 from ipexperf.conduct.conductor import Conductor
@@ -250,7 +250,7 @@ def test_a_case_is_ready_when_its_device_is_free(
 ) -> None:
     """The wait is not taken from the budget, and the end of the run gives the device back."""
     clock = Clock()
-    registry.load((fake,))
+    loading.load((fake,))
     conductor = Conductor(Options(load=(fake,), budget=60.0), tmp_path, said.append, clock=clock)
     conductor._prerequisites.lease._clock = clock
     with Holder("cpu") as other:
@@ -313,7 +313,7 @@ def test_the_name_of_a_card_is_a_file_name() -> None:
 
 
 def test_a_device_without_a_card_is_the_cpu(fake: str) -> None:
-    registry.load((fake,))
+    loading.load((fake,))
     assert lease.claims("fake", 3, {}) == lease.claims("cpu", 0, {}) == {Claim("cpu")}
 
 

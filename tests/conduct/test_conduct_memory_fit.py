@@ -9,7 +9,7 @@ from typing import Any, cast
 import conduct_play
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.case import Case
 from ipexperf.conduct import memory_fit
@@ -67,7 +67,7 @@ def worker() -> Answering:
 @pytest.fixture
 def conductor(worker: Answering, fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conductor:
     """A machine of 8 GiB whose fake device lies in its memory."""
-    registry.load([fake])
+    loading.load([fake])
     declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": (), "trained": False}
     registry.model("eater_of_memory", **declaration)(lambda: int)
     monkeypatch.setattr(type(registry.devices.get("fake")), "hosted", True)

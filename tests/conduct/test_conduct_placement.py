@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import conduct_play
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.bench.api import Settings
 from ipexperf.bench.machine import heap
 from ipexperf.bench.machine import placement as bench_placement
@@ -65,7 +65,7 @@ def run() -> Callable[..., tuple[Launch, dict[str, Any]]]:
     """Launches a fake model once, placed."""
 
     def run(text: str | None, model: str = "tiny") -> tuple[Launch, dict[str, Any]]:
-        registry.load(FAKES)
+        loading.load(FAKES)
         case = Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
         conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.02)
         placed = None if text is None else find(text)
@@ -302,7 +302,7 @@ def test_each_part_of_a_placement_can_fail(monkeypatch: pytest.MonkeyPatch) -> N
 
 BINDS = """
 import os
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 """
 
@@ -313,7 +313,7 @@ def test_an_openmp_that_binds_its_first_thread_takes_no_core_from_the_machine(tm
     (tmp_path / "binds.py").write_text(BINDS)
     load = (*FAKES, str(tmp_path / "binds.py"))
     case = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
-    registry.load(FAKES)
+    loading.load(FAKES)
     conditions = Conditions(Settings(load=load), timeout=60, samples=5, seconds=0.02)
     done, environment = conduct_play.launch(case, 0, conditions, accuracy=False)
     assert done.outcome == "ok"

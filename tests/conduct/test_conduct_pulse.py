@@ -13,7 +13,7 @@ import conduct_play
 import pytest
 from free_machine import FREE
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.compare import sequence
@@ -108,7 +108,7 @@ def test_what_is_usual_is_learnt_for_each_dtype_and_kernel() -> None:
 
 
 def test_one_process_a_device_is_asked_and_ended(fake: str) -> None:
-    registry.load((fake,))
+    loading.load((fake,))
     feeler, said, started = Feeler(QUICK, QUICK), [], []
 
     def start(case: Case) -> Any:
@@ -183,7 +183,7 @@ class Script:
 
 
 def conditions(fake: str, script: Script) -> Conditions:
-    registry.load((fake,))
+    loading.load((fake,))
     return Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.01, pulse=script, gate=FREE)
 
 

@@ -9,7 +9,7 @@ import conduct_play
 import pytest
 from free_machine import FREE
 
-from ipexperf.bench import outcome, registry
+from ipexperf.bench import loading, outcome
 from ipexperf.case import Case
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.judge import screen
@@ -34,7 +34,7 @@ def case(model: str, device: str = "lossy") -> Case:
 def measure(fake: str, tmp_path: Path) -> Callable[[Case], Measurement]:
     """Measures case after case in one run of two launches a case."""
     load = (fake, LOSERS)
-    registry.load(load)
+    loading.load(load)
     options = Options(load=load, samples=5, seconds=0.05, timeout=60, cache=tmp_path)
     conductor = Conductor(options, tmp_path, lambda _: None, policy=FREE)
     return lambda case: conduct_play.measure(conductor, case, launches=2)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import conduct_play
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Settings
 from ipexperf.bench.process import guard
 from ipexperf.bench.process import server as bench_server
@@ -343,7 +343,7 @@ def test_this_process_is_no_servers_child() -> None:
 @pytest.fixture
 def measured(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Case], Any]]:
     """Measures a case under `--perf-start fork`, with the fakes."""
-    registry.load((fake, FORKED))
+    loading.load((fake, FORKED))
     said: list[str] = []
     options = Options(start="fork", samples=5, seconds=0.05, load=(fake, FORKED), cache=tmp_path)
     monkeypatch.setattr(group, "RETRIES", 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.case import Case
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
@@ -24,7 +24,7 @@ def folder(conductor: Conductor) -> Path:
 
 def test_each_run_has_a_folder_of_its_own_until_it_ends(fake: str, tmp_path: Path) -> None:
     """Two runs at the same time share nothing; closing twice does no harm."""
-    registry.load((fake,))
+    loading.load((fake,))
     first, second = (Conductor(Options(load=(fake,)), tmp_path, lambda _: None) for _ in range(2))
     folders = [folder(first), folder(second)]
     assert folders[0] != folders[1]
@@ -40,11 +40,11 @@ def test_a_run_that_nobody_closed_leaves_no_folder(fake: str, tmp_path: Path) ->
     """A benchmark that ends with a traceback, for instance."""
     program = f"""
 from pathlib import Path
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.case import Case
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
-registry.load(({fake!r},))
+loading.load(({fake!r},))
 conductor = Conductor(Options(load=({fake!r},)), Path({str(tmp_path)!r}), print)
 print(conductor.ready({CASE!r}).settings.shared, flush=True)
 raise SystemExit(3)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Packaged
 from ipexperf.bench.models import _probe
 from ipexperf.case import Case
@@ -37,6 +37,7 @@ class Teacher:
     def __init__(self) -> None:
         self.asked = 0
         self.given: str | None = None
+        self.seconds = 0.0
         self.fails = False
 
     def __enter__(self) -> Teacher:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
@@ -44,9 +45,10 @@ class Teacher:
 
     def __exit__(self, *_: object) -> None: ...
 
-    def ask(self, do: str, *, path: str, settings: dict[str, Any], **_: Any) -> None:
+    def ask(self, do: str, *, path: str, settings: dict[str, Any], timeout: float, **_: Any) -> None:
         assert do == "weights"
         self.asked += 1
+        self.seconds = timeout
         self.given = settings["weights"]
         Path(path).write_bytes(MADE)
         time.sleep(0.2)  # so that a second run comes meanwhile
@@ -62,7 +64,7 @@ def teacher() -> Teacher:
 @pytest.fixture
 def ready(teacher: Teacher, fake: str, tmp_path: Path) -> Callable[..., Path]:
     """Where the weights of a fake case are, made by its teacher where they must be."""
-    registry.load([fake])
+    loading.load([fake])
     declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": ()}
     registry.model("learner", **declaration)(lambda: int)
 
@@ -73,6 +75,24 @@ def ready(teacher: Teacher, fake: str, tmp_path: Path) -> Callable[..., Path]:
         return Path(path)
 
     return ready
+
+
+@pytest.mark.parametrize(("punctual", "seconds"), [(True, 40.0), (False, 600.0)])
+def test_a_training_may_outlast_the_budget_unless_the_run_is_punctual(
+    *, punctual: bool, seconds: float, teacher: Teacher, ready: Callable[..., Path], fake: str, tmp_path: Path
+) -> None:
+    """A run of fixed length stops a training at its end; else the next run would have to begin it again."""
+    del ready  # registers the model
+    options = Options(load=(fake,), timeout=100.0, budget=40.0)
+    Conductor(
+        options,
+        tmp_path,
+        lambda _: None,
+        clock=lambda: 0.0,
+        start=lambda *_, **__: cast("Worker", teacher),
+        punctual=punctual,
+    ).ready(LEARNER)
+    assert teacher.seconds == pytest.approx(seconds, abs=1)  # the lease adds what it waited
 
 
 @pytest.mark.process

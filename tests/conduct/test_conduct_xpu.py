@@ -9,7 +9,7 @@ import conduct_play
 import pytest
 from free_machine import FREE
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.case import Case
 from ipexperf.conduct import pulse
 from ipexperf.conduct.conductor import Conductor
@@ -26,7 +26,7 @@ def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkey
     """The worker is pinned to the card that was asked for, and the record says which it was and what was proven."""
     monkeypatch.setenv("ZE_AFFINITY_MASK", "4,6")
     monkeypatch.setattr(pulse, "SLOW", 1000.0)
-    registry.load((SMALLNET,))
+    loading.load((SMALLNET,))
     options = Options(load=(SMALLNET, FAKE_XPU), device_index=1, samples=5, seconds=0.05, no_roof=True, cache=tmp_path)
     case = Case("smallnet", "xpu", "fp32", "infer", "stock", 16, 8, 1, "digits")
     with contextlib.closing(Conductor(options, tmp_path, lambda _: None, policy=FREE)) as conductor:

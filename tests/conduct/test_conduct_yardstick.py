@@ -19,7 +19,7 @@ import conduct_play
 import pytest
 
 from ipexperf import cli
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.bench.api import Settings
 from ipexperf.bench.process import yardstick as works
 from ipexperf.case import Case
@@ -68,7 +68,7 @@ def stick(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def conditions(fake: str, **more: Any) -> Conditions:
-    registry.load((fake,))
+    loading.load((fake,))
     return Conditions(Settings(load=(fake,)), timeout=60, samples=6, seconds=0.01, **more)
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 
 FAKES = Path(__file__).parents[1] / "fakes"
 
 
 @pytest.fixture(autouse=True)
 def _fakes(registries: None) -> None:
-    registry.load([str(FAKES / "fake.py"), str(FAKES / "movers.py")])
+    loading.load([str(FAKES / "fake.py"), str(FAKES / "movers.py")])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading
 from ipexperf.compare import arm
 from ipexperf.ledger import NETWORKS, records
 from ipexperf.ledger.experiment import Experiment
@@ -27,7 +27,7 @@ PATH = str(NETWORKS)
 def planner(registries: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planner:
     """The planner of this CPU."""
     monkeypatch.chdir(tmp_path)
-    registry.load([PATH])
+    loading.load([PATH])
     options = Options(
         device=("cpu",), load=(PATH,), samples=8, seconds=0.1, no_record=True, no_roof=True, no_pulse=True, budget=900.0
     )

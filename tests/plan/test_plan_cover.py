@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.bench import precision, registry
+from ipexperf.bench import loading, precision, registry
 from ipexperf.bench.api import Knob
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.ledger import NETWORKS
@@ -30,7 +30,7 @@ def facts(flags: frozenset[str] = BF16) -> Facts:
 
 
 def planner(here: Facts | None = None) -> Planner:
-    registry.load([FOR_EVIDENCE])
+    loading.load([FOR_EVIDENCE])
     return Planner("cpu", Options(load=(FOR_EVIDENCE,)), here or facts())
 
 
@@ -54,7 +54,7 @@ def fakes(registries: None) -> None:
     """The fakes alone: the shipped modes would run on the fake device too."""
     for leaves in (registry.modes, registry.models, registry.stacks):
         leaves._items.clear()
-    registry.load([str(FAKES / "fake.py"), str(FAKES / "movers.py")])
+    loading.load([str(FAKES / "fake.py"), str(FAKES / "movers.py")])
 
 
 def of_fakes() -> tuple[Planner, Cover]:
@@ -65,7 +65,7 @@ def of_fakes() -> tuple[Planner, Cover]:
 def test_a_new_leaf_is_a_new_row() -> None:
     """A mode, a stack and a setting that somebody adds need no list."""
     before = set(features.every("cpu"))
-    registry.load([str(FAKES / "fake.py"), str(FAKES / "movers.py")])
+    loading.load([str(FAKES / "fake.py"), str(FAKES / "movers.py")])
     new = set(features.every("cpu")) - before
     assert row("mode", mode="whirl", dtype="bf16", stack="stock") in new
     assert row("mode", mode="infer", dtype="fp32", stack="old") in new
@@ -188,7 +188,7 @@ def test_a_planned_case_is_under_its_condition() -> None:
 
 def test_a_card_has_a_plan_without_a_list_of_its_own() -> None:
     """On cuda a lost device is provoked, and what the stack or the mode cannot do there has its reason."""
-    registry.load([FOR_EVIDENCE])
+    loading.load([FOR_EVIDENCE])
     here = dataclasses.replace(facts(), accelerators={"cuda": ""})
     made = Planner("cuda", Options(device=("cuda",), load=(FOR_EVIDENCE,)), here)
     whole = made.make()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Cell, Device, Model
 from ipexperf.bench.datasets.cifar10 import FILES, FOLDER
 from ipexperf.bench.devices.cpu import Cpu
@@ -275,7 +275,7 @@ def test_an_accelerator_is_looked_for_only_where_it_is_asked_for() -> None:
 
 def test_torch_is_not_asked_for_a_device_that_is_none_of_its_own(fake: str) -> None:
     """A device of somebody's own is planned without a process that imports torch, alone or beside an accelerator."""
-    registry.load([fake])
+    loading.load([fake])
     assert matrix.accelerators(Options(device=("fake",))) == ()
     assert matrix.accelerators(Options(device=("fake", "xpu"))) == ("xpu",)
     assert matrix.accelerators(Options(device=("all",))) == ("cuda", "xpu")
@@ -341,10 +341,10 @@ def test_one_name_cannot_be_registered_twice() -> None:
 
 def test_a_file_that_is_loaded_twice_registers_once(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading the same file again, by another spelling of its path, changes nothing."""
-    registry.load([fake])
+    loading.load([fake])
     device: Device = registry.devices.get("fake")
     monkeypatch.chdir(Path(fake).parent)
-    registry.load([fake, "fake.py"])
+    loading.load([fake, "fake.py"])
     assert registry.devices.get("fake") is device
     assert "tiny" in registry.models.names()
 
@@ -356,7 +356,7 @@ def test_a_file_that_is_loaded_twice_registers_once(fake: str, monkeypatch: pyte
 def test_what_cannot_be_loaded_is_refused(target: str, told: str) -> None:
     """A file or module that isn't there is a usage error that names it."""
     with pytest.raises(UsageError, match=f"^--perf-load={target}: {told}"):
-        registry.load([target])
+        loading.load([target])
 
 
 def test_ten_thousand_cells_have_ten_thousand_uids() -> None:

@@ -13,7 +13,7 @@ import pytest
 from plugin_suite import ROOT, SHORT
 
 from ipexperf import cli
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Settings
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import WorkerError
@@ -75,7 +75,7 @@ def test_the_example_device_is_refused_where_torch_has_none(capsys: pytest.Captu
 
 def test_the_example_device_is_planned_where_torch_sees_it() -> None:
     """Torch is asked for the example device, and its cells are cases where the answer is yes."""
-    registry.load([str(EXAMPLES / "npu.py")])
+    loading.load([str(EXAMPLES / "npu.py")])
     wish = Options(device=("npu",), model=("resnet18",), mode=("infer",), stack=("stock",), dtype=("fp32",))
     assert matrix.accelerators(wish) == ("npu",)
     packages = {"torch": "2.8.0", "torchvision": "0.23.0", "scikit-learn": "1.7"}
@@ -85,7 +85,7 @@ def test_the_example_device_is_planned_where_torch_sees_it() -> None:
 
 def test_the_example_device_calls_torch_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every method of the example device goes to `torch.npu`; where that sees no device, nothing starts."""
-    registry.load([str(EXAMPLES / "npu.py")])
+    loading.load([str(EXAMPLES / "npu.py")])
     device = registry.devices.get("npu")
     asked: list[Any] = []
     stub = SimpleNamespace(

@@ -12,7 +12,7 @@ import pytest
 from plugin_suite import ROOT, SHORT
 
 from ipexperf import cli, commands
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
@@ -67,8 +67,8 @@ def ran(suite: Suite) -> pytest.RunResult:
 
 def ask(suite: Suite, *words: str) -> str:
     """What `ipexperf` says of this history, in a process that has loaded the same files as the run."""
-    loads = f"registry.load([{suite.fake!r}, {str(UNHEARD_OF)!r}])"
-    code = f"import sys\nfrom ipexperf import cli\nfrom ipexperf.bench import registry\n{loads}\nsys.exit(cli.main())"
+    loads = f"loading.load([{suite.fake!r}, {str(UNHEARD_OF)!r}])"
+    code = f"import sys\nfrom ipexperf import cli\nfrom ipexperf.bench import loading\n{loads}\nsys.exit(cli.main())"
     return suite.pytester.run(sys.executable, "-c", code, *words, "--db", "ipexperf.db").stdout.str()
 
 
@@ -134,7 +134,7 @@ def test_knobs_and_models_know_a_new_mode_by_what_it_does(
     mode: str, barred: str, able: str, model: str, reason: str | None
 ) -> None:
     """They give their reasons for training and for graphs, not for names of modes."""
-    registry.load([str(UNHEARD_OF)])
+    loading.load([str(UNHEARD_OF)])
     stranger = registry.modes.get(mode)
     knobs = {knob.name: knob for knob in registry.stacks.get("ipex").knobs}
     assert f"{mode} has no knob {barred}" in str(knobs[barred].unfit(stranger))
@@ -146,7 +146,7 @@ def test_knobs_and_models_know_a_new_mode_by_what_it_does(
 
 
 def test_summaries_call_a_new_mode_and_its_step_by_its_words() -> None:
-    registry.load([str(UNHEARD_OF)])
+    loading.load([str(UNHEARD_OF)])
     case = Case("tiny", "cpu", "fp8", "wobble", "stock", 1, 1)
     assert Words().whole(case) == "fp8 on stock, wobbling (wobble)"
     group = Group("tiny", (replace(case, mode="distil"),))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench import plain_outputs, registry
+from ipexperf.bench import plain_outputs, registry, user_files
 from ipexperf.bench.api import Examples, Tensors
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.networks import own_training
@@ -77,7 +77,7 @@ def _module(target: Target) -> Any:
         # A module may use random numbers on import, which happens once; the network must be the same each time.
         with torch.random.fork_rng(devices=[]):
             if target.where.endswith(".py"):
-                return registry.load_file(Path(target.where))
+                return user_files.load_file(Path(target.where))
             return importlib.import_module(target.where)
     except UsageError as error:
         raise _wrong(target, error) from None

@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ipexperf.bench import lazy, registry
+from ipexperf.bench import lazy, loading, registry
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.machine import inventory
 from ipexperf.bench.process import guard, worker
@@ -45,7 +45,7 @@ def _no_pool() -> Iterator[None]:
 def imports(stack: str, load: Sequence[str], needs: Sequence[str], ahead: Sequence[str] = ()) -> None:
     """Import the leaves, the stack, the packages that a model needs, and those that building it imports."""
     with _no_pool():
-        registry.load(load)
+        loading.load(load)
         for kind in registry.KINDS.values():
             kind.names()
         registry.stacks.get(stack).start()

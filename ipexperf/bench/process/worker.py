@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from ipexperf.bench import declaration, lazy, measure, outcome, precision, registry
+from ipexperf.bench import declaration, lazy, loading, measure, outcome, precision, registry, user_files
 from ipexperf.bench.api import Device, Session, Settings, Workbench
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
@@ -40,7 +40,7 @@ START = "start"
 def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
     """Return the workbench for a request, after starting its stack and device in this process."""
     settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
-    registry.load(settings.load)
+    loading.load(settings.load)
     case = Case.from_json(request["case"])
     device, stack = registry.devices.get(case.device), registry.stacks.get(case.stack)
     # The stack first: it may load an OpenMP runtime or XPU support, which the device needs.
@@ -154,14 +154,14 @@ class Worker:
 
     def imports(self, request: dict[str, Any]) -> dict[str, Any]:
         """Import what any case of a stack on a device needs."""
-        registry.load(tuple(request["load"]))
+        loading.load(tuple(request["load"]))
         registry.stacks.get(request["stack"]).start()
         registry.devices.get(request["device"]).start(Settings())
         return {}
 
     def machine(self, request: dict[str, Any]) -> dict[str, Any]:
         """Describe the machine as the cases of a device will report it, without any case."""
-        registry.load(tuple(request["load"]))
+        loading.load(tuple(request["load"]))
         device = registry.devices.get(request["device"])
         device.start(Settings())
         return dict(environment.document(device)["hardware"])
@@ -190,7 +190,7 @@ class Worker:
 
         ceilings.free()
         settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
-        registry.load(settings.load)
+        loading.load(settings.load)
         placement.apply(settings.placement)
         device = registry.devices.get(request["device"])
         device.start(settings)
@@ -203,7 +203,7 @@ class Worker:
         dtype = request["dtype"]
         if self._device is None:
             placement.apply(request["placement"])
-            registry.load(tuple(request["load"]))
+            loading.load(tuple(request["load"]))
             device = registry.devices.get(request["device"])
             device.start(Settings(threads=request["threads"]))
             self._device = device
@@ -382,7 +382,7 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
             reason = str(error)
             if not isinstance(error, (UsageError, WorkerError)):
                 traceback.print_exc()
-                place = registry.place_of(error)
+                place = user_files.place_of(error)
                 reason = f"{outcome.sentence(error)}{f' ({place})' if place else ''}"
                 if outcome_of(error) == "error":
                     reason = worker.flaw() or reason
