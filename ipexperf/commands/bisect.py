@@ -18,7 +18,7 @@ from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
     from ipexperf.bisect.answers import Log, Measured
-    from ipexperf.bisect.search import Report, Searched
+    from ipexperf.bisect.search import Report, Strategy
     from ipexperf.bisect.software import End, Say, Software
     from ipexperf.case import Case
     from ipexperf.judge.bisection_record import BisectionRecord, Ratio
@@ -60,7 +60,7 @@ def add_bisect(subparsers: console.Subparsers) -> None:
 class Task:
     """A search, with the names and the software of both ends."""
 
-    searched: Searched[Any]
+    searched: Strategy[Any]
     good: Software
     names: tuple[str, str]
     bad_key: str

@@ -94,7 +94,7 @@ def _check(paths: Sequence[Path], folder: Path) -> int:
     named = list(paths) or sorted(folder.glob("*.json"))
     if not named:
         raise EvidenceError(f"{folder} has no file of evidence: ipexperf evidence writes one")
-    answers = [files.answer(path) for path in named]
+    answers = [files.read_or_error(path) for path in named]
     for path, answer in zip(named, answers, strict=True):
         if not isinstance(answer, EvidenceError):
             console.say(f"{path}: {_summary(answer)}")

@@ -1,4 +1,4 @@
-"""Every option in one table: parsed once, strictly; command line > environment > ini > default."""
+"""Every option in one table. Values are parsed once, strictly: command line before environment, ini and default."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Option:
     metavar: str | None = None
     repeat: bool = False
     knob: bool = False
-    """A short way to say `--perf-knobs` for the knob of its name."""
+    """True if it is short for `--perf-knobs` with the knob of its name."""
     pytest_alone: bool = False
-    """Whether the `ipexperf` command lacks it."""
+    """True if only pytest has it, not the `ipexperf` command."""
     short: str | None = None
-    """A second spelling without the prefix. pytest has it only in runs that opt in: other projects use such names."""
+    """A second spelling without the prefix. pytest has it only in runs that opt in: other plugins use such names."""
 
     @property
     def name(self) -> str:
@@ -69,7 +69,7 @@ class Option:
 
     @property
     def short_dest(self) -> str:
-        """Where pytest keeps the value of the short spelling, apart from that of the long one."""
+        """The name under which pytest stores the value of the short spelling, apart from that of the long one."""
         return f"ipexperf_short_{self.name}"
 
     @property
@@ -86,7 +86,7 @@ class Option:
 
 
 def shipped(kind: str) -> str:
-    """The devices, modes or stacks that ipexperf ships, by their file names: `--help` imports none of them."""
+    """Return the names of the shipped devices, modes or stacks, read from file names: `--help` imports none of them."""
     folder = Path(bench.__file__).parent / f"{kind}s"
     return ", ".join(sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")))
 
@@ -460,12 +460,12 @@ def resolve(
         else:
             values[option.name] = option.default
     values["model"], values["load"] = adopted(values["model"], values["load"], sources)
-    assert set(values) | {"sources"} == {part.name for part in fields(Options)}  # noqa: S101 - two lists, one truth
+    assert set(values) | {"sources"} == {part.name for part in fields(Options)}  # noqa: S101 - both list every option
     return Options(**values, sources=sources)
 
 
 def _from_command_line(option: Option, command_line: Callable[[str], Any]) -> tuple[Any, str] | None:
-    """The value on the command line and how its option was spelled there."""
+    """Return the value on the command line and the spelling of its option there, or None."""
     value = command_line(option.dest)
     source = option.flag
     if option.short and (shortly := command_line(option.short_dest)) is not None:
