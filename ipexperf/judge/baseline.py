@@ -110,10 +110,6 @@ class Baselines:
         others = [x for x in self.cases if slot(x.case) != slot(baseline.case)]
         return Baselines(self.machine_key, tuple(sorted([*others, baseline], key=lambda x: slot(x.case))))
 
-    def expired(self, now: str) -> tuple[CaseBaseline, ...]:
-        """The baselines that have expired."""
-        return tuple(x for x in self.cases if x.expired(now))
-
 
 def slot(case: Case) -> tuple[str, int, int, str]:
     """A case's key in the file: everything that names its work except the version of its code."""
@@ -144,6 +140,11 @@ def machine_keys(directory: Path) -> list[str]:
         return []
     except OSError as error:
         raise BaselineError(f"{directory} cannot be read as a folder of baselines: {error}") from error
+
+
+def every(directory: Path) -> list[Baselines]:
+    """The baselines of every machine_key that has a file in the folder."""
+    return [read(directory, machine_key) for machine_key in machine_keys(directory)]
 
 
 def read(directory: Path, machine_key: str) -> Baselines:

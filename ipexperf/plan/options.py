@@ -353,6 +353,11 @@ class Options:
         value: tuple[str, ...] | None = getattr(self, name)
         return value
 
+    def flag(self, name: str) -> str:
+        """The flag by which the command line sets an option. Empty if an ini file, a variable or nothing does."""
+        source = self.sources.get(name, "")
+        return source if source.startswith("--") else ""
+
 
 def declarer(parser: pytest.Parser) -> Callable[..., None]:
     """Return a function that declares an option in our section of `pytest --help`.

@@ -14,7 +14,7 @@ from judge_records import CASE, ENVIRONMENT, QUIET, baseline, candidate, environ
 
 from ipexperf.errors import BaselineError
 from ipexperf.judge.accept import Acceptance, accept, diff
-from ipexperf.judge.baseline import Baselines, dumps, machine_keys, read, write
+from ipexperf.judge.baseline import Baselines, dumps, every, machine_keys, read, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,6 +155,9 @@ def test_a_folder_tells_which_machines_it_knows(tmp_path: Path) -> None:
     for name in (f"{KEY}.json", "epyc.json", ".epyc.json", "README.md"):
         (tmp_path / name).write_text("")
     assert machine_keys(tmp_path) == ["epyc", KEY]
+    (tmp_path / f"{KEY}.json").unlink()
+    write(tmp_path, Baselines("epyc", ()))
+    assert every(tmp_path) == [Baselines("epyc", ())]
     with pytest.raises(BaselineError, match=r"README\.md cannot be read as a folder of baselines"):
         machine_keys(tmp_path / "README.md")
 
@@ -212,7 +215,8 @@ def test_accepting_needs_a_reason() -> None:
 def test_an_expiry_is_a_date() -> None:
     with pytest.raises(BaselineError, match="must be a date"):
         offered(EMPTY, candidate(TIMES), expires="soon")
-    assert offered(EMPTY, candidate(TIMES), expires="2026-12-31").baselines.expired("2027-01-01T00:00") != ()
+    [accepted] = offered(EMPTY, candidate(TIMES), expires="2026-12-31").baselines.cases
+    assert accepted.expired("2027-01-01T00:00")
 
 
 @pytest.mark.parametrize(
