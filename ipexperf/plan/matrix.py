@@ -6,18 +6,18 @@ import argparse
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from ipexperf.bench import declaration, loading, precision, registry
-from ipexperf.bench.api import Cell, Device, Mode, Model, Stack
+from ipexperf.bench import declaration, loading, optimizers, precision, registry
+from ipexperf.bench.api import GRAPHS, INFERENCE, TRAINING, Cell, Device, Mode, Model, Stack
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.networks import own_target as targets
 from ipexperf.case import AXES, Case
 from ipexperf.dtypes import DTYPES
-from ipexperf.errors import UsageError
+from ipexperf.errors import UsageError, WorkerError
 from ipexperf.plan import knobs, sizes
 from ipexperf.plan.options import Options
 from ipexperf.plan.presets import PRESETS, Preset
@@ -138,8 +138,16 @@ def variables(options: Options, devices: Iterable[str]) -> dict[str, str]:
     """Return the environment variables that choose one of several devices for a worker."""
     values: dict[str, str] = {}
     for name in devices:
-        values |= declaration.answer(Device, registry.devices.get(name), "variables", options.device_index, os.environ)
+        values |= _answer(Device, registry.devices.get(name), "variables", options.device_index, os.environ)
     return values
+
+
+def _answer(base: type, leaf: object, method: str, *arguments: Any) -> Any:
+    """What a leaf answers. Raise UsageError if it cannot be: nothing is measured yet, so no case can fail for it."""
+    try:
+        return declaration.answer(base, leaf, method, *arguments)
+    except WorkerError as error:
+        raise UsageError(error.reason) from None
 
 
 def packages() -> list[str]:
@@ -212,7 +220,7 @@ def _reason(leaf: Mode | Device | Stack, answer: Any, method: str = "why_not") -
     """Return a leaf's answer, which is None or a reason. Raise UsageError if it is anything else."""
     if answer is None or isinstance(answer, str):
         return answer
-    raise UsageError(f"{declaration.whose(leaf)}: {method} returned {answer!r}, expected None or a reason in words")
+    raise UsageError(f"{declaration.whose(leaf, method)} returned {answer!r}, expected None or a reason in words")
 
 
 def _fixed(cell: Cell, options: Options) -> str | None:
@@ -260,7 +268,9 @@ def case_of(
     batch = sizes.batch(cell, options.batch, published=preset.published)
     size = sizes.size(model, options.size or preset.size)
     axes = (cell.model, cell.device, cell.dtype, cell.mode, cell.stack)
-    return Case(*axes, batch, size, model.version, data, knobs.named(cell, options))
+    case = Case(*axes, batch, size, model.version, data, knobs.named(cell, options))
+    _answer(Mode, registry.modes.get(cell.mode), "processes", case)
+    return case
 
 
 def _missing(model: Model, data: str, options: Options) -> str | None:
@@ -274,13 +284,34 @@ def _missing(model: Model, data: str, options: Options) -> str | None:
     if isinstance(answer, tuple) and sorted(map(type, answer), key=str) == PATH_OR_REASON:
         return answer[1]
     raise UsageError(
-        f"{declaration.whose(dataset)}: find returned {answer!r}, expected the path and None, or None and the reason"
+        f"{declaration.whose(dataset, 'find')} returned {answer!r}, expected the path and None, or None and the reason"
     )
+
+
+def _check_model(model: Model) -> None:
+    """Raise UsageError for a name in a model's declaration that nothing has: what it names would never happen."""
+    owner = f"the model '{model.name}'{declaration.place(model.build)}"
+    if model.optimizer not in optimizers.RATES:
+        raise UsageError(f"{owner}: {registry.unknown('optimizer', model.optimizer, optimizers.RATES)}")
+    stacks = names("stack")
+    kinds = {TRAINING, INFERENCE, *filter(None, GRAPHS), *names("mode"), *DTYPES}
+    allowed: Mapping[str, Collection[str]] = {
+        "why_nots": [*kinds, *(f"{kind} on {stack}" for kind in kinds for stack in stacks)],
+        "published": DTYPES,
+        **dict.fromkeys(("tuned", "tuned_training", "scripts", "operators"), stacks),
+    }
+    for attribute, known in allowed.items():
+        for name in getattr(model, attribute):
+            if name not in known:
+                hint = registry.nearest(name, known)
+                raise UsageError(f"{owner}: {attribute} has '{name}', which names nothing here{hint}")
 
 
 def make(options: Options, facts: Facts) -> Plan:
     """Make the plan. A name on the command line that ends up in no case is an error."""
     missing: dict[str, str | None] = {}
+    for name in dict.fromkeys(cell.model for cell in _cells(options)):
+        _check_model(registry.models.get(name))
     variants = [variant for plain in _cells(options) for variant in knobs.variants(plain, options, facts)]
     planned = [case_of(cell, unmet, options, facts, missing) for cell, unmet in variants]
     cases = [planned_cell for planned_cell in planned if isinstance(planned_cell, Case)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -424,6 +426,34 @@ def refuse_unknown(words: Iterable[str]) -> None:
     for word in words:
         if word.startswith("--perf-") and (hint := nearest_option([word], [option.flag for option in OPTIONS])):
             raise pytest.UsageError(f"there is no option {word.partition('=')[0]}{hint}")
+
+
+def valued() -> tuple[Option, ...]:
+    """The options that need a value."""
+    return tuple(option for option in OPTIONS if not option.switch)
+
+
+def short_flags(parser: pytest.Parser, words: Collection[str]) -> list[str]:
+    """The short options among these words that are ours in this run and need a value."""
+    import pytest
+
+    flags = []
+    for option in valued():
+        if option.short and option.short in words:
+            with contextlib.suppress(pytest.UsageError):  # somebody else's option of that name takes no such value
+                values = parser.parse_known_and_unknown_args([f"{option.short}=x"])[0]
+                flags += [option.short] if getattr(values, option.short_dest, None) else []
+    return flags
+
+
+def refuse_valueless(words: Iterable[str], flags: Collection[str]) -> None:
+    """Raise pytest.UsageError for one of these flags without a value: argparse would print pytest's usage above it."""
+    import pytest
+
+    words = list(words)
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word in flags and (not following or re.match("--?[a-zA-Z]", following)):
+            raise pytest.UsageError(f"{word}: expected a value")
 
 
 def unknown_variables(environment: Mapping[str, str] = os.environ) -> str:
