@@ -9,6 +9,7 @@ import re
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -307,6 +308,9 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
     )
     if not sessions or not all(x.launches and all(0 < t < math.inf for t in x.launches) for x in sessions):
         raise ValueError(f"{entry['id']} needs sessions with launches above 0 s")
+    if len({x.run for x in sessions}) < len(sessions):
+        # Copies of one session agree, so the machine would seem to differ less from one session to the next.
+        raise ValueError(f"{entry['id']} has a session twice")
     environment = _environment(entry["id"], environments[entry["environment"]])
     judged = yardstick.metric(environment)
     for session in sessions:
@@ -324,7 +328,7 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
         reason=str(entry["reason"]),
         accepted_by=str(entry["accepted_by"]),
         accepted_at=str(entry["accepted_at"]),
-        expires=None if entry["expires"] is None else str(entry["expires"]),
+        expires=None if entry["expires"] is None else date.fromisoformat(entry["expires"]).isoformat(),
         environment=environment,
         fingerprint=None if entry.get("fingerprint") is None else str(entry["fingerprint"]),
     )
@@ -354,7 +358,7 @@ def _numbers(name: str, number: Mapping[str, Any]) -> dict[str, float]:
     """Metrics by name. NaN, which Python's JSON accepts, is refused: it would switch off checks."""
     numbers = {metric: float(value) for metric, value in number.items()}
     for metric, value in numbers.items():
-        negative = value < 0 and metric in METRICS and METRICS[metric].unit == "s"
+        negative = value < 0 and metric in METRICS and METRICS[metric].unit in {"s", "bytes"}
         if not math.isfinite(value) or negative or (value <= 0 and metric in (PRIMARY, RELATIVE)):
             raise ValueError(f"{name} has {value:g} as its {metric}")
     return numbers

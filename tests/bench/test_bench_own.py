@@ -195,6 +195,18 @@ def test_a_network_that_keeps_results_of_batches_it_has_seen_is_found_out(name: 
 
 
 @pytest.mark.parametrize("mode", ["infer", "infer_jit"])
+def test_a_network_that_writes_into_its_inputs_is_found_out(mode: str) -> None:
+    """Its answers to fresh inputs are right, but all samples but the first few are of others."""
+    workbench = bench("overwriting", mode)
+    session = workbench.mode.open(workbench)
+    session.step()
+    [changed] = [check for check in session.proof() if not check.ok]
+    assert changed.name == "input"
+    assert "4 batches on cpu, " in changed.found
+    assert "of them changed in place by steps" in changed.found
+
+
+@pytest.mark.parametrize("mode", ["infer", "infer_jit"])
 def test_a_network_that_allows_fewer_bits_is_not_in_fp32(mode: str) -> None:
     """Torch then computes float32 products in bf16 where the processor can, and the profiler shows float32."""
     before = torch.get_float32_matmul_precision()

@@ -179,6 +179,13 @@ class KeepingWords(nn.Module):
         return features
 
 
+class Overwriting(Net):
+    """Scales its input in place, so that the next step on the same batch sees other numbers."""
+
+    def forward(self, images: Any) -> Any:
+        return super().forward(images.mul_(0.5))
+
+
 class Constant(Net):
     """Reads a number of its own, which is the same in every call."""
 
@@ -280,6 +287,10 @@ keeping_words_example = keeping_each_text_example = routing_example
 def coarse() -> Any:
     torch.set_float32_matmul_precision("medium")
     return Net()
+
+
+def overwriting() -> Any:
+    return Overwriting()
 
 
 def constant() -> Any:

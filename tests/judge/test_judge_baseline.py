@@ -93,6 +93,26 @@ def test_a_case_that_is_there_twice_is_named(tmp_path: Path, version: int) -> No
     assert f"{CASE.id} with batch 8 is there twice" in told
 
 
+def test_a_session_that_is_there_twice_is_damage(tmp_path: Path) -> None:
+    """As after a merge that kept both sides: copies agree, so that chance would look like a change."""
+
+    def edit(cases: list[dict[str, Any]]) -> None:
+        cases[0]["sessions"].append(cases[0]["sessions"][0])
+
+    assert f"{CASE.id} has a session twice" in spoilt(tmp_path, edit)
+
+
+@pytest.mark.parametrize("day", ["tomorrow", "2026-13-01", 20261231])
+def test_a_day_of_expiry_that_is_no_date_is_damage(tmp_path: Path, day: object) -> None:
+    """It would never come."""
+    spoilt(tmp_path, lambda cases: cases[0].update(expires=day))
+
+
+def test_less_memory_than_none_is_damage(tmp_path: Path) -> None:
+    told = spoilt(tmp_path, lambda cases: cases[0]["sessions"][0]["metrics"].update(peak_memory=-5.0))
+    assert f"{CASE.id} has -5 as its peak_memory" in told
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400])
 @pytest.mark.parametrize("place", ["accuracy", "metrics"])
 def test_a_number_that_is_none_is_damage(tmp_path: Path, place: str, value: float) -> None:

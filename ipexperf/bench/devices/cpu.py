@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,9 @@ from ipexperf.result import Check
 
 _RESET_PEAK = "5"
 """Value to write to clear_refs to reset the peak of resident memory."""
+
+_LIMITS = ("OMP_THREAD_LIMIT", "KMP_DEVICE_THREAD_LIMIT", "KMP_ALL_THREADS")
+"""Variables that limit the threads of an OpenMP runtime, the last two of Intel's."""
 
 
 class Cpu(Device):
@@ -70,7 +74,9 @@ class Cpu(Device):
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Check that the steps left torch the threads that it started with: a network may set others."""
         del step, block
-        actual = torch.get_num_threads()
+        # torch reports what it asked for. OpenMP gives it no more than these allow.
+        limits = [int(limit) for name in _LIMITS if (limit := os.environ.get(name, "")).isdecimal()]
+        actual = min([torch.get_num_threads(), *limits])
         return [Check("threads", actual == self._threads, str(actual), str(self._threads))] if self._threads else []
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
