@@ -24,7 +24,7 @@ PACKAGE = str(Path(__file__).parents[1])
 _loaded: set[str] = set()
 """The files that `load` has imported."""
 ALIKE = 0.8
-"""How similar an option must be to be suggested. Most begin with `--perf-`, which makes any two of them similar."""
+"""The least similarity of a suggested option. It is high because most options begin with `--perf-`."""
 
 
 class Registry(Generic[T]):
@@ -37,7 +37,7 @@ class Registry(Generic[T]):
         self._searched = False
 
     def add(self, name: str, item: T) -> T:
-        """Register a leaf. Raise UsageError if the name is taken, or if it declares of itself what cannot be."""
+        """Register a leaf. Raise UsageError if the name is taken, or if a declared value has the wrong type."""
         declaration.check(self.kind, self.base, name, item)
         if name in self._items:
             raise UsageError(f"the {self.kind} '{name}' is registered twice: give one of them another name")
@@ -66,7 +66,7 @@ class Registry(Generic[T]):
 
     def called(self, name: str) -> list[str]:
         """Return the leaves that list this as another name."""
-        return [one for one in self.names() if name.lower() in getattr(self._items[one], "called", ())]
+        return [leaf for leaf in self.names() if name.lower() in getattr(self._items[leaf], "called", ())]
 
 
 def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
@@ -80,8 +80,8 @@ def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
 
 def nearest_option(words: Iterable[str], flags: Iterable[str]) -> str:
     """Return a hint to the option that one of these unknown words was meant to be, or an empty text."""
-    known = list(flags)
-    hints = (nearest(word.partition("=")[0], known, ALIKE) for word in words if word.startswith("--"))
+    options = list(flags)
+    hints = (nearest(word.partition("=")[0], options, ALIKE) for word in words if word.startswith("--"))
     return next(filter(None, hints), "")
 
 
@@ -97,7 +97,9 @@ modes: Registry[Mode] = Registry("mode", Mode)
 models: Registry[Model] = Registry("model", Model)
 tasks: Registry[Task] = Registry("task", Task)
 datasets: Registry[Dataset] = Registry("dataset", Dataset)
-KINDS: dict[str, Registry[Any]] = {known.kind: known for known in (devices, stacks, modes, models, tasks, datasets)}
+KINDS: dict[str, Registry[Any]] = {
+    registry.kind: registry for registry in (devices, stacks, modes, models, tasks, datasets)
+}
 
 
 def model(name: str, **attributes: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
@@ -183,18 +185,20 @@ def _sentence(error: BaseException) -> str:
 def place_of(error: BaseException) -> str:
     """Return the line of a loaded file that raised an error, or an empty text if another file did."""
     frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    ours = [one for one in frames if one[0].co_filename in _loaded or one[0].co_filename.startswith(PACKAGE)]
-    if not ours or ours[-1][0].co_filename not in _loaded:
+    relevant = [
+        frame for frame in frames if frame[0].co_filename in _loaded or frame[0].co_filename.startswith(PACKAGE)
+    ]
+    if not relevant or relevant[-1][0].co_filename not in _loaded:
         return ""
-    code, line = ours[-1]
+    code, line = relevant[-1]
     name = getattr(code, "co_qualname", code.co_name)  # Python 3.10, which may run a worker, lacks the former
-    inside = "" if name == "<module>" else f", in {name}"
-    return f"{Path(code.co_filename).name}, line {line}{inside}"
+    function = "" if name == "<module>" else f", in {name}"
+    return f"{Path(code.co_filename).name}, line {line}{function}"
 
 
 @contextmanager
 def faults_of_extensions() -> Iterator[None]:
-    """Raise UsageError for an exception that a loaded file raised: its author needs its line, not our traceback."""
+    """Turn an exception of a loaded file into a UsageError with its line there: its author needs no traceback."""
     try:
         yield
     except IpexperfError:
