@@ -31,9 +31,9 @@ SECURITY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src data:; base-uri 'none'; "
     "form-action 'none'"
 )
-"""What a page may do: run and apply the files of the report, whether a server sends them or they lie on a disk.
+"""The content security policy of a page: it may load only the files of the report, from a server or from a disk.
 
-No markup that slipped into a page runs, and no page asks a network for anything.
+So no injected markup can run scripts, and no page sends a request anywhere else.
 """
 RUNS = 400
 """Number of newest runs to draw."""

@@ -35,7 +35,7 @@ class ArmWords:
     """A parsed arm: how it differs from the plan."""
 
     text: str = ""
-    """What the user wrote. Values that may be secrets are replaced by a digest."""
+    """The user's text, with a digest in place of each value that may be a secret."""
     python: str | None = None
     lock: str = ""
     """The name of the lock whose software it runs: `baseline`, or one of LOCKS followed by a name or a file."""

@@ -19,7 +19,7 @@ MOST = 4096
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Where workers should run. None leaves a setting alone."""
+    """The requested placement of workers. None leaves a setting alone."""
 
     cores: tuple[int, ...] | None = None
     node: int | None = None

@@ -29,11 +29,11 @@ class Cpu(Device):
     hosted = True
     pulse = True
     _threads: int | None = None
-    """As many as `start` set."""
+    """The number that `start` set."""
     _before = 0
     """Resident bytes at the reset: mostly libraries."""
     _own_before = 0
-    """Of these, what is in no file: the heap."""
+    """The part of these that is backed by no file: the heap."""
 
     def why_not(self, facts: Facts) -> str | None:
         return facts.missing("torch")
@@ -64,7 +64,7 @@ class Cpu(Device):
         return max(0, _resident("VmHWM") - self._before)
 
     def held_memory(self) -> int:
-        """Return what is in use and in no file. Free memory is given back first: where it lies is chance."""
+        """Return the memory in use that no file backs. Give free memory back first: its amount is chance."""
         heap.trim()
         return max(0, _resident("RssAnon") - self._own_before)
 

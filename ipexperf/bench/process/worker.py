@@ -180,9 +180,9 @@ class Worker:
 
     def footprint(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the footprint of the case's network, without running the case."""
-        from ipexperf.bench.artifacts.footprint import look
+        from ipexperf.bench.artifacts import footprint
 
-        return asdict(look(self._workbench(request)))
+        return asdict(footprint.measure(self._workbench(request)))
 
     def ceilings(self, request: dict[str, Any]) -> dict[str, Any]:
         """Measure the peak rates of a device. Needs no case."""
