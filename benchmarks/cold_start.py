@@ -155,7 +155,7 @@ def main() -> int:
         parser.error("--rounds, --turns and --turn-samples must be at least 1")
     chance = random.Random(told.seed)  # noqa: S311 - a start order, no secret
     try:
-        options = planning.resolve(told, start=start.FORK)
+        options = dataclasses.replace(planning.resolve(told), start=start.FORK)
         conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         with contextlib.closing(conductor):
             for case in run.plan(options).cases:

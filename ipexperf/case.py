@@ -41,7 +41,7 @@ class Case:
         return hashlib.sha256(_ENCODE(self.to_json()).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values. Without knobs the key is left out, so that old cases keep their uids when knobs are added."""
+        """Return plain values. Without knobs the key is left out, so that older cases keep their uids."""
         document = {name: getattr(self, name) for name in _FIELDS}  # `asdict` copies deeply, and judging asks often
         knobs = dict(document.pop("knobs"))
         return {**document, "knobs": knobs} if knobs else document
@@ -69,6 +69,6 @@ class Planned:
 
 
 def identify(cell: Any) -> str:
-    """The id for these axes and knobs: `resnet18-cpu-bf16-train-ipex+optimizer:adam`."""
+    """Return the id for these axes and knobs: `resnet18-cpu-bf16-train-ipex+optimizer:adam`."""
     turned = "".join(f"+{name}:{value}" for name, value in cell.knobs)
     return "-".join(getattr(cell, axis) for axis in AXES) + turned

@@ -16,14 +16,14 @@ class Bounds:
     fidelity: float
     agreement: float
     roundings: float = 5.0
-    """A result may have this many times the error of eager stock PyTorch in the same dtype."""
+    """The most times the error of eager stock PyTorch in the same dtype."""
     sensitive: float = 0.0
-    """Absolute bound for results with at most twice the error of eager stock PyTorch: the network amplifies it."""
+    """The absolute bound if the error is at most twice that of eager stock PyTorch: then the network amplifies it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """How far the loss curve of training may be from that of stock fp32, by the number of steps compared."""
+    """The largest distance of training's loss curve from that of stock fp32, by the number of steps compared."""
 
     noise: float
     """Relative noise on the initial weights of a second reference, which shows how much training amplifies rounding."""
@@ -32,7 +32,7 @@ class Curve:
     most: Mapping[int, float]
     """The same for training that amplifies it like ResNets: about twice the largest distance of correct code."""
     scaler: bool = False
-    """Whether training needs a gradient scaler, because small gradients become zero."""
+    """True if training needs a gradient scaler, because small gradients become zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Instructions:
 
 @dataclass(frozen=True, slots=True)
 class Dtype:
-    """What the program knows of a dtype."""
+    """The properties of a dtype."""
 
     width: int
     """Bytes of an element."""
@@ -54,10 +54,10 @@ class Dtype:
     """torch's names for the dtypes of operands in arithmetic. Only one, unless it is quantised."""
     bounds: Bounds
     curve: Curve | None = None
-    """None: nothing trains in it."""
+    """The bounds of training. None: nothing trains in it."""
     autocast: bool = False
     quantised: bool = False
-    """Whether the network is converted in advance, with a calibration, instead of computing in it under autocast."""
+    """True if the network is converted in advance, with a calibration, instead of computing under autocast."""
     native: frozenset[str] = frozenset()
     """CPU flags, any of which gives native arithmetic. Empty: every CPU has it."""
     instructions: tuple[Instructions, ...] = ()
@@ -133,11 +133,11 @@ PLAIN = "fp32"
 
 
 def quantised(dtype: str) -> bool:
-    """Whether networks are converted to this dtype in advance, with a calibration."""
+    """Return True if networks are converted to this dtype in advance, with a calibration."""
     return DTYPES[dtype].quantised
 
 
 def needs_scaler(dtype: str) -> bool:
-    """Whether training in this dtype needs a gradient scaler."""
+    """Return True if training in this dtype needs a gradient scaler."""
     curve = DTYPES[dtype].curve
     return curve is not None and curve.scaler

@@ -1,13 +1,13 @@
 """The exceptions of every room, in one place so that rooms never import one another for them.
 
 IpexperfError
-├── UsageError          what the user asked for cannot be done: one sentence, exit code 4 (pytest) or 2 (CLI)
+├── UsageError          the user's request cannot be met: one sentence, exit code 4 (pytest) or 2 (CLI)
 │   └── LockError       a lock cannot be read, or its environment cannot be made
 ├── WorkerError         a launch ended without a measurement; `outcome` says how
 ├── ForkError           a worker can't be forked: it is started fresh, and the message says why
 ├── BaselineError       a baseline file cannot be read, written or accepted into
 ├── HostLostError       a host of the fleet does not answer any more
-├── EvidenceError       a file of evidence cannot be read, or claims what it does not hold
+├── EvidenceError       a file of evidence cannot be read, or claims what its cases do not prove
 └── HistoryError        the database cannot be opened, is newer than this program, or lacks what was asked for
     └── UnavailableError    it cannot be used now: no server answers, its disk is full, or another writer takes too long
 """
@@ -51,7 +51,7 @@ class HostLostError(IpexperfError):
 
 
 class EvidenceError(IpexperfError):
-    """A file of evidence cannot be read, or claims what it does not hold."""
+    """A file of evidence cannot be read, or claims what its cases do not prove."""
 
 
 class HistoryError(IpexperfError):

@@ -22,7 +22,7 @@ FOLDER = "locks"
 """The folder inside that of the baselines."""
 DIGITS = 12
 LIBRARIES = ("onednn", "mkl", "libc")
-"""What the environment of a launch says of libraries that are no packages. Not OpenMP, which varies by mode."""
+"""Libraries that are no packages, as a launch reports them. Not OpenMP, which varies by mode."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 _PIN = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)==(?P<version>[A-Za-z0-9][A-Za-z0-9.!+_-]*)(?P<notes>( +# .*)?)")
 _NOTE = re.compile(r"(content [0-9a-f]{16})?((^|, )from [^\s,]+)?")
@@ -47,21 +47,21 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """What cases ran on: interpreter, packages, libraries, the user's variables, the commit of the measured source."""
+    """The software of cases: interpreter, packages, libraries, the user's variables, the commit of their source."""
 
     python: str
     platform: str
     packages: tuple[Package, ...] = ()
-    """Without folders and requirements, which are of one machine, or known to an index."""
+    """The packages without folders, which differ by machine, and without requirements, which an index knows."""
     libraries: tuple[tuple[str, str], ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
     """Variables of the user's shell that tune libraries."""
     placement: str = ""
     commit: str | None = field(default=None, compare=False)
     dirty: bool = field(default=False, compare=False)
-    """The commit of the measured source. Like the name not part of the digest: a lock names software."""
+    """`dirty`: the source had changes that were not committed. Neither commit nor name is part of the digest."""
     name: str = field(default="", compare=False)
-    """What people call it."""
+    """The name for people."""
 
     @property
     def text(self) -> str:
@@ -70,12 +70,12 @@ class Lock:
 
     @property
     def digest(self) -> str:
-        """What names this lock: a hash of its content."""
+        """The hash of its content, which names the lock."""
         return _hash(replace(self, name="", commit=None, dirty=False).text)
 
     @property
     def environment(self) -> str:
-        """What names its installed packages: locks that differ in variables or the commit share an environment."""
+        """The hash of Python, platform and packages: locks that differ only in the rest share an environment."""
         pins = [f"python {self.python}", f"platform {self.platform}", *map(_pin, self.packages)]
         return _hash("\n".join(pins))
 
@@ -85,7 +85,7 @@ class Lock:
 
     @property
     def perishable(self) -> dict[str, str]:
-        """The packages that may not be had again later, each with the reason."""
+        """The packages that may not be available later, each with the reason."""
         reasons = {package.name: _why_perishable(package) for package in self.packages}
         return {name: reason for name, reason in reasons.items() if reason}
 
@@ -137,7 +137,7 @@ def make(
     variables: Mapping[str, str],
     placement: str = "",
 ) -> Lock:
-    """The lock of what this interpreter has, and of what the libraries of a launch said of themselves."""
+    """Make the lock of an interpreter's packages and of the libraries that a launch reported."""
     libraries = ((name, software.get(name)) for name in LIBRARIES)
     return Lock(
         python=inventory.python,
@@ -150,7 +150,7 @@ def make(
 
 
 def parse(text: str, source: str) -> Lock:
-    """Read a lock. Raise LockError with the line that is not ours: options, addresses and markers are refused."""
+    """Parse a lock. Raise LockError with the number of any other line: options, addresses and markers are refused."""
     values: dict[str, str] = {}
     pairs: dict[str, list[tuple[str, str]]] = {"library": [], "variable": []}
     packages: list[Package] = []
@@ -158,18 +158,18 @@ def parse(text: str, source: str) -> Lock:
     if not lines or lines[0] != f"# {FORMAT}":
         raise LockError(f"{source} is not a lock: its first line must be '# {FORMAT}'")
     for number, line in enumerate(lines[1:], 2):
-        where = f"{source}, line {number}"
+        line_name = f"{source}, line {number}"
         header = _HEADER.fullmatch(line)
         if header is None:
-            packages.append(_package(line, where))
+            packages.append(_package(line, line_name))
             continue
         key, value = header["key"], header["value"]
         if key in pairs:
-            pairs[key].append(_pair(value, where))
+            pairs[key].append(_pair(value, line_name))
         elif key in ("name", "python", "platform", "commit", "placement") and key not in values:
             values[key] = value
         else:
-            raise LockError(f"{where}: '{key}' is unknown, or there twice")
+            raise LockError(f"{line_name}: '{key}' is unknown, or there twice")
     return _checked(values, pairs, packages, source)
 
 
@@ -229,11 +229,11 @@ def _pair(text: str, where: str) -> tuple[str, str]:
 
 
 def differences(old: Lock, new: Lock) -> list[Difference]:
-    """What differs, packages first. A package of the same version but other content differs in its content."""
+    """Return the differences, packages first. Packages of one version may differ in their content."""
     rows: list[Difference] = []
-    before, after = ({one.name: one for one in side.packages} for side in (old, new))
+    before, after = ({package.name: package for package in side.packages} for side in (old, new))
     for name in sorted({*before, *after}):
-        sides = [_shown(side.get(name), other.get(name)) for side, other in ((before, after), (after, before))]
+        sides = [_version_text(side.get(name), other.get(name)) for side, other in ((before, after), (after, before))]
         if sides[0] != sides[1]:
             rows.append(Difference("package", name, *sides))
     if old.python != new.python:
@@ -251,34 +251,36 @@ def differences(old: Lock, new: Lock) -> list[Difference]:
 
 
 def _recorded(kind: str, name: str, values: Mapping[str, str]) -> str | None:
-    """The value on one side: a digest in place of a variable's value that must not be recorded."""
+    """Return the value on one side, with a digest in place of a variable's value that must not be recorded."""
     value = values.get(name)
     return value if value is None or kind != "variable" else recorded(name, value)
 
 
-def _shown(package: Package | None, other: Package | None) -> str | None:
-    """The version, with the digest where two packages of one version differ in content."""
+def _version_text(package: Package | None, other: Package | None) -> str | None:
+    """Return the version of a package, with its digest if the other side has the version with other content."""
     if package is None:
         return None
-    same = other is not None and other.version == package.version
-    differs = same and other is not None and package.content and other.content and other.content != package.content
+    equal_versions = other is not None and other.version == package.version
+    differs = (
+        equal_versions and other is not None and package.content and other.content and other.content != package.content
+    )
     return f"{package.version} ({package.content})" if differs else package.version
 
 
 def same_software(old: Lock, new: Lock) -> bool:
-    """Whether two locks would measure alike: packages and variables are the same, and the series of Python."""
+    """Return True if two locks have the same packages and variables, and the same series of Python."""
     if series(old.python) != series(new.python):
         return False
-    return not [one for one in differences(old, new) if one.kind in ("package", "variable")]
+    return not [difference for difference in differences(old, new) if difference.kind in ("package", "variable")]
 
 
 def series(version: str) -> tuple[str, ...]:
-    """The part of Python's version that packages are built for. An environment is made with any patch of it."""
+    """Return the part of Python's version that packages are built for. An environment may have any patch of it."""
     return tuple(version.split(".")[:2])
 
 
 def path_of(baselines: Path, digest: str) -> Path:
-    """The file of a lock in a folder of baselines."""
+    """Return the path of a lock in a folder of baselines."""
     return baselines / FOLDER / f"{digest}.txt"
 
 
@@ -294,18 +296,18 @@ def read(path: Path) -> Lock:
 
 
 def every(baselines: Path) -> list[Lock]:
-    """All locks of a folder of baselines."""
+    """Read all locks of a folder of baselines."""
     return [read(path) for path in sorted((baselines / FOLDER).glob("*.txt"))]
 
 
 def find(baselines: Path, name: str) -> Lock:
-    """The accepted lock of this name, or whose digest begins so. Raise LockError if there is none, or several."""
-    there = every(baselines)
-    named = [lock for lock in there if name and lock.name == name] or [
-        lock for lock in there if lock.digest.startswith(name)
+    """Return the accepted lock of this name or beginning of a digest. Raise LockError if none or several match."""
+    accepted = every(baselines)
+    matches = [lock for lock in accepted if name and lock.name == name] or [
+        lock for lock in accepted if lock.digest.startswith(name)
     ]
-    if len(named) != 1:
-        names = ", ".join(sorted(lock.name or lock.digest for lock in there)) or "none"
-        many = "several locks" if named else "no lock"
-        raise LockError(f"there {'are' if named else 'is'} {many} '{name}' in {baselines / FOLDER} (there: {names})")
-    return named[0]
+    if len(matches) != 1:
+        names = ", ".join(sorted(lock.name or lock.digest for lock in accepted)) or "none"
+        many = "several locks" if matches else "no lock"
+        raise LockError(f"there {'are' if matches else 'is'} {many} '{name}' in {baselines / FOLDER} (there: {names})")
+    return matches[0]

@@ -25,21 +25,21 @@ Tone = Literal["good", "cool", "warm", "bad", "quiet"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is known of an outcome, and how it looks."""
+    """The meaning of an outcome, its effects, and its look."""
 
     emoji: str
-    """In markdown."""
+    """Its sign in markdown."""
     glyph: str
-    """In the dashboard. Each outcome has another, because colour alone tells some readers nothing."""
+    """Its sign in the dashboard. Each outcome has its own, because some readers do not see colours."""
     tone: Tone
     meaning: str
     """Explains the outcome below the table on the terminal."""
     fine: bool = False
-    """Whether nothing became slower. The terminal only counts such cases, and `gate` lets them pass."""
+    """True if nothing became slower. The terminal only counts such cases, and `gate` lets them pass."""
     fails: bool = False
-    """Whether a case with this outcome fails its test."""
+    """True if a case with this outcome fails its test."""
     numbers: bool = True
-    """Whether the numbers of the case count."""
+    """True if the numbers of the case count."""
 
 
 OUTCOMES: dict[str, Row] = {
@@ -55,35 +55,35 @@ OUTCOMES: dict[str, Row] = {
 }
 """All outcomes, the most urgent first."""
 NEVER_BEGAN = "interrupted"
-"""What the history records for a case that was planned and never began. No outcome, because it was not judged."""
+"""The history's word for a case that was planned and never began. It is no outcome, because it was not judged."""
 _OTHER = Row("", "…", "quiet", "")
 
 
 def row(name: str) -> Row:
-    """What is known of an outcome. A name that is none of them, such as `NEVER_BEGAN`, has a plain row."""
+    """Return the row of an outcome. Any other name, such as `NEVER_BEGAN`, has a plain row."""
     return OUTCOMES.get(name, _OTHER)
 
 
 def place(name: str) -> int:
-    """The place of an outcome in every list: those that need a reader come first, unknown names last."""
+    """Return the place of an outcome in every list: the most urgent come first, unknown names last."""
     return [*OUTCOMES, name].index(name)
 
 
 def title(name: str) -> str:
-    """The name of an outcome for people."""
+    """Return the name of an outcome for people."""
     return name.replace("_", " ")
 
 
 def is_fine(name: str) -> bool:
-    """Whether the outcome says that nothing became slower."""
+    """Return True if the outcome means that nothing became slower."""
     return row(name).fine
 
 
 def has_numbers(name: str) -> bool:
-    """Whether the numbers of a case with this outcome count."""
+    """Return True if the numbers of a case with this outcome count."""
     return row(name).numbers
 
 
 def without_numbers() -> tuple[str, ...]:
-    """The outcomes of cases whose numbers do not count."""
+    """Return the outcomes of cases whose numbers do not count."""
     return tuple(name for name in OUTCOMES if not has_numbers(name))

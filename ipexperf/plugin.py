@@ -43,10 +43,13 @@ NO_CASE = "ipexperf-no-case"
 """Parameter id of a performance test without a case in the plan. It is deselected."""
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Declare the options, on the command line and in the ini file."""
     from ipexperf.plan import options
 
+    # Now: pytest may parse the command line before it calls another hook.
+    config: Any = pluginmanager.get_plugin("pytestconfig")
+    options.refuse_valueless(map(str, config.invocation_params.args), [option.flag for option in options.valued()])
     options.add_arguments(options.declarer(parser), short=False)
     for option in options.OPTIONS:
         parser.addini(option.ini, f"default of {option.flag}", default=None)
@@ -58,16 +61,17 @@ def pytest_load_initial_conftests(
 ) -> Generator[None, Any, Any]:
     """Declare short spellings such as `--device` if a conftest opted in, once every conftest has declared its own.
 
-    Also refuse a misspelled option of ours: pytest would print its usage and name no other option.
+    Also refuse a misspelled option of ours, or a short one without its value: pytest would print its usage.
     """
     result = yield
     if early_config.pluginmanager.has_plugin(SHORT_OPTIONS):
         from ipexperf import short_options
 
         short_options.declare(parser)
-    if any(word.startswith("--perf-") for word in args):
+    if any(word.startswith("--") for word in args):
         from ipexperf.plan import options
 
+        options.refuse_valueless(args, options.short_flags(parser, args))
         options.refuse_unknown(parser.parse_known_and_unknown_args(args)[1])
     return result
 

@@ -33,12 +33,12 @@ Role = Literal["case", "twin", "reference", "against"]
 """The role of an arm in a round: a launch of its case, its twin, the reference once more for a part of a group, or
 what the case in the next seat is compared with by `ab` or `--perf-against`."""
 Schedule = Literal["together", "apart"]
-"""Whether the arms of a round took turns, or ran one after another."""
+"""How the arms of a round ran: in turns, or one after another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """What makes a metric one of accuracy: its name in narrow tables, and by what a change is measured."""
+    """The properties of a metric of accuracy: its name in narrow tables, and the bound of its changes."""
 
     brief: str
     bound: Literal["difference", "share", "factor"]
@@ -51,76 +51,76 @@ class Gate:
     """How a metric is judged beside speed, if `--perf-gate` names it."""
 
     tolerance: float
-    """A change for the worse of this fraction is to be seen."""
+    """The change for the worse that must be detected, as a fraction."""
     noise: float
-    """Log standard deviation between two runs that are the same, until a case's own runs have shown it."""
+    """The assumed log standard deviation between equal runs, until a case's own runs tell it."""
     pairs: float
-    """The same of the ratio of two processes that are alive together."""
+    """The same for the ratio of two processes that are alive together."""
     trust: float
     """The assumed noise counts as much as this many runs or pairs of a case's own."""
     grain: float = 0.0
     """The noise of a small value, as a standard deviation in the metric's unit."""
     usual: bool = False
-    """Whether it is judged where nobody says what to judge."""
+    """True if it is judged by default."""
     smallest: bool = False
-    """Whether the smallest of several values counts, because odd processes have a larger one. Else it is the median."""
+    """True if the smallest of several values counts, because odd processes have a larger one. Else the median."""
     repeated: str = ""
-    """The metric that pairs judge in its place: the same of several builds, of which the quickest counts."""
+    """The metric that pairs judge in its place: the quickest of several builds."""
     repeated_pairs: float = 0.03
     """The noise of that metric in pairs."""
 
 
 def of_time(repeated: str = "") -> Gate:
-    """The gate of a time that is measured once a process: 10 %, and little trust in what is assumed."""
+    """Return the gate of a time that is measured once a process: 10 %, with little trust in the assumed noise."""
     return Gate(0.10, noise=0.19, pairs=0.06, trust=2, grain=0.001, repeated=repeated)
 
 
 def of_memory(*, usual: bool = False) -> Gate:
-    """The gate of memory that is in use: 1 %, by the smallest process, because odd ones hold more and not less."""
+    """Return the gate of memory in use: 1 %, by the smallest process, because odd processes hold more, never less."""
     return Gate(0.01, noise=0.0003, pairs=0.0004, trust=20, grain=2**15, usual=usual, smallest=True)
 
 
 def of_count(*, usual: bool = False) -> Gate:
-    """The gate of what is counted and not measured, such as allocated bytes and calls of operators: 1 %."""
+    """Return the gate of counts, such as allocated bytes and calls of operators: 1 %."""
     return Gate(0.01, noise=0.0002, pairs=0.0003, trust=20, usual=usual, smallest=True)
 
 
 def of_instructions() -> Gate:
-    """The gate of retired instructions: 1 %, and little trust in a noise that was assumed and never measured."""
+    """Return the gate of retired instructions: 1 %, with little trust in the assumed noise, which we never measured."""
     return Gate(0.01, noise=0.003, pairs=0.003, trust=2, smallest=True)
 
 
 def of_energy() -> Gate:
-    """The gate of energy: 5 %, and little trust in a noise that was assumed and never measured."""
+    """Return the gate of energy: 5 %, with little trust in the assumed noise, which we never measured."""
     return Gate(0.05, noise=0.03, pairs=0.02, trust=2)
 
 
 def of_resident_peak() -> Gate:
-    """The gate of the peak of resident memory: 10 %, because equal processes differ by 2 % (docs/results/gates.md)."""
+    """Return the gate of peak resident memory: 10 %, because equal processes differ by 2 % (docs/results/gates.md)."""
     return Gate(0.10, noise=0.025, pairs=0.035, trust=20, grain=2**18, usual=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """The unit of a metric, which direction is good (None: a change either way is suspicious), how it is judged."""
+    """A metric: its unit, its good direction (None: a change either way is suspicious), and how it is judged."""
 
     name: str
     unit: str
     higher_is_better: bool | None
     accuracy: Accuracy | None = None
-    """A metric with this is judged, accepted into baselines, and shown as the accuracy of a case."""
+    """With this, the metric is judged, accepted into baselines, and shown as the accuracy of a case."""
     gate: Gate | None = None
-    """How `--perf-gate` judges it. None: it is recorded alone."""
+    """How `--perf-gate` judges it. None: it is only recorded."""
     fresh: bool = False
-    """Whether only a fresh process tells it: the server of a forked one has loaded libraries and touched pages."""
+    """True if only a fresh process can measure it: a forked one inherits loaded libraries and touched pages."""
 
     @property
     def repeated(self) -> str:
-        """The metric that pairs judge in its place, if there is one."""
+        """The metric that pairs judge in its place, or an empty text."""
         return self.gate.repeated if self.gate is not None else ""
 
     def of_launches(self, values: Sequence[float]) -> float:
-        """What the launches of a run say together."""
+        """Return the value of a run from those of its launches."""
         return min(values) if self.gate is not None and self.gate.smallest else statistics.median(values)
 
     def __post_init__(self) -> None:
@@ -191,14 +191,14 @@ METRICS: dict[str, Metric] = {
 
 
 def accuracies() -> tuple[str, ...]:
-    """The metrics of accuracy, the one that says most first: tables show the first that was measured."""
+    """Return the metrics of accuracy, the most telling first: tables show the first that was measured."""
     return tuple(name for name, metric in METRICS.items() if metric.accuracy is not None)
 
 
 PRIMARY = "step_time"
 """The metric of speed: seconds per step, the median of a launch's samples."""
 ENERGY = "energy"
-"""Joules of a step, which turns must be long for on some devices."""
+"""The metric of energy: joules per step. Some devices need long turns to measure it."""
 RELATIVE = "relative_time"
 """The metric of speed with a yardstick: step time in units of the yardstick's step time."""
 
@@ -241,11 +241,11 @@ class Launch:
     contended: str = ""
     log: str = ""
     notes: tuple[str, ...] = ()
-    """Notes on how the numbers were taken, for people alone."""
+    """Notes on how the numbers were taken, for people only."""
     fewer: str = ""
-    """How many samples there are of how many asked for, if its steps were too slow: `7 of 20, steps take 2.4 s`."""
+    """The samples taken of those requested, if steps were too slow for all: `7 of 20, steps take 2.4 s`."""
     emulated: bool = False
-    """Whether the processor lacks instructions for the dtype, so that it was emulated."""
+    """True if the processor lacks instructions for the dtype and emulated it."""
     fingerprint: Mapping[str, Any] | None = None
     """The fingerprint from `bench.evidence.fingerprint`, or None if there is none."""
     against: Mapping[str, Any] | None = None
@@ -264,7 +264,7 @@ class Measurement:
     started_at: str
     finished_at: str
     cut: str = ""
-    """Why there are fewer launches than planned although none failed, or an empty text."""
+    """The reason why there are fewer launches than planned although none failed, or an empty text."""
 
     @property
     def counted(self) -> tuple[Launch, ...]:
@@ -272,7 +272,7 @@ class Measurement:
         return tuple(x for x in self.launches if x.outcome != "contended")
 
     def values(self, metric: str) -> tuple[float, ...]:
-        """The metric of every launch that ended well, for statistics."""
+        """Return the metric of every launch that succeeded, for statistics."""
         return tuple(x.metrics[metric] for x in self.launches if x.outcome == "ok" and metric in x.metrics)
 
     def median(self, metric: str) -> float | None:
@@ -281,7 +281,7 @@ class Measurement:
 
     @property
     def of_run(self) -> dict[str, float]:
-        """What the launches that ended well say together of each metric."""
+        """The value of the run for each metric, from the launches that succeeded."""
         return {name: METRICS[name].of_launches(self.values(name)) for name in self.metrics}
 
     @property
@@ -291,7 +291,7 @@ class Measurement:
 
     @property
     def failure(self) -> str:
-        """Why there is no measurement, or an empty text."""
+        """The reason why there is no measurement, or an empty text."""
         bad = [x for x in self.counted if x.outcome != "ok"]
         if not self.counted:
             return "" if self.cut else "nothing was launched"
@@ -299,12 +299,12 @@ class Measurement:
 
     @property
     def never_began(self) -> str:
-        """Why the case never began, through no fault of its own, or an empty text."""
+        """The reason why the case never began, through no fault of its own, or an empty text."""
         return "" if self.counted else self.cut
 
     @property
     def invalid(self) -> str:
-        """Why the numbers are invalid (proof, accuracy), or an empty text."""
+        """The reason why the numbers are invalid (proof, accuracy), or an empty text."""
         for launch in self.counted:
             for kind, checks in (("proof", launch.proof), ("accuracy", launch.accuracy)):
                 for check in checks:
@@ -313,7 +313,7 @@ class Measurement:
         return ""
 
     def fingerprint(self, launch: Launch) -> Mapping[str, Any] | None:
-        """The fingerprint of a launch: whole for the first launch of its case that has it, else only its digest."""
+        """Return a launch's fingerprint: whole for the first launch of the case that has it, else only its digest."""
         digest = launch.fingerprint
         if digest is None:
             return None
@@ -324,13 +324,13 @@ class Measurement:
 
     @property
     def lean(self) -> Measurement:
-        """The same without the structures that an earlier launch has too: the history keeps no more."""
-        launches = tuple(replace(one, fingerprint=self.fingerprint(one)) for one in self.launches)
+        """The measurement as the history stores it: without structures that an earlier launch has too."""
+        launches = tuple(replace(launch, fingerprint=self.fingerprint(launch)) for launch in self.launches)
         return replace(self, launches=launches)
 
     @property
     def contended(self) -> str:
-        """Why the machine was too busy during the measurement, or an empty text."""
+        """The reason why the machine was too busy during the measurement, or an empty text."""
         return next((f"machine contended: {x.contended}" for x in self.counted if x.contended), "")
 
 
@@ -358,13 +358,13 @@ class RoundRecord:
     started_at: str
     seconds: float
     turns: int = 0
-    """Turns of each arm that count."""
+    """The number of turns of each arm that count."""
     dropped: int = 0
-    """Turns that do not count, because the machine was busy."""
+    """The number of turns that do not count, because the machine was busy."""
 
 
 StructureGate = Literal["warn", "loss", "fail"]
-"""Which change of structure fails its test: none, one that can only cost time, or any."""
+"""The changes of structure that fail a test: none, those that can only cost time, or all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +378,7 @@ class Structure:
     losses: tuple[str, ...] = ()
     """Those that can only cost time, each with the kind of its loss."""
     fails: bool = False
-    """Whether it fails the test: with `--perf-structure loss`, the default, if there are losses; with `fail` always."""
+    """True if it fails the test: with `--perf-structure loss`, the default, if there are losses; with `fail` always."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +392,7 @@ class AnchorEvidence:
 
 @dataclass(frozen=True, slots=True)
 class BaselineEvidence:
-    """What a verdict against accepted sessions (or the last runs) was based on: the newest of them, and the noise."""
+    """The evidence of a verdict against accepted sessions, or the last runs: the newest of them, and the noise."""
 
     step_time: float | None = None
     yardstick: str | None = None
@@ -410,12 +410,12 @@ class BaselineEvidence:
     between_sessions: float | None = None
     """Standard deviation between sessions, of the log. None if speed was not compared."""
     between_sessions_known: bool | None = None
-    """Whether that was estimated from this case's own sessions."""
+    """True if that was estimated from this case's own sessions."""
     anchor: AnchorEvidence | None = None
 
     @property
     def testable(self) -> bool:
-        """Whether the p-value of the verdict can be combined with those of other cases."""
+        """True if the p-value of the verdict can be combined with those of other cases."""
         return bool(self.between_sessions_known)
 
 
@@ -424,14 +424,14 @@ class MachineEvidence:
     """The same software now and when its baseline was accepted: what changed is the machine."""
 
     ratio: float
-    """How many times as long a step takes now."""
+    """The step time now over that of then."""
     outcome: Outcome
     differences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PairsEvidence:
-    """What a verdict on pairs was based on: the other arm, and the log ratio of each pair."""
+    """The evidence of a verdict on pairs: the other arm, and the log ratio of each pair."""
 
     against: str
     stopped: str = ""
@@ -440,22 +440,22 @@ class PairsEvidence:
     """How the arms differ, one line each."""
     log_ratios: tuple[float, ...] = ()
     trimmed: int = 0
-    """How many of them were left out as outliers."""
+    """The number of pairs left out as outliers."""
     apart: str = ""
     """Why the arms did not take turns, or an empty text."""
     lock: str = ""
     """The digest of the lock whose software the other arm ran, if that was a baseline's."""
     machine: MachineEvidence | None = None
-    """How the other arm did beside the baseline's stored numbers, which the same software gave."""
+    """The other arm compared with the baseline's stored numbers, which the same software gave."""
 
     @property
     def testable(self) -> bool:
-        """Always: pairs have a p-value, whenever they stopped."""
+        """Always True: pairs have a p-value, whenever they stopped."""
         return True
 
 
 Evidence = BaselineEvidence | PairsEvidence
-"""What a verdict was based on."""
+"""The evidence of a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,13 +463,13 @@ class Level:
     """The values of a metric that were compared."""
 
     before: float
-    """Of the baseline's sessions, or of the other arm."""
+    """The values of the baseline's sessions, or of the other arm."""
     now: float
 
 
 @dataclass(frozen=True, slots=True)
 class SpeedVerdict:
-    """What the judge says of a case's speed alone."""
+    """The judge's verdict on the speed of a case alone."""
 
     outcome: Outcome
     reason: str
@@ -494,13 +494,13 @@ class Verdict:
     evidence: Evidence | None = None
     """None if the case was not compared with anything."""
     contended: bool = False
-    """Whether the case is invalid only because the machine was busy."""
+    """True if the case is invalid only because the machine was busy."""
     structure: Structure | None = None
     """The comparison of fingerprints, or None."""
     others: tuple[Verdict, ...] = ()
     """The verdicts on other metrics of the case: those of `--perf-gate` that both sides have."""
     speed: SpeedVerdict | None = None
-    """The verdict on its speed alone, where the outcome is another. None: speed decides."""
+    """The verdict on its speed alone, if the case has another outcome. None: speed decides."""
     level: Level | None = None
     """The values that were compared, if this is the verdict on another metric."""
     constants: Mapping[str, Any] | None = None
@@ -509,21 +509,21 @@ class Verdict:
     @property
     def alone(self) -> Verdict:
         """The verdict on the speed of the case alone."""
-        own = self.speed or self
-        return replace(self, outcome=own.outcome, reason=own.reason, others=(), speed=None)
+        speed = self.speed or self
+        return replace(self, outcome=speed.outcome, reason=speed.reason, others=(), speed=None)
 
     @property
     def moved(self) -> tuple[Verdict, ...]:
         """The verdicts on other metrics that changed beyond doubt."""
-        return tuple(one for one in self.others if one.outcome in ("regressed", "improved"))
+        return tuple(verdict for verdict in self.others if verdict.outcome in ("regressed", "improved"))
 
     @property
     def worse(self) -> str:
         """The names of the other metrics that regressed."""
-        return ", ".join(one.metric for one in self.others if one.outcome == "regressed")
+        return ", ".join(verdict.metric for verdict in self.others if verdict.outcome == "regressed")
 
     @property
     def fails(self) -> bool:
-        """Whether this verdict fails the test. Doubt does not."""
+        """True if this verdict fails the test. Doubt does not."""
         structure = self.structure is not None and self.structure.fails
         return structure or (row(self.outcome).fails and not self.contended)

@@ -73,16 +73,16 @@ def plan(options: Options, facts: Callable[[Options], Facts] = site.facts) -> ma
 
 def _check_rounds(options: Options) -> None:
     """Raise UsageError if a twin or a precision was asked for in a run without rounds."""
-    source = options.sources.get("precision", "")
-    if source.startswith("--") and options.rounds == "off":
-        raise UsageError(f"{source}: it makes more rounds, which --perf-rounds off disables")
-    source = options.sources.get("twin", "")
-    if not source.startswith("--") or options.twin == "off":
+    precision = options.flag("precision")
+    if precision and options.rounds == "off":
+        raise UsageError(f"{precision}: it makes more rounds, which --perf-rounds off disables")
+    twin = options.flag("twin")
+    if not twin or options.twin == "off":
         return
     if options.rounds == "off":
-        raise UsageError(f"{source}: a twin needs rounds, which --perf-rounds off disables")
+        raise UsageError(f"{twin}: a twin needs rounds, which --perf-rounds off disables")
     if options.against is not None:
-        raise UsageError(f"{source}: pairs have no twin: --perf-against '' measures each case against itself")
+        raise UsageError(f"{twin}: pairs have no twin: --perf-against '' measures each case against itself")
 
 
 class Run:

@@ -1,7 +1,7 @@
-"""Temporary folders that go even where their process is killed: the next process of the same user removes them.
+"""Temporary folders that are removed even if their process is killed: by the next process of the same user.
 
-The kernel says whether a folder is in use: whoever made it holds a lock on the folder itself, which is dropped when the
-process dies, however that comes. A number of a process would not do, because a container counts its own.
+A process holds a lock on each of its folders, and the kernel drops the lock when the process dies in any way. A process
+number would not tell that, because each container counts its own.
 """
 
 from __future__ import annotations
@@ -19,33 +19,34 @@ from pathlib import Path
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 UNLOCKED = "0" * 8
-"""In place of the kernel's name in the names of folders that cannot be locked. They are left alone."""
+"""Takes the place of the kernel's name in the names of folders that cannot be locked. `sweep` leaves them alone."""
 NAME = re.compile(r"\.?ipexperf-[a-z]+-(?P<kernel>[0-9a-f]{8})-\w{8}")
-"""What this module names its folders. Other programs, and other rooms, must not name theirs so."""
+"""The pattern of the names of these folders. No other program or room may use such names."""
 
 
 class Scratch:
-    """A folder of its own. It goes with `close`, with this object, or at the latest after its process."""
+    """A temporary folder. `close` removes it, or the end of this object, or a later process after a crash."""
 
-    def __init__(self, purpose: str, where: Path | None = None) -> None:
-        """Make it in the folder for temporary files, or hidden in `where`, and remove what dead processes left there.
+    def __init__(self, purpose: str, parent: Path | None = None) -> None:
+        """Make the folder among the system's temporary files, or hidden in `parent`, and sweep there first.
 
-        `purpose` is a word for people who look at the folder.
+        `purpose` is a word in its name, for people.
         """
-        parent = (Path(tempfile.gettempdir()) if where is None else where).absolute()  # the process may go elsewhere
+        hidden = "" if parent is None else "."
+        parent = (parent or Path(tempfile.gettempdir())).absolute()  # the process may change its folder
         sweep(parent)
-        self.path, lock = _make(f"{'' if where is None else '.'}ipexperf-{purpose}", parent)
+        self.path, lock = _make(f"{hidden}ipexperf-{purpose}", parent)
         self._finish = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
     def close(self) -> None:
-        """Remove it. Where it was moved away, it stays."""
+        """Remove the folder, unless it was moved away."""
         self._finish()
 
 
 @contextmanager
-def folder(purpose: str, where: Path | None = None) -> Iterator[Path]:
+def folder(purpose: str, parent: Path | None = None) -> Iterator[Path]:
     """Yield a temporary folder, as `Scratch` makes it."""
-    scratch = Scratch(purpose, where)
+    scratch = Scratch(purpose, parent)
     try:
         yield scratch.path
     finally:
@@ -53,15 +54,15 @@ def folder(purpose: str, where: Path | None = None) -> Iterator[Path]:
 
 
 def sweep(parent: Path) -> None:
-    """Remove the temporary folders in here whose processes are dead, and that are this user's."""
+    """Remove this user's temporary folders in `parent` whose processes are dead."""
     kernel = _kernel()
-    # Where we may not read or write, there is nothing that we could tidy up.
+    # If we may not read or write there, we can remove nothing.
     with contextlib.suppress(OSError), _opened(parent) as place:
         for name in os.listdir(place):  # noqa: PTH208 - a Path has no descriptor
             match = NAME.fullmatch(name)
-            # Another kernel, on a disk that several hosts share, may keep its locks to itself.
+            # On a disk that several hosts share, we may not see the locks of another kernel.
             if match and match["kernel"] == kernel != UNLOCKED:
-                # It is gone, in use, a link, or another user's.
+                # The folder is gone, in use, a link, or another user's.
                 with contextlib.suppress(OSError):
                     _sweep_one(name, place)
 
@@ -70,14 +71,14 @@ def _sweep_one(name: str, place: int) -> None:
     with _opened(name, place) as descriptor:
         if os.fstat(descriptor).st_uid != os.geteuid():
             return
-        # Held while it is removed, so that nobody else removes it too, or begins to use it.
+        # Hold the lock meanwhile, so that no other process removes it too, or begins to use it.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_there(descriptor, name, place):
             shutil.rmtree(name, ignore_errors=True, dir_fd=place)
 
 
 def _make(prefix: str, parent: Path) -> tuple[Path, int | None]:
-    """A new folder, and the descriptor that holds its lock."""
+    """Make a folder. Return it with the descriptor that holds its lock, or None if it cannot be locked."""
     kernel = _kernel()
     while True:
         path = Path(tempfile.mkdtemp(prefix=f"{prefix}-{kernel}-", dir=parent))
@@ -94,18 +95,18 @@ def _make(prefix: str, parent: Path) -> tuple[Path, int | None]:
 
 
 def _lock(path: Path) -> int:
-    with contextlib.ExitStack() as until:
+    with contextlib.ExitStack() as stack:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        until.callback(os.close, descriptor)
+        stack.callback(os.close, descriptor)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_there(descriptor, path):
-            until.pop_all()
+            stack.pop_all()
             return descriptor
     raise FileNotFoundError(path)
 
 
 def _remove(path: Path, lock: int | None, maker: int) -> None:
-    # A process that was forked from the maker shares its lock, but the folder is the maker's.
+    # A process that the maker forked shares its lock, but only the maker removes the folder.
     if os.getpid() == maker:
         shutil.rmtree(path, ignore_errors=True)
     if lock is not None:
@@ -123,16 +124,16 @@ def _opened(path: str | Path, place: int | None = None) -> Iterator[int]:
 
 
 def _is_there(descriptor: int, path: str | Path, place: int | None = None) -> bool:
-    """Whether this path still leads to the folder that was opened."""
+    """Return True if this path still leads to the folder that was opened."""
     try:
-        there = os.stat(path, dir_fd=place, follow_symlinks=False)
+        status = os.stat(path, dir_fd=place, follow_symlinks=False)
     except FileNotFoundError:
         return False
-    return os.path.samestat(there, os.fstat(descriptor))
+    return os.path.samestat(status, os.fstat(descriptor))
 
 
 def _kernel() -> str:
-    """What names the kernel that knows the locks of this process: the same in all containers of a host."""
+    """Return the name of the running kernel, which is the same in all containers of a host."""
     try:
         match = re.fullmatch(r"([0-9a-f]{8})-[0-9a-f-]+\s*", BOOT.read_text(encoding="ascii"))
     except (OSError, ValueError):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.compare import arm, sequence
 from ipexperf.compare.sequence import Comparison, Contest
 from ipexperf.conduct import conductor as conducting
-from ipexperf.errors import WorkerError
+from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.selftest import Trial
 from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.plan import arms, injections
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 def plan(
     cases: Sequence[Case], chosen: Sequence[Injection], facts: Facts
 ) -> tuple[list[tuple[Injection, Case, Case]], Counter[str]]:
-    """The trials of a round: first every case against itself, then each injection in every case that can have it."""
+    """The trials of a round: first every case against itself, then each injection in every case that can have it.
+
+    Raise UsageError if there are none.
+    """
     left_out: Counter[str] = Counter()
     able = []
     for case in cases:
@@ -47,6 +50,8 @@ def plan(
                 left_out[reason] += 1
             else:
                 trials.append((injection, case, other))
+    if not trials:
+        raise UsageError(f"no case can take turns: {'; '.join(left_out)}")
     return trials, left_out
 
 

@@ -77,7 +77,7 @@ class Settings:
     injected: str = ""
     """Slow-down to inject (`bench.process.injections`). Used by `ipexperf selftest` only."""
     forked: bool = False
-    """Whether the worker is forked although its case has no `+start:fork`. The worker proves it."""
+    """True if the worker must be forked although its case has no `+start:fork`. The worker proves it."""
     shared: str | None = None
     """Folder for results that all workers of a run share (`bench.shared`). None: share nothing."""
     cards: Sequence[Mapping[str, str]] = ()
@@ -99,7 +99,7 @@ class Knob:  # no slots: subclasses set name and help as defaults
     barred: Mapping[str, str] = field(default_factory=dict)
     """Traits of the modes that cannot have this knob (`Mode.traits`), with the reasons."""
     choice: bool = False
-    """Whether users choose among its values for their work, so that `ipexperf migrate` compares each of them."""
+    """True if users choose among its values for their work: `ipexperf migrate` then compares each of them."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         """Return the default value, given the requested values of the other knobs."""
@@ -148,7 +148,7 @@ class Number(Knob):
 
 @dataclass(frozen=True)
 class ChannelsLast(Knob):
-    """Whether images are in channels-last layout. The default is the model's."""
+    """The knob for the channels-last layout of images. The default is the model's."""
 
     name: str = "channels_last"
     help: str = "images and weights laid out with their channels last (default: the model's)"
@@ -218,11 +218,11 @@ class Task(ABC):
     inputs: int = 1
     """Number of input tensors of a network."""
     scored: bool = True
-    """Whether correct answers are known. Without them there is only fidelity."""
+    """True if correct answers are known. Without them there is only fidelity."""
     products: bool = False
-    """Whether its networks are mostly matrix products. Others convolve."""
+    """True if its networks are mostly matrix products, not convolutions."""
     next_token: bool = False
-    """Whether its networks predict the next token, and so can generate text."""
+    """True if its networks predict the next token, and so can generate text."""
     least: float = 1 / 3
     """Training must get this share of the way from the trivial predictor's score to 1."""
 
@@ -295,7 +295,7 @@ class Packaged:
     file: str
     sha256: str
     adapt: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    """Converts the names in the file to those of the network."""
+    """A function that converts the names in the file to those of the network."""
 
     def find(self) -> tuple[str | None, str | None]:
         """Find the file. Return its path and None, or None and why it is not available."""
@@ -328,21 +328,21 @@ class Model:
     needs: tuple[str, ...] = ("torch",)
     """Packages that the worker's interpreter must have."""
     imports: tuple[str, ...] = ()
-    """Modules that building it imports besides. Fork servers import them beforehand, where they are installed."""
+    """More modules that building it imports. Fork servers import those of them that are installed beforehand."""
     optimizer: str = "sgd"
     learning_rate: float = 0.02
     recipe_steps: int = 66
     """Training steps for the weights that inference uses. Deep networks need more."""
     recipe: Callable[[Workbench, Split, Any], None] | None = None
-    """Produces the weights for inference in another way than by training steps."""
+    """A function that makes the weights for inference in another way than by training steps."""
     resized: Callable[[Workbench, Split, Any], None] | None = None
-    """Adapts weights that were trained at `size` to another size. None: train at each size."""
+    """A function that adapts weights trained at `size` to another size. None: train at each size."""
     train_steps: int = 66
     """Steps of the mode `train` before its accuracy is measured."""
     settles: int = 0
     """Number of last steps over which the learning rate falls to 0, for scores that vary from step to step."""
     trained: bool = True
-    """Whether there are trained weights for inference."""
+    """True if ipexperf trains weights for inference."""
     pretrained: Packaged | None = None
     """Published weights. Without a `recipe` they are used as they are."""
     normal: int | None = None
@@ -358,13 +358,13 @@ class Model:
     rate: float = 1.0
     """Requests a second in the mode `serve`, unless the knob `rate` says otherwise."""
     served: bool = False
-    """Whether low precision holds its weights in the dtype by default, instead of converting them in each step."""
+    """True if low precision holds weights in the dtype by default, instead of converting them in each step."""
     quantisation: str = "static"
     """Default way of quantisation: `static`, or `dynamic` for transformers."""
     answers: tuple[str, ...] = ()
     """Names of the modules whose outputs are the answers. Stock's int8 keeps 8 bits for them, and 7 elsewhere."""
     tuned: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
-    """For each stack, replaces modules before optimising, as the guide of the stack recommends."""
+    """For each stack, a function that replaces modules before optimising, as the guide of the stack recommends."""
     tuned_training: Mapping[str, Callable[[Any, Workbench], Any]] = field(default_factory=dict)
     """The same before training, if it differs."""
     scripts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -379,7 +379,7 @@ class Model:
     transformers_class: str = ""
     """The class of `transformers` that computes the same with the same weights. Empty: none."""
     linear: bool = True
-    """Whether it has linear layers, whose weights can be packed."""
+    """True if it has linear layers, whose weights can be packed."""
     target: str = ""
     """The target of a user's own network that no file declares (`bench.networks.own_target`), else empty."""
 
@@ -390,12 +390,12 @@ class Model:
 
     @property
     def learned(self) -> bool:
-        """Whether inference uses trained weights."""
+        """True if inference uses trained weights."""
         return self.trained or self.pretrained is not None
 
     @property
     def as_packaged(self) -> bool:
-        """Whether inference uses the weights of a package unchanged."""
+        """True if inference uses the weights of a package unchanged."""
         return self.pretrained is not None and self.recipe is None
 
     def why_not(self, cell: Cell, mode: Mode, facts: Facts) -> str | None:
@@ -420,11 +420,11 @@ class Device(ABC):
     called: tuple[str, ...] = ()
     """Other names that people use. They only serve for hints when such a name is refused."""
     accelerator: bool = False
-    """Whether `torch.<name>.is_available()` must be asked, in a process that imports torch."""
+    """True if only torch can tell whether it is there (`torch.<name>.is_available()`): the plan then imports torch."""
     hosted: bool = False
-    """Whether cases use the machine's own memory, so that whether they fit can be known in advance."""
+    """True if cases use the machine's own memory, so that we can tell in advance if they fit."""
     pulse: bool = False
-    """Whether `bench.process.pulse` can measure the current speed of this device with torch."""
+    """True if `bench.process.pulse` can measure the current speed of this device with torch."""
 
     @abstractmethod
     def why_not(self, facts: Facts) -> str | None:
@@ -463,15 +463,15 @@ class Device(ABC):
         """Return the peak memory since the reset in bytes, above the level at the reset."""
 
     def held_memory(self) -> int | None:
-        """Return what the process holds now in bytes, above the level at the reset. None: the device cannot tell."""
+        """Return the bytes that the process holds now, above the level at the reset. None: the device cannot tell."""
         return None
 
     def energy_counter(self) -> energy.EnergyCounter | str:
-        """Return what counts the energy of this device, or why nothing does. Called once the steps are warm."""
+        """Return the energy counter of this device, or the reason why there is none. Called once the steps are warm."""
         return f"no counter: {self.name} has none"
 
     def warmed(self) -> None:  # noqa: B027 - optional
-        """Called once the steps are warm, before the samples: what grows from here on grows in every step."""
+        """Called once the steps are warm, before the samples: memory that grows from here on grows with the steps."""
 
     def ceilings(self, say: Callable[[str], None]) -> dict[str, Any] | None:
         """Measure the peak rates of this device. None: as `bench.evidence.ceilings` does."""
@@ -503,7 +503,7 @@ class Stack(ABC):
     name: str
     knobs: tuple[Knob, ...] = ()
     by_name: bool = False
-    """Whether it must be asked for by name: neither presets nor `all` include it."""
+    """True if it must be requested by name: neither presets nor `all` include it."""
     packs: tuple[str, ...] = ()
     """The values of the knob `weights` for which it can pack weights (`weight_only`)."""
 
@@ -555,7 +555,7 @@ class Stack(ABC):
     def tokens_of_layers(self, network: Any, step: Callable[[], Any], bench: Workbench) -> list[int] | None:
         """Return how many tokens each layer of a decoder gets in a step.
 
-        None: its modules are called one by one, so that whoever asks can count there.
+        None: its modules are called one by one, so that the caller can count there.
         """
         del network, step, bench
         return None
@@ -625,16 +625,16 @@ class Session(ABC):
     """A case that is ready to run steps."""
 
     elsewhere: bool = False
-    """Whether other processes run the steps, so that the worker's own device has no evidence of them."""
+    """True if other processes run the steps, so that the worker's own device has no evidence of them."""
     compile_time: float | None = None
     """Seconds that making the graph of the network took, from the plain network to the first output, or in training to
     the end of the first step. None: no graph."""
     compile_instructions: int | None = None
-    """Instructions that it took, where the machine counts them."""
+    """The instructions that it took, if the machine counts them."""
 
     @contextmanager
     def compiling(self, synchronise: Callable[[], None]) -> Iterator[None]:
-        """Keep how long the block takes, in which the graph of the network is made."""
+        """Record the time of the block, in which the graph of the network is made."""
         begin, counted = perf_counter(), retired.count()
         yield
         synchronise()
@@ -673,7 +673,7 @@ class Session(ABC):
         return device.peak_memory()
 
     def held_memory(self, device: Device) -> int | None:
-        """Return what the session holds now in bytes, over all its processes. None: the device cannot tell."""
+        """Return the bytes that the session holds now, over all its processes. None: the device cannot tell."""
         return device.held_memory()
 
     def metrics(self) -> dict[str, float]:
@@ -704,7 +704,7 @@ class Mode(ABC):
     name: str
     trains: bool = False
     data_parallel: bool = False
-    """Whether several processes train copies of one network."""
+    """True if several processes train copies of one network."""
     graph: str = ""
     """How the mode makes a graph of the network: `traced` (TorchScript), `exported`, `compiled`. Empty: not at all."""
     family: str = ""
@@ -718,16 +718,16 @@ class Mode(ABC):
     plain: str = ""
     """The plain mode of its kind, which tables compare it with: `infer` for `infer_jit`. Empty: this mode itself."""
     requests: bool = False
-    """Whether a sample is the latency of one request, so that its percentiles are compared too."""
+    """True if a sample is the latency of one request, so that its percentiles are compared too."""
     by_tokens: bool = False
-    """Whether it gives a decoder the tokens of a text, or an operator of one the activations of its tokens."""
+    """True if it gives a decoder the tokens of a text, or an operator of one the activations of its tokens."""
     open_loop: bool = False
-    """Whether requests come at planned moments, whether or not those before them have ended. A turn is then one replay
+    """True if requests come at planned moments, even if those before them have not ended. A turn is then one replay
     of all of them (`Session.replay`), and samples are theirs."""
     cold: bool = False
-    """Whether only the first step of a process is measured, without warm-up."""
+    """True if only the first step of a process is measured, without warm-up."""
     artifact: str = ""
-    """What int8 cases of this mode load: `script`, `state` or `program`. Empty: this mode has no int8."""
+    """The kind of artifact that int8 cases load: `script`, `state` or `program`. Empty: this mode has no int8."""
     fresh: str = ""
     """Why launches must not be forked from a process that has imported everything. Empty: they may be."""
     knobs: tuple[Knob, ...] = ()
@@ -741,7 +741,7 @@ class Mode(ABC):
 
     @property
     def traits(self) -> tuple[str, ...]:
-        """What knobs and models may give a reason against: this mode, `training` or `inference`, and its `graph`."""
+        """The words by which knobs and models exclude modes: its name, `training` or `inference`, and its `graph`."""
         return (self.name, TRAINING if self.trains else INFERENCE, *filter(None, [self.graph]))
 
     @abstractmethod
@@ -801,7 +801,7 @@ class Workbench:
 
     @property
     def channels_last(self) -> bool:
-        """Whether images are in channels-last layout: as the case requests, else as the model declares."""
+        """True if images are in channels-last layout: as the case requests, else as the model declares."""
         chosen = dict(self.case.knobs).get("channels_last")
         return chosen == "on" if chosen else self.model.channels_last
 
@@ -840,11 +840,11 @@ class Workbench:
         return () if quantised(self.case.dtype) else self.model.operators.get(self.stack.name, ())
 
     def turned(self, name: str) -> bool:
-        """Whether the case sets this knob."""
+        """Return True if the case sets this knob."""
         return name in dict(self.case.knobs)
 
 
-# What proofs and fingerprints are made of.
+# The parts of proofs and fingerprints.
 
 
 @dataclass(frozen=True, slots=True)
@@ -872,7 +872,7 @@ class Captured:
     seconds: list[float] | None = None
     unparsed: tuple[str, ...] = ()
     beside: Mapping[str, Any] = field(default_factory=dict)
-    """Further findings that are not part of the digest."""
+    """Further facts that are not part of the digest."""
 
 
 Look = Callable[[], Mapping[str, Captured]]

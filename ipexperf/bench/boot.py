@@ -20,10 +20,10 @@ ENTRIES = {
 
 def load() -> None:
     """Load ipexperf from this file's folder."""
-    here = Path(__file__).resolve()
-    package = here.parent.parent
+    this_file = Path(__file__).resolve()
+    package = this_file.parent.parent
     # Python put this folder first on the path, where `data` and `models` would shadow modules of others.
-    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != here.parent]
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != this_file.parent]
     spec = importlib.util.spec_from_file_location(
         "ipexperf", package / "__init__.py", submodule_search_locations=[str(package)]
     )

@@ -22,6 +22,9 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "artifact": ("", "script", "state", "program"),
     "quantisation": ("static", "dynamic"),
 }
+LOWEST: Mapping[str, int] = {"peak_memory": 0, "items": 1, "processes": 1}
+"""The smallest number that these methods may return."""
+ABOVE_ZERO = ("learning_rate", "rate")
 SHOWN = 80
 """Characters of a wrong answer in the message."""
 MAY_BE_ZERO = ("settles", "recipe_steps", "train_steps")
@@ -85,16 +88,26 @@ def check_methods(base: type, item: object) -> None:
 def answer(base: type, item: object, method: str, *arguments: Any) -> Any:
     """Call a method of a leaf or session. Raise WorkerError if what it returns is not what `base` says."""
     value, hint = getattr(item, method)(*arguments), get_type_hints(getattr(base, method))["return"]
-    if _fits(value, hint):
+    expected = "" if _fits(value, hint) else _words(hint)
+    if not expected and method in LOWEST and value < LOWEST[method]:
+        expected = f"at least {LOWEST[method]}"
+    if not expected:
         return value
     shown = repr(value)
     shown = shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
-    raise WorkerError("error", f"{whose(item)}: {method} returned {shown}, expected {_words(hint)}")
+    raise WorkerError("error", f"{whose(item, method)} returned {shown}, expected {expected}")
 
 
-def whose(item: object) -> str:
-    """Return the class of a leaf or session and its file, for messages."""
-    return f"{type(item).__name__} ({Path(inspect.getfile(type(item))).name})"
+def whose(item: object, method: str) -> str:
+    """Return a method of a leaf or session with its class, file and line, for messages."""
+    function = inspect.unwrap(getattr(type(item), method))
+    return f"{type(item).__name__}.{method}{place(function)}"
+
+
+def place(function: Any) -> str:
+    """Return the file and line of a function, for messages. Empty for what has no Python source."""
+    code = getattr(function, "__code__", None)
+    return f" ({Path(code.co_filename).name}, line {code.co_firstlineno})" if code else ""
 
 
 def _words(hint: Any) -> str:
@@ -121,7 +134,7 @@ def _expected(attribute: str, value: Any, hint: Any) -> str:
         return "one of " + ", ".join(map(repr, CHOICES[attribute]))
     if type(value) is int and value < 1 and attribute not in MAY_BE_ZERO:
         return "at least 1"
-    return ""
+    return "more than 0" if attribute in ABOVE_ZERO and value <= 0 else ""
 
 
 def _kinds(hint: Any) -> tuple[Any, ...]:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 
 def import_packages(names: Iterable[str]) -> None:
-    """Import these packages, as far as they are installed."""
+    """Import those of these packages that are installed."""
     for name in names:
         for module in _modules(name):
             importlib.import_module(module)
 
 
 def _modules(package: str) -> list[str]:
-    """The modules of a package: the one of its name, or those that it installed (pillow: PIL)."""
+    """Return the modules of a package: the one of its name, or those that it installed (pillow: PIL)."""
     module = package.replace("-", "_")
     if importlib.util.find_spec(module):
         return [module]
@@ -33,7 +33,7 @@ def _modules(package: str) -> list[str]:
 def remove_leftovers() -> None:
     """Remove the temporary folder that torch's remote modules made when they were imported, as IPEX and dynamo do.
 
-    Torch removes it at the end of the interpreter, which a worker does not have. All that is in it was imported.
+    Torch removes it when the interpreter exits, but a worker exits without that. Its files are imported already.
     """
     folder = getattr(sys.modules.get("torch.distributed.nn.jit.instantiator"), "_TEMP_DIR", None)
     if folder is not None:

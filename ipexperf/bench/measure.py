@@ -21,14 +21,14 @@ _TASKS = "/proc/self/task"
 _accounts: dict[str, int] = {}
 """The open schedstat file of each thread."""
 _delays: dict[str, int] = {}
-"""The nanoseconds that each thread had waited when it was last looked at. Those that ended are in `_ENDED` together."""
+"""The nanoseconds that each thread had waited at the last look. Ended threads are summed under `_ENDED`."""
 _ENDED = ""
 
 
 def run_delay() -> float:
     """Return the seconds that this process' threads waited for a core, from the scheduler's statistics.
 
-    What a thread had waited still counts after its end, or the account would fall and a busy machine look free.
+    The wait of an ended thread still counts: otherwise the sum would fall, and a busy machine would look free.
 
     The files stay open: opening them for each sample paused the threads long enough to slow the next step.
     """
@@ -108,8 +108,8 @@ def serve(step: Callable[[], None], synchronise: Callable[[], None], at: float, 
 
     CPU time and run delay cover the whole window: reading them between requests would add pauses.
     """
-    while (left := at - perf_counter()) > 0:
-        time.sleep(left)
+    while (remaining := at - perf_counter()) > 0:
+        time.sleep(remaining)
     latencies: list[float] = []
     delay, cpu = run_delay(), process_time()
     synchronise()

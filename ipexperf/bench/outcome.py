@@ -1,4 +1,4 @@
-"""What an end means: error messages of runtimes (a lost device, full memory, another reason), and signals."""
+"""Tell outcomes from error messages of runtimes (a lost device, full memory), and name signals."""
 
 from __future__ import annotations
 

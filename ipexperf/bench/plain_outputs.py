@@ -33,7 +33,7 @@ def answering(network: Any, inputs: int) -> Any:
 
 
 def plain(network: Any, inputs: Tensors) -> bool:
-    """Whether the network returns a tensor or a tuple of tensors. Calls it once, and restores its state."""
+    """Return True if the network returns a tensor or a tuple of tensors. Call it once, and restore its state."""
     modes = [(module, module.training) for module in network.modules()]
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]):

@@ -1,4 +1,4 @@
-"""What torch and the CPU do with a dtype: its name there, autocast, and emulation."""
+"""A dtype in torch and on the CPU: its name, autocast, and emulation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def dtype_name(dtype: str) -> str:
 
 
 def emulated(device: str, dtype: str, flags: frozenset[str]) -> bool:
-    """Whether the CPU emulates the dtype. Not known, and so not said, if the kernel reports no CPU flags."""
+    """Return True if the CPU emulates the dtype. False if the kernel reports no CPU flags: it is unknown then."""
     native = DTYPES[dtype].native
     return device == "cpu" and bool(flags and native) and not flags & native
 
@@ -26,8 +26,8 @@ def emulated(device: str, dtype: str, flags: frozenset[str]) -> bool:
 def autocast(device: str, dtype: str, *, cache: bool = True) -> Any:
     """Return autocast in the case's dtype. In fp32 and int8 it is disabled, so that the code path is the same."""
     enabled = DTYPES[dtype].autocast
-    kind = torch_dtype(dtype) if enabled else torch.bfloat16
-    return torch.amp.autocast(device, dtype=kind, enabled=enabled, cache_enabled=cache)
+    torch_kind = torch_dtype(dtype) if enabled else torch.bfloat16
+    return torch.amp.autocast(device, dtype=torch_kind, enabled=enabled, cache_enabled=cache)
 
 
 def script_of_autocast(device: str, dtype: str, *, cache: bool = True) -> str:

@@ -16,7 +16,7 @@ from ipexperf.errors import UsageError
 
 T = TypeVar("T")
 ALIKE = 0.8
-"""How similar an option must be to be suggested. Most begin with `--perf-`, which makes any two of them similar."""
+"""The least similarity of a suggested option. It is high because most options begin with `--perf-`."""
 
 
 class Registry(Generic[T]):
@@ -29,7 +29,7 @@ class Registry(Generic[T]):
         self._searched = False
 
     def add(self, name: str, item: T) -> T:
-        """Register a leaf. Raise UsageError if the name is taken, or if it declares of itself what cannot be."""
+        """Register a leaf. Raise UsageError if the name is taken, or if a declared value has the wrong type."""
         declaration.check(self.kind, self.base, name, item)
         if name in self._items:
             raise UsageError(f"the {self.kind} '{name}' is registered twice: give one of them another name")
@@ -58,7 +58,7 @@ class Registry(Generic[T]):
 
     def called(self, name: str) -> list[str]:
         """Return the leaves that list this as another name."""
-        return [one for one in self.names() if name.lower() in getattr(self._items[one], "called", ())]
+        return [leaf for leaf in self.names() if name.lower() in getattr(self._items[leaf], "called", ())]
 
 
 def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
@@ -72,8 +72,8 @@ def unknown(kind: str, name: str, allowed: Iterable[str]) -> str:
 
 def nearest_option(words: Iterable[str], flags: Iterable[str]) -> str:
     """Return a hint to the option that one of these unknown words was meant to be, or an empty text."""
-    known = list(flags)
-    hints = (nearest(word.partition("=")[0], known, ALIKE) for word in words if word.startswith("--"))
+    options = list(flags)
+    hints = (nearest(word.partition("=")[0], options, ALIKE) for word in words if word.startswith("--"))
     return next(filter(None, hints), "")
 
 
@@ -89,7 +89,9 @@ modes: Registry[Mode] = Registry("mode", Mode)
 models: Registry[Model] = Registry("model", Model)
 tasks: Registry[Task] = Registry("task", Task)
 datasets: Registry[Dataset] = Registry("dataset", Dataset)
-KINDS: dict[str, Registry[Any]] = {known.kind: known for known in (devices, stacks, modes, models, tasks, datasets)}
+KINDS: dict[str, Registry[Any]] = {
+    registry.kind: registry for registry in (devices, stacks, modes, models, tasks, datasets)
+}
 
 
 def model(name: str, **attributes: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:

@@ -18,7 +18,7 @@ LARGEST = 2**28
 """Larger files, in bytes, are not kept: the temporary folder may be a small disk in memory."""
 
 
-def once(bench: Workbench, what: str, made_of: list[Any], make: Callable[[], Any]) -> Any:
+def once(bench: Workbench, name: str, made_of: list[Any], make: Callable[[], Any]) -> Any:
     """Return `make()`, or what it returned to another worker of this run for the same inputs.
 
     `made_of` lists every input besides the model, its weights, its data, and the interpreter with its environment.
@@ -27,7 +27,7 @@ def once(bench: Workbench, what: str, made_of: list[Any], make: Callable[[], Any
     # A cold start includes everything that a process of its own would have to do.
     if folder is None or bench.mode.cold:
         return make()
-    path = Path(folder) / f"{what}-{_address(bench, made_of)}.pt"
+    path = Path(folder) / f"{name}-{_address(bench, made_of)}.pt"
     # If the file is missing or damaged, compute the result here.
     with contextlib.suppress(Exception):
         return torch.load(path, weights_only=True)["made"]
@@ -52,7 +52,7 @@ def _address(bench: Workbench, made_of: list[Any]) -> str:
 
 
 def environment() -> list[str]:
-    """The environment that this process was started with: IPEX adds variables to it when it is imported."""
+    """Return the environment that this process was started with. Importing IPEX adds variables to it later."""
     try:
         return sorted(os.fsdecode(Path("/proc/self/environ").read_bytes()).split("\0"))
     except OSError:

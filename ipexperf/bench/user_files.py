@@ -64,18 +64,20 @@ def _sentence(error: BaseException) -> str:
 def place_of(error: BaseException) -> str:
     """Return the line of a loaded file that raised an error, or an empty text if another file did."""
     frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    ours = [one for one in frames if one[0].co_filename in _loaded or one[0].co_filename.startswith(PACKAGE)]
-    if not ours or ours[-1][0].co_filename not in _loaded:
+    relevant = [
+        frame for frame in frames if frame[0].co_filename in _loaded or frame[0].co_filename.startswith(PACKAGE)
+    ]
+    if not relevant or relevant[-1][0].co_filename not in _loaded:
         return ""
-    code, line = ours[-1]
+    code, line = relevant[-1]
     name = getattr(code, "co_qualname", code.co_name)  # Python 3.10, which may run a worker, lacks the former
-    inside = "" if name == "<module>" else f", in {name}"
-    return f"{Path(code.co_filename).name}, line {line}{inside}"
+    function = "" if name == "<module>" else f", in {name}"
+    return f"{Path(code.co_filename).name}, line {line}{function}"
 
 
 @contextmanager
 def errors_as_usage() -> Iterator[None]:
-    """Raise UsageError for an exception that a loaded file raised: its author needs its line, not our traceback."""
+    """Turn an exception of a loaded file into a UsageError with its line there: its author needs no traceback."""
     try:
         yield
     except IpexperfError:

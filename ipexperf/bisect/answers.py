@@ -1,4 +1,4 @@
-"""What was measured of candidates, in a file that the next try reads."""
+"""The log of a search: the answers of its candidates, in a file that the next try reads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLDER = "bisect"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was seen of one candidate."""
+    """The answer of one candidate, with its reason and its numbers."""
 
     answer: Answer
     reason: str
@@ -30,18 +30,18 @@ class Measured:
     lo: float | None = None
     hi: float | None = None
     kernels: str | None = None
-    """The digest of its fingerprint."""
+    """The digest of the candidate's fingerprint."""
     others: str | None = None
     """The digest of the good end's fingerprint in the same pair."""
     clock: bool = True
-    """Whether the answer is of the clock, and not of the fingerprint alone."""
+    """False if only the fingerprint answered."""
     seconds: float = 0.0
     ran: tuple[str, ...] = ()
     """How its kernels differ from those of the good end."""
     machine: str = ""
-    """The machine_key of where it ran. Empty if it did not run."""
+    """The machine_key of the machine that ran it. Empty if it did not run."""
     lasting: bool = True
-    """Whether another try would answer the same. Not so where an installation failed: the index may be back then."""
+    """False if another try may answer otherwise, as after a failed installation: the index may be back by then."""
 
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "answer": self.answer.value}
@@ -52,10 +52,10 @@ class Measured:
 
 
 class Log:
-    """The answers of one search, by content. Each is on disk before the next question."""
+    """The answers of one search, by the candidate's content. Each is on disk before the next question."""
 
     def __init__(self, path: Path, *, fresh: bool = False) -> None:
-        """Read the answers of an earlier try. `fresh`: forget them."""
+        """Read the answers of an earlier try, or delete them if `fresh`."""
         self.path = path
         self._answers: dict[str, Measured] = {}
         if fresh:
@@ -84,7 +84,7 @@ class Log:
         return self._answers.get(key)
 
     def put(self, key: str, measured: Measured) -> None:
-        """Write an answer down, unless the next try may answer otherwise: an unsure one does when it is quieter."""
+        """Write an answer, unless the next try may answer otherwise. An unsure one may, on a quieter machine."""
         if measured.answer is Answer.UNSURE or not measured.lasting:
             return
         self._answers[key] = measured
@@ -99,6 +99,6 @@ class Log:
 
 
 def log_path(cache: Path, case: Case, good: str, bad: str) -> Path:
-    """Where the answers of a search are: named by the case and both ends."""
+    """Return the path of a search's log. The case and both ends name it."""
     name = hashlib.sha256(f"{case.uid} {good} {bad}".encode()).hexdigest()[:12]
     return cache / FOLDER / f"{name}.jsonl"

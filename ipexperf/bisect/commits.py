@@ -32,12 +32,12 @@ from ipexperf.lock import Lock
 SHORT = 12
 """Digits of a commit that are shown."""
 GIT = ("git", "-c", "core.hooksPath=/dev/null")
-"""No hook of the repository runs: it would run once a commit, with effects that nobody asked for."""
+"""Run git without the repository's hooks: they would run for every commit, with effects that nobody asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit as its author left it."""
+    """One commit: its hash, its author, its date and its subject."""
 
     sha: str
     author: str
@@ -49,25 +49,25 @@ class Commit:
 class Repository:
     """A local repository, and how a commit of it becomes software.
 
-    Without a command the worktree itself is imported: it, and `src` in it, come first in PYTHONPATH. So it is after a
-    command that builds in place. A command that leaves a wheel in `dist` has that installed beside the others.
+    Without a build command, workers import the worktree itself: it and its `src` come first in PYTHONPATH. They do so
+    too after a command that builds in place. If the command leaves a wheel in `dist`, that wheel is installed instead.
     """
 
     folder: Path
     build: str = ""
     wheels: bool | None = field(default=None, init=False)
-    """Whether the build leaves a wheel. The good end says so, and all other commits must do the same."""
+    """True if the build leaves a wheel. The first commit built decides; all others must do the same."""
 
     def git(self, *words: str) -> str:
-        """What git prints. Raise UsageError with its own reason if it fails."""
-        done = self._run(words)
-        if done.returncode:
-            reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        """Return what git prints. Raise UsageError with git's message if it fails."""
+        completed = self._run(words)
+        if completed.returncode:
+            reason = (completed.stderr.strip().splitlines() or ["no message"])[-1]
             raise UsageError(f"git {words[0]} in {self.folder}: {reason}")
-        return done.stdout
+        return completed.stdout
 
     def holds(self, *words: str) -> bool:
-        """Whether git says yes, with its exit status."""
+        """Return True if git ends with status 0."""
         return self._run(words).returncode == 0
 
     def _run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -86,7 +86,7 @@ class Repository:
             raise UsageError(f"git cannot be started: {error.strerror}") from error
 
     def commits(self, ends: str) -> list[Commit]:
-        """The good end and all later commits of the first-parent line to the bad end, from `GOOD..BAD`."""
+        """Return the commits of `GOOD..BAD` on the first-parent line, GOOD and BAD included."""
         good, dots, bad = ends.partition("..")
         if not (good and dots and bad) or bad.startswith("."):
             raise UsageError(f"--commits '{ends}': expected GOOD..BAD")
@@ -111,13 +111,13 @@ class Repository:
         return [Commit(*line.split("\0", 3)) for line in text.splitlines()]
 
     def worktrees(self, cache: Path) -> Path:
-        """The folder of our worktrees of this repository."""
-        place = self.git("rev-parse", "--absolute-git-dir").strip()
-        return cache.absolute() / FOLDER / "worktrees" / hashlib.sha256(place.encode()).hexdigest()[:SHORT]
+        """Return the folder that holds our worktrees of this repository."""
+        git_folder = self.git("rev-parse", "--absolute-git-dir").strip()
+        return cache.absolute() / FOLDER / "worktrees" / hashlib.sha256(git_folder.encode()).hexdigest()[:SHORT]
 
     @contextlib.contextmanager
     def worktree(self, cache: Path, commit: Commit) -> Iterator[Path]:
-        """A worktree of a commit, which is removed however the block ends."""
+        """Make a worktree of a commit. It is removed however the block ends."""
         folder = self.worktrees(cache)
         place = folder / f"{commit.sha[:SHORT]}-{os.getpid()}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,7 @@ class Repository:
                     guard.unlink(missing_ok=True)
 
     def clear_remains(self, cache: Path) -> None:
-        """Remove the worktrees of processes that were killed: nobody holds their locks."""
+        """Remove the worktrees of killed processes: those whose lock no process holds."""
         for guard in self.worktrees(cache).glob("*.lock"):
             with contextlib.suppress(filelock.Timeout), filelock.FileLock(guard, timeout=0):
                 self._remove(guard.with_suffix(""))
@@ -147,7 +147,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class AtCommit:
-    """The good end's packages with one commit of the repository."""
+    """The software of a candidate: the good end's packages with one commit of the repository."""
 
     base: End
     repository: Repository
@@ -165,12 +165,12 @@ class AtCommit:
             with Locked(lock).ready(cache, say) as installed:
                 yield installed
             return
-        with contextlib.ExitStack() as until:
-            tree = until.enter_context(self.repository.worktree(cache, self.commit))
+        with contextlib.ExitStack() as stack:
+            tree = stack.enter_context(self.repository.worktree(cache, self.commit))
             wheel = self._built(tree, cache, say) if self.repository.build else None
             self._same_form(wheels=wheel is not None)
             if wheel is None:
-                path = os.pathsep.join(str(one) for one in (tree / "src", tree) if one.is_dir())
+                path = os.pathsep.join(str(path) for path in (tree / "src", tree) if path.is_dir())
                 variables = dict(self.base.lock.variables) | {"PYTHONPATH": path}
                 yield Installed(self.base.python, tuple(sorted(variables.items())))
                 return
@@ -178,11 +178,11 @@ class AtCommit:
             lock = with_package(self.base.lock, package)
             self._lock_file(cache).parent.mkdir(parents=True, exist_ok=True)
             self._lock_file(cache).write_text(lock.text, encoding="utf-8")
-            until.close()
-            yield until.enter_context(Locked(lock).ready(cache, say))
+            stack.close()
+            yield stack.enter_context(Locked(lock).ready(cache, say))
 
     def lock(self, cache: Path) -> Lock | None:
-        """The lock with the wheel of this commit, if one was built."""
+        """Return the lock with the wheel of this commit, or None if none was built."""
         path = self._lock_file(cache)
         return locks.read(path) if path.exists() else None
 
@@ -193,11 +193,11 @@ class AtCommit:
         if self.repository.wheels is None:
             self.repository.wheels = wheels
         if self.repository.wheels is not wheels:
-            other = "left no wheel in dist, as that of the good end did" if not wheels else "left a wheel in dist"
-            raise LockError(f"its build {other}: they cannot be compared")
+            difference = "left no wheel in dist, as that of the good end did" if not wheels else "left a wheel in dist"
+            raise LockError(f"its build {difference}: they cannot be compared")
 
     def _built(self, tree: Path, cache: Path, say: Say) -> Path | None:
-        """Run the command in the worktree, and return the wheel that it left in `dist`."""
+        """Run the build command in the worktree. Return the wheel that it left in `dist`, or None."""
         before = set((tree / "dist").glob("*.whl"))
         log = cache / FOLDER / "built" / f"{self.key}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -206,14 +206,14 @@ class AtCommit:
             status = _run_to_end(self.repository.build, tree, output)
         if status:
             raise LockError(f"its build ended with {status}: {log}")
-        made = sorted(set((tree / "dist").glob("*.whl")) - before)
-        if len(made) > 1:
-            raise LockError(f"its build left {len(made)} wheels in dist, expected one")
-        return made[0] if made else None
+        wheels = sorted(set((tree / "dist").glob("*.whl")) - before)
+        if len(wheels) > 1:
+            raise LockError(f"its build left {len(wheels)} wheels in dist, expected one")
+        return wheels[0] if wheels else None
 
 
 def _run_to_end(command: str, folder: Path, output: BinaryIO) -> int:
-    """Run a shell command. What it started ends with it, also when we are interrupted."""
+    """Run a shell command and return its status. Kill all processes that it started, also when interrupted."""
     process = subprocess.Popen(  # noqa: S602 - a command line is what the user gave
         command,
         shell=True,
@@ -232,5 +232,8 @@ def _run_to_end(command: str, folder: Path, output: BinaryIO) -> int:
 
 
 def changes(commits: Sequence[Commit]) -> list[Change]:
-    """What each commit is, for people."""
-    return [Change("commit", one.sha[:SHORT], None, f"{one.subject} ({one.author}, {one.date})") for one in commits]
+    """Describe each commit as a change, for people."""
+    return [
+        Change("commit", commit.sha[:SHORT], None, f"{commit.subject} ({commit.author}, {commit.date})")
+        for commit in commits
+    ]

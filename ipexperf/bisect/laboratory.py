@@ -1,4 +1,4 @@
-"""Measures candidates in turns with the good end, and says what the numbers and the kernels answer."""
+"""Measure candidates in turns with the good end, and turn ratios and kernels into answers."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from ipexperf.result import Verdict
 
 SHARE = 0.85
-"""The tolerance of a candidate, as a share of what the bad end is surely slower by."""
+"""The tolerance of a candidate, as a share of the slowdown of the bad end that is certain."""
 SURE = 0.8
-"""Share of the difference of both ends that must be sure, or else it is measured once more."""
+"""If less than this share of the ends' difference is certain, they are measured once more."""
 ANSWERS = {"regressed": Answer.BAD, "ok": Answer.GOOD, "improved": Answer.GOOD, "inconclusive": Answer.UNSURE}
-"""What a verdict answers. Any other one is a skip: the candidate did not run as it should."""
+"""The answer for each verdict. Any other verdict is a skip: the candidate did not run as it should."""
 
 
 class Progress(Protocol):
-    """Shows people what goes on."""
+    """Shows the progress to people."""
 
     def say(self, text: str) -> None: ...
 
@@ -49,7 +49,7 @@ class Progress(Protocol):
 
 
 class Laboratory:
-    """Measures candidates against the good end, which stays ready until it is closed."""
+    """Measures candidates against the good end. The software of the good end stays ready until `close`."""
 
     def __init__(
         self,
@@ -73,10 +73,10 @@ class Laboratory:
         self.log = log
         self._chance = random.Random(seed)  # noqa: S311 - a start order, no secret
         self.kernels: tuple[str, str] | None = None
-        """The fingerprints of both ends, if they differ."""
+        """The digests of the fingerprints of the good and the bad end, if they differ."""
         self._sized = False
-        """Whether candidates are judged by how much slower the bad end is."""
-        self._took: list[float] = []
+        """True once the slowdown of the bad end sets the tolerance of candidates."""
+        self._durations: list[float] = []
         self._open = contextlib.ExitStack()
         self._good_arm: ArmWords | None = None
 
@@ -88,73 +88,77 @@ class Laboratory:
     def timed(self, candidate: Software) -> Measured:
         """Ask the clock: rounds of the good end against the candidate until the judge is sure."""
         key = f"clock {self._policy.tolerance:.6f} {candidate.key}"
-        return self._known(key) or self._keep(key, self._measure(candidate, self._policy))
+        return self._earlier(key) or self._keep(key, self._measure(candidate, self._policy))
 
     def sized(self, bad: Software, ends: Measured) -> Measured:
-        """Measure once more how much slower the bad end is, unless that is known well. Return what counts.
+        """Return how much slower the bad end is. Measure it once more, unless `ends` tell it well enough.
 
-        Rounds that ended early because the difference looked large show it too large. What is then judged by it, a
-        candidate as slow as the bad end, looks like a good one. So the number of these rounds is fixed beforehand.
+        Rounds that ended early because the difference looked large overestimate it. By a tolerance that is too large, a
+        candidate as slow as the bad end looks good. So here the number of rounds is fixed beforehand.
         """
         if ends.ratio is None or ends.lo is None or ends.lo - 1 >= SURE * (ends.ratio - 1):
             return ends
-        most, policy = self._policy.max_pairs, self._policy
-        once = dataclasses.replace(
-            policy, looks=(most,), levels=policy.levels[-1:], ok_levels=policy.ok_levels[-1:], max_pairs=most
+        pairs, policy = self._policy.max_pairs, self._policy
+        fixed_policy = dataclasses.replace(
+            policy, looks=(pairs,), levels=policy.levels[-1:], ok_levels=policy.ok_levels[-1:], max_pairs=pairs
         )
-        key = f"size {most} {bad.key}"
-        again = self._known(key) or self._keep(key, self._measure(bad, once))
-        if again.answer is Answer.BAD:
-            return again
-        return dataclasses.replace(again, answer=Answer.UNSURE, reason=f"the second time: {again.reason}")
+        key = f"size {pairs} {bad.key}"
+        remeasured = self._earlier(key) or self._keep(key, self._measure(bad, fixed_policy))
+        if remeasured.answer is Answer.BAD:
+            return remeasured
+        return dataclasses.replace(remeasured, answer=Answer.UNSURE, reason=f"the second time: {remeasured.reason}")
 
     def quick(self, candidate: Software) -> Measured:
-        """Ask which kernels run. Where they are those of neither end, ask the clock."""
+        """Answer by the kernels that run, in one pair. If they are those of neither end, ask the clock."""
         if self.kernels is None:
             return self.timed(candidate)
         key = f"kernels {'/'.join(self.kernels)} {candidate.key}"
-        if (known := self._known(key)) is not None:
-            return known
-        one = self._measure(candidate, dataclasses.replace(self._policy, max_pairs=1))
-        if one.kernels not in self.kernels:
-            return self._keep(key, one) if one.kernels is None and one.answer is Answer.SKIP else self.timed(candidate)
-        bad = one.kernels == self.kernels[1]
+        if (earlier := self._earlier(key)) is not None:
+            return earlier
+        measured = self._measure(candidate, dataclasses.replace(self._policy, max_pairs=1))
+        if measured.kernels not in self.kernels:
+            return (
+                self._keep(key, measured)
+                if measured.kernels is None and measured.answer is Answer.SKIP
+                else self.timed(candidate)
+            )
+        bad = measured.kernels == self.kernels[1]
         reason = f"it runs the kernels of the {'bad' if bad else 'good'} end"
         answer = Answer.BAD if bad else Answer.GOOD
-        return self._keep(key, dataclasses.replace(one, answer=answer, reason=reason, clock=False))
+        return self._keep(key, dataclasses.replace(measured, answer=answer, reason=reason, clock=False))
 
     def judge_by(self, ends: Measured) -> None:
-        """Set what is slow: nearer to the bad end than to the good one. Remember the kernels of both ends."""
+        """Set the tolerance so that slow means nearer to the bad end than to the good one. Keep both ends' kernels."""
         if ends.answer is Answer.BAD and ends.lo is not None and ends.lo > 1:
-            # Regressed is what surely exceeds 0.4 of the tolerance, ok what surely stays below the tolerance: both
-            # sides of the half.
+            # A slowdown is regressed if it surely exceeds 0.4 of the tolerance, and ok if it surely stays below the
+            # tolerance: the two sides of half the difference.
             self._policy = dataclasses.replace(self._policy, tolerance=min(SHARE * (ends.lo - 1), 0.9))
             self._sized = True
         if ends.kernels is not None and ends.others is not None and ends.kernels != ends.others:
             self.kernels = (ends.others, ends.kernels)
 
     def seconds_each(self) -> float | None:
-        """How long a question took, in the median."""
-        return statistics.median(self._took) if self._took else None
+        """Return the median duration of a question, or None before the first."""
+        return statistics.median(self._durations) if self._durations else None
 
-    def _known(self, key: str) -> Measured | None:
-        known = self.log.get(key)
-        if known is not None:
+    def _earlier(self, key: str) -> Measured | None:
+        earlier = self.log.get(key)
+        if earlier is not None:
             self._progress.say("  known from an earlier try:")
-        return known
+        return earlier
 
     def _keep(self, key: str, measured: Measured) -> Measured:
         self.log.put(key, measured)
         return measured
 
     def _measure(self, candidate: Software, policy: PairPolicy) -> Measured:
-        """Compare a candidate with the good end. One that cannot be had is a skip."""
+        """Compare a candidate with the good end. A candidate that cannot be installed is a skip."""
         self._conductor.reserve([self._case])  # before a build, which disturbs others as much as a measurement does
         began = time.monotonic()
         good = self._good_end()
-        with contextlib.ExitStack() as until:
+        with contextlib.ExitStack() as stack:
             try:
-                installed = until.enter_context(candidate.ready(self._cache, self._progress.say))
+                installed = stack.enter_context(candidate.ready(self._cache, self._progress.say))
             except LockError as error:
                 return Measured(Answer.SKIP, str(error), seconds=time.monotonic() - began, lasting=False)
             own = self._arm(candidate, installed)
@@ -179,8 +183,8 @@ class Laboratory:
         return ArmWords(text, installed.python, variables={**unset, **dict(installed.variables)})
 
     def _compared(self, against: Against, began: float) -> Measured:
-        """Make the rounds, and write them into the history as a run of their own."""
-        running = AgainstRun(
+        """Measure the rounds, and record them in the history as a run of their own."""
+        rounds = AgainstRun(
             against,
             [(self._case, AS_ALL)],
             self._conductor,
@@ -191,27 +195,27 @@ class Laboratory:
         recorder = self._recorder()
         status: Status = "interrupted"
         try:
-            running.run()
+            rounds.run()
             status = "finished"
         finally:
-            measurement, verdict, used = running.judged()[self._case]
+            measurement, verdict, policy = rounds.judged()[self._case]
             if measurement.launches:
-                recorder.case(measurement, verdict, used)
-                running.hand_over(recorder.round)
+                recorder.case(measurement, verdict, policy)
+                rounds.hand_over(recorder.round)
             recorder.finish(status)
             recorder.close()
         seconds = time.monotonic() - began
-        self._took.append(seconds)
-        measured = _seen(running.comparisons().get(self._case), verdict, seconds)
+        self._durations.append(seconds)
+        measured = _answered(rounds.comparisons().get(self._case), verdict, seconds)
         if self._sized:
             measured = in_doubt(measured, against.policy.margin)
         return dataclasses.replace(measured, machine=str(measurement.environment.get("machine_key", "")))
 
 
 def in_doubt(measured: Measured, harmless: float) -> Measured:
-    """A candidate that is surely slower than the good end is not good, even if it is not as slow as the bad end.
+    """Make a good answer unsure if the candidate is surely slower than the good end, though not as slow as the bad one.
 
-    `harmless` is the slowdown, as a log ratio, up to which it is as quick.
+    `harmless` is the slowdown, as a log ratio, up to which a candidate counts as equally fast.
     """
     if measured.answer is not Answer.GOOD or measured.lo is None or math.log(measured.lo) <= harmless:
         return measured
@@ -219,18 +223,21 @@ def in_doubt(measured: Measured, harmless: float) -> Measured:
     return dataclasses.replace(measured, answer=Answer.UNSURE, reason=reason)
 
 
-def _seen(comparison: Comparison | None, verdict: Verdict, seconds: float) -> Measured:
-    """The answer that a comparison gives."""
+def _answered(comparison: Comparison | None, verdict: Verdict, seconds: float) -> Measured:
+    """Turn a comparison into the answer of its candidate."""
     if comparison is None or comparison.failure is not None:
         fault = comparison.failure if comparison else None
         if fault is not None and comparison is not None and fault.arm is comparison.a:
             raise UsageError(f"the good end does not run the case: {fault.error.reason}")
         return Measured(Answer.SKIP, f"it does not run: {verdict.reason}", seconds=seconds)
-    prints = [side.launch.fingerprint for pair in comparison.pairs[:1] for side in (pair.a, pair.b)]
-    ran: Sequence[str] = structure.between(*prints).changes if len(prints) == 2 else ()
-    others, kernels = (str(one["digest"]) if one and one["digest"] else None for one in prints or (None, None))
+    fingerprints = [side.launch.fingerprint for pair in comparison.pairs[:1] for side in (pair.a, pair.b)]
+    ran: Sequence[str] = structure.between(*fingerprints).changes if len(fingerprints) == 2 else ()
+    others, kernels = (
+        str(fingerprint["digest"]) if fingerprint and fingerprint["digest"] else None
+        for fingerprint in fingerprints or (None, None)
+    )
     answer = ANSWERS.get(verdict.outcome, Answer.SKIP)
     numbers = (verdict.ratio, verdict.lo, verdict.hi)
-    # The noise of a machine that is busy may be over in the next try.
+    # A skip may come from a busy machine, which the next try may not meet.
     lasting = answer is not Answer.SKIP
     return Measured(answer, verdict.reason, *numbers, kernels, others, seconds=seconds, ran=tuple(ran), lasting=lasting)

@@ -1,4 +1,4 @@
-"""What is searched between two environments: which of their packages and variables matters."""
+"""Search the packages and variables that differ between two environments for those that make the case slower."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from ipexperf.bisect.software import Software
 
 MOST_NAMED = 4
-"""Candidates of more changes are told by their number."""
+"""From this many changes on, a candidate is described by their number, not their names."""
 T = TypeVar("T")
 
 
 def changes_between(good: Lock, bad: Lock) -> list[Change]:
-    """The changes that can be taken one by one: packages and variables."""
+    """Return the changes that can be applied one by one: packages and variables."""
     if locks.series(good.python) != locks.series(bad.python):
         raise UsageError(
             f"the good end has Python {good.python} and the bad end {bad.python}: packages of both cannot be mixed"
         )
     rows = locks.differences(good, bad)
-    return [Change(one.kind, one.name, one.old, one.new) for one in rows if one.kind in ("package", "variable")]
+    return [Change(row.kind, row.name, row.old, row.new) for row in rows if row.kind in ("package", "variable")]
 
 
 def mixed(good: Lock, bad: Lock, candidate: Candidate) -> Lock:
-    """The good end with the changes of a candidate."""
-    packages = {one.name: one for one in good.packages}
-    theirs = {one.name: one for one in bad.packages}
+    """Return the lock of the good end with the changes of a candidate."""
+    packages = {package.name: package for package in good.packages}
+    theirs = {package.name: package for package in bad.packages}
     variables, their_variables = dict(good.variables), dict(bad.variables)
     for change in candidate:
         if change.kind == "package":
@@ -62,7 +62,7 @@ def _take(ours: dict[str, T], theirs: dict[str, T], name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MixSearch:
-    """The changes between two ends, each of which may be taken or not."""
+    """A search over sets of changes between two ends: each change may be applied or not."""
 
     changes: Sequence[Change]
     fits: Callable[[Candidate], bool]
@@ -71,13 +71,14 @@ class MixSearch:
 
     @classmethod
     def between(cls, good: End, bad: End) -> MixSearch:
-        """The search between two ends, whose installed packages say what fits together."""
+        """Make the search between two ends. Their installed packages say which versions fit together."""
         changes = changes_between(good.lock, bad.lock)
         of_good, of_bad = (
-            {one.name: (one.version, one.requires) for one in side.inventory.packages} for side in (good, bad)
+            {package.name: (package.version, package.requires) for package in end.inventory.packages}
+            for end in (good, bad)
         )
         mixes = Mixes(of_good, of_bad, ".".join(locks.series(good.lock.python)))
-        return cls(changes, mixes.fits, mixes.ties(), lambda one: Locked(mixed(good.lock, bad.lock, one)))
+        return cls(changes, mixes.fits, mixes.ties(), lambda candidate: Locked(mixed(good.lock, bad.lock, candidate)))
 
     @property
     def whole(self) -> Candidate | None:
@@ -102,14 +103,14 @@ class MixSearch:
         return f"the good end with {bisection.listed(question) if few else f'{len(question)} changes'}"
 
     def _conclusion(self, finding: Finding) -> Conclusion[Candidate]:
-        culprits = tuple(tuple(sorted(one, key=str)) for one in finding.culprits)
+        culprits = tuple(tuple(sorted(culprit, key=str)) for culprit in finding.culprits)
         return Conclusion(
             finding.outcome,
             finding.reason,
             culprits,
-            tuple(sorted(one.name for one in finding.suspects)),
+            tuple(sorted(suspect.name for suspect in finding.suspects)),
             finding.proof,
-            frozenset[Change]().union(*(one for one, answer in finding.proof if answer is Answer.BAD)),
+            frozenset[Change]().union(*(candidate for candidate, answer in finding.proof if answer is Answer.BAD)),
             finding.last_good,
             finding.first_bad,
         )

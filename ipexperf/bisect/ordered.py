@@ -1,4 +1,4 @@
-"""What is searched in an ordered list, of versions or commits: the first that is slow."""
+"""Search an ordered list of versions or commits for the first that is slow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of the list, and what it changes from the one before."""
+    """One version or commit of the list, and how it differs from the one before."""
 
     software: Software
     change: Change
@@ -30,7 +30,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class OrderedSearch:
-    """Entries from the good end to the bad one."""
+    """A search over entries ordered from the good end to the bad one."""
 
     entries: Sequence[Entry]
 
@@ -58,7 +58,7 @@ class OrderedSearch:
 
     def _conclusion(self, finding: OrderedFinding) -> Conclusion[int]:
         suspects = tuple(self.entries[index].change for index in finding.suspects)
-        named = finding.outcome in REASONS
+        located = finding.outcome in REASONS
         reason = REASONS.get(finding.outcome, finding.reason)
         if finding.outcome == "culprit":
             reason = f"{self.words(finding.suspects[0])} {reason}"
@@ -70,10 +70,10 @@ class OrderedSearch:
         return Conclusion(
             finding.outcome,
             reason,
-            (suspects,) if named else (),
-            () if named else tuple(dict.fromkeys(self.words(index) for index in finding.suspects)),
+            (suspects,) if located else (),
+            () if located else tuple(dict.fromkeys(self.words(index) for index in finding.suspects)),
             tuple(proof),
-            finding.first_bad if named else None,
+            finding.first_bad if located else None,
             finding.last_good if finding.first_bad is not None else None,
             finding.first_bad,
         )

@@ -1,7 +1,7 @@
-"""Search between two ends until something is proven by the clock.
+"""Search between two ends until the clock confirms a finding.
 
-What is searched, a set of changes or an ordered list, says what its questions are, what software each stands for, and
-what the clock must confirm of a finding.
+A strategy (a set of changes, or an ordered list) asks the questions. It names the software of each question, and the
+answers that the clock must confirm.
 """
 
 from __future__ import annotations
@@ -25,46 +25,46 @@ BY_KERNELS = "by which kernels run alone, because the clock cannot tell what the
 
 @dataclass(frozen=True, slots=True)
 class Conclusion(Generic[Question]):
-    """The end of a search, whatever was searched."""
+    """The result of a search, of either strategy."""
 
     outcome: str
     reason: str
     culprits: tuple[tuple[Change, ...], ...] = ()
     suspects: tuple[str, ...] = ()
     proof: tuple[tuple[Question, Answer], ...] = ()
-    """What must hold if it is true."""
+    """The answers that must hold if the conclusion is true."""
     culprit: Question | None = None
-    """The question whose numbers say what the culprits cost."""
+    """The question whose numbers tell the cost of the culprits."""
     last_good: Question | None = None
     first_bad: Question | None = None
 
 
-class Searched(Protocol[Question]):
-    """What is searched."""
+class Strategy(Protocol[Question]):
+    """How to search: the questions, in the order in which they are asked, and what they mean."""
 
     @property
     def whole(self) -> Question | None:
-        """The question that is the bad end, or None if nothing differs."""
+        """The question whose software is the bad end, or None if nothing differs."""
 
     @property
     def differences(self) -> int:
-        """How many changes there are between both ends."""
+        """The number of changes between the ends."""
 
     def ask(self) -> Generator[Question, Answer, Conclusion[Question]]:
         """Yield questions, be sent their answers, and return the conclusion."""
 
     def left(self, answers: Sequence[Answer]) -> int:
-        """How many questions are left at most."""
+        """Return the most questions that can still come."""
 
     def software(self, question: Question) -> Software:
-        """What is measured for a question."""
+        """Return the software to measure for a question."""
 
     def words(self, question: Question) -> str:
-        """The question for people."""
+        """Return the question in words, for people."""
 
 
 class Bench(Protocol):
-    """What answers: a laboratory."""
+    """Answers the questions: a laboratory."""
 
     kernels: tuple[str, str] | None
 
@@ -81,29 +81,29 @@ class Report(Generic[Question]):
 
     conclusion: Conclusion[Question]
     ends: Measured | None = None
-    """The bad end against the good one."""
+    """The numbers of the bad end against the good one."""
     culprit: Measured | None = None
-    """The culprits alone against the good end."""
+    """The numbers of the culprits alone against the good end."""
     asked: int = 0
-    """How many candidates were measured, now or in an earlier try."""
+    """The number of candidates measured, now or in an earlier try."""
 
 
 Answers = dict[Question, Measured]
 
 
-def find(searched: Searched[Question], bench: Bench, say: Say, *, fingerprint: bool = True) -> Report[Question]:
-    """Search until something is proven by the clock. The fingerprint, where it differs, answers the way there."""
-    whole = searched.whole
+def find(strategy: Strategy[Question], bench: Bench, say: Say, *, fingerprint: bool = True) -> Report[Question]:
+    """Search until the clock confirms a finding. If the ends' fingerprints differ, these answer on the way there."""
+    whole = strategy.whole
     if whole is None:
         return Report(Conclusion("alike", "nothing differs between both ends"))
-    answers: Answers[Question] = {whole: bench.timed(searched.software(whole))}
-    conclusion = _concluded(searched, whole, bench, answers, say, fingerprint=fingerprint)
+    answers: Answers[Question] = {whole: bench.timed(strategy.software(whole))}
+    conclusion = _concluded(strategy, whole, bench, answers, say, fingerprint=fingerprint)
     culprit = answers.get(conclusion.culprit) if conclusion.culprit is not None else None
     return Report(conclusion, answers.get(whole), culprit, len(answers))
 
 
 def _concluded(
-    searched: Searched[Question],
+    strategy: Strategy[Question],
     whole: Question,
     bench: Bench,
     answers: Answers[Question],
@@ -113,30 +113,30 @@ def _concluded(
 ) -> Conclusion[Question]:
     ends = answers[whole]
     if ends.answer is Answer.GOOD:
-        return _exchanged(_run(searched, bench.timed, bench, answers, say), ends)
+        return _exchanged(_run(strategy, bench.timed, bench, answers, say), ends)
     if ends.answer is Answer.BAD:
-        ends = answers[whole] = bench.sized(searched.software(whole), ends)
+        ends = answers[whole] = bench.sized(strategy.software(whole), ends)
     bench.judge_by(ends)
     by_kernels = fingerprint and bench.kernels is not None
     if ends.answer is not Answer.BAD:
         if not by_kernels:
-            return _run(searched, bench.timed, bench, answers, say)
+            return _run(strategy, bench.timed, bench, answers, say)
         say("the clock cannot tell both ends apart, but they run different kernels: these answer")
         answers[whole] = dataclasses.replace(ends, answer=Answer.BAD)
-        conclusion = _run(searched, bench.quick, bench, answers, say)
+        conclusion = _run(strategy, bench.quick, bench, answers, say)
         answers[whole] = ends
         if not conclusion.culprits:
             return conclusion
         return dataclasses.replace(conclusion, reason=f"{conclusion.reason}, {BY_KERNELS}")
     if by_kernels:
         say("both ends run different kernels, which answer first; the clock proves what they say")
-        conclusion = _run(searched, bench.quick, bench, answers, say)
-        if conclusion.culprits and _proven(conclusion, searched, bench, answers, say):
+        conclusion = _run(strategy, bench.quick, bench, answers, say)
+        if conclusion.culprits and _proven(conclusion, strategy, bench, answers, say):
             return conclusion
         say("the clock does not confirm what the kernels say: it answers all questions now")
         answers.clear()
         answers[whole] = ends
-    return _run(searched, bench.timed, bench, answers, say)
+    return _run(strategy, bench.timed, bench, answers, say)
 
 
 def _exchanged(conclusion: Conclusion[Question], ends: Measured) -> Conclusion[Question]:
@@ -147,27 +147,27 @@ def _exchanged(conclusion: Conclusion[Question], ends: Measured) -> Conclusion[Q
 
 
 def _run(
-    searched: Searched[Question],
+    strategy: Strategy[Question],
     measure: Callable[[Software], Measured],
     bench: Bench,
     answers: Answers[Question],
     say: Say,
 ) -> Conclusion[Question]:
-    """Let the search ask until it concludes."""
-    asking = searched.ask()
-    sent: list[Answer] = []
+    """Answer the questions of a strategy until it concludes."""
+    questions = strategy.ask()
+    past_answers: list[Answer] = []
     try:
-        question = next(asking)
+        question = next(questions)
         while True:
             if question not in answers:
-                left = searched.left(sent)
-                each = bench.seconds_each()
-                about = f", about {units.seconds(round(left * each))}" if each else ""
-                say(f"question {len(sent) + 1}, at most {left} left{about}: {searched.words(question)}")
-                answers[question] = measure(searched.software(question))
+                left = strategy.left(past_answers)
+                seconds = bench.seconds_each()
+                estimate = f", about {units.seconds(round(left * seconds))}" if seconds else ""
+                say(f"question {len(past_answers) + 1}, at most {left} left{estimate}: {strategy.words(question)}")
+                answers[question] = measure(strategy.software(question))
                 say(f"  {answers[question].answer.value}: {answers[question].reason}")
-            sent.append(answers[question].answer)
-            question = asking.send(sent[-1])
+            past_answers.append(answers[question].answer)
+            question = questions.send(past_answers[-1])
     except StopIteration as end:
         conclusion: Conclusion[Question] = end.value
         return conclusion
@@ -175,16 +175,16 @@ def _run(
 
 def _proven(
     conclusion: Conclusion[Question],
-    searched: Searched[Question],
+    strategy: Strategy[Question],
     bench: Bench,
     answers: Answers[Question],
     say: Say,
 ) -> bool:
-    """Whether the clock says the same as the kernels."""
+    """Return True if the clock gives the same answers as the kernels."""
     for question, expected in conclusion.proof:
         if question not in answers or not answers[question].clock:
-            say(f"the clock proves it: {searched.words(question)}")
-            answers[question] = bench.timed(searched.software(question))
+            say(f"the clock proves it: {strategy.words(question)}")
+            answers[question] = bench.timed(strategy.software(question))
             say(f"  {answers[question].answer.value}: {answers[question].reason}")
         if answers[question].answer is not expected:
             return False

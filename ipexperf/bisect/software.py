@@ -35,20 +35,20 @@ class Installed:
 
 
 class Software(Protocol):
-    """What one candidate runs."""
+    """The software of one candidate."""
 
     @property
     def key(self) -> str:
-        """Names it by content: the same key would be measured alike."""
+        """A name by content: software of the same key need not be measured twice."""
 
     def ready(self, cache: Path, say: Say) -> AbstractContextManager[Installed]:
-        """Make it, for as long as the block lasts. Raise LockError if it cannot be had.
+        """Install it for as long as the block lasts. Raise LockError if it cannot be installed.
 
-        Takes no lease: whoever measures it next holds one already.
+        Takes no lease: the caller, who measures it next, holds one already.
         """
 
     def lock(self, cache: Path) -> Lock | None:
-        """The lock that installs it again, or None if none does. It was ready before."""
+        """Return the lock that installs it again, or None if it has none. `ready` was called before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class End:
 
 
 def end(text: str, source: str, options: Options, cache: Path, say: Say) -> End:
-    """The end that a user names as an arm. Makes its environment, from which candidates are copied."""
+    """Return the end that a user names as an arm, with its environment made: candidates are copied from it."""
     words = arms.parse(text, source)
     if words.axes or words.knobs:
         raise UsageError(
@@ -92,6 +92,6 @@ def end(text: str, source: str, options: Options, cache: Path, say: Say) -> End:
     else:
         lock = locked.current_lock(dataclasses.replace(options, python=words.python or options.python))
     lock = dataclasses.replace(lock, variables=tuple(sorted({**dict(lock.variables), **words.variables}.items())))
-    mine = [words.python or options.python or sys.executable]
-    python = make.make(cache, lock, say, mine, leasing=options.lease).python
+    interpreters = [words.python or options.python or sys.executable]
+    python = make.make(cache, lock, say, interpreters, leasing=options.lease).python
     return End(lock, python, make.take_inventory(python))

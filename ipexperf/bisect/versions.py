@@ -1,4 +1,4 @@
-"""The versions of one package, each beside the good end's other packages."""
+"""The versions of one package, each installed with the good end's other packages."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ _NO_INDEX = "no index answers: list the versions with --versions A,B,C, or give 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A version of a package: from a wheel, or from wherever its lock can be installed from."""
+    """A version of a package, from a wheel or from an index."""
 
     version: str
     wheel: Path | None = None
     date: str = ""
-    """When it appeared in the index, if that says so."""
+    """The date of its upload, if the index tells it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithVersion:
-    """The good end with another version of one package."""
+    """The software of a candidate: the good end with another version of one package."""
 
     base: End
     package: str
@@ -66,7 +66,7 @@ class WithVersion:
         lock = self._resolved(cache, say)
         environment = make.make(cache, lock, say, [self.base.python], leasing=lease.OFF)
         if reasons := _conflicts(self.base.inventory, make.inventory_of(environment)):
-            raise LockError(f"it does not fit beside the others: {'; '.join(reasons[:2])}")
+            raise LockError(f"it does not fit the other packages: {'; '.join(reasons[:2])}")
         with Locked(lock).ready(cache, say) as installed:
             yield installed
 
@@ -74,28 +74,28 @@ class WithVersion:
         return self._resolved(cache, lambda _: None)
 
     def _resolved(self, cache: Path, say: Say) -> Lock:
-        """The lock of the whole environment. The content of a wheel is known once it was installed."""
+        """Return the lock of the whole environment. A wheel is installed once, because only that tells its content."""
         if self.release.wheel is None:
             return self._pinned()
-        return with_package(self.base.lock, _kept(cache, self.release.wheel, self.base.lock, say))
+        return with_package(self.base.lock, _stored(cache, self.release.wheel, self.base.lock, say))
 
     def _pinned(self) -> Lock:
-        same = {one.name: one for one in self.base.lock.packages}.get(self.package)
-        if same is not None and same.version == self.release.version:
+        present = {package.name: package for package in self.base.lock.packages}.get(self.package)
+        if present is not None and present.version == self.release.version:
             return self.base.lock
         return with_package(self.base.lock, Package(self.package, self.release.version, ""))
 
 
-_KEPT: dict[tuple[Path, str, Lock], Package] = {}
+_STORED: dict[tuple[Path, str, Lock], Package] = {}
 """The packages of wheels that this process has put into the store."""
 
 
-def _kept(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
-    """The package of a wheel that is in the store. Each wheel is installed once to see what its content is."""
+def _stored(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
+    """Put a wheel into the store, and return its package. Each wheel is installed once, to learn its content."""
     key = cache, _digest(wheel), lock
-    if key not in _KEPT:
-        _KEPT[key] = make.keep_wheel(cache, wheel, lock, say)
-    return _KEPT[key]
+    if key not in _STORED:
+        _STORED[key] = make.keep_wheel(cache, wheel, lock, say)
+    return _STORED[key]
 
 
 def _digest(path: Path) -> str:
@@ -107,35 +107,37 @@ def _digest(path: Path) -> str:
 
 
 def with_package(lock: Lock, package: Package) -> Lock:
-    """A lock with this package in place of another version of it."""
-    packages = {one.name: one for one in lock.packages} | {package.name: package}
+    """Return the lock with this package in place of the version that it has."""
+    packages = {present.name: present for present in lock.packages} | {package.name: package}
     return dataclasses.replace(lock, packages=tuple(packages[name] for name in sorted(packages)), libraries=(), name="")
 
 
 def _conflicts(before: Inventory, after: Inventory) -> list[str]:
-    """The requirements that the other version breaks, beside those that were broken before."""
+    """Return the requirements that are broken after the change and were not before."""
     old, new = (
-        requirements.broken({one.name: (one.version, one.requires) for one in side.packages}, side.python)
-        for side in (before, after)
+        requirements.broken(
+            {package.name: (package.version, package.requires) for package in inventory.packages}, inventory.python
+        )
+        for inventory in (before, after)
     )
     return [sentence for sentence in new if sentence not in old]
 
 
 def listed(text: str) -> list[Release]:
-    """The versions that a user lists, in this order."""
+    """Parse the versions that a user lists, in this order."""
     versions = [word.strip() for word in text.split(",")]
     try:
         parsed = [Version(version) for version in versions]
     except InvalidVersion as error:
         raise UsageError(f"--versions: {error}") from None
-    twice = sorted({str(one) for one in parsed if parsed.count(one) > 1})
+    twice = sorted({str(version) for version in parsed if parsed.count(version) > 1})
     if twice:
         raise UsageError(f"--versions: {twice[0]} is there twice")
     return [Release(str(version)) for version in parsed]
 
 
 def in_folder(folder: Path, package: str, python: str) -> list[Release]:
-    """The versions of a package in a folder of wheels, oldest first. `python`: the version that they must fit."""
+    """Return the versions of a package in a folder of wheels, oldest first, that fit this version of Python."""
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
@@ -148,11 +150,11 @@ def in_folder(folder: Path, package: str, python: str) -> list[Release]:
 
 
 def _version_for(wheel: str, package: str, python: str) -> Version | None:
-    """The version in the name of a wheel, if it is of this package and fits this Python."""
+    """Return the version in the name of a wheel, or None if it is of another package or does not fit this Python."""
     try:
         name, version, _, of_wheel = parse_wheel_filename(wheel)
     except (InvalidWheelFilename, InvalidVersion):
-        return None  # an sdist, or what no installer would take either
+        return None  # an sdist, or a name that no installer takes either
     fits = name == canonicalize_name(package) and _tags(python) & of_wheel
     return version if fits else None
 
@@ -164,7 +166,7 @@ def _tags(python: str) -> frozenset[tags.Tag]:
 
 
 def in_index(url: str, package: str, first: str, last: str, python: str) -> list[Release]:
-    """The versions from the first to the last of which an index has wheels for this Python, oldest first."""
+    """Return the versions from the first to the last that have wheels for this Python in an index, oldest first."""
     try:
         lowest, highest = Version(first), Version(last)
     except InvalidVersion as error:
@@ -180,7 +182,7 @@ def in_index(url: str, package: str, first: str, last: str, python: str) -> list
 
 
 def _files(url: str, package: str) -> list[dict[str, Any]]:
-    """What an index says of the files of a package (PEP 691)."""
+    """Ask an index for the files of a package (PEP 691)."""
     if not url.startswith(("https://", "http://")):
         raise UsageError(f"--index {url}: expected the https address of an index")
     address = f"{url.rstrip('/')}/{canonicalize_name(package)}/"
@@ -202,19 +204,19 @@ def _files(url: str, package: str) -> list[dict[str, Any]]:
     return files
 
 
-def index_of(given: str | None) -> str:
-    """The index that the user names, or that pip is configured to use."""
-    if url := given or os.environ.get("PIP_INDEX_URL"):
+def index_of(url_option: str | None) -> str:
+    """Return the URL of the index: the user's option, or the one that pip is configured to use."""
+    if url := url_option or os.environ.get("PIP_INDEX_URL"):
         return url
     command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode or not done.stdout.strip():
+    completed = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if completed.returncode or not completed.stdout.strip():
         raise UsageError("--versions FIRST..LAST asks an index: name it with --index URL, or list --versions A,B,C")
-    return done.stdout.strip()
+    return completed.stdout.strip()
 
 
 def changes(package: str, releases: Sequence[Release]) -> list[Change]:
-    """What each version changes from the one before it. The first has none before."""
-    before = [None, *(one.version for one in releases)]
-    names = [f"{one.version} of {one.date}" if one.date else one.version for one in releases]
+    """Describe each version as a change from the one before it. The first has none before."""
+    before = [None, *(release.version for release in releases)]
+    names = [f"{release.version} of {release.date}" if release.date else release.version for release in releases]
     return [Change("package", package, old, new) for old, new in zip(before, names, strict=False)]

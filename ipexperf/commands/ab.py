@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-import json
 import random
 import sys
 from pathlib import Path
@@ -58,14 +57,11 @@ def run_ab(arguments: argparse.Namespace) -> int:
     from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan import arms, gates, groups
-    from ipexperf.recorder import Recorder
 
     if any(number is not None and number < 1 for number in (arguments.turns, arguments.steps)):
         raise UsageError("--turns and --steps must be at least 1")
     options = planning.resolve(arguments)
-    for name in ("against", "inconclusive", "twin"):
-        if options.sources.get(name, "").startswith("--"):
-            raise UsageError(f"{options.sources[name]} is for test runs: ab has --a and --b")
+    planning.refuse(options, ("against", "inconclusive", "twin"), " is for test runs: ab has --a and --b")
     arms.check(options)
     loading.load(options.load)
     against, options = _planned(arguments, options)
@@ -76,8 +72,7 @@ def run_ab(arguments: argparse.Namespace) -> int:
     effort = Effort.of(arguments.turns, arguments.steps)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     progress = Progress()
-    recorder = Recorder(options, Path.cwd(), ("ab", *sys.argv[2:]), progress.say)
-    recorder.open()
+    recorder = planning.recorder("ab", options, progress.say)
     conductor = Conductor(options, Path.cwd(), progress.say)
     answer = _Answer(against, recorder, as_json=arguments.json)
     status: Status = "failed"
@@ -172,7 +167,7 @@ class _Answer:
             if self._json is not None:
                 self._json.append(_document(comparison, verdict))
             elif not flaw:  # a wrong arm is reported at the end instead: however fast it is, it must not win
-                sys.stdout.write("\n".join(_lines(self._against, comparison, verdict)) + "\n")
+                console.say("\n".join(_lines(self._against, comparison, verdict)))
                 sys.stdout.flush()
         running.hand_over(self._recorder.round)
 
@@ -184,8 +179,7 @@ class _Answer:
     def end(self) -> None:
         """Print the JSON document, which needs all comparisons."""
         if self._json is not None:
-            json.dump(self._json, sys.stdout, indent=2, allow_nan=False)
-            sys.stdout.write("\n")
+            console.say_json(self._json)
 
 
 def _flaw(comparison: Comparison | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import getpass
-import sys
 from collections import defaultdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,15 +17,12 @@ from ipexperf.errors import BaselineError, HistoryError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ipexperf.case import Case
     from ipexperf.history.records import Accepted, Recorded
     from ipexperf.history.store import History
     from ipexperf.judge.accept import Acceptance, Candidate
-    from ipexperf.judge.baseline import Baselines
+    from ipexperf.judge.baseline import Baselines, CaseBaseline
     from ipexperf.lock import Lock
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
 
 
 def _candidate(recorded: Recorded) -> Candidate:
@@ -66,14 +62,13 @@ def _chosen(history: History, arguments: argparse.Namespace) -> dict[str, list[C
 
 def run_accept(arguments: argparse.Namespace) -> int:
     """Accept a run's cases. Prints refusals, which make the exit status 1."""
-    from ipexperf.history.store import History
     from ipexperf.judge import baseline
     from ipexperf.judge.accept import accept
     from ipexperf.judge.baseline import write_text
 
     now = datetime.now(timezone.utc).isoformat(timespec="seconds")
     refused = 0
-    with History.open(arguments.db, create=False) as history:
+    with console.open_history(arguments) as history:
         for machine_key, candidates in _chosen(history, arguments).items():
             accepted = baseline.read(arguments.baselines, machine_key)
             acceptance = accept(
@@ -87,7 +82,7 @@ def run_accept(arguments: argparse.Namespace) -> int:
                 expires=arguments.expires,
             )
             for case_id, why in acceptance.refused:
-                _say(f"refused   {case_id}: {why}")
+                console.say(f"refused   {case_id}: {why}")
             refused += len(acceptance.refused)
             if earlier := _accepted_before(accepted, candidates):
                 history.complete(earlier)
@@ -97,10 +92,10 @@ def run_accept(arguments: argparse.Namespace) -> int:
                     write_text(locks.path_of(arguments.baselines, lock.digest), lock.text)
                 path = _keep(history, arguments.baselines, accepted, acceptance)
                 for case_id in acceptance.accepted:
-                    _say(f"accepted  {case_id}")
+                    console.say(f"accepted  {case_id}")
                 _remove_unused_locks(arguments.baselines)
                 _tell(locked, arguments)
-                _say(f"{path}: review it with `git add -N` and `git diff`, and commit it")
+                console.say(f"{path}: review it with `git add -N` and `git diff`, and commit it")
     return 1 if refused else 0
 
 
@@ -162,20 +157,22 @@ def _tell(locked: Sequence[Lock], arguments: argparse.Namespace) -> None:
 
     store = make.store_of(arguments.cache)
     for lock in locked:
-        _say(f"lock      {locks.path_of(arguments.baselines, lock.digest)}: {len(lock.packages)} packages")
+        console.say(f"lock      {locks.path_of(arguments.baselines, lock.digest)}: {len(lock.packages)} packages")
         for package in lock.packages:
             reason = lock.perishable.get(package.name)
             if reason and store.find(package) is None:
-                _say(f"  {package.name} {package.version} may not be had again, as {reason}: keep it with --keep")
+                name = f"{package.name} {package.version}"
+                console.say(f"  {name} may not be had again, as {reason}: keep it with --keep")
     if not locked:
-        _say("no lock   these cases were recorded before locks were kept: they are judged by their numbers alone")
+        why = "these cases were recorded before locks were kept: they are judged by their numbers alone"
+        console.say(f"no lock   {why}")
 
 
 def _remove_unused_locks(folder: Path) -> None:
     """Remove locks that no baseline refers to any more. Those with a name stay, and git has the others."""
     from ipexperf.judge import baseline
 
-    used = {case.lock for key in baseline.machine_keys(folder) for case in baseline.read(folder, key).cases}
+    used = {case.lock for file in baseline.every(folder) for case in file.cases}
     for lock in locks.every(folder):
         if lock.digest not in used and not lock.name:
             locks.path_of(folder, lock.digest).unlink()
@@ -183,19 +180,8 @@ def _remove_unused_locks(folder: Path) -> None:
 
 def _accepted_before(accepted: Baselines, candidates: Iterable[Candidate]) -> list[Accepted]:
     """The candidates whose runs are the newest sessions of the file, as it says that they were accepted."""
-    from ipexperf.history.records import Accepted
-
     return [
-        Accepted(
-            run_uid=candidate.run,
-            case=candidate.case,
-            former=candidate.case,
-            machine_key=accepted.machine_key,
-            kept=frozenset(session.run for session in current.sessions),
-            at=current.accepted_at,
-            by=current.accepted_by,
-            reason=current.reason,
-        )
+        _session(candidate, candidate.case, current, accepted.machine_key)
         for candidate in candidates
         if (current := accepted.at(candidate.case)) is not None
         and current.case == candidate.case
@@ -203,27 +189,31 @@ def _accepted_before(accepted: Baselines, candidates: Iterable[Candidate]) -> li
     ]
 
 
+def _session(candidate: Candidate, former: Case, current: CaseBaseline, machine_key: str) -> Accepted:
+    """The acceptance of a candidate, as the baseline of its case has it now."""
+    from ipexperf.history.records import Accepted
+
+    return Accepted(
+        run_uid=candidate.run,
+        case=candidate.case,
+        former=former,
+        machine_key=machine_key,
+        kept=frozenset(session.run for session in current.sessions),
+        at=current.accepted_at,
+        by=current.accepted_by,
+        reason=current.reason,
+    )
+
+
 def _keep(history: History, folder: Path, accepted: Baselines, acceptance: Acceptance) -> Path:
     """Write the file and the rows in the history: both or neither."""
-    from ipexperf.history.records import Accepted
     from ipexperf.judge import baseline
 
     sessions = []
     for candidate in acceptance.candidates:
         former, new = accepted.at(candidate.case), acceptance.baselines.at(candidate.case)
         assert new is not None  # noqa: S101 - it was put there just now
-        sessions.append(
-            Accepted(
-                run_uid=candidate.run,
-                case=candidate.case,
-                former=former.case if former else candidate.case,
-                machine_key=accepted.machine_key,
-                kept=frozenset(session.run for session in new.sessions),
-                at=new.accepted_at,
-                by=new.accepted_by,
-                reason=new.reason,
-            )
-        )
+        sessions.append(_session(candidate, former.case if former else candidate.case, new, accepted.machine_key))
     path = baseline.path_of(folder, accepted.machine_key)
     existed, written = path.exists(), False
     # Write the rows first and commit them last. A database that cannot be written is then found before the file
@@ -247,7 +237,7 @@ def _files(arguments: argparse.Namespace) -> list[Baselines]:
 
     if not arguments.baselines.is_dir():
         raise BaselineError(f"there is no folder {arguments.baselines}: accept a run first, or name it by --baselines")
-    return [baseline.read(arguments.baselines, path.stem) for path in sorted(arguments.baselines.glob("*.json"))]
+    return baseline.every(arguments.baselines)
 
 
 def run_list(arguments: argparse.Namespace) -> int:
@@ -256,12 +246,12 @@ def run_list(arguments: argparse.Namespace) -> int:
 
     files = _files(arguments)
     if not files:
-        _say(f"no baseline in {arguments.baselines}: `ipexperf baseline accept` makes the first")
+        console.say(f"no baseline in {arguments.baselines}: `ipexperf baseline accept` makes the first")
     for file in files:
-        _say(file.machine_key)
+        console.say(file.machine_key)
         for case in file.cases:
             step = units.seconds(case.step_time)
-            _say(f"  {case.case.id:<40} {step:>9}  {units.plural(len(case.sessions), 'session')}  "
+            console.say(f"  {case.case.id:<40} {step:>9}  {units.plural(len(case.sessions), 'session')}  "
                  f"accepted {case.accepted_at[:10]} by {case.accepted_by}: {case.reason}"
                  + (f"  lock {case.lock}" if case.lock else ""))  # fmt: skip
     return 0
@@ -280,7 +270,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     ]
     if not documents:
         raise BaselineError(f"no baseline has a case {arguments.case_id}: see `ipexperf baseline list`")
-    _say(json.dumps(documents, indent=2, default=dict))
+    console.say(json.dumps(documents, indent=2, default=dict))
     return 0
 
 
@@ -295,7 +285,7 @@ def run_diff(arguments: argparse.Namespace) -> int:
     for new in _files(arguments):
         for change in diff(baseline.read(arguments.other, new.machine_key), new):
             ratio = units.percent(change.ratio) if change.ratio else ""
-            _say(f"{change.case_id:<40} {change.what}  {ratio}  {change.sessions}  {change.reason}")
+            console.say(f"{change.case_id:<40} {change.what}  {ratio}  {change.sessions}  {change.reason}")
     return 0
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
+import functools
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,12 +17,11 @@ from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
     from ipexperf.bisect.answers import Log, Measured
-    from ipexperf.bisect.search import Report, Searched
+    from ipexperf.bisect.search import Report, Strategy
     from ipexperf.bisect.software import End, Say, Software
     from ipexperf.case import Case
     from ipexperf.judge.bisection_record import BisectionRecord, Ratio
     from ipexperf.plan.options import Options
-    from ipexperf.recorder import Recorder
 
 SHORT = {"--max-pairs": "max_pairs", "--tolerance": "tolerance"}
 UNKNOWN = 3
@@ -60,7 +58,7 @@ def add_bisect(subparsers: console.Subparsers) -> None:
 class Task:
     """A search, with the names and the software of both ends."""
 
-    searched: Searched[Any]
+    searched: Strategy[Any]
     good: Software
     names: tuple[str, str]
     bad_key: str
@@ -78,7 +76,6 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     from ipexperf.conduct.conductor import Conductor, now
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.plan import arms
-    from ipexperf.recorder import Recorder
 
     options = planning.resolve(arguments)
     _check(arguments, options)
@@ -95,14 +92,14 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     count = task.searched.differences
     progress.say(f"{count} differences between both ends; the answers are kept in {log.path}")
     conductor = Conductor(options, Path.cwd(), progress.say)
-    recorder = Recorder(options, Path.cwd(), ("bisect", *sys.argv[2:]), progress.say)
-    recorder.open()
+    opened = functools.partial(planning.recorder, "bisect", options, progress.say)
+    recorder = opened()
     laboratory = Laboratory(
         case,
         task.good,
         cache,
         conductor,
-        lambda: _opened(Recorder(options, Path.cwd(), ("bisect", *sys.argv[2:]), progress.say)),
+        opened,
         policy,
         progress,
         log,
@@ -128,9 +125,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace, options: Options) -> None:
     """Raise UsageError for options of test runs, and for options of two kinds of search."""
-    for name in ("against", "budget", "twin"):
-        if options.sources.get(name, "").startswith("--"):
-            raise UsageError(f"{options.sources[name]} is for test runs: bisect has --good and --bad")
+    planning.refuse(options, ("against", "budget", "twin"), " is for test runs: bisect has --good and --bad")
     is_given = {
         name: getattr(arguments, name) is not None
         for name in ("bad", "package", "versions", "wheels", "index", "commits", "repo", "build")
@@ -203,11 +198,6 @@ def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> Task:
     return Task(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
 
 
-def _opened(recorder: Recorder) -> Recorder:
-    recorder.open()
-    return recorder
-
-
 def _record(case: Case, task: Task, report: Report[Any], cache: Path, times: tuple[str, str]) -> BisectionRecord:
     from ipexperf.judge.bisection_record import BisectionRecord
 
@@ -255,12 +245,10 @@ def _print(record: BisectionRecord, log: Log, arguments: argparse.Namespace) -> 
             write_text(path, text)
         neighbours = (str(paths[0]), str(paths[1]))
     if arguments.json:
-        document = {**record.to_json(), "neighbours": neighbours}
-        json.dump(document, sys.stdout, indent=2, allow_nan=False)
-        sys.stdout.write("\n")
+        console.say_json({**record.to_json(), "neighbours": neighbours})
         return
     again = _again(record, neighbours, arguments)
-    sys.stdout.write("\n".join(bisections.block(record, neighbours, again)) + "\n")
+    console.say("\n".join(bisections.block(record, neighbours, again)))
 
 
 def _case(options: Options) -> Case:

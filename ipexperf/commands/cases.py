@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ipexperf.commands import console, planning
 
@@ -23,16 +22,13 @@ def run_cases(arguments: argparse.Namespace) -> int:
 
     plan = run.plan(planning.resolve(arguments))
     for case in plan.cases:
-        sys.stdout.write(
-            f"{case.id}  batch {case.batch}, {sizes.text(registry.models.get(case.model), case.size)}, {case.data}\n"
-        )
+        size = sizes.text(registry.models.get(case.model), case.size)
+        console.say(f"{case.id}  batch {case.batch}, {size}, {case.data}")
     if arguments.why:
         for left in plan.left_out:
-            sys.stdout.write(f"left out  {left.id}: {left.reason}\n")
-    sys.stdout.write(
-        f"{plural(len(plan.cases), 'case')} of {plural(plan.launches, 'launch', 'launches')}, "
-        f"{plural(len(plan.left_out), 'cell')} left out\n"
-    )
+            console.say(f"left out  {left.id}: {left.reason}")
+    measured = f"{plural(len(plan.cases), 'case')} of {plural(plan.launches, 'launch', 'launches')}"
+    console.say(f"{measured}, {plural(len(plan.left_out), 'cell')} left out")
     return 0
 
 

@@ -140,8 +140,7 @@ def output(
 ) -> int:
     """Print an answer in the requested format: JSON, CSV or table."""
     if arguments.json:
-        json.dump(document, sys.stdout, indent=2, allow_nan=False)
-        sys.stdout.write("\n")
+        say_json(document)
     elif arguments.csv:
         write_csv(rows())
     else:
@@ -172,6 +171,11 @@ def plain_cell(value: Any) -> Any:
 
 def say(text: str) -> None:
     sys.stdout.write(f"{text}\n")
+
+
+def say_json(document: object) -> None:
+    json.dump(document, sys.stdout, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
 
 
 def complain(text: str) -> None:

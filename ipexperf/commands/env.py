@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
     from ipexperf.lock import Lock
 
 GB = 10**9
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
 
 
 def add_env(subparsers: console.Subparsers) -> None:
@@ -83,12 +78,12 @@ def run_list(arguments: argparse.Namespace) -> int:
     for environment in environments:
         name = environment.folder.name
         state = states.get(name, "of no accepted lock")
-        _say(f"{name}  {make.size(environment.folder) / GB:6.2f} GB  made {environment.made_at[:10]}  {state}")
+        console.say(f"{name}  {make.size(environment.folder) / GB:6.2f} GB  made {environment.made_at[:10]}  {state}")
     store = make.store_of(arguments.cache)
     for wheel in store.wheels():
-        _say(f"{wheel.content}  {wheel.bytes / GB:6.2f} GB  wheel {wheel.name} {wheel.version}")
+        console.say(f"{wheel.content}  {wheel.bytes / GB:6.2f} GB  wheel {wheel.name} {wheel.version}")
     if not environments and not store.wheels():
-        _say(f"there is no environment and no wheel in {arguments.cache}")
+        console.say(f"there is no environment and no wheel in {arguments.cache}")
     return 0
 
 
@@ -98,7 +93,7 @@ def run_make(arguments: argparse.Namespace) -> int:
 
     lock = _lock(arguments)
     make.check_possible(lock)
-    _say(make.make(arguments.cache, lock, progress.say, leasing=planning.resolve(arguments).lease).python)
+    console.say(make.make(arguments.cache, lock, progress.say, leasing=planning.resolve(arguments).lease).python)
     return 0
 
 
@@ -116,9 +111,9 @@ def run_verify(arguments: argparse.Namespace) -> int:
     for environment in environments:
         lines = make.verify(environment)
         wrong += bool(lines)
-        _say(f"{environment.folder.name}  {'as its lock says' if not lines else 'DAMAGED'}")
+        console.say(f"{environment.folder.name}  {'as its lock says' if not lines else 'DAMAGED'}")
         for line in lines:
-            _say(f"  {line}")
+            console.say(f"  {line}")
     return 1 if wrong else 0
 
 
@@ -140,11 +135,11 @@ def run_prune(arguments: argparse.Namespace) -> int:
         gone = [item for item in environments if item.folder.name not in needed]
     for item in gone:
         make.remove(item)
-        _say(f"removed {item.folder.name}")
+        console.say(f"removed {item.folder.name}")
     if not arguments.names:
         used = {package.content for item in accepted for package in item.packages}
         for line in make.store_of(arguments.cache).prune(arguments.limit or 0, used):
-            _say(line)
+            console.say(line)
     make.clear_remains(arguments.cache)
     return 0
 

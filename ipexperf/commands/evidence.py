@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
-import sys
 from collections import Counter
 from datetime import datetime, timezone
 from pathlib import Path
@@ -94,7 +93,7 @@ def _check(paths: Sequence[Path], folder: Path) -> int:
     named = list(paths) or sorted(folder.glob("*.json"))
     if not named:
         raise EvidenceError(f"{folder} has no file of evidence: ipexperf evidence writes one")
-    answers = [files.answer(path) for path in named]
+    answers = [files.read_or_error(path) for path in named]
     for path, answer in zip(named, answers, strict=True):
         if not isinstance(answer, EvidenceError):
             console.say(f"{path}: {_summary(answer)}")
@@ -124,7 +123,6 @@ def _run(arguments: argparse.Namespace) -> int:
     from ipexperf.bench import loading
     from ipexperf.ledger.experiment import Experiment
     from ipexperf.plan.cover import Planner
-    from ipexperf.recorder import Recorder
 
     options = _options(arguments)
     loading.load(options.load)
@@ -141,8 +139,7 @@ def _run(arguments: argparse.Namespace) -> int:
         more = "nothing more" if before else "nothing"
         raise UsageError(f"{device} can show {more} here: {next(iter(cover.impossible.values()), 'no row is known')}")
     progress.say(f"{len(cover.planned)} cases to run")
-    recorder = Recorder(options, Path.cwd(), ("evidence", *sys.argv[2:]), progress.say)
-    recorder.open()
+    recorder = planning.recorder("evidence", options, progress.say)
     experiment = Experiment(planner, cover.planned, options, progress.say)
     status: Status = "failed"
     interruption: KeyboardInterrupt | IpexperfError | None = None
@@ -181,9 +178,7 @@ def _options(arguments: argparse.Namespace) -> Options:
     planned = planning.resolve(arguments)
     if limit := records.limited(os.environ):
         raise UsageError(f"{limit}: evidence is of all that a CPU can do: run it without this variable")
-    for name in DECIDED:
-        if planned.sources.get(name, "").startswith("--"):
-            raise UsageError(f"{planned.sources[name]}: evidence chooses its cases itself: leave it out")
+    planning.refuse(planned, DECIDED, ": evidence chooses its cases itself: leave it out")
     if planned.device is not None and len(planned.device) != 1:
         raise UsageError(
             f"{planned.sources['device']}: a file is of one device: choose one, and run it again for others"

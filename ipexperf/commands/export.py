@@ -23,7 +23,7 @@ ONE = ("pytest-benchmark", "bencher")
 
 def add_export(subparsers: console.Subparsers) -> None:
     purpose = "export the history or one run for other tools"
-    parser = subparsers.add_parser("export", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    parser = console.declare(subparsers, "export", purpose)
     console.add_history(parser)
     parser.add_argument("form", choices=(*WHOLE, *ONE), help="csv and parquet: every point; the others: one run")
     parser.add_argument("selector", metavar="RUN", nargs="?", help=f"{console.RUN} (default: last)")

@@ -75,8 +75,10 @@ def _add_host(parser: argparse.ArgumentParser) -> None:
 
 def run_up(arguments: argparse.Namespace) -> int:
     """Start Ray's head here."""
+    from ipexperf.fleet import cluster
+
     words = ["--head", f"--port={arguments.port}", "--include-dashboard=false"]
-    address = f"{_address()}:{arguments.port}"
+    address = f"{cluster.own_address()}:{arguments.port}"
     _start(words, arguments, address, measures=not arguments.head_only)
     console.say(f"the fleet is up. On each other host:\n  ipexperf fleet join {address}")
     console.say(f"Then, on this host:\n  pytest suites/ --perf-fleet {address}")
@@ -134,13 +136,6 @@ def _reason(lines: Sequence[str]) -> str:
     """The line that says what is wrong, among what Ray prints."""
     reasons = [line for line in lines if any(word in line for word in ("Error", "error", "mismatch", "already"))]
     return (reasons or list(lines) or ["it says nothing"])[-1][:300]
-
-
-def _address() -> str:
-    """The address of this host that others reach it at, as Ray finds it."""
-    from ipexperf.fleet import cluster
-
-    return cluster.own_address()
 
 
 def run_hosts(arguments: argparse.Namespace) -> int:

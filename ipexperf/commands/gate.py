@@ -24,7 +24,7 @@ BISECT = "--bisect"
 
 def add_gate(subparsers: console.Subparsers) -> None:
     purpose = "turn a run into an exit status: 0 fine, 1 not fine, 125 not judged"
-    parser = subparsers.add_parser("gate", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    parser = console.declare(subparsers, "gate", purpose)
     console.add_history(parser)
     parser.add_argument("selector", metavar="RUN", nargs="?", default="last", help=f"{console.RUN} (default: last)")
     parser.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
@@ -76,7 +76,7 @@ def run_gate(arguments: argparse.Namespace) -> int:
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector)
     cases = _chosen(detail, arguments.case)
-    whole = {} if arguments.case else _settled(detail)
+    whole = {} if arguments.case else detail.run.settled
     status = _for_bisect(cases) if arguments.bisect else _for_pipeline(cases, whole)
     try:
         _say(detail, cases, status)
@@ -106,12 +106,6 @@ def _chosen(detail: RunDetail, names: Sequence[str] | None) -> list[Recorded]:
     if missing:
         raise UsageError(f"run {detail.run.uid} has no case {', '.join(sorted(missing))}")
     return [recorded for recorded in detail.cases if not names or recorded.case.id in names]
-
-
-def _settled(detail: RunDetail) -> Mapping[str, Any]:
-    """The verdict on the run as a whole, which no single case may show."""
-    settled: Mapping[str, Any] = detail.run.meta.get("settled", {})
-    return settled
 
 
 def _for_pipeline(cases: Sequence[Recorded], settled: Mapping[str, Any]) -> int:

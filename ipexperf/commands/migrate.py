@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,7 +56,6 @@ def run_migrate(arguments: argparse.Namespace) -> int:
     from ipexperf.bench import loading
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.migrate.experiment import Experiment
-    from ipexperf.recorder import Recorder
 
     options = _options(arguments)
     loading.load(options.load)
@@ -65,8 +63,7 @@ def run_migrate(arguments: argparse.Namespace) -> int:
     plan, software, options = _planned(arguments, options, progress.say)
     progress.say(f"{len(plan.rows)} rows in {len(plan.contests)} rounds of {len(plan.cases)} cases")
     conductor = Conductor(options, Path.cwd(), progress.say)
-    recorder = Recorder(options, Path.cwd(), ("migrate", *sys.argv[2:]), progress.say)
-    recorder.open()
+    recorder = planning.recorder("migrate", options, progress.say)
     launches = options.launches or LAUNCHES
     experiment = Experiment(plan.contests, launches, software, conductor, progress.say, settings=plan.settings)
     status: Status = "failed"
@@ -98,9 +95,7 @@ def _options(arguments: argparse.Namespace) -> Options:
     from ipexperf.plan import options as table
 
     planned = planning.resolve(arguments)
-    for name in OF_THE_SIDES:
-        if planned.sources.get(name, "").startswith("--"):
-            raise UsageError(f"{planned.sources[name]}: migrate has MODEL, --from, --to and --minutes: leave it out")
+    planning.refuse(planned, OF_THE_SIDES, ": migrate has MODEL, --from, --to and --minutes: leave it out")
     model, load = table.adopted((arguments.name,), planned.load, {"model": "MODEL"})
     return dataclasses.replace(
         planned,
@@ -190,8 +185,7 @@ def _print(arguments: argparse.Namespace, page: Page, findings: Findings, run: s
     from ipexperf.migrate import page as pages
 
     if arguments.json:
-        json.dump(pages.document(page, findings, run), sys.stdout, indent=2, allow_nan=False)
-        sys.stdout.write("\n")
+        console.say_json(pages.document(page, findings, run))
     else:
         pages.write(page, console.make_console())
     # After the terminal: a file that cannot be written does not cost what was measured.

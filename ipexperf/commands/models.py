@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -64,8 +63,7 @@ def run_models(arguments: argparse.Namespace) -> int:
             until.callback(prerequisites.close)
         rows = [_row(registry.models.get(name), options, prerequisites) for name in wanted]
     if arguments.json:
-        json.dump([asdict(row) for row in rows], sys.stdout, indent=2, allow_nan=False)
-        sys.stdout.write("\n")
+        console.say_json([asdict(row) for row in rows])
     else:
         sys.stdout.write("\n".join(_text(row, measured=arguments.measure) for row in rows))
     return 0

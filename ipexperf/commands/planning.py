@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ipexperf.errors import UsageError
 from ipexperf.plan import options as table
 from ipexperf.plan.options import Options
+
+if TYPE_CHECKING:
+    from ipexperf.recorder import Recorder
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,11 +41,21 @@ def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None
         )
 
 
-def resolve(arguments: argparse.Namespace, **over: Any) -> Options:
+def resolve(arguments: argparse.Namespace) -> Options:
     """The options as pytest would see them, without an ini file."""
-    options = table.resolve(lambda name: getattr(arguments, name, None), lambda _: None)
-    if not over:
-        return options
-    from dataclasses import replace
+    return table.resolve(lambda name: getattr(arguments, name, None), lambda _: None)
 
-    return replace(options, **over)
+
+def recorder(command: str, options: Options, say: Callable[[str], None]) -> Recorder:
+    """The recorder of a subcommand, whose history is open."""
+    from ipexperf.recorder import Recorder
+
+    opened = Recorder(options, Path.cwd(), (command, *sys.argv[2:]), say)
+    opened.open()
+    return opened
+
+
+def refuse(options: Options, names: Iterable[str], why: str) -> None:
+    """Raise UsageError if the command line sets one of these options. `why` goes on behind its flag."""
+    for flag in filter(None, map(options.flag, names)):
+        raise UsageError(f"{flag}{why}")

@@ -41,7 +41,7 @@ def run_prepare(arguments: argparse.Namespace) -> int:
             failed += not _ready(prerequisites, case)
     count = sum(prerequisites.kept.values())
     text = f"{count} made, {len(prerequisites.kept) - count} there already, for {plural(len(plan.cases), 'case')}"
-    sys.stdout.write(f"{text}{f'; {failed} could not be made' if failed else ''}\n")
+    console.say(f"{text}{f'; {failed} could not be made' if failed else ''}")
     return FAILED if failed else 0
 
 
@@ -51,12 +51,12 @@ def _ready(prerequisites: Prerequisites, case: Case) -> bool:
     try:
         prerequisites.ready(case)
     except WorkerError as error:
-        sys.stdout.write(f"failed         {case.id}: {error.reason}\n")
+        console.say(f"failed         {case.id}: {error.reason}")
         return False
     finally:
         for path, new in prerequisites.kept.items():
             if path not in before:
-                sys.stdout.write(f"{'made' if new else 'there already':<13}  {path.parent.name}/{path.name}\n")
+                console.say(f"{'made' if new else 'there already':<13}  {path.parent.name}/{path.name}")
         sys.stdout.flush()
     return True
 

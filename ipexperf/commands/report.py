@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def add_report(subparsers: console.Subparsers) -> None:
     purpose = "write the history as pages for a browser, or one run as markdown"
-    parser = subparsers.add_parser("report", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    parser = console.declare(subparsers, "report", purpose)
     console.add_history(parser)
     parser.add_argument("selector", metavar="RUN", nargs="?", help=f"of --markdown: {console.RUN} (default: last)")
     parser.add_argument("--html", type=Path, metavar="DIR", help="write pages there: new, empty, or an older report")
@@ -57,18 +57,19 @@ def _print(arguments: argparse.Namespace) -> int:
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector or "last")
         paired = history.paired(detail.cases)
-    line = detail.run.meta.get("settled", {}).get("line", "")
+    line = detail.run.settled.get("line", "")
     rows = [_row(recorded, paired.get((recorded.run_uid, recorded.machine_key))) for recorded in detail.cases]
     console.say(markdown.text(rows, line, detail.run.uid).rstrip())
     return 0
 
 
 def _row(recorded: Recorded, paired: Paired | None) -> Row:
+    from ipexperf.history.recorded_fingerprints import medians
     from ipexperf.report.markdown import Row
 
-    medians = {name: summary.median for name, summary in recorded.metrics.items()}
-    numbers = medians.get(PRIMARY), medians.get("throughput")
-    return Row(recorded.case, *numbers, recorded.outcome, recorded.verdict, _factor(recorded, paired))
+    numbers = medians(recorded)
+    step, speed = numbers.get(PRIMARY), numbers.get("throughput")
+    return Row(recorded.case, step, speed, recorded.outcome, recorded.verdict, _factor(recorded, paired))
 
 
 def _factor(recorded: Recorded, paired: Paired | None) -> str:

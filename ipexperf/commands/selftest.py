@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf.commands import console, planning, progress
-from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -54,17 +53,13 @@ def run_selftest(arguments: argparse.Namespace) -> int:
     from ipexperf.plan import arms, injections
 
     options = planning.resolve(arguments)
-    for name in ("against", "inconclusive"):
-        if options.sources.get(name, "").startswith("--"):
-            raise UsageError(f"{options.sources[name]} is for test runs: selftest has no use for it")
+    planning.refuse(options, ("against", "inconclusive"), " is for test runs: selftest has no use for it")
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     plan = run.plan(options)
     facts = arm.facts(arms.ArmWords(), options)
     chosen = injections.chosen(arguments.injections, options, facts)
     trials, left_out = selftest.plan(plan.cases, chosen, facts)
-    if not trials:
-        raise UsageError(f"no case can take turns: {'; '.join(left_out)}")
     conductor = Conductor(options, Path.cwd(), progress.say)
     effort = Effort.of(arguments.turns, arguments.steps)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
@@ -88,7 +83,7 @@ def _print(done: Selftest, left_out: Counter[str]) -> None:
     if len(trials) > len(done.done):
         text = report.rate_text(selftest.summarise(trials, tolerance).slower)
         lines.append(f"false alarms over all selftests of this machine that are kept: {text}")
-    sys.stdout.write("\n".join(lines) + "\n")
+    console.say("\n".join(lines))
     sys.stdout.flush()
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def add_merge(subparsers: console.Subparsers) -> None:
     purpose = "copy the runs of other histories into this one"
-    parser = subparsers.add_parser("merge", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    parser = console.declare(subparsers, "merge", purpose)
     console.add_history(parser)
     parser.add_argument("others", type=Path, nargs="+", metavar="OTHER", help="history files; they stay as they are")
     parser.set_defaults(run=run_merge)
@@ -64,7 +64,7 @@ def _merge_into_server(arguments: argparse.Namespace, other: Path) -> Merged:
 
 def add_share(subparsers: console.Subparsers) -> None:
     purpose = "copy runs to a file for others, without names of hosts, users and folders"
-    parser = subparsers.add_parser("share", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    parser = console.declare(subparsers, "share", purpose)
     console.add_history(parser)
     parser.add_argument("copy", type=Path, metavar="FILE", help="the new history file")
     parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{console.RUN} (default: all runs)")
@@ -87,7 +87,7 @@ def run_share(arguments: argparse.Namespace) -> int:
 
 def add_db(subparsers: console.Subparsers) -> None:
     purpose = "check, upgrade, vacuum or back up a history, or deliver runs that wait"
-    parser = subparsers.add_parser("db", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    parser = console.declare(subparsers, "db", purpose)
     below = parser.add_subparsers(metavar="check|upgrade|vacuum|backup|deliver", required=True)
     for name, purpose, run in (
         ("check", "read every page and every reference", run_check),
@@ -96,7 +96,7 @@ def add_db(subparsers: console.Subparsers) -> None:
         ("backup", "copy the history, while others may write to it", run_backup),
         ("deliver", "copy runs into the history that they waited for on this host", run_deliver),
     ):
-        subparser = below.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+        subparser = console.declare(below, name, purpose)
         console.add_history(subparser)
         if name == "backup":
             subparser.add_argument(
@@ -169,7 +169,7 @@ def run_deliver(arguments: argparse.Namespace) -> int:
 
 def add_prune(subparsers: console.Subparsers) -> None:
     purpose = "list old runs, and with --yes delete them"
-    parser = subparsers.add_parser("prune", help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
+    parser = console.declare(subparsers, "prune", purpose)
     console.add_history(parser)
     parser.add_argument("--before", required=True, metavar="WHEN", help="runs before this UTC date, moment or run")
     parser.add_argument("--samples", action="store_true", help="only their samples: every number of a run stays")
@@ -210,8 +210,7 @@ def _accepted(folder: Path) -> set[str]:
                 f"there is no folder {folder} of baselines: a run that a baseline needs might be deleted."
             )
         return set()
-    files = (baseline.read(folder, path.stem) for path in sorted(folder.glob("*.json")))
-    return {session.run for file in files for case in file.cases for session in case.sessions}
+    return {session.run for file in baseline.every(folder) for case in file.cases for session in case.sessions}
 
 
 COMMANDS = (add_merge, add_share, add_prune, add_db)

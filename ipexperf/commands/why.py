@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.commands import console
@@ -33,12 +32,10 @@ def add_why(subparsers: console.Subparsers) -> None:
 
 def run_why(arguments: argparse.Namespace) -> int:
     """Explain each case with this id. Two batches share one."""
-    from ipexperf.history.store import History
-
-    with History.open(arguments.db, create=False) as history:
+    with console.open_history(arguments) as history:
         for recorded in _named(history, arguments.selector, arguments.case_id):
             for line in _explanation(history, recorded, arguments):
-                sys.stdout.write(line + "\n")
+                console.say(line)
     return 0
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from ipexperf.commands import console, planning, progress
-from ipexperf.errors import UsageError, WorkerError
 
 
 def add_yardstick(subparsers: console.Subparsers) -> None:
@@ -37,12 +35,9 @@ def run_show(arguments: argparse.Namespace) -> int:
     """Print the description of the environment."""
     from ipexperf.conduct import yardstick
 
-    try:
-        facts = yardstick.ask(yardstick.find(arguments.cache))
-    except WorkerError as error:
-        raise UsageError(f"the yardstick in {arguments.cache} cannot run: {error}") from None
+    facts = yardstick.describe(arguments.cache)
     lines = [f"yardstick {facts['content']} in {arguments.cache / yardstick.FOLDER}", f"  Python {facts['python']}"]
-    sys.stdout.write("\n".join([*lines, *(f"  {name}" for name in facts["packages"])]) + "\n")
+    console.say("\n".join([*lines, *(f"  {name}" for name in facts["packages"])]))
     return 0
 
 

@@ -151,17 +151,16 @@ def failed(player: Player) -> Launch:
 
 
 class Stepper:
-    """One worker that is stepped in turns."""
+    """One worker that is stepped in turns. `metered`: somebody wants to know the energy of its steps."""
 
-    def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
+    def __init__(self, arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> None:
         self.arm = arm
         self.failure: WorkerError | None = None
         self.environment: dict[str, Any] = {}
         self.reply: dict[str, Any] = {}
         """The worker's replies to `begin`, `prepare` and `warm`."""
         self.shape = Shape(1, 1)
-        self.metered = False
-        """Whether somebody wants to know the energy of its steps."""
+        self._metered = metered
         self.yardstick: tuple[Yardstick, Spell] | None = None
         """The yardstick that took turns with this arm, and its turns."""
         self._stack = stack
@@ -255,7 +254,7 @@ class Stepper:
         shares = {**spell.shares, "turn_warm": float(self.shape.warm)}
         launch = record(self.arm.index, samples, reply, shares, self.worker)
         launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *spell.notes))
-        if self.metered and not joules:
+        if self._metered and not joules:
             launch = replace(launch, notes=(*launch.notes, f"{ENERGY} is unknown: {self._no_energy(spell.turns)}"))
         if not self.cold:
             launch = counted(launch, samples, self.arm.conditions)
@@ -287,8 +286,8 @@ def _energy(turns: Sequence[Turn]) -> dict[str, float]:
 class Replayer(Stepper):
     """One worker that serves requests which come at planned moments. A turn is one replay of all of them."""
 
-    def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
-        super().__init__(arm, stack)
+    def __init__(self, arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> None:
+        super().__init__(arm, stack, metered=metered)
         self._replies: dict[int, dict[str, Any]] = {}
 
     def warm(self) -> None:
@@ -317,13 +316,12 @@ class Replayer(Stepper):
 class Answerers:
     """Several workers that answer requests at the same time, each on its own cores. A turn is a window of seconds."""
 
-    def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
+    def __init__(self, arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> None:
         self.arm = arm
         self.failure: WorkerError | None = None
         self.environment: dict[str, Any] = {}
         self._stack = stack
-        self.metered = False
-        """Whether somebody wants to know the energy of its steps, which instances that share a counter do not tell."""
+        self._metered = metered
         self._group = instances.Instances(arm.conditions)
         self._windows: dict[int, instances.Window] = {}
 
@@ -363,7 +361,7 @@ class Answerers:
 
     def launch(self, spell: Spell) -> Launch:
         windows = [self._windows[id(turn)] for turn in spell.turns]
-        unknown = [f"{ENERGY} is unknown: instances share their counter"] if self.metered else []
+        unknown = [f"{ENERGY} is unknown: instances share their counter"] if self._metered else []
         return self._group.launch(self.arm.index, windows, spell.shares, spell.contended, (*spell.notes, *unknown))
 
     def accuracy(self, launch: Launch) -> Launch:
@@ -441,8 +439,8 @@ class Yardstick:
         raise NotImplementedError("a yardstick is no case")
 
 
-def new_player(arm: Arm, stack: contextlib.ExitStack) -> Stepper | Answerers:
+def new_player(arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> Stepper | Answerers:
     """The player for an arm: one worker that steps or replays requests, or several that answer at the same time."""
     if registry.modes.get(arm.case.mode).open_loop:
-        return Replayer(arm, stack)
-    return Answerers(arm, stack) if arm.conditions.instances else Stepper(arm, stack)
+        return Replayer(arm, stack, metered=metered)
+    return (Answerers if arm.conditions.instances else Stepper)(arm, stack, metered=metered)

@@ -14,7 +14,6 @@ from ipexperf.bench import registry
 from ipexperf.compare import order
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.players import (
-    Answerers,
     Player,
     Replayer,
     Spell,
@@ -77,7 +76,7 @@ class Together:
     def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
         began, started = time.monotonic(), now()
         with contextlib.ExitStack() as stack:
-            players: list[Player] = [new_player(arm, stack) for arm in arms]
+            players: list[Player] = [new_player(arm, stack, metered=effort.metered) for arm in arms]
             sticks = _yardsticks(arms, stack)
             everyone = [*players, *dict.fromkeys(sticks.values())]
             _start(everyone, chance)
@@ -170,9 +169,6 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
         for player in _alive(players):
             with guarded(player):
                 player.look()
-    for player in _alive(players):
-        if isinstance(player, (Stepper, Answerers)):
-            player.metered = effort.metered
     # A replay is as long as its requests come.
     steppers = [
         player for player in _alive(players) if isinstance(player, Stepper) and not isinstance(player, Replayer)

@@ -201,7 +201,7 @@ class DeviceLock:
         note = Holder.this()
         self._lock(token, 1 if shared else 2)
         self._lock(note.mark)
-        self._unlock(TURN)
+        fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, TURN)
         self._first = False
         with contextlib.suppress(OSError):  # a full disk: the lock holds, and others see the number of the process
             os.ftruncate(self._fd, 0)
@@ -234,9 +234,6 @@ class DeviceLock:
         except OSError as error:  # a file system without locks
             raise self._folder.refusal((error.strerror or str(error)).lower()) from None
         return True
-
-    def _unlock(self, start: int) -> None:
-        fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, start)
 
 
 def holders(folder: Folder) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Literal
 from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
 from ipexperf.bench.machine import energy, libraries, placement
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.conduct.placement import numbers
 from ipexperf.conduct.process import WAITING
 
 CPUS = "sys/devices/system/cpu"
@@ -85,7 +86,7 @@ def turbo(machine: Machine) -> Iterator[Finding]:
 
 def siblings(machine: Machine) -> Iterator[Finding]:
     """Hyperthreads of one core slow each other down, differently in each run."""
-    groups = {tuple(_ranges(text)) for text in machine.of_cores("topology/thread_siblings_list").values()}
+    groups = {numbers(text) for text in machine.of_cores("topology/thread_siblings_list").values()}
     if not groups:
         yield Finding("siblings", "note", "cannot be read")
         return
@@ -231,13 +232,6 @@ def energy_counters(machine: Machine) -> Iterator[Finding]:
             yield Finding(name, "note", counter)
         else:
             yield Finding(name, "ok", counter.name)
-
-
-def _ranges(text: str) -> Iterable[int]:
-    """Parse a list such as `0-3,8`."""
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
 
 
 CHECKS: tuple[Callable[[Machine], Iterable[Finding]], ...] = (

@@ -220,7 +220,7 @@ def _from_launcher(launcher: str, python: str | None, threads: int | None) -> Pl
     return Placed(
         Placement(
             cores=tuple(document["cores"]),
-            nodes=_numbers(bound[1]) if bound else None,
+            nodes=numbers(bound[1]) if bound else None,
             openmp=_first_match(OPENMP, preloaded),
             allocator=_first_match(ALLOCATORS, preloaded),
             threads=threads or int(document["variables"].get("OMP_NUM_THREADS", len(document["cores"]))),
@@ -234,7 +234,7 @@ def _first_match(patterns: Mapping[str, str], files: Sequence[str]) -> str | Non
     return next((name for name, pattern in patterns.items() for file in files if re.match(pattern, file)), None)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def numbers(text: str) -> tuple[int, ...]:
     """Parse the kernel's list format, such as `0-3,8`."""
     ends = [[int(end) for end in part.split("-")] for part in text.split(",")]
     return tuple(number for end in ends for number in range(end[0], end[-1] + 1))

@@ -113,12 +113,17 @@ def ask(python: str) -> dict[str, Any]:
         return worker.ask("yardstick", work="arithmetic", dtype="", threads=1, placement=None)
 
 
-def content(cache: Path) -> str:
-    """Return the digest of a yardstick's environment, by which it is named. Raise UsageError if it cannot run."""
+def describe(cache: Path) -> dict[str, Any]:
+    """Ask the yardstick of a cache to describe itself. Raise UsageError if it cannot run."""
     try:
-        return str(ask(find(cache))["content"])
+        return ask(find(cache))
     except WorkerError as error:
         raise UsageError(f"the yardstick in {cache} cannot run: {error}") from None
+
+
+def content(cache: Path) -> str:
+    """The digest of a yardstick's environment, by which it is named."""
+    return str(describe(cache)["content"])
 
 
 class Stick:

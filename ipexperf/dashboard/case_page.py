@@ -1,4 +1,4 @@
-"""The page of one case. Its texts are made here; charts are drawn in the browser from numbers."""
+"""The page of one case: its texts, and the numbers from which the browser draws its charts."""
 
 from __future__ import annotations
 
@@ -62,18 +62,20 @@ def context(story: Story, entry: Entry, samples: Sequence[tuple[int, Mapping[int
 
 def bisections(entry: Entry, searches: Sequence[BisectionRecord]) -> list[dict[str, Any]]:
     """Return the searches for a culprit of the case on this machine, newest first."""
-    own = of_cases(searches, [entry.case], entry.line.machine_key)
+    searches_of_case = of_cases(searches, [entry.case], entry.line.machine_key)
     return [
         {
-            "when": data.moment(one.finished_at),
-            "ends": f"{one.good} to {one.bad}",
-            "line": report.summary(one),
-            "ran": list(one.ran[:CHANGES]),
+            "when": data.moment(search.finished_at),
+            "ends": f"{search.good} to {search.bad}",
+            "line": report.summary(search),
+            "ran": list(search.ran[:CHANGES]),
             "locks": [
-                (name, text) for name, text in (("last good", one.last_good), ("first bad", one.first_bad)) if text
+                (name, text)
+                for name, text in (("last good", search.last_good), ("first bad", search.first_bad))
+                if text
             ],
         }
-        for one in reversed(own)
+        for search in reversed(searches_of_case)
     ]
 
 
@@ -94,9 +96,9 @@ def _figures(entry: Entry) -> list[tuple[str, str, str]]:
         over = "other arm" if AGAINST in dict(entry.case.knobs) else "baseline"
         ends = f"90 % interval {verdict.lo:.3f} to {verdict.hi:.3f}" if bounded else "without an interval"
         rows.append((f"time over {over}", f"{verdict.ratio:.3f}", ends))
-    for other in verdict.moved if verdict else ():
-        word = "worse" if other.outcome == "regressed" else "better"
-        rows.append((other.metric, changed(other), f"{word} than what it was compared with"))
+    for verdict_of_metric in verdict.moved if verdict else ():
+        word = "worse" if verdict_of_metric.outcome == "regressed" else "better"
+        rows.append((verdict_of_metric.metric, changed(verdict_of_metric), f"{word} than what it was compared with"))
     if entry.factor is not None:
         rows.append(("over stock fp32", f"{entry.factor.times:.2f}\N{MULTIPLICATION SIGN}", _over(entry.factor)))
     if right := data.right(recorded):
@@ -117,14 +119,14 @@ def _over(factor: Factor) -> str:
 def _metrics(recorded: Recorded) -> list[dict[str, str]]:
     return [
         {
-            "name": one.metric,
-            "median": data.formatted(one.metric, one.median),
-            "lo": data.formatted(one.metric, one.lo) if one.n > 1 else "",
-            "hi": data.formatted(one.metric, one.hi) if one.n > 1 else "",
-            "n": str(one.n),
+            "name": summary.metric,
+            "median": data.formatted(summary.metric, summary.median),
+            "lo": data.formatted(summary.metric, summary.lo) if summary.n > 1 else "",
+            "hi": data.formatted(summary.metric, summary.hi) if summary.n > 1 else "",
+            "n": str(summary.n),
         }
-        for one in recorded.metrics.values()
-        if one.median is not None
+        for summary in recorded.metrics.values()
+        if summary.median is not None
     ]
 
 
@@ -137,7 +139,7 @@ def _checks(recorded: Recorded) -> list[dict[str, Any]]:
                 key = (kind, check["name"], check["found"], check["expected"], check["ok"])
                 launches.setdefault(key, []).append(launch.index)
     names = ("kind", "name", "found", "expected", "ok")
-    rows = [{**dict(zip(names, key, strict=True)), "launches": where} for key, where in launches.items()]
+    rows = [{**dict(zip(names, key, strict=True)), "launches": indexes} for key, indexes in launches.items()]
     return sorted(rows, key=lambda row: bool(row["ok"]))
 
 
@@ -153,8 +155,8 @@ def _failures(recorded: Recorded) -> list[dict[str, str]]:
     ]
 
 
-def _other(entry: Entry) -> str:
-    """Name what the fingerprint of a case is compared with."""
+def _where_else(entry: Entry) -> str:
+    """Name the other side of the comparison of a case's fingerprint."""
     return "in the other arm" if AGAINST in dict(entry.case.knobs) else "in the baseline"
 
 
@@ -167,7 +169,7 @@ def _fingerprint(entry: Entry) -> dict[str, Any] | None:
     judged = verdict.structure if verdict else None
     rows: list[tuple[str, list[str]]] = []
     if judged and judged.changes:
-        rows.append((f"otherwise than {_other(entry)}", list(judged.changes[:CHANGES])))
+        rows.append((f"otherwise than {_where_else(entry)}", list(judged.changes[:CHANGES])))
     before = fingerprint_of(entry.before)[1] if entry.before else None
     if before and before["version"] == fingerprint["version"] and before["digest"] != fingerprint["digest"]:
         lines = (
@@ -200,13 +202,15 @@ def _as_it_was(meta: Mapping[str, Any]) -> str:
 
 def _data(entry: Entry, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]) -> dict[str, Any]:
     verdicts = [entry.line.verdicts.get(spot.run) for spot in entry.spots]
-    against = [one.baseline if one else None for one in verdicts]
+    baselines = [verdict.baseline if verdict else None for verdict in verdicts]
     return data.drop(
         {
             "trends": data.trends(entry.line),
-            "verdict": data.once([one.outcome if one else "" for one in verdicts]),
-            "baseline": data.once([data.short(value) for value in against]) if any(against) else None,
-            "levels": [[one.first, one.last, data.short(one.begins), data.short(one.ends)] for one in entry.levels]
+            "verdict": data.once([verdict.outcome if verdict else "" for verdict in verdicts]),
+            "baseline": data.once([data.short(value) for value in baselines]) if any(baselines) else None,
+            "levels": [
+                [level.first, level.last, data.short(level.begins), data.short(level.ends)] for level in entry.levels
+            ]
             or None,
             "marks": [
                 {"run": mark.run, "kind": mark.kind, "text": mark.text, "lines": list(mark.lines)}

@@ -1,4 +1,4 @@
-"""The changes of a series as marks and levels of a chart. They are found in the whole series; a board holds its end."""
+"""The changes of a series as marks and levels of a chart. They come from the whole series; a board shows its end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 MANY = 10.0
-"""From this ratio on a change is told as a multiple, not in per cent."""
+"""From this ratio on a change is given as a multiple, not in per cent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Mark:
     before: float | None = None
     after: float | None = None
     undone: bool = False
-    """Whether it was slower only until a later mark, which says `recovered`."""
+    """True if a later mark, `recovered`, ended it."""
 
 
 class Level(NamedTuple):
-    """A stretch of runs on the board: its first and last run, and the number of either. A level has the same twice."""
+    """A stretch of runs on the board: its first and last run, and the value at each. In a level both are the same."""
 
     first: int
     last: int
@@ -52,7 +52,7 @@ class Differences:
         self._history = history
         self._board = board
         self._places = {run.number: place for place, run in enumerate(board.runs)}
-        self._known: dict[tuple[int, int], tuple[str, ...]] = {}
+        self._cache: dict[tuple[int, int], tuple[str, ...]] = {}
 
     def place(self, moment: Moment) -> int | None:
         """Return the place of a run on the board, or None if it is older."""
@@ -63,13 +63,13 @@ class Differences:
         old, new = (line.environments.get(run, self._board.runs[run].environment) for run in (first, second))
         if old == new:
             return ()
-        if (old, new) not in self._known:
+        if (old, new) not in self._cache:
             environments = self._board.environments
-            self._known[old, new] = tuple(differences(environments[old], environments[new]))
-        return self._known[old, new]
+            self._cache[old, new] = tuple(differences(environments[old], environments[new]))
+        return self._cache[old, new]
 
     def of_runs(self, line: Line, last: Moment, first: Moment) -> tuple[str, ...]:
-        """Return the differences for a case between two runs, of which the older need not be on the board."""
+        """Return the differences for a case between two runs. The older one may be missing from the board."""
         places = (self.place(last), self.place(first))
         if places[0] is not None and places[1] is not None:
             return self.between(line, places[0], places[1])
@@ -77,26 +77,26 @@ class Differences:
         return tuple(differences(old, new))
 
 
-def marks(line: Line, one: Examined, differ: Differences) -> Iterable[Mark]:
-    """Return the changes of a line that began on the board, and the recoveries."""
-    for event in one.events():
+def marks(line: Line, examined: Examined, differ: Differences) -> Iterable[Mark]:
+    """Yield a mark for each change that began on the board, and for each recovery."""
+    for event in examined.events():
         change, recovery = event
-        if (place := differ.place(one.series.runs[change.index])) is not None:
-            yield _mark(line, one, event, place, differ)
-        if recovery is not None and (back := differ.place(one.series.runs[recovery.index])) is not None:
+        if (place := differ.place(examined.series.runs[change.index])) is not None:
+            yield _mark(line, examined, event, place, differ)
+        if recovery is not None and (back := differ.place(examined.series.runs[recovery.index])) is not None:
             text = f"back at the level of before, {recovery.ratio or 0:.3f} of the last one"
-            lines = _around(line, one, recovery, differ)
+            lines = _around(line, examined, recovery, differ)
             yield Mark(back, "recovered", text, lines, recovery.ratio, recovery.old, recovery.new)
 
 
-def levels(one: Examined, differ: Differences) -> Iterable[Level]:
-    """Return what each piece of a series on the board looks like: a level, the line of a drift, or two modes."""
-    for piece in one.course.pieces:
-        runs = [(number, differ.place(one.series.runs[number])) for number in range(piece.begin, piece.end)]
-        shown = [(number, place) for number, place in runs if place is not None]
-        if not shown:
+def levels(examined: Examined, differ: Differences) -> Iterable[Level]:
+    """Yield the levels of each piece of a series that is on the board: one level, the line of a drift, or two modes."""
+    for piece in examined.course.pieces:
+        runs = [(number, differ.place(examined.series.runs[number])) for number in range(piece.begin, piece.end)]
+        on_board = [(number, place) for number, place in runs if place is not None]
+        if not on_board:
             continue
-        (number, first), (_, last) = shown[0], shown[-1]
+        (number, first), (_, last) = on_board[0], on_board[-1]
         if piece.shape == "bistable":
             yield Level(first, last, piece.first, piece.first)
             yield Level(first, last, piece.last, piece.last)
@@ -105,7 +105,7 @@ def levels(one: Examined, differ: Differences) -> Iterable[Level]:
             yield Level(first, last, piece.first + share * (piece.last - piece.first), piece.last)
 
 
-def _mark(line: Line, one: Examined, event: Event, place: int, differ: Differences) -> Mark:
+def _mark(line: Line, examined: Examined, event: Event, place: int, differ: Differences) -> Mark:
     change, recovery = event
     numbers = (change.ratio, change.old, change.new)
     if change.kind == "bistable":
@@ -114,12 +114,12 @@ def _mark(line: Line, one: Examined, event: Event, place: int, differ: Differenc
         return Mark(place, "bistable", text, (), *numbers)
     word = _extent(change)
     if change.kind == "drift":
-        end = one.series.runs[change.latest].started_at[:10]
+        end = examined.series.runs[change.latest].started_at[:10]
         return Mark(place, "drift", f"drifts from here on: {word} by {end}, no run is to blame", (), *numbers)
-    lines = _around(line, one, change, differ)
+    lines = _around(line, examined, change, differ)
     if recovery is None:
         return Mark(place, "slower" if change.up else "faster", f"{word} from here on", lines, *numbers)
-    end = one.series.runs[recovery.index].started_at[:10]
+    end = examined.series.runs[recovery.index].started_at[:10]
     return Mark(place, "slower", f"{word}, until {end}", lines, *numbers, undone=True)
 
 
@@ -133,11 +133,11 @@ def _extent(change: Change) -> str:
     return f"{word} by {abs(change.ratio - 1):.1%}"
 
 
-def _around(line: Line, one: Examined, change: Change, differ: Differences) -> tuple[str, ...]:
-    """Return what is known of the runs around a step."""
-    last, first = one.series.runs[change.earliest - 1], one.series.runs[change.latest]
+def _around(line: Line, examined: Examined, change: Change, differ: Differences) -> tuple[str, ...]:
+    """Describe the runs around a step: the two between which it happened, their commits, and their environments."""
+    last, first = examined.series.runs[change.earliest - 1], examined.series.runs[change.latest]
     ends = [run.started_at[:10] for run in (last, first)]
     vague = [f"95 % sure: between the runs of {ends[0]} and {ends[1]}"] if change.latest > change.earliest else []
-    known = last.commit and first.commit and last.commit != first.commit
-    commits = [f"commits {(last.commit or '')[:10]}..{(first.commit or '')[:10]}"] if known else []
+    commits_differ = last.commit and first.commit and last.commit != first.commit
+    commits = [f"commits {(last.commit or '')[:10]}..{(first.commit or '')[:10]}"] if commits_differ else []
     return (*vague, *commits, *differ.of_runs(line, last, first))

@@ -89,7 +89,7 @@ class Right:
 
     @property
     def text(self) -> str:
-        """Format it for people."""
+        """The metric and its value, for people."""
         return f"{self.metric} {formatted(self.metric, self.value)}"
 
 
@@ -103,7 +103,7 @@ def row(entry: Entry, newest: int) -> dict[str, Any]:
     """Return a case as a row of the overview. Keys are short because there may be thousands of rows."""
     case, recorded = entry.case, entry.newest
     spot, verdict = entry.spots[-1], recorded.verdict
-    own = verdict if verdict and verdict.metric == PRIMARY else None
+    verdict_of_time = verdict if verdict and verdict.metric == PRIMARY else None
     good = right(recorded)
     return drop(
         {
@@ -116,9 +116,9 @@ def row(entry: Entry, newest: int) -> dict[str, Any]:
             "lo": short(spot.lo),
             "hi": short(spot.hi),
             "n": spot.n,
-            "ratio": short(own.ratio) if own else None,
-            "ratio_lo": short(own.lo) if own else None,
-            "ratio_hi": short(own.hi) if own else None,
+            "ratio": short(verdict_of_time.ratio) if verdict_of_time else None,
+            "ratio_lo": short(verdict_of_time.lo) if verdict_of_time else None,
+            "ratio_hi": short(verdict_of_time.hi) if verdict_of_time else None,
             "last": short(_over_last(entry)),
             "factor": short(entry.factor.times) if entry.factor else None,
             "right": good.text if good else None,

@@ -13,12 +13,12 @@ from ipexperf import scratch
 from ipexperf.errors import UsageError
 
 MANIFEST = "ipexperf-report.json"
-"""Lists every file of a report. Files that it does not list belong to somebody else."""
+"""The name of the file that lists every file of a report. Other files are not ours."""
 MAKER = "ipexperf report"
 
 
 def check(folder: Path) -> None:
-    """Refuse a folder that is not writable, or that holds anything but a report."""
+    """Raise UsageError if the folder is not writable, or holds anything but a report."""
     try:
         _check_place(folder)
     except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL
@@ -26,7 +26,7 @@ def check(folder: Path) -> None:
 
 
 def check_apart(folder: Path, places: Mapping[str, Path | None]) -> None:
-    """Refuse a folder in which the run itself writes something else, by the name of what that is."""
+    """Raise UsageError if the run writes something else into this folder. `places` names what it writes, and where."""
     target = _real(folder)
     for name, place in places.items():
         if place is not None and (_real(place) == target or target in _real(place).parents):
@@ -42,9 +42,9 @@ def _check_place(folder: Path) -> None:
         raise UsageError(f"the report {folder} cannot be written: there is no folder {folder.parent}")
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise UsageError(f"{folder} is not a folder: name a new one, an empty one or an older report")
-    if folder.is_dir() and (other := _strange(folder)):
-        wanted = "name a folder that is new, empty or an older report"
-        raise UsageError(f"{folder} holds {other}, which does not belong to a report: {wanted}")
+    if folder.is_dir() and (foreign_file := _foreign_file(folder)):
+        advice = "name a folder that is new, empty or an older report"
+        raise UsageError(f"{folder} holds {foreign_file}, which does not belong to a report: {advice}")
 
 
 @contextmanager
@@ -65,13 +65,13 @@ def whole(folder: Path) -> Iterator[Path]:
 
 
 def _reason(error: Exception) -> str:
-    """Why something cannot be written. `shutil.Error` has a list of failures instead of a reason."""
+    """Return the reason of an error. `shutil.Error` has a list of failures instead of one."""
     if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list) and error.args[0]:
         return str(error.args[0][0][-1])
     return getattr(error, "strerror", None) or str(error)
 
 
-def _strange(folder: Path) -> str:
+def _foreign_file(folder: Path) -> str:
     """Return a file in a folder that no report wrote, or an empty text."""
     first = min(folder.iterdir(), default=None)
     if first is None:
@@ -82,7 +82,7 @@ def _strange(folder: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         written = set()
     if not written:
-        return first.name  # without a list of its files it is no report: do not walk what may be a whole disk
+        return first.name  # without a manifest it is no report, and may be a whole disk: do not walk it
     return next((name for name in _files(folder) if name not in written), "")
 
 
@@ -96,7 +96,7 @@ def _list(folder: Path) -> None:
 
 
 def _replace(new: Path, folder: Path, old: Path) -> None:
-    """Replace a folder by another, and move what was there to `old`. Restore it if that fails."""
+    """Move a folder to `old`, and a new one into its place. Move the old one back if that fails."""
     if not folder.exists():
         new.rename(folder)
         return

@@ -30,7 +30,7 @@ MOVED = {"slower": 0, "drift": 0, "bistable": 1, "undone": 2, "faster": 3}
 """The kinds of change to show on the overview, the most urgent first."""
 LINE = (160, 28)
 """Width and height of the line of a host's nights."""
-TOLD = 200
+MOST_CHANGES = 200
 """The most changes to show on the overview."""
 
 
@@ -59,8 +59,8 @@ def overview(story: Story, trust: Sequence[tuple[str, str]]) -> dict[str, Any]:
         "cases": len(story.entries),
         "data": {
             "rows": [data.row(entry, newest) for entry in story.entries],
-            "changes": [_change(story.board, mark, entry) for mark, entry in moved[:TOLD]],
-            "untold": max(0, len(moved) - TOLD) + story.older,
+            "changes": [_change(story.board, mark, entry) for mark, entry in moved[:MOST_CHANGES]],
+            "untold": max(0, len(moved) - MOST_CHANGES) + story.older,
         },
     }
 
@@ -71,7 +71,7 @@ def _kind(mark: Mark) -> str:
 
 
 def _urgency(mark: Mark) -> int:
-    """Return the rank of a change: what is slower now is first."""
+    """Return the rank of a change: those that are slower now come first."""
     faster = mark.kind == "drift" and (mark.ratio or 0) < 1
     return MOVED["faster" if faster else _kind(mark)]
 
@@ -96,7 +96,7 @@ def _change(board: Board, mark: Mark, entry: Entry) -> dict[str, Any]:
 
 
 def run_rows(story: Story, entries: Mapping[int, Sequence[tuple[Entry, int]]]) -> list[dict[str, Any]]:
-    """Return every run, newest first, with the outcomes of its cases. `found` has the cases of each run."""
+    """Return every run, newest first, with the outcomes of its cases. `entries` has the cases of each run."""
     rows = []
     for place, run in reversed([*enumerate(story.board.runs)]):
         verdicts = [_outcome(entry, index) for entry, index in entries.get(place, ())]
@@ -117,16 +117,16 @@ def hosts(kinds: Sequence[Kind], compared: Compared | None) -> dict[str, Any]:
 
     `compared` is the newest software beside the one before, over all hosts.
     """
-    cases = [] if compared is None else [one for one in compared.cases if one.outcome is not None]
+    cases = [] if compared is None else [case for case in compared.cases if case.outcome is not None]
     return {
         "compared": compared,
-        "cases": [(one, host_tables.host_by_host(one.hosts)) for one in cases],
+        "cases": [(case, host_tables.host_by_host(case.hosts)) for case in cases],
         "over_hosts": host_tables.OVER_HOSTS,
         "title": "Hosts",
         "sentences": host_tables.sentences(kinds),
         "explanation": host_tables.EXPLANATION,
         "kinds": [
-            {"machine_key": kind.machine_key, "hosts": [(one, _line(one.course, kind)) for one in kind.hosts]}
+            {"machine_key": kind.machine_key, "hosts": [(host, _line(host.course, kind)) for host in kind.hosts]}
             for kind in kinds
         ],
         "width": LINE[0],
@@ -135,7 +135,7 @@ def hosts(kinds: Sequence[Kind], compared: Compared | None) -> dict[str, Any]:
 
 
 def _line(course: Sequence[float], kind: Kind) -> str:
-    """The nights of a host as points of a line. The middle of all hosts is half way up, slower is higher."""
+    """Return the nights of a host as the points of a line. The median of all hosts is half way up, slower is higher."""
     farthest = max(0.02, *(abs(value - 1) for host in kind.hosts for value in host.course))
     width, height = LINE
     across = width / max(len(course) - 1, 1)
@@ -147,7 +147,7 @@ def run_page(story: Story, place: int, entries: Sequence[tuple[Entry, int]]) -> 
     """Return the page of a run: its cases, its environment, and differences from the run before on that machine."""
     board = story.board
     run = board.runs[place]
-    before = next((one for one in board.runs[:place][::-1] if one.machine_key == run.machine_key), None)
+    before = next((earlier for earlier in board.runs[:place][::-1] if earlier.machine_key == run.machine_key), None)
     rows = [_case_of(entry, index) for entry, index in entries]
     return {
         "title": f"Run {data.moment(run.started_at)}",
@@ -256,28 +256,28 @@ def gains(story: Story) -> dict[str, Any]:
     names = ("kind", "over", "model", "device", "dtype", "mode", "stack", "batch", "metric", "seen", "rounds")
     rows = [
         {
-            **{name: getattr(one, name) for name in names},
-            "id": one.case_id,
-            "page": f"cases/{pages[one.case_id, one.batch, one.machine_key]}.html",
-            "machine": one.machine_key,
-            **{name: data.short(asdict(one)[name]) for name in ("base", "value", "speedup", "lo", "hi")},
-            "note": "; ".join(filter(None, (counted(one.rounds) if one.paired else "", one.note))),
-            "right": _rights(one.accuracy_metric, one.base_accuracy, one.accuracy),
+            **{name: getattr(speedup, name) for name in names},
+            "id": speedup.case_id,
+            "page": f"cases/{pages[speedup.case_id, speedup.batch, speedup.machine_key]}.html",
+            "machine": speedup.machine_key,
+            **{name: data.short(asdict(speedup)[name]) for name in ("base", "value", "speedup", "lo", "hi")},
+            "note": "; ".join(filter(None, (counted(speedup.rounds) if speedup.paired else "", speedup.note))),
+            "right": _rights(speedup.accuracy_metric, speedup.base_accuracy, speedup.accuracy),
         }
-        for one in compared
+        for speedup in compared
     ]
     return {
         "title": "Speed-ups",
-        "in_turns": any(one.paired for one in compared),
-        "launches": not all(one.paired for one in compared),
-        "twins": twins(story, {one.run_uid for one in compared}),
+        "in_turns": any(speedup.paired for speedup in compared),
+        "launches": not all(speedup.paired for speedup in compared),
+        "twins": twins(story, {speedup.run_uid for speedup in compared}),
         "data": {"rows": rows},
     }
 
 
 def twins(story: Story, runs: Collection[str]) -> list[str]:
     """Return the twins of these runs, where their rounds are known."""
-    return [twin_text(twin) for (uid, _), one in story.paired.items() if uid in runs for twin in one.twins]
+    return [twin_text(twin) for (uid, _), paired in story.paired.items() if uid in runs for twin in paired.twins]
 
 
 def _rights(metric: str | None, base: float | None, value: float | None) -> str:

@@ -19,7 +19,7 @@ SIDES = (
 
 
 def block(recorded: Recorded) -> dict[str, Any] | None:
-    """Return each rate beside its ceiling, if the work of the case was counted."""
+    """Return each rate beside its ceiling, or None if the work of the case was not counted."""
     values, ceilings = medians(recorded), roof(recorded)
     line = roofs.rates_text(values, ceilings)
     if not line:
@@ -30,7 +30,7 @@ def block(recorded: Recorded) -> dict[str, Any] | None:
 def _sides(values: Mapping[str, float | None], ceilings: Mapping[str, Any]) -> list[dict[str, Any]]:
     sides = []
     for name, side, metric, unit, ceiling in SIDES:
-        rate, most = values.get(metric), ceilings[ceiling]
+        rate, ceiling_rate = values.get(metric), ceilings[ceiling]
         if rate is None:
             continue
         sides.append(
@@ -38,9 +38,9 @@ def _sides(values: Mapping[str, float | None], ceilings: Mapping[str, Any]) -> l
                 "name": side,
                 "binds": ceilings["bound"] == name,
                 "rate": units.scaled(rate, unit),
-                "ceiling": units.scaled(most, unit),
+                "ceiling": units.scaled(ceiling_rate, unit),
                 "by": ceilings[f"{ceiling}_by"] + (", emulated" if name == "compute" and ceilings["emulated"] else ""),
-                "share": rate / most,
+                "share": rate / ceiling_rate,
             }
         )
     return sides

@@ -31,9 +31,9 @@ SECURITY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src data:; base-uri 'none'; "
     "form-action 'none'"
 )
-"""What a page may do: run and apply the files of the report, whether a server sends them or they lie on a disk.
+"""The content security policy of a page: it may load only the files of the report, from a server or from a disk.
 
-No markup that slipped into a page runs, and no page asks a network for anything.
+So no injected markup can run scripts, and no page sends a request anywhere else.
 """
 RUNS = 400
 """Number of newest runs to draw."""
@@ -113,21 +113,26 @@ class _Site:
         searches = history.bisections()
         entries = self._story.entries
         for index, entry in enumerate(entries):
-            beside = {
+            page_links = {
                 "paged_run": entry.spots[-1].run in self._paged,
                 "previous": entries[index - 1].slug if index else None,
                 "next": entries[index + 1].slug if index + 1 < len(entries) else None,
                 "bisections": case_page.bisections(entry, searches),
             }
-            own = samples[entry.line.number, entry.line.machine_key]
+            samples_of_case = samples[entry.line.number, entry.line.machine_key]
             self._draw(
-                f"cases/{entry.slug}.html", "case.html", {**case_page.context(self._story, entry, own), **beside}
+                f"cases/{entry.slug}.html",
+                "case.html",
+                {**case_page.context(self._story, entry, samples_of_case), **page_links},
             )
 
     def _write_tables(self) -> None:
         """Write what the scripts need to know of outcomes and dtypes, so that they have no list of their own."""
         rows = {name: outcomes.row(name) for name in (*outcomes.OUTCOMES, outcomes.NEVER_BEGAN)}
-        looks = {name: {"glyph": one.glyph, "tone": one.tone, "numbers": one.numbers} for name, one in rows.items()}
+        looks = {
+            name: {"glyph": outcome.glyph, "tone": outcome.tone, "numbers": outcome.numbers}
+            for name, outcome in rows.items()
+        }
         tables = {"outcomes": looks, "dtypes": list(DTYPES)}
         text = f"window.ipexperfTables = {json.dumps(tables, separators=(',', ':'))};\n"
         (self._root / "assets" / "tables.js").write_text(text, encoding="utf-8", errors="replace")
@@ -152,7 +157,7 @@ class _Site:
         (self._root / name).write_text(text, encoding="utf-8", errors="replace")
 
 
-def _pages(**known: Any) -> jinja2.Environment:
+def _pages(**constants: Any) -> jinja2.Environment:
     """Return the templates. Values are escaped, in pages and in the JSON inside them."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
@@ -163,7 +168,7 @@ def _pages(**known: Any) -> jinja2.Environment:
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     environment.globals.update(
-        known,
+        constants,
         security=SECURITY,
         look_of=outcomes.row,
         version=__version__,
@@ -174,14 +179,14 @@ def _pages(**known: Any) -> jinja2.Environment:
 
 def _samples(history: History, story: Story) -> dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]]:
     """Return the samples of each case's newest runs, newest last. Each run is read once."""
-    wanted: dict[int, list[Entry]] = defaultdict(list)
+    entries_of: dict[int, list[Entry]] = defaultdict(list)
     for entry in story.entries:
         for spot in entry.line.spots[PRIMARY][-SAMPLED:]:
-            wanted[spot.run].append(entry)
+            entries_of[spot.run].append(entry)
     samples: dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]] = defaultdict(list)
-    for place in sorted(wanted):
+    for place in sorted(entries_of):
         recorded = history.samples_of(story.board.runs[place])
-        for entry in wanted[place]:
+        for entry in entries_of[place]:
             if entry.line.number in recorded:
                 samples[entry.line.number, entry.line.machine_key].append((place, recorded[entry.line.number]))
     return samples

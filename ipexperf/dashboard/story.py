@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ipexperf.history.round_ratios import Paired
 
 MEMORY = "peak_memory"
-"""Metrics that are shown through time."""
+"""The metric of memory that is shown through time."""
 LONGEST = 60
 """Length limit for the part of a case's id in a file name."""
 
@@ -86,9 +86,11 @@ def gather(history: History, limit: int) -> Story:
     board = history.board((PRIMARY, MEMORY, *accuracies()), limit)
     lines = sorted(board.lines, key=lambda line: (line.case.id, line.case.batch, line.machine_key, line.case.uid))
     recorded = _recorded(history, board, lines)
-    paired = history.paired(one for line in lines if (one := _of(recorded, board, line, 1)) is not None)
+    paired = history.paired(newest for line in lines if (newest := _of(recorded, board, line, 1)) is not None)
     factors = _factors(recorded, paired)
-    examined = {(one.series.case.uid, one.series.machine_key): one for one in examine(history, [PRIMARY])}
+    examined = {
+        (changed.series.case.uid, changed.series.machine_key): changed for changed in examine(history, [PRIMARY])
+    }
     differ = Differences(history, board)
     entries, older = [], 0
     for line in lines:
@@ -96,7 +98,7 @@ def gather(history: History, limit: int) -> Story:
         assert newest is not None  # noqa: S101 - a line has a newest run
         marks: list[Mark] = list(_accepted(line))
         levels: list[Level] = []
-        # A series of which no run counts is not there.
+        # A series without a run that counts is missing.
         if series := examined.get((line.case.uid, line.machine_key)):
             marks += change_marks.marks(line, series, differ)
             levels += change_marks.levels(series, differ)
@@ -126,11 +128,11 @@ def slug(case: Case, machine_key: str) -> str:
 
 def _recorded(history: History, board: Board, lines: Iterable[Line]) -> dict[tuple[str, str, str], Recorded]:
     """Return the cases of every run that is the newest of some case, or the one before it."""
-    wanted = sorted({spot.run for line in lines for spot in line.spots[PRIMARY][-2:]})
+    places = sorted({spot.run for line in lines for spot in line.spots[PRIMARY][-2:]})
     return {
-        (one.run_uid, one.machine_key, one.case.uid): one
-        for place in wanted
-        for one in history.measurements(board.runs[place].uid)
+        (measurement.run_uid, measurement.machine_key, measurement.case.uid): measurement
+        for place in places
+        for measurement in history.measurements(board.runs[place].uid)
     }
 
 
@@ -146,9 +148,9 @@ def _factors(
 ) -> dict[tuple[str, str, str], Factor]:
     """Return the speed of each sound case relative to the reference of its group, of the same run and machine."""
     speeds = {
-        (run, machine, one.case): statistics.geometric_mean(one.values["throughput"])
-        for (run, machine, _), one in recorded.items()
-        if not unsound(one, "throughput")
+        (run, machine, measurement.case): statistics.geometric_mean(measurement.values["throughput"])
+        for (run, machine, _), measurement in recorded.items()
+        if not unsound(measurement, "throughput")
     }
     return {
         (run, machine, case.uid): _factor(speed / base, paired.get((run, machine)), to_beat(case), case)
@@ -175,9 +177,14 @@ def _environments(line: Line, differ: Differences) -> Iterable[Mark]:
 
 
 def _accepted(line: Line) -> Iterable[Mark]:
-    for one in line.accepted:
-        state = ", superseded since" if one.superseded else ""
-        yield Mark(one.run, "accepted", f"accepted as baseline by {one.by}, {one.at[:10]}{state}", (one.reason,))
+    for acceptance in line.accepted:
+        state = ", superseded since" if acceptance.superseded else ""
+        yield Mark(
+            acceptance.run,
+            "accepted",
+            f"accepted as baseline by {acceptance.by}, {acceptance.at[:10]}{state}",
+            (acceptance.reason,),
+        )
 
 
 def by_run(entries: Iterable[Entry]) -> dict[int, list[tuple[Entry, int]]]:

@@ -1,4 +1,4 @@
-"""Install a distribution by copying what is installed of it elsewhere on this machine."""
+"""Install a distribution by copying its installed files from another environment of this machine."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from ipexperf.bench.machine.inventory import Package, normalised
 from ipexperf.errors import LockError
 
 SKIPPED = re.compile(r"^/|^(\.\./)+bin/|__pycache__")
-"""Scripts, which name their interpreter, and compiled files, of which `RECORD` may list any."""
+"""Files of a RECORD that are not copied: scripts, which name their interpreter, and compiled files."""
 
 
 def install_from(package: Package, target: Path, *, link: bool) -> None:
     """Copy the recorded files of a distribution into another folder of packages.
 
-    `link`: share the files instead of copying them, for sources that never change in place. Scripts stay behind.
-    Compiled files come along, because compiling takes minutes: Python uses one only if it fits size and time of its
-    source, which stay the same.
+    `link`: share the files instead of copying them, for sources that never change in place. Scripts are not copied.
+    Compiled files are, because compiling takes minutes. Python uses one only if it fits size and time of its source,
+    which stay the same.
     """
     source = Path(package.folder)
-    whole = target.parents[2].resolve()
+    environment = target.parents[2].resolve()
     compiled = Compiled(source, sys.implementation.cache_tag.rpartition("-")[0], target.parent.name)
     for name in _files(package, source):
-        place = target / name
-        if not place.resolve().is_relative_to(whole):
+        destination = target / name
+        if not destination.resolve().is_relative_to(environment):
             raise LockError(f"{package.name} has a file outside its environment: {name}")
-        _place(source / name, place, package, link=link)
-        if (done := compiled.of(name)) is not None:
-            with suppress(FileNotFoundError, LockError):  # it is written again
-                _place(source / done, target / done, package, link=link)
+        _place(source / name, destination, package, link=link)
+        if (compiled_file := compiled.of(name)) is not None:
+            with suppress(FileNotFoundError, LockError):  # Python compiles it again
+                _place(source / compiled_file, target / compiled_file, package, link=link)
 
 
 class Compiled:
-    """The compiled files in a folder of packages, for the Python of another folder such as `python3.11`."""
+    """The compiled files in a folder of packages that are for this Python, such as `python3.11`."""
 
     def __init__(self, folder: Path, implementation: str, python: str) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class Compiled:
         self._listed: dict[Path, frozenset[str]] = {}
 
     def of(self, name: str) -> Path | None:
-        """The compiled file of a source file, if it is there."""
+        """Return the compiled file of a source file, or None if there is none."""
         path = Path(name)
         if path.suffix != ".py":
             return None
@@ -58,12 +58,12 @@ class Compiled:
                 self._listed[cache] = frozenset(os.listdir(self._folder / cache))  # noqa: PTH208 - names, not paths
             except OSError:
                 self._listed[cache] = frozenset()
-        done = f"{path.stem}{self._suffix}"
-        return cache / done if done in self._listed[cache] else None
+        file_name = f"{path.stem}{self._suffix}"
+        return cache / file_name if file_name in self._listed[cache] else None
 
 
 def _files(package: Package, folder: Path) -> Iterator[str]:
-    """The names of its files, as its RECORD lists them."""
+    """Yield the names of a package's files, as its RECORD lists them."""
     record = information(package, folder) / "RECORD"
     try:
         yield from (name for name, _ in recorded(record))
@@ -72,16 +72,16 @@ def _files(package: Package, folder: Path) -> Iterator[str]:
 
 
 def recorded(record: Path) -> Iterator[tuple[str, str]]:
-    """The files of a RECORD as seen from the folder of packages, each with its digest. No scripts, nothing compiled."""
+    """Yield the files of a RECORD, each with its digest, except scripts and compiled files."""
     for row in csv.reader(record.read_text(encoding="utf-8").splitlines()):
         if row and not SKIPPED.search(row[0]):
-            # Of metadata nothing is checked: a vendor's own wheel may have a wrong digest of it, as Intel's have.
+            # Metadata has no digest here: a vendor's wheel may record a wrong one, as Intel's do.
             checked = len(row) > 1 and ".dist-info/" not in row[0]
             yield row[0], row[1] if checked else ""
 
 
 def information(package: Package, folder: Path) -> Path:
-    """The folder of its metadata."""
+    """Return the folder of a package's metadata. Raise LockError if the package is gone."""
     for path in folder.glob("*.dist-info"):
         if normalised(path.name.partition("-")[0]) == package.name:
             return path

@@ -1,9 +1,9 @@
 """Make the environment of a lock, find it again, and check it by what its own interpreter says.
 
-An environment lies in `<cache>/environments/<name by content>/`. It is built beside its place and moved there when it
-is complete and checked, so nothing half made is ever used. Each package comes from the first of: an environment of this
-machine that has the same content, the store of wheels, an index. From an index come wheels only, because building an
-sdist runs its code.
+An environment lies in `<cache>/environments/<name by content>/`. It is built beside its final place and moved there
+when it is complete and checked, so nobody uses an incomplete one. Each package comes from the first of these that has
+it: another environment of this machine, the store of wheels, an index. From an index only wheels are installed, because
+building an sdist runs its code.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class Environment:
     seconds: float
     made_at: str
     copied: int
-    """How many packages came from environments of this machine."""
+    """The number of packages that came from environments of this machine."""
     stored: int
-    """How many came from the store of wheels."""
+    """The number that came from the store of wheels."""
     downloaded: int
-    """How many came from an index."""
+    """The number that came from an index."""
 
     @property
     def python(self) -> str:
@@ -76,7 +76,7 @@ class Environment:
 
 
 def take_inventory(python: str | None = None) -> Inventory:
-    """Ask an interpreter what it has. None: this one, whose packages may have changed since it started."""
+    """Ask an interpreter which packages it has. None: a new process of this one, since packages may have changed."""
     command = [python or sys.executable, str(BOOT), "inventory"]
     with tempfile.TemporaryFile() as answer:
         try:
@@ -103,32 +103,32 @@ def take_inventory(python: str | None = None) -> Inventory:
 
 @functools.cache
 def _taken_once(python: str, made_at: str) -> Inventory:
-    del made_at  # another environment in the same place
+    del made_at  # it tells apart environments that were made in the same place
     return take_inventory(python)
 
 
 def inventory_of(environment: Environment) -> Inventory:
-    """What one of our environments has. It never changes, so its interpreter is asked once a process."""
+    """Return the inventory of one of our environments. It never changes, so we ask its interpreter only once."""
     return _taken_once(environment.python, environment.made_at)
 
 
 def mismatches(lock: Lock, inventory: Inventory) -> list[str]:
-    """How an interpreter differs from a lock in what is installed, one line each. Python's patch may differ."""
+    """Return the differences of an interpreter's packages from a lock, one line each. Python's patch may differ."""
     lines = []
     if series(lock.python) != series(inventory.python):
         lines.append(f"python: {lock.python} -> {inventory.python}")
     if lock.platform != inventory.platform:
         lines.append(f"platform: {lock.platform} -> {inventory.platform}")
-    there = {package.name: package for package in inventory.packages}
+    present = {package.name: package for package in inventory.packages}
     for package in lock.packages:
-        installed = there.pop(package.name, None)
+        installed = present.pop(package.name, None)
         if installed is None:
             lines.append(f"{package.name}: {package.version} -> not installed")
         elif installed.version != package.version:
             lines.append(f"{package.name}: {package.version} -> {installed.version}")
         elif package.content and installed.content != package.content and package.origin != "editable":
             lines.append(f"{package.name} {package.version}: other content than the lock says")
-    return [*lines, *(f"{name}: not in the lock -> {package.version}" for name, package in sorted(there.items()))]
+    return [*lines, *(f"{name}: not in the lock -> {package.version}" for name, package in sorted(present.items()))]
 
 
 def folder_of(cache: Path, lock: Lock) -> Path:
@@ -140,7 +140,7 @@ def store_of(cache: Path) -> Store:
 
 
 def find(cache: Path, lock: Lock) -> Environment | None:
-    """The environment of a lock if it was made and is still what the lock says, else None."""
+    """Return the environment of a lock, or None if it was never made. Raise LockError if it was changed since."""
     environment = read(folder_of(cache, lock))
     if environment is None:
         return None
@@ -149,12 +149,12 @@ def find(cache: Path, lock: Lock) -> Environment | None:
             f"{environment.folder} is no longer what its lock says ({'; '.join(wrong[:3])}): remove it with "
             f"`ipexperf env prune {lock.environment}`"
         )
-    os.utime(environment.folder / MADE)  # when it was last used, for `ipexperf env prune`
+    os.utime(environment.folder / MADE)  # the time of its last use, for `ipexperf env prune`
     return environment
 
 
 def read(folder: Path) -> Environment | None:
-    """The environment in a folder, or None. Does not ask its interpreter."""
+    """Return the environment in a folder, or None. Its interpreter is not asked."""
     try:
         document = json.loads((folder / MADE).read_text(encoding="utf-8"))
         environment = Environment(folder=folder, **document)
@@ -164,13 +164,13 @@ def read(folder: Path) -> Environment | None:
 
 
 def every(cache: Path) -> list[Environment]:
-    """All complete environments, the latest used first."""
+    """Return all complete environments, the latest used first."""
     try:
         folders = sorted((cache / FOLDER).iterdir())
     except OSError:
         return []
-    environments = [one for folder in folders if folder.suffix != ".part" and (one := read(folder)) is not None]
-    return sorted(environments, key=lambda one: -(one.folder / MADE).stat().st_mtime)
+    environments = [found for folder in folders if folder.suffix != ".part" and (found := read(folder)) is not None]
+    return sorted(environments, key=lambda environment: -(environment.folder / MADE).stat().st_mtime)
 
 
 def make(
@@ -184,15 +184,15 @@ def make(
 ) -> Environment:
     """Find the environment of a lock, or make it.
 
-    `also`: interpreters whose packages may be copied, beside ours. `stores`: wheels, beside those of the cache.
-    `leasing`: as `--perf-lease`. What is made takes the CPU to itself.
+    `also`: more interpreters whose packages may be copied. `stores`: more stores of wheels.
+    `leasing`: as `--perf-lease`. Making one needs the CPU to itself.
     """
     cache = cache.absolute()
     if environment := find(cache, lock):
         return environment
     python = base_python(lock)
     place = folder_of(cache, lock)
-    # In this order: who holds the CPU may wait for an environment, but not the other way round.
+    # In this order, or else two processes could wait for each other: the lease first, then the environment.
     with lease.for_work(leasing, say), _alone(place, say):
         if environment := find(cache, lock):  # another process made it meanwhile
             return environment
@@ -213,18 +213,18 @@ def check_possible(lock: Lock) -> None:
 
 
 def base_python(lock: Lock) -> str:
-    """An interpreter of the lock's version. Raise LockError if this machine has none."""
-    wanted = ".".join(series(lock.python))
-    own = getattr(sys, "_base_executable", sys.executable)
+    """Return an interpreter of the lock's version. Raise LockError if this machine has none."""
+    version = ".".join(series(lock.python))
+    this_python = getattr(sys, "_base_executable", sys.executable)
     if series(lock.python) == tuple(str(part) for part in sys.version_info[:2]):
-        return str(own)
-    if path := shutil.which(f"python{wanted}"):
+        return str(this_python)
+    if path := shutil.which(f"python{version}"):
         return path
     if uv := shutil.which("uv"):
-        done = subprocess.run([uv, "python", "find", wanted], capture_output=True, text=True, check=False)
-        if done.returncode == 0 and done.stdout.strip():
-            return done.stdout.strip()
-    raise LockError(f"the lock needs Python {wanted}, and there is no python{wanted} in PATH: install it")
+        completed = subprocess.run([uv, "python", "find", version], capture_output=True, text=True, check=False)
+        if completed.returncode == 0 and completed.stdout.strip():
+            return completed.stdout.strip()
+    raise LockError(f"the lock needs Python {version}, and there is no python{version} in PATH: install it")
 
 
 @contextmanager
@@ -247,9 +247,9 @@ def _alone(place: Path, say: Say) -> Iterator[None]:
 
 
 def _inventories(cache: Path, also: Iterable[str]) -> Iterator[tuple[Inventory, bool]]:
-    """What is installed on this machine, and whether it may be linked: our own environments never change in place."""
+    """Yield each inventory of this machine, and True if its files may be linked: our environments never change."""
     for environment in every(cache):
-        with suppress(LockError):  # skip a damaged environment: `find` names it to whoever asks for it
+        with suppress(LockError):  # skip a damaged environment: `find` reports it when a lock needs it
             yield inventory_of(environment), True
     for python in (None, *also):
         yield take_inventory(python), False
@@ -274,8 +274,8 @@ def _build(
             raise LockError(f"what was installed is not what the lock says: {'; '.join(wrong[:3])}")
         _compile(part)
         (part / LOCK).write_text(lock.text, encoding="utf-8")
-        made = {"seconds": round(time.monotonic() - began, 1), "made_at": _now(), **counts}
-        (part / MADE).write_text(json.dumps(made), encoding="utf-8")
+        facts = {"seconds": round(time.monotonic() - began, 1), "made_at": _now(), **counts}
+        (part / MADE).write_text(json.dumps(facts), encoding="utf-8")
         shutil.rmtree(place, ignore_errors=True)
         part.rename(place)
     except OSError as error:
@@ -298,56 +298,56 @@ def _how(environment: Environment) -> str:
 
 
 def _create(part: Path, python: str) -> None:
-    """An empty environment without pip, which is not pinned."""
+    """Create an empty environment, without pip, because no lock pins pip."""
     if python == getattr(sys, "_base_executable", sys.executable):
         venv.create(part, symlinks=True)
         return
-    done = subprocess.run(
+    completed = subprocess.run(
         [python, "-m", "venv", "--without-pip", "--symlinks", str(part)], capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        raise LockError(f"{python} cannot make an environment: {_last(done.stderr)}")
+    if completed.returncode:
+        raise LockError(f"{python} cannot make an environment: {_last(completed.stderr)}")
 
 
 def _fill(
     part: Path, lock: Lock, stores: Sequence[Store], installed: Sequence[tuple[Inventory, bool]], say: Say
 ) -> dict[str, int]:
-    """Install every package of the lock. Return how many came from where."""
+    """Install every package of the lock. Return the number that came from each source."""
     target = _packages_folder(part)
     say(f"making an environment of {len(lock.packages)} packages from the lock {lock.digest}")
-    here = _here(installed)
+    installed_here = _by_content(installed)
     stored: dict[str, Path] = {}
-    wanted: list[Package] = []
+    to_download: list[Package] = []
     copied = 0
     for package in lock.packages:
-        known = here.get((package.name, package.version, package.content))
-        if known is not None:
-            copying.install_from(known[0], target, link=known[1])
+        source = installed_here.get((package.name, package.version, package.content))
+        if source is not None:
+            copying.install_from(source[0], target, link=source[1])
             copied += 1
         elif wheel := next(filter(None, (store.find(package) for store in stores)), None):
             stored[package.name] = wheel
         else:
-            wanted.append(package)
-    lost = [package for package in wanted if package.origin]
-    if lost:
+            to_download.append(package)
+    lost = next((package for package in to_download if package.origin), None)
+    if lost is not None:
         raise LockError(
-            f"{lost[0].name} {lost[0].version} came from no index ({lock.perishable[lost[0].name]}), and the store "
-            "does not have it: accept with --keep where it is still installed"
+            f"{lost.name} {lost.version} came from no index ({lock.perishable[lost.name]}), and the store lacks "
+            "it: accept with --keep where it is still installed"
         )
     if stored:
         say(f"installing {len(stored)} packages from the store")
         _install(part, [str(path) for path in stored.values()], say, offline=True)
-    if wanted:
-        say(f"downloading {len(wanted)} packages: {', '.join(f'{one.name} {one.version}' for one in wanted[:6])}"
-            + (" ..." if len(wanted) > 6 else ""))  # fmt: skip
-        _install(part, [f"{package.name}=={package.version}" for package in wanted], say)
-    return {"copied": copied, "stored": len(stored), "downloaded": len(wanted)}
+    if to_download:
+        names = ", ".join(f"{package.name} {package.version}" for package in to_download[:6])
+        say(f"downloading {len(to_download)} packages: {names}{' ...' if len(to_download) > 6 else ''}")
+        _install(part, [f"{package.name}=={package.version}" for package in to_download], say)
+    return {"copied": copied, "stored": len(stored), "downloaded": len(to_download)}
 
 
 def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
     """Put a wheel into the store, and return its package as a lock of this Python names it.
 
-    Raises LockError if it cannot be installed. It is installed once, because only that says what its content is.
+    Raise LockError if it cannot be installed. It is installed once, because only that tells its content.
     """
     cache = cache.absolute()
     try:
@@ -364,18 +364,18 @@ def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
     return replace(installed[0], folder="", requires=())
 
 
-def _here(installed: Sequence[tuple[Inventory, bool]]) -> Mapping[tuple[str, str, str], tuple[Package, bool]]:
-    """The packages on this machine by name, version and content, those that may be linked first."""
-    here: dict[tuple[str, str, str], tuple[Package, bool]] = {}
-    for inventory, link in sorted(installed, key=lambda one: not one[1]):
+def _by_content(installed: Sequence[tuple[Inventory, bool]]) -> Mapping[tuple[str, str, str], tuple[Package, bool]]:
+    """Return the packages on this machine by name, version and content. Prefer those that may be linked."""
+    packages: dict[tuple[str, str, str], tuple[Package, bool]] = {}
+    for inventory, link in sorted(installed, key=lambda entry: not entry[1]):
         for package in inventory.packages:
             if package.content and package.origin != "editable":
-                here.setdefault((package.name, package.version, package.content), (package, link))
-    return here
+                packages.setdefault((package.name, package.version, package.content), (package, link))
+    return packages
 
 
 def _compile(environment: Path) -> None:
-    """Compile what is not compiled yet, as pip does. Where nobody may write compiled files, every import would."""
+    """Compile what is not compiled yet, as pip does. In a read-only environment every import would compile again."""
     folder = _packages_folder(environment)
     command = [str(environment / "bin" / "python"), "-m", "compileall", "-q", "-q", "-j", "0", str(folder)]
     # A file that cannot be compiled cannot be imported either: some packages have such files in their tests.
@@ -390,10 +390,10 @@ def _packages_folder(environment: Path) -> Path:
 
 
 def _install(environment: Path, requirements: Sequence[str], say: Say, *, offline: bool = False) -> None:
-    """Install exactly these, without what they require: a lock lists everything."""
+    """Install exactly these packages, without their requirements: a lock lists everything."""
     python = str(environment / "bin" / "python")
     uv = shutil.which("uv")
-    where = ["--offline"] if uv and offline else ["--no-index"] if offline else ["--only-binary", ":all:"]
+    source_options = ["--offline"] if uv and offline else ["--no-index"] if offline else ["--only-binary", ":all:"]
     installer = (
         [uv, "pip", "install", "--python", python]
         if uv
@@ -402,15 +402,15 @@ def _install(environment: Path, requirements: Sequence[str], say: Say, *, offlin
     with scratch.folder("requirements") as folder:
         listed = folder / "requirements.txt"
         listed.write_text("".join(f"{line}\n" for line in requirements), encoding="utf-8")
-        command = [*installer, "--quiet", "--no-deps", *where, "-r", str(listed)]
+        command = [*installer, "--quiet", "--no-deps", *source_options, "-r", str(listed)]
         status, errors = _patient(command, say)
     if status:
-        what = requirements[0] if len(requirements) == 1 else "a package of the lock"
-        raise LockError(f"{what} cannot be installed: {_last(errors)}")
+        subject = requirements[0] if len(requirements) == 1 else "a package of the lock"
+        raise LockError(f"{subject} cannot be installed: {_last(errors)}")
 
 
 def _patient(command: Sequence[str], say: Say) -> tuple[int, str]:
-    """Run an installer, and say now and then that it still runs. Return its exit status and what it wrote of errors."""
+    """Run an installer, and say now and then that it still runs. Return its exit status and its messages of errors."""
     began = time.monotonic()
     null, pipe = subprocess.DEVNULL, subprocess.PIPE
     with subprocess.Popen(command, stdin=null, stdout=null, stderr=pipe, text=True, errors="replace") as process:
@@ -421,12 +421,12 @@ def _patient(command: Sequence[str], say: Say) -> tuple[int, str]:
                     return process.returncode, errors
                 say(f"still installing, for {seconds + SPEAK_SECONDS:.0f} s")
         finally:
-            process.kill()  # it has ended, unless somebody interrupts us, or it took too long
+            process.kill()  # it still runs if we were interrupted, or if it took too long
     raise LockError(f"installing took more than {INSTALL_HOURS} hours")
 
 
 def _last(text: str) -> str:
-    """The line of an installer's output that says what went wrong."""
+    """Return the line of an installer's output that tells what went wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if line.upper().startswith("ERROR")]
     return (errors or lines or ["no message"])[-1].removeprefix("ERROR: ")
@@ -439,23 +439,23 @@ def _now() -> str:
 
 
 def size(folder: Path) -> int:
-    """The bytes of a folder on disk. A file that several environments share counts in each."""
+    """Return the bytes of a folder on disk. A file that several environments share counts in each."""
     return sum(entry.lstat().st_blocks * 512 for entry in folder.rglob("*") if not entry.is_symlink())
 
 
 def remove(environment: Environment) -> None:
-    """Remove an environment whole: first out of its place, so that nobody finds half of it."""
-    gone = environment.folder.with_name(f"{environment.folder.name}.part")
+    """Remove an environment: first rename it, so that nobody finds half of it."""
+    renamed = environment.folder.with_name(f"{environment.folder.name}.part")
     try:
-        shutil.rmtree(gone, ignore_errors=True)
-        environment.folder.rename(gone)
-        shutil.rmtree(gone)
+        shutil.rmtree(renamed, ignore_errors=True)
+        environment.folder.rename(renamed)
+        shutil.rmtree(renamed)
     except OSError as error:
         raise UsageError(f"{environment.folder} cannot be removed: {error}") from error
 
 
 def clear_remains(cache: Path) -> None:
-    """Remove what killed processes left: environments that were never complete."""
+    """Remove the incomplete environments that killed processes left."""
     for folder in (cache / FOLDER).glob("*.part"):
         with _alone_or_not(folder.with_suffix("")) as alone:
             if alone:
@@ -464,7 +464,7 @@ def clear_remains(cache: Path) -> None:
 
 @contextmanager
 def _alone_or_not(place: Path) -> Iterator[bool]:
-    """Whether no other process makes this environment just now. None begins before the block ends."""
+    """Yield True, and keep other processes from making this environment, or False if one is making it now."""
     import filelock
 
     guard = filelock.FileLock(f"{place}.lock")
@@ -478,20 +478,20 @@ def _alone_or_not(place: Path) -> Iterator[bool]:
 
 
 def verify(environment: Environment) -> list[str]:
-    """What is wrong with an environment: what its interpreter lists, and each file beside its recorded digest."""
+    """Return what is wrong with an environment: packages that differ from its lock, and files that were changed."""
     from ipexperf import lock as locks
 
     wrong = mismatches(locks.read(environment.lock), take_inventory(environment.python))
     folder = _packages_folder(environment.folder)
     for record in sorted(folder.glob("*.dist-info/RECORD")):
         for name, digest in copying.recorded(record):
-            if digest and not _holds(folder / name, digest):
+            if digest and not _has_digest(folder / name, digest):
                 wrong.append(f"{record.parent.name.removesuffix('.dist-info')}: {name} is not what was installed")
     return wrong
 
 
-def _holds(path: Path, digest: str) -> bool:
-    """Whether a file has a digest of RECORD: `sha256=` and URL-safe base64 without padding."""
+def _has_digest(path: Path, digest: str) -> bool:
+    """Return True if a file has this digest of RECORD: `sha256=` and URL-safe base64 without padding."""
     kind, _, expected = digest.partition("=")
     try:
         with path.open("rb") as stream:

@@ -1,4 +1,4 @@
-"""The locks that come with ipexperf: the environments that `ipexperf migrate` compares unless it is told others.
+"""The locks that come with ipexperf: the environments that `ipexperf migrate` compares by default.
 
 Their names begin with the stack that they are for. `ipex-llm` also has the transformers that `ipex.llm.optimize` needs:
 IPEX imports it with itself wherever it is installed, so it is no part of `ipex`.
@@ -16,12 +16,12 @@ FOLDER = Path(__file__).with_name("locks")
 
 
 def names() -> tuple[str, ...]:
-    """The names of these locks."""
+    """Return the names of the shipped locks."""
     return tuple(sorted(path.stem for path in FOLDER.glob("*.txt")))
 
 
 def lock(name: str) -> Lock:
-    """The lock of this name. Raise LockError with all names if there is none."""
+    """Read the lock of this name. Raise LockError with all names if there is none."""
     if name not in names():
         raise LockError(f"no lock 'shipped:{name}' comes with ipexperf: choose from {', '.join(names())}")
     return locks.read(FOLDER / f"{name}.txt")

@@ -1,11 +1,11 @@
-"""Wheels of installed packages, kept by content in a folder, so that an environment can be made again.
+"""Wheels of installed packages, in a folder, named by content, so that an environment can be made again.
 
     <store>/<content>/<wheel>           the wheel of a package with this content
     <store>/<content>/<wheel>.sha256    its SHA-256, as `sha256sum --check` reads it; the time of this file: last use
     <store>/.part/                      what is being written
     <store>/.lock                       locked by the process that writes
 
-One process writes at a time, and it clears `.part/` first: what lies there is of a process that was killed.
+One process writes at a time. It first clears `.part/`, which holds only remains of killed processes.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Wheel:
     """A wheel in the store."""
 
     name: str
-    """Normalised, as in `Package`."""
+    """The normalised name, as in `Package`."""
     version: str
     content: str
-    """The content of the package that it was made of."""
+    """The content digest of the package that it was made of."""
     bytes: int
     used: float
-    """When it was last used, in seconds since the epoch."""
+    """The time of its last use, in seconds since the epoch."""
     path: Path
 
 
@@ -51,10 +51,10 @@ class Store:
         self._limit = limit
 
     def add(self, package: Package, say: Callable[[str], None]) -> Path:
-        """Keep an installed package, and return its wheel. Nothing happens if the store has it already.
+        """Store the wheel of an installed package, and return its path. Do nothing if the store has it already.
 
-        The content of an editable package says where its checkout is, not what is in it. It is built each time, and
-        replaces a wheel that differs. Raises LockError if the wheel can't be made, does not fit, or can't be written.
+        The content of an editable package tells where its checkout is, not what is in it. So it is built each time, and
+        replaces a wheel that differs. Raise LockError if the wheel can't be made, does not fit, or can't be written.
         """
         if not _is_content(package.content):
             raise LockError(f"{package.name} {package.version} cannot be kept: its installer recorded no files of it")
@@ -70,43 +70,43 @@ class Store:
             raise LockError(f"{package.name} {package.version} cannot be kept in {self.folder}: {error}") from error
 
     def find(self, package: Package, *, check: bool = False) -> Path | None:
-        """The wheel of a package with this name, version and content, or None. This is a use of it.
+        """Return the wheel of a package with this name, version and content, or None. Counts as a use of it.
 
-        With `check`, raises LockError if the wheel is damaged.
+        With `check`, raise LockError if the wheel is damaged.
         """
         wheel = self._wheel(package)
         if wheel is None:
             return None
         if check and not _is_intact(wheel.path):
             raise LockError(f"{wheel.path} is damaged: keep {package.name} again where it is still installed")
-        with suppress(OSError):  # others may only read a shared store: the time of their use is not noted
+        with suppress(OSError):  # a shared store may be read-only: the use is not recorded then
             os.utime(digest_file(wheel.path))
         return wheel.path
 
     def wheels(self) -> list[Wheel]:
-        """All wheels, the latest used first."""
+        """Return all wheels, the latest used first."""
         wheels = []
         for path in sorted(self._files()):
             name, version = path.name.split("-")[:2]
             with suppress(FileNotFoundError):  # another process removed it meanwhile
                 size, used = path.stat().st_size, digest_file(path).stat().st_mtime
                 wheels.append(Wheel(normalised(name), version.replace("_", "-"), path.parent.name, size, used, path))
-        return sorted(wheels, key=lambda one: -one.used)
+        return sorted(wheels, key=lambda wheel: -wheel.used)
 
     def _files(self) -> Iterator[Path]:
-        """The files of all wheels. Folders that another process removes or fills meanwhile are no error."""
-        for folder in _listed(self.folder):
+        """Yield the files of all wheels. Another process may remove or fill folders meanwhile."""
+        for folder in _paths_in(self.folder):
             if _is_content(folder.name):
-                yield from (path for path in _listed(folder) if path.suffix == ".whl")
+                yield from (path for path in _paths_in(folder) if path.suffix == ".whl")
 
     def size(self) -> int:
-        """The bytes of all wheels."""
+        """Return the bytes of all wheels."""
         return sum(wheel.bytes for wheel in self.wheels())
 
     def prune(self, limit: int, used: Collection[str]) -> list[str]:
-        """Remove the longest unused wheels until the store holds at most `limit` bytes, but no content in `used`.
+        """Remove the longest unused wheels until the store holds at most `limit` bytes. Keep the contents in `used`.
 
-        Returns a line for each wheel that was removed, and one more if the limit can't be reached.
+        Return a line for each wheel that was removed, and one more if the limit can't be reached.
         """
         if not self.folder.is_dir():
             return []
@@ -129,12 +129,12 @@ class Store:
     def _wheel(self, package: Package) -> Wheel | None:
         if not _is_content(package.content):
             return None
-        # Packages that consist of requirements only have the same content, so the name and version count too.
-        wanted = (package.content, package.name, package.version)
-        return next((one for one in self.wheels() if (one.content, one.name, one.version) == wanted), None)
+        # Packages that consist only of requirements have equal contents, so name and version must match too.
+        identity = (package.content, package.name, package.version)
+        return next((wheel for wheel in self.wheels() if (wheel.content, wheel.name, wheel.version) == identity), None)
 
     def _intact(self, package: Package, say: Callable[[str], None]) -> Path | None:
-        """The wheel of a package, if it is there and not damaged."""
+        """Return the wheel of a package, or None if it is missing or damaged."""
         path = self.find(package)
         if path is not None and not _is_intact(path):
             say(f"{path} is damaged: it is replaced")
@@ -143,7 +143,7 @@ class Store:
 
     @contextmanager
     def _writing(self, say: Callable[[str], None]) -> Iterator[Path]:
-        """An empty folder for what is being written. Only one process at a time is in the block."""
+        """Yield an empty folder for new files. Only one process at a time is in the block."""
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / ".part"
         with (self.folder / ".lock").open("w") as lock:  # closing it unlocks it, and so does the end of the process
@@ -160,32 +160,32 @@ class Store:
                 _remove_tree(part)
 
     def _move_in(self, package: Package, new: Path, say: Callable[[str], None]) -> Path:
-        """Move a new wheel into its place, if it fits."""
+        """Move a new wheel into its place. Raise LockError if the store has no room for it."""
         digest = _sha256(new)
         old = self._wheel(package)
         if old is not None and package.origin == "editable":
             if _recorded(old.path) == digest and _is_intact(old.path):
                 return old.path
             say(f"{package.name} {package.version}: its source has changed since it was kept, so its wheel is replaced")
-        size, held = new.stat().st_size, self.size() - (old.bytes if old else 0)
-        if held + size > self._limit:
+        size, used = new.stat().st_size, self.size() - (old.bytes if old else 0)
+        if used + size > self._limit:
             raise LockError(
-                f"{package.name} {package.version} takes {_gb(size)}, and {self.folder} holds {_gb(held)} of at most "
+                f"{package.name} {package.version} takes {_gb(size)}, and {self.folder} holds {_gb(used)} of at most "
                 f"{_gb(self._limit)}: make room with `ipexperf env prune`"
             )
         if old is not None:
             _remove(old.path)
-        place = self.folder / package.content / new.name
-        place.parent.mkdir(exist_ok=True)
-        # The digest first: a wheel is there as soon as its own file is, and then both are complete.
-        written = digest_file(new)
-        written.write_text(f"{digest}  {new.name}\n", encoding="utf-8")
-        written.replace(digest_file(place))
-        new.replace(place)
-        return place
+        destination = self.folder / package.content / new.name
+        destination.parent.mkdir(exist_ok=True)
+        # The digest first: once the wheel's own file is in place, both are complete.
+        digest_of_new = digest_file(new)
+        digest_of_new.write_text(f"{digest}  {new.name}\n", encoding="utf-8")
+        digest_of_new.replace(digest_file(destination))
+        new.replace(destination)
+        return destination
 
     def _clear(self) -> None:
-        """Remove digests without a wheel, wheels without a digest, and empty folders: remains of killed processes."""
+        """Remove what killed processes left: digests without a wheel, wheels without a digest, and empty folders."""
         for folder in self.folder.iterdir():
             if not folder.is_dir() or not _is_content(folder.name):
                 continue
@@ -204,12 +204,12 @@ def _nothing(_: str) -> None:
 
 
 def _is_content(text: str) -> bool:
-    """Whether this is a digest, and so a name for a folder. A lock is a file that people may edit."""
+    """Return True if a text is safe as the name of a folder, as a digest is. People may edit a lock."""
     return text.isalnum() and text.isascii()
 
 
-def _listed(folder: Path) -> list[Path]:
-    """What is in a folder, or nothing if it is not there."""
+def _paths_in(folder: Path) -> list[Path]:
+    """Return the paths in a folder. Empty if there is no such folder."""
     with suppress(FileNotFoundError, NotADirectoryError):
         return list(folder.iterdir())
     return []

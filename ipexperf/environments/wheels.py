@@ -42,14 +42,14 @@ OF_ONE_INSTALLATION = frozenset(
         "uv_cache.json",
     }
 )
-"""Metadata that describes one installation, or signs its RECORD. It does not go into the wheel."""
+"""Metadata that describes one installation, or signs its RECORD. It is left out of the wheel."""
 HASHES = frozenset({"sha256", "sha384", "sha512"})
 """The hashes that RECORD may use."""
 EPOCH = (1980, 1, 1, 0, 0, 0)
-"""The time of every file in a wheel, so that the same files make the same wheel. A zip file knows no earlier one."""
+"""The time of every file in a wheel, so that equal files make equal wheels. The earliest that a zip file can hold."""
 EPOCH_SECONDS = "315532800"
 LEVEL = 1
-"""Of compression. Level 6 takes several times as long and saves about a tenth of a library."""
+"""The level of compression. Level 6 takes several times as long and saves about a tenth of a library."""
 PIECE = 2**20
 """Bytes read at once: a library may be larger than the memory that is free."""
 BUILD_SECONDS = 3600.0
@@ -57,7 +57,7 @@ BUILD_SECONDS = 3600.0
 _INSTALLED_PYTHON = re.compile(
     rb"#!(?:/bin/sh\n'''exec' \"?(/[^\n\"]*?/python[0-9.]*)\"? \"\$0\" \"\$@\"\n' '''|(/.*/python[0-9.]*))"
 )
-"""The head of a script whose interpreter an installer filled in. The first form is for a path that is too long."""
+"""The first line of a script whose interpreter an installer filled in. The first form is for long paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class _Member:
 def repack(package: Package, target_folder: Path) -> Path:
     """Write the wheel of an installed distribution into a folder: whole, or not at all.
 
-    The same files make the same wheel. Of an editable checkout, the wheel is built from its source as it is now.
-    Raises LockError if a file is not as it was installed, or if no wheel can be made. METADATA is taken as it is: it
-    is no part of the content of a package, and published wheels have a wrong hash of it.
+    The same files make the same wheel. The wheel of an editable checkout is built from its source as it is now.
+    Raise LockError if a file was edited since it was installed, or if no wheel can be made. METADATA is not checked: it
+    is no part of the content of a package, and some published wheels record a wrong hash of it.
     """
     try:
         information = _information(package)
@@ -95,11 +95,11 @@ def _refusal(package: Package, reason: str) -> LockError:
 
 
 def _information(package: Package) -> Path:
-    """The folder of its metadata, if that is still of the same installation."""
+    """Return the folder of a package's metadata. Raise LockError if another installation has replaced it."""
     for path in sorted(Path(package.folder).glob("*.dist-info")):
         name = path.name.removesuffix(".dist-info").rpartition("-")[0]
         if normalised(name) != package.name or not (path / "METADATA").is_file():
-            continue  # the folder without METADATA is what an uninstallation left
+            continue  # an uninstallation left this folder
         if not (path / "RECORD").is_file():
             raise _refusal(package, f"its installer left no RECORD of its files in {path}")
         if PathDistribution(path).version == package.version and content_of(path / "RECORD") == package.content:
@@ -113,7 +113,7 @@ def _pack(package: Package, information: Path, folder: Path) -> Path:
     build, tag = _build_and_tag(package, information)
     parts = [name.replace("-", "_"), _in_file_name(package.version), *build, tag]
     path = folder / f"{'-'.join(parts)}.whl"
-    with _whole(path) as part, zipfile.ZipFile(part, "x", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as wheel:
+    with _complete_file(path) as part, zipfile.ZipFile(part, "x", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as wheel:
         rows = [(member.name, *_add(wheel, member, package)) for member in _members(package, information)]
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([*rows, (f"{information.name}/RECORD", "", "")])
@@ -122,8 +122,8 @@ def _pack(package: Package, information: Path, folder: Path) -> Path:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
-    """A temporary file that takes a path's place when the block ends. On an error, nothing is left of it."""
+def _complete_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary file, and move it to the path when the block ends without an error."""
     with scratch.folder("wheel", path.parent) as place:
         part = place / path.name
         yield part
@@ -131,12 +131,12 @@ def _whole(path: Path) -> Iterator[Path]:
 
 
 def _in_file_name(version: str) -> str:
-    """A version as the name of a wheel spells it, where `-` separates the parts."""
+    """Spell a version as the name of a wheel does, where `-` separates the parts."""
     return version.replace("-", "_")
 
 
 def _build_and_tag(package: Package, information: Path) -> tuple[list[str], str]:
-    """The build number, if it has one, and the tag of the wheel that was installed."""
+    """Return the build number, if there is one, and the tag of the wheel that was installed."""
     try:
         fields = email.message_from_string((information / "WHEEL").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -149,7 +149,7 @@ def _build_and_tag(package: Package, information: Path) -> tuple[list[str], str]
 
 
 def _members(package: Package, information: Path) -> list[_Member]:
-    """The files to put into the wheel: its own files by name, and then its metadata, as the format recommends."""
+    """Return the files of the wheel: the package's files by name, then its metadata, as the format recommends."""
     generated = _generated_scripts(package, information)
     members = {}
     text = (information / "RECORD").read_text(encoding="utf-8")
@@ -171,14 +171,14 @@ def _members(package: Package, information: Path) -> list[_Member]:
             raise _refusal(package, f"RECORD lists {recorded} without a hash, so nobody can tell if it was edited")
         name, script = _place(package, information, path)
         members[name] = _Member(information.parent / recorded, name, digest, size, script)
-    return sorted(members.values(), key=lambda one: (one.name.startswith(f"{information.name}/"), one.name))
+    return sorted(members.values(), key=lambda member: (member.name.startswith(f"{information.name}/"), member.name))
 
 
 def _generated_scripts(package: Package, information: Path) -> set[str]:
-    """The scripts that an installer makes of its entry points."""
+    """Return the names of the scripts that an installer makes of the package's entry points."""
     points = PathDistribution(information).entry_points
     names = {point.name for group in ("console_scripts", "gui_scripts") for point in points.select(group=group)}
-    if package.name == "pip":  # pip knows its own entry points, and adds the version to each
+    if package.name == "pip":  # an installation of pip adds names with its version
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
         series = re.search(r"python(\d+\.\d+)", package.folder)
         names |= {"pip3", f"pip{series[1] if series else version}"}
@@ -186,10 +186,10 @@ def _generated_scripts(package: Package, information: Path) -> set[str]:
 
 
 def _place(package: Package, information: Path, path: PurePosixPath) -> tuple[str, bool]:
-    """The name in the wheel of an installed file, and whether it is a script.
+    """Return the name in the wheel of an installed file, and True if it is a script.
 
-    Headers go where data goes: where an installer puts those of `headers` depends on how the user spelt the name of
-    the package, and on whether the environment is virtual.
+    Headers become data: where an installer puts those in `headers` depends on how the user spelt the package's name,
+    and on whether the environment is virtual.
     """
     if path.parts[0] != ".." and not path.is_absolute():
         return str(path), False
@@ -212,9 +212,9 @@ def _entry(name: str, *, executable: bool) -> zipfile.ZipInfo:
 
 
 def _add(wheel: zipfile.ZipFile, member: _Member, package: Package) -> tuple[str, str]:
-    """Add a file piece by piece, and check it meanwhile. Return its hash and size for RECORD.
+    """Add a file to the wheel, piece by piece, and check its hash. Return its hash and size for RECORD.
 
-    These are the recorded ones, digit by digit: the content of a package is a digest of them.
+    They must equal the recorded ones digit by digit: the content of a package is a digest of them.
     """
     try:
         state = member.source.stat()
@@ -222,22 +222,22 @@ def _add(wheel: zipfile.ZipFile, member: _Member, package: Package) -> tuple[str
     except FileNotFoundError:
         raise _refusal(package, f"{member.source} was removed after it was installed") from None
     entry = _entry(member.name, executable=bool(state.st_mode & 0o100))
-    read, written = hashlib.new(member.digest.partition("=")[0] or "sha256"), hashlib.sha256()
+    read_hash, written_hash = hashlib.new(member.digest.partition("=")[0] or "sha256"), hashlib.sha256()
     size = 0
     # Half of the largest size without zip64, because a file may grow while it is read.
     with stream, wheel.open(entry, "w", force_zip64=state.st_size > 2**30) as target:
         while piece := stream.read(PIECE):
-            read.update(piece)
+            read_hash.update(piece)
             if member.script:
                 piece = piece if size else _portable(piece, member.source.parent)
-                written.update(piece)
+                written_hash.update(piece)
             target.write(piece)
             size += len(piece)
-    digest = _encoded(read.name, read.digest())
+    digest = _encoded(read_hash.name, read_hash.digest())
     if member.digest and digest != member.digest.rstrip("="):
         raise _refusal(package, f"{member.source} was edited after it was installed")
     if member.script:
-        return _encoded("sha256", written.digest()), str(size)
+        return _encoded("sha256", written_hash.digest()), str(size)
     return member.digest or digest, member.size or str(size)
 
 
@@ -246,10 +246,10 @@ def _encoded(kind: str, digest: bytes) -> str:
 
 
 def _portable(head: bytes, folder: Path) -> bytes:
-    """The beginning of a script, with `#!python` in place of an interpreter that an installer filled in.
+    """Return the beginning of a script, with `#!python` in place of an interpreter that an installer filled in.
 
-    That is the one in the folder of the script. Environments are copied and moved, so the interpreter of any virtual
-    environment counts, and one that does not exist. Any other was the author's choice.
+    An installer fills in the interpreter in the folder of the script. Environments are copied and moved, so one in any
+    virtual environment counts too, and one that does not exist. Any other was the author's choice.
     """
     match = _INSTALLED_PYTHON.match(head)
     if match is None:
@@ -262,10 +262,10 @@ def _portable(head: bytes, folder: Path) -> bytes:
 
 
 def _build(package: Package, information: Path, folder: Path) -> Path:
-    """The wheel of an editable checkout, made by its own build backend without downloading anything."""
+    """Build the wheel of an editable checkout with its own build backend. Download nothing."""
     source = _source(package, information)
     with scratch.folder("build", folder.absolute()) as place:  # the build backend runs in the checkout
-        # setuptools would else build in the checkout, with the modules that an earlier build left there.
+        # Otherwise setuptools builds in the checkout, with modules that an earlier build left there.
         extra = place / "setup.cfg"
         options = f"[build]\nbuild_base = {place / 'build'}\n[egg_info]\negg_base = {place}\n"
         extra.write_text(options, encoding="utf-8")
@@ -273,7 +273,7 @@ def _build(package: Package, information: Path, folder: Path) -> Path:
         switches = ["--quiet", "--disable-pip-version-check", "--no-index", "--no-deps", "--no-build-isolation"]
         command = [sys.executable, "-m", "pip", "--python", str(python if python.exists() else sys.executable), "wheel"]
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 [*command, *switches, "--wheel-dir", str(place), str(source)],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -286,19 +286,19 @@ def _build(package: Package, information: Path, folder: Path) -> Path:
         except subprocess.TimeoutExpired:
             raise _refusal(package, f"building {source} took more than {BUILD_SECONDS:.0f} s") from None
         built = next(iter(place.glob("*.whl")), None)
-        if done.returncode or built is None:
-            raise _refusal(package, f"no wheel can be built of {source}: {_reason(done.stderr)}")
+        if completed.returncode or built is None:
+            raise _refusal(package, f"no wheel can be built of {source}: {_reason(completed.stderr)}")
         version = _version(built)
         if version != package.version:
             raise _refusal(package, f"{source} is version {version} by now")
-        name, _, *rest = built.name.split("-")
-        path = folder / "-".join([name, _in_file_name(version), *rest])
+        name, _, *other_parts = built.name.split("-")
+        path = folder / "-".join([name, _in_file_name(version), *other_parts])
         built.replace(path)
     return path
 
 
 def _source(package: Package, information: Path) -> Path:
-    """The folder of an editable checkout."""
+    """Return the folder of an editable checkout."""
     try:
         url = json.loads((information / "direct_url.json").read_text(encoding="utf-8"))["url"]
         source = Path(unquote(urlparse(url).path))
@@ -316,7 +316,7 @@ def _version(wheel: Path) -> str:
 
 
 def _reason(errors: str) -> str:
-    """The line in the messages of pip that says what is wrong."""
+    """Return the line of pip's messages that tells the cause."""
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     causes = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Unavailable|Invalid)\b.*:", line)]
     return (causes or lines or ["no message"])[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from ipexperf.fleet.link import Channel
 from ipexperf.fleet.looks import Look
 
 PREFIX = "local:"
+JOINED = "joined"
+"""A file in a host's folder, as old as its first run."""
 
 
 def named(address: str) -> bool:
@@ -39,6 +42,8 @@ class Cluster:
         del say, wait  # the lease lets them wait
         folder = self._folder / host.name
         folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / JOINED).exists():
+            (folder / JOINED).touch()
         return Agent(str(folder), dict(os.environ))
 
     def free(self) -> dict[str, bool]:
@@ -51,7 +56,12 @@ class Cluster:
 
     def looks(self, hosts: Sequence[Host]) -> dict[str, Look | str]:
         """A look at each host, by its name."""
-        return {host.name: looks.look(self._folder / host.name) for host in hosts}
+        return {host.name: self._look(self._folder / host.name) for host in hosts}
+
+    def _look(self, folder: Path) -> Look:
+        now = time.time()
+        mark = folder / JOINED
+        return looks.look(folder, min(mark.stat().st_mtime, now) if mark.exists() else now, now)
 
     def close(self) -> None:
         """Nothing to do."""

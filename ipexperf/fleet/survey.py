@@ -126,6 +126,8 @@ def _lines(view: HostView) -> Iterator[str]:
 
 def busy_text(look: Look) -> str:
     """The load of a host in words."""
+    if not look.seconds:
+        return "has not measured for any run"
     return f"measured {look.busy:.0%} of the last {units.seconds(look.seconds)}"
 
 
@@ -179,7 +181,9 @@ def page(views: Sequence[HostView], seconds: int | None = None) -> str:
             "name": view.host.name,
             "state": view.state,
             "doing": view.reason or doing_text(view),
-            "busy": f"{view.look.busy:.0%} of {units.seconds(view.look.seconds)}" if view.look else "-",
+            "busy": f"{view.look.busy:.0%} of {units.seconds(view.look.seconds)}"
+            if view.look and view.look.seconds
+            else "-",
             "bars": bars(view.look) if view.look else [],
             "keeps": ", ".join(keeps(view.look)) if view.look else "",
             "labels": ", ".join(f"{name}={content}" for name, content in sorted(view.host.labels.items())),

@@ -11,6 +11,7 @@ from ipexperf import lock as locks
 from ipexperf.case import AGAINST
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import bisection, case, lock
+from ipexperf.history.statements import OF_CASE
 from ipexperf.history.values import content_uid, finite, utc
 from ipexperf.judge.bisection import Change
 from ipexperf.judge.bisection_record import BisectionRecord, Ratio
@@ -56,9 +57,8 @@ def _digest(text: str) -> str | None:
 
 def every(connection: Connection) -> list[BisectionRecord]:
     """Return the ends of all searches, oldest first."""
-    axes = [column for column in case.columns if column.name not in ("id", "uid", "suite")]
     query = (
-        select(bisection, *axes)
+        select(bisection, *OF_CASE)
         .join(case, case.c.id == bisection.c.case_id)
         .order_by(bisection.c.started_at, bisection.c.uid)
     )

@@ -11,13 +11,19 @@ from sqlalchemy import Connection, Select, select
 
 from ipexperf.case import Case
 from ipexperf.history.database import reading
+from ipexperf.history.rows import case_of
 from ipexperf.history.schema import baseline, case, environment, launch, measurement, run, samples, series, verdict
 from ipexperf.history.selectors import check_begun
+from ipexperf.history.statements import NEWEST_FIRST, samples_that_count
 from ipexperf.history.values import unpack
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
+
+
+SAME = ("uid", "started_at", "finished_at", "status", "branch", "torch_version", "ipex_version", "machine_key", "meta")
+"""Fields of a run that have the same name in a row."""
 
 
 class Spot(NamedTuple):
@@ -120,19 +126,7 @@ def read(engine: Engine, name: str, metrics: Sequence[str], limit: int) -> Board
 
 def samples_of_run(engine: Engine, name: str, run_number: int) -> dict[int, dict[int, tuple[float, ...]]]:
     """Return the step time samples of every case of a run, by the row id of the case and by launch that counts."""
-    query = (
-        select(series.c.case_id, samples.c.launch, samples.c.data)
-        .select_from(samples)
-        .join(series, series.c.id == samples.c.series_id)
-        .join(
-            launch,
-            (launch.c.run_id == samples.c.run_id)
-            & (launch.c.case_id == series.c.case_id)
-            & (launch.c.launch == samples.c.launch),
-        )
-        .where(samples.c.run_id == run_number, series.c.metric == PRIMARY, launch.c.outcome != "contended")
-        .order_by(series.c.case_id, samples.c.launch)
-    )
+    query = samples_that_count().where(samples.c.run_id == run_number, series.c.metric == PRIMARY)
     by_launch: dict[int, dict[int, tuple[float, ...]]] = defaultdict(dict)
     with reading(engine, name) as connection:
         for row in connection.execute(query):
@@ -144,7 +138,7 @@ def _newest(limit: int) -> Select[Any]:
     return (
         select(run, environment.c.machine_key)
         .join(environment, environment.c.id == run.c.environment_id)
-        .order_by(run.c.started_at.desc(), run.c.uid.desc())
+        .order_by(*NEWEST_FIRST)
         .limit(limit)
     )
 
@@ -152,17 +146,9 @@ def _newest(limit: int) -> Select[Any]:
 def _run(row: Any) -> BoardRun:
     return BoardRun(
         number=row.id,
-        uid=row.uid,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        status=row.status,
-        branch=row.branch,
         commit=row.commit_sha,
-        torch_version=row.torch_version,
-        ipex_version=row.ipex_version,
-        machine_key=row.machine_key,
         environment=row.environment_id,
-        meta=row.meta,
+        **{name: getattr(row, name) for name in SAME},
     )
 
 
@@ -170,7 +156,6 @@ def _lines(
     connection: Connection, metrics: Sequence[str]
 ) -> tuple[dict[tuple[int, str], Line], dict[int, tuple[Line, str]]]:
     """Return the lines, and for each series its line and metric."""
-    names = ("model", "device", "dtype", "mode", "stack", "batch", "version")
     query = (
         select(case, series.c.id.label("series_id"), series.c.machine_key, series.c.metric)
         .join(series, series.c.case_id == case.c.id)
@@ -178,12 +163,11 @@ def _lines(
     )
     lines: dict[tuple[int, str], Line] = {}
     of_series = {}
-    for row in connection.execute(query):
-        key = (row.id, row.machine_key)
+    for row in connection.execute(query).mappings():
+        key = (row["id"], row["machine_key"])
         if key not in lines:
-            axes = {name: getattr(row, name) for name in names}
-            lines[key] = Line(Case.from_json({**axes, **row.params}), row.machine_key, row.id)
-        of_series[row.series_id] = (lines[key], row.metric)
+            lines[key] = Line(case_of(row), row["machine_key"], row["id"])
+        of_series[row["series_id"]] = (lines[key], row["metric"])
     return lines, of_series
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ipexperf.history import medians
 from ipexperf.history.comparison import between
 from ipexperf.history.database import reading
-from ipexperf.history.query import check_metric
+from ipexperf.history.query import known_metric
+from ipexperf.history.records import of_case
 from ipexperf.judge import changes as points_of_change
 from ipexperf.judge.levels import MINIMUM
 
@@ -142,7 +143,7 @@ def changes(
     history.check_begun()
     span = history.span(since, until)
     for metric in metrics:
-        check_metric(metric)
+        known_metric(metric)
     examined = examine(history, metrics, **span, **filters)
     changed = [
         _changed(history, entry.series, event)
@@ -180,9 +181,7 @@ def _changed(history: History, series: Medians, event: Event) -> Changed:
     return Changed(
         direction=change.direction(higher_is_better=series.higher_is_better),
         kind=change.kind,
-        case_id=series.case.id,
-        case_uid=series.case.uid,
-        **{name: getattr(series.case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
+        **of_case(series.case),
         **{name: getattr(series, name) for name in ("machine_key", "metric", "unit", "higher_is_better")},
         ratio=change.ratio,
         score=change.score,

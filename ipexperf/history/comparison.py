@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ipexperf.case import Case
-from ipexperf.errors import HistoryError
-from ipexperf.history.records import Recorded, RunDetail, RunRecord
+from ipexperf.history.query import known_metric
+from ipexperf.history.records import Recorded, RunDetail, RunRecord, of_case
 from ipexperf.judge import ratios
 from ipexperf.judge.environment import changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.outcomes import has_numbers
-from ipexperf.result import METRICS, PRIMARY, Metric, accuracies
-
-SINGLE = "a single launch has no interval"
+from ipexperf.result import PRIMARY, Metric, accuracies
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +72,6 @@ def compare(first: RunDetail, second: RunDetail, metric: str = PRIMARY) -> Compa
     return Comparison(
         first.run, second.run, common, tuple(_compared(old, new, unit, family, common) for old, new in pairs)
     )
-
-
-def known_metric(name: str) -> Metric:
-    """Look up a metric by name. Raise HistoryError with the valid names if there is none."""
-    if name not in METRICS:
-        raise HistoryError(f"there is no metric {name!r}; it must be one of {', '.join(METRICS)}.")
-    return METRICS[name]
 
 
 def unsound(recorded: Recorded | None, metric: str) -> str:
@@ -142,14 +133,12 @@ def _compared(
     if not note and old is not None and new is not None:
         ratio = ratios.compare(old.values[metric.name], new.values[metric.name], Policy(), family)
         fields = incomparable(old.environment, new.environment)
-        note = f"other hardware: {', '.join(fields)}" if fields else SINGLE if ratio.lo is None else ""
+        note = f"other hardware: {', '.join(fields)}" if fields else ratios.SINGLE if ratio.lo is None else ""
     accuracies = [accuracy(side) for side in (old, new)]
     named = next((score[0] for score in accuracies if score), None)
     sides = [score[1] if score and score[0] == named else None for score in accuracies]
     return Compared(
-        case_id=case.id,
-        case_uid=case.uid,
-        **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
+        **of_case(case),
         metric=metric.name,
         unit=metric.unit,
         higher_is_better=metric.higher_is_better,

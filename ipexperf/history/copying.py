@@ -11,7 +11,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ipexperf.history import schema, store
 from ipexperf.history.database import LONG_SECONDS, reading, writing
-from ipexperf.history.merging import DIMENSIONS, FACTS, Merged
+from ipexperf.history.merging import Merged
 
 if TYPE_CHECKING:
     from ipexperf.history.store import History
@@ -34,7 +34,7 @@ def copy(source: History, target: History, *, newer: bool = False) -> Merged:
         _make_room(there, here, running, newer=newer)
         ids: dict[str, dict[int, int]] = {}
         counts: Counter[str] = Counter()
-        for table in (*DIMENSIONS, *FACTS):
+        for table in schema.metadata.sorted_tables:
             counts[table.name] = sum(_take(here, table, part, ids) for part in _parts(there, table))
             if "uid" in table.c:
                 ids[table.name] = dict(_same(there, here, table))

@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from ipexperf.judge.ratios import WIDE
+from ipexperf.judge.ratios import TOO_FEW, WIDE
 from ipexperf.outcomes import OUTCOMES
 from ipexperf.result import METRICS
 
@@ -67,7 +67,7 @@ def interval(lo: float | None, hi: float | None) -> str:
     """Format an interval. Empty for a single launch, and for an interval that is too wide to mean anything."""
     if lo is None or hi is None:
         return "-"
-    return "too few launches to tell" if hi / lo > WIDE else f"{lo:.3f} to {hi:.3f}"
+    return TOO_FEW if hi / lo > WIDE else f"{lo:.3f} to {hi:.3f}"
 
 
 def share(metric: str, value: float | None) -> str:

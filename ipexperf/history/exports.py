@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
+from ipexperf.history.recorded_fingerprints import medians
 from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.judge import rounds
 from ipexperf.outcomes import has_numbers
@@ -50,7 +51,7 @@ def pytest_benchmark(detail: RunDetail) -> dict[str, Any]:
 
 def bencher(detail: RunDetail) -> dict[str, Any]:
     """Export a run for Bencher: each metric with its smallest and largest launch, in base units."""
-    return {_name(recorded): dict(_measures(recorded)) for recorded in _sound(detail)}
+    return {_name(recorded.case): dict(_measures(recorded)) for recorded in _sound(detail)}
 
 
 def _sound(detail: RunDetail) -> list[Recorded]:
@@ -60,11 +61,7 @@ def _sound(detail: RunDetail) -> list[Recorded]:
     return recorded
 
 
-def _name(recorded: Recorded) -> str:
-    return _named(recorded.case)
-
-
-def _named(case: Case) -> str:
+def _name(case: Case) -> str:
     """Return the id with the batch, because two batches of a case share the id."""
     return f"{case.id}[{case.batch}]"
 
@@ -75,7 +72,7 @@ def _paired(detail: RunDetail, case: Case) -> list[dict[str, Any]]:
     for record in detail.rounds:
         if (base := _base(record, case)) is None:
             continue
-        named = {"round": record.uid, "over": _named(base), "turns": record.turns}
+        named = {"round": record.uid, "over": _name(base), "turns": record.turns}
         ratios += [{**named, "log_ratio": value} for value in rounds.logs([record], base, case)]
     return ratios
 
@@ -97,14 +94,13 @@ def _benchmark(recorded: Recorded, paired: list[dict[str, Any]]) -> dict[str, An
     for value in recorded.values[PRIMARY]:
         stats.update(value)
     facts = {"case": case.to_json(), "verdict": recorded.outcome, "run": recorded.run_uid}
-    medians = {name: summary.median for name, summary in recorded.metrics.items()}
     return {
         "group": f"{case.model}-{case.mode}",
-        "name": _name(recorded),
-        "fullname": _name(recorded),
+        "name": _name(recorded.case),
+        "fullname": _name(recorded.case),
         "params": None,
         "param": None,
-        "extra_info": {**facts, **({"paired": paired} if paired else {}), **medians},
+        "extra_info": {**facts, **({"paired": paired} if paired else {}), **medians(recorded)},
         "options": {},
         "stats": {**stats.as_dict(), "data": stats.data, "iterations": 1},
     }

@@ -6,11 +6,10 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from ipexperf.case import AXES
-from ipexperf.history.records import Recorded, RunDetail, Summary
+from ipexperf.history.records import Recorded, RunDetail, Summary, of_case
 
-CASE = (*AXES, "batch")
 SUMMARY = tuple(field.name for field in fields(Summary))
-SHOWN = ("run_uid", "case_id", "case_uid", *CASE, *SUMMARY, "verdict", "ratio", "launches", "machine_key")
+SHOWN = ("run_uid", "case_id", "case_uid", *AXES, "batch", *SUMMARY, "verdict", "ratio", "launches", "machine_key")
 """Columns of `ipexperf show`."""
 
 
@@ -24,9 +23,7 @@ def _row(recorded: Recorded, summary: Summary) -> dict[str, Any]:
     verdict = next((other for other in judged if other.metric == summary.metric), None)
     return {
         "run_uid": recorded.run_uid,
-        "case_id": recorded.case.id,
-        "case_uid": recorded.case.uid,
-        **{name: getattr(recorded.case, name) for name in CASE},
+        **of_case(recorded.case),
         **asdict(summary),
         "verdict": verdict.outcome if verdict else None,
         "ratio": verdict.ratio if verdict else None,

@@ -53,13 +53,13 @@ def speedup(db: Target, *runs: str, over: Sequence[str] = tuple(speedups.KINDS))
 
 
 def trend(db: Target, metric: str | None = PRIMARY, **filters: Unpack[TrendFilters]) -> pd.DataFrame:
-    """Return one row per case, metric and run, oldest first. `asked` are the arguments of `History.trend`."""
+    """Return one row per case, metric and run, oldest first. `filters` are the arguments of `History.trend`."""
     with History.open(db, create=False) as history:
         return _frame(Point, map(asdict, history.trend(metric, **filters)))
 
 
 def changes(db: Target, metric: str | Sequence[str] = PRIMARY, **filters: Unpack[Filters]) -> pd.DataFrame:
-    """Return one row per change of level. `asked` are the filters of `trend`, `since` and `until`."""
+    """Return one row per change of level. `filters` are those of `trend`, `since` and `until`."""
     metrics = [metric] if isinstance(metric, str) else metric
     with History.open(db, create=False) as history:
         rows = changed.changes(history, metrics, **filters)

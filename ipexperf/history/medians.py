@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import Connection, exists, select, tuple_
+from sqlalchemy import Connection, select
 from sqlalchemy import case as sql_case
 
 from ipexperf.case import Case
@@ -87,17 +87,11 @@ def read(
 
 def _rejected(connection: Connection, first: int) -> set[tuple[str, int]]:
     """Select the cases, by uid and run, whose newest verdict says that their numbers do not count."""
-    later = verdict.alias()
-    newer = exists().where(
-        later.c.series_id == verdict.c.series_id,
-        later.c.run_id == verdict.c.run_id,
-        tuple_(later.c.judged_at, later.c.policy_id) > tuple_(verdict.c.judged_at, verdict.c.policy_id),
-    )
     query = (
         select(case.c.uid, verdict.c.run_id)
         .join(series, series.c.id == verdict.c.series_id)
         .join(case, case.c.id == series.c.case_id)
-        .where(verdict.c.outcome.in_(without_numbers()), verdict.c.run_id >= first, ~newer)
+        .where(verdict.c.outcome.in_(without_numbers()), verdict.c.run_id >= first, statements.newest_verdict())
     )
     return {(row.uid, row.run_id) for row in connection.execute(query)}
 
@@ -117,7 +111,7 @@ def _runs(connection: Connection, branch: Wanted, since: str | None, before: str
         select(run.c.id, run.c.uid, run.c.started_at, run.c.commit_sha, environment.c.machine_key)
         .join(environment, environment.c.id == run.c.environment_id)
         .where(*statements.narrowed_by({run.c.branch: branch}))
-        .order_by(run.c.started_at.desc(), run.c.uid.desc())
+        .order_by(*statements.NEWEST_FIRST)
     )
     if before is not None:
         query = query.where(run.c.started_at < before)

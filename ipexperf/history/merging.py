@@ -16,19 +16,6 @@ from ipexperf.history import schema, sqlite_files
 if TYPE_CHECKING:
     from sqlalchemy import Column, Table
 
-# The order in which tables are written: referenced tables come first.
-DIMENSIONS = (schema.environment, schema.lock, schema.case, schema.series, schema.run, schema.policy, schema.round_)
-FACTS = (
-    schema.measurement,
-    schema.launch,
-    schema.samples,
-    schema.verdict,
-    schema.baseline,
-    schema.selftest,
-    schema.bisection,
-    schema.seat,
-    schema.paired,
-)
 OTHER = "other"
 
 
@@ -95,7 +82,7 @@ def merge(path: Path, other: Path) -> Merged:
             # Again: it may have been migrated since it was checked.
             _check_revision(sqlite_files.revision(connection, other, OTHER), other)
             _make_room(connection)
-            counts = {table.name: _take(connection, table) for table in (*DIMENSIONS, *FACTS)}
+            counts = {table.name: _take(connection, table) for table in schema.metadata.sorted_tables}
             updated = _go_on(connection)
             _supersede(connection)
     return Merged.of(str(other), counts, updated)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
 from ipexperf.history import run_sets
-from ipexperf.history.comparison import known_metric, unsound
+from ipexperf.history.comparison import unsound
 from ipexperf.history.database import reading
+from ipexperf.history.query import known_metric
+from ipexperf.history.records import of_case
 from ipexperf.judge import several_hosts
 from ipexperf.judge.environment import incomparable
 from ipexperf.judge.policy import HostsPolicy
@@ -258,30 +260,20 @@ def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, poli
         combined = several_hosts.judge([share.ratio for share in shares if share.ratio is not None], policy)
     odd = combined.odd if combined else ()
     hosts = (replace(share.shown, note="odd") if share.shown.host in odd else share.shown for share in shares)
+    names = ("outcome", "ratio", "lo", "hi", "mde", "spread")
+    numbers: dict[str, Any] = {name: getattr(combined, name, None) for name in names}
     return OverHosts(
-        case.id,
-        case.uid,
-        case.model,
-        case.device,
-        case.dtype,
-        case.mode,
-        case.stack,
-        case.batch,
-        machine_key,
-        metric,
-        unit,
-        combined.outcome if combined else None,
-        combined.ratio if combined else None,
-        combined.lo if combined else None,
-        combined.hi if combined else None,
-        combined.mde if combined else None,
-        combined.spread if combined else None,
-        policy.likely_spread,
-        odd,
-        combined.disagree if combined else False,
-        combined.reason if combined else _too_few(shares),
-        tuple(hosts),
-        policy.label,
+        **of_case(case),
+        machine_key=machine_key,
+        metric=metric,
+        unit=unit,
+        **numbers,
+        assumed_spread=policy.likely_spread,
+        odd=odd,
+        disagree=combined.disagree if combined else False,
+        reason=combined.reason if combined else _too_few(shares),
+        hosts=tuple(hosts),
+        policy=policy.label,
     )
 
 

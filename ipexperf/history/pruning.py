@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, delete, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Select, Table, delete, func, select
 
 from ipexperf.history import selectors
 from ipexperf.history.database import LONG_SECONDS, reading, writing
 from ipexperf.history.schema import (
     baseline,
-    bisection,
     case,
     environment,
     launch,
     measurement,
+    metadata,
     paired,
     policy,
     round_,
     run,
     samples,
     seat,
-    selftest,
     series,
     verdict,
 )
@@ -33,16 +32,8 @@ if TYPE_CHECKING:
 
 What = Literal["runs", "samples"]
 FACTS = (samples, launch, verdict, measurement, paired, seat, round_)
-ORPHANS = (
-    (series, ((measurement.c.series_id, samples.c.series_id, verdict.c.series_id, baseline.c.series_id))),
-    (case, (series.c.case_id, launch.c.case_id, selftest.c.case_id, seat.c.case_id, bisection.c.case_id)),
-    (policy, (verdict.c.policy_id, selftest.c.policy_id)),
-    (
-        environment,
-        (run.c.environment_id, launch.c.environment_id, selftest.c.environment_id, round_.c.environment_id),
-    ),
-)
-"""Tables whose rows are deleted when nothing references them, and the columns that would."""
+ORPHANS = (series, case, policy, environment)
+"""Tables whose rows are deleted when nothing references them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +108,12 @@ def _delete(connection: Connection, going: list[int], tables: tuple[Table, ...],
             connection.execute(delete(table).where(_of(table, part)))
         if runs:
             connection.execute(delete(run).where(run.c.id.in_(part)))
-    for table, columns in ORPHANS if runs else ():
-        unused = [~select(column).where(column == table.c.id).exists() for column in columns]
+    for table in ORPHANS if runs else ():
+        unused = [~select(column).where(column == table.c.id).exists() for column in _references(table)]
         connection.execute(delete(table).where(*unused))
+
+
+def _references(table: Table) -> list[Column[Any]]:
+    """The columns that refer to rows of a table."""
+    columns = (column for other in metadata.tables.values() for column in other.columns)
+    return [column for column in columns if column.references(table.c.id)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, RowMapping, and_, select
+from sqlalchemy import Connection, Engine, RowMapping, select
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import bisections, board, evidence, round_ratios, rounds, rows, selectors, statements, window_runs
@@ -14,13 +14,12 @@ from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, R
 from ipexperf.history.rolling import roll
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case, environment, launch, lock, measurement, policy, run, samples, series, verdict
-from ipexperf.history.values import series_uid, unpack, utc
-from ipexperf.result import METRICS, PRIMARY, Level, SpeedVerdict, Structure, Verdict
+from ipexperf.history.values import unpack, utc
+from ipexperf.result import METRICS, PRIMARY, Level, Metric, SpeedVerdict, Structure, Verdict
 
 if TYPE_CHECKING:
     from sqlalchemy import Row
 
-    from ipexperf.case import Case
     from ipexperf.history.board import Board, BoardRun
     from ipexperf.history.records import Wanted
     from ipexperf.history.round_ratios import Paired
@@ -94,7 +93,7 @@ class Queries:
         this many good runs up to each point.
         """
         if metric is not None:
-            check_metric(metric)
+            known_metric(metric)
         filters = {"metric": metric, "model": model, "device": device, "dtype": dtype, "mode": mode, "stack": stack}
         filters |= {"machine": machine, "branch": branch}
         # The rolling median of the oldest point needs the runs before it.
@@ -140,22 +139,6 @@ class Queries:
         with reading(self._engine, self._name) as connection:
             selectors.check_begun(connection)
 
-    def window(
-        self,
-        case: Case,
-        machine_key: str,
-        metric: str = PRIMARY,
-        *,
-        branch: str | None = None,
-        before: str | None = None,
-        limit: int = 30,
-    ) -> list[tuple[str, str, float]]:
-        """Return (run uid, started_at, median) of the newest good measurements of one series, oldest first."""
-        uid = series_uid(case.uid, machine_key, metric)
-        query = statements.window(uid, branch=branch, before=utc(before) if before else None, limit=limit)
-        with reading(self._engine, self._name) as connection:
-            return [(row.uid, row.started_at, row.median) for row in connection.execute(query)][::-1]
-
     def past(self, uid: str, *, branch: str | None, before: str | None, launches: int) -> Iterator[PastRun]:
         """Yield the runs that a window of a series can consist of, newest first, as far back as the caller iterates."""
         before = utc(before) if before else None
@@ -165,20 +148,10 @@ class Queries:
         """Return the samples of one case in one run, by launch that counts: `step_time`, `cpu_time` or `run_delay`."""
         with reading(self._engine, self._name) as connection:
             query = (
-                select(samples.c.launch, samples.c.data)
-                .join(series, series.c.id == samples.c.series_id)
+                statements.samples_that_count()
                 .join(case, case.c.id == series.c.case_id)
-                .join(
-                    launch,
-                    and_(
-                        launch.c.run_id == samples.c.run_id,
-                        launch.c.case_id == case.c.id,
-                        launch.c.launch == samples.c.launch,
-                    ),
-                )
-                .where(case.c.uid == case_uid, series.c.metric == metric, launch.c.outcome != "contended")
+                .where(case.c.uid == case_uid, series.c.metric == metric)
                 .where(samples.c.run_id == _run_row(connection, selector)["id"])
-                .order_by(samples.c.launch)
             )
             return {row.launch: unpack(row.data) for row in connection.execute(query)}
 
@@ -209,10 +182,11 @@ class Queries:
         return board.samples_of_run(self._engine, self._name, run.number)
 
 
-def check_metric(metric: str) -> None:
-    """Raise HistoryError for an unknown metric, with the known ones."""
-    if metric not in METRICS:
-        raise HistoryError(f"there is no metric {metric!r}; it must be one of {', '.join(METRICS)}.")
+def known_metric(name: str) -> Metric:
+    """Look up a metric by name. Raise HistoryError with the valid names if there is none."""
+    if name not in METRICS:
+        raise HistoryError(f"there is no metric {name!r}; it must be one of {', '.join(METRICS)}.")
+    return METRICS[name]
 
 
 def _run_row(connection: Connection, selector: str) -> RowMapping:

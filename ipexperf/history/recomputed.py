@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ipexperf.case import Case
+from ipexperf.history import rows
 from ipexperf.history.values import summary, unpack
 from ipexperf.result import KEPT, PRIMARY
 
@@ -26,7 +26,7 @@ LAUNCHES = """SELECT case_id, launch,
     FROM launch WHERE run_id = ? AND outcome = 'ok' ORDER BY case_id, launch"""
 SAMPLES = """SELECT s.case_id, x.launch, x.data FROM samples AS x JOIN series AS s ON s.id = x.series_id
     WHERE x.run_id = ? AND s.metric = ? ORDER BY s.case_id, x.launch"""
-CASE = 'SELECT model, device, dtype, mode, stack, batch, version, params FROM "case" WHERE id = ?'
+CASE = f'SELECT {", ".join(rows.CASE)}, params FROM "case" WHERE id = ?'  # noqa: S608 - names of ours
 
 
 def differences(connection: sqlite3.Connection) -> Iterator[str]:
@@ -74,6 +74,4 @@ def _text(number: float | None) -> str:
 
 
 def _case_id(connection: sqlite3.Connection, number: int) -> str:
-    *axes, params = connection.execute(CASE, (number,)).fetchone()
-    names = ("model", "device", "dtype", "mode", "stack", "batch", "version")
-    return Case.from_json({**dict(zip(names, axes, strict=True)), **json.loads(params)}).id
+    return rows.case_of_texts(*connection.execute(CASE, (number,)).fetchone()).id

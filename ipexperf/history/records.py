@@ -15,6 +15,11 @@ Wanted: TypeAlias = "str | Sequence[str] | None"
 """One name, several names, or None for any."""
 
 
+def of_case(case: Case) -> dict[str, Any]:
+    """The fields of a record that say which case it is about."""
+    return {"case_id": case.id, "case_uid": case.uid, **{name: getattr(case, name) for name in (*AXES, "batch")}}
+
+
 class Filters(TypedDict, total=False):
     """Filters of a query: axes, machines, branches, and a range of dates, moments or runs."""
 
@@ -51,6 +56,12 @@ class RunRecord:
     machine_key: str
     outcomes: Mapping[str, int]
     meta: Mapping[str, Any]
+
+    @property
+    def settled(self) -> Mapping[str, Any]:
+        """The verdict on the run as a whole, which no single case may show. Empty if there is none."""
+        whole: Mapping[str, Any] = self.meta.get("settled", {})
+        return whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from ipexperf.errors import HistoryError
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case as case_table
 from ipexperf.history.schema import environment, launch, paired, round_, run, seat
+from ipexperf.history.statements import NEWEST_FIRST, OF_CASE
 from ipexperf.history.values import finite, pack, storable, unpack, utc
 from ipexperf.judge.rounds import log_ratio
 from ipexperf.result import RoundRecord, SeatRecord
@@ -103,7 +104,7 @@ def runs_of(machine_key: str, limit: int, before: str | None) -> Select[Any]:
     query = select(run.c.id).where(exists().where(round_.c.run_id == run.c.id, round_.c.environment_id.in_(here)))
     if before is not None:
         query = query.where(run.c.started_at < before)
-    return query.order_by(run.c.started_at.desc(), run.c.uid.desc()).limit(limit)
+    return query.order_by(*NEWEST_FIRST).limit(limit)
 
 
 def rounds_of(*where: ColumnElement[bool]) -> Select[Any]:
@@ -118,9 +119,8 @@ def rounds_of(*where: ColumnElement[bool]) -> Select[Any]:
 
 def seats_of(*where: ColumnElement[bool]) -> Select[Any]:
     """Select the seats of the same rounds, each with its case."""
-    axes = [column for column in case_table.columns if column.name not in ("id", "uid", "suite")]
     return (
-        select(seat, *axes)
+        select(seat, *OF_CASE)
         .select_from(round_)
         .join(environment, environment.c.id == round_.c.environment_id)
         .join(seat, seat.c.round_id == round_.c.id)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.case import Case
+from ipexperf.case import AXES, Case
 from ipexperf.errors import HistoryError
 from ipexperf.history import evidence
 from ipexperf.history.values import content_uid, finite, now, pack, series_uid, storable, summary, utc
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 # Time spent waiting for a core explains a sample but is never judged, so it is a series but not a metric.
 _SAMPLED = {"step_time": "wall", "cpu_time": "cpu", "run_delay": "delay"}
+CASE = (*AXES, "batch", "version")
+"""Columns that say what a case is. Its other fields are in `params`."""
 ELSEWHERE = ("git", "lock_text")
 """Parts of an environment that are not stored with it."""
 _UNJUDGED = Metric("run_delay", "s", higher_is_better=False)
@@ -62,9 +65,14 @@ def case_row(case: Case, suite: str) -> dict[str, Any]:
     return {"uid": case.uid, "suite": suite, **document, "params": params}
 
 
-def case_of(row: RowMapping) -> Case:
-    axes = {name: row[name] for name in ("model", "device", "dtype", "mode", "stack", "batch", "version")}
-    return Case.from_json({**axes, **row["params"]})
+def case_of(row: RowMapping | Mapping[str, Any]) -> Case:
+    return Case.from_json({**{name: row[name] for name in CASE}, **row["params"]})
+
+
+def case_of_texts(*values: Any) -> Case:
+    """The case of a row that was read without SQLAlchemy: the values of CASE, and `params` as JSON."""
+    *axes, params = values
+    return case_of({**dict(zip(CASE, axes, strict=True)), "params": json.loads(params)})
 
 
 def series_row(case_uid: str, machine_key: str, name: str) -> dict[str, Any]:

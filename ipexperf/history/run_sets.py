@@ -12,6 +12,7 @@ from ipexperf.errors import HistoryError
 from ipexperf.history import selectors
 from ipexperf.history.host_times import host_of
 from ipexperf.history.schema import environment, run
+from ipexperf.history.statements import NEWEST_FIRST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +46,7 @@ def members(connection: Connection) -> list[Member]:
     """Return all runs, newest first."""
     columns = (run.c.uid, run.c.started_at, run.c.commit_sha, run.c.torch_version, run.c.ipex_version, run.c.meta)
     query = select(*columns, environment.c.doc).join(environment, environment.c.id == run.c.environment_id)
-    rows = connection.execute(query.order_by(run.c.started_at.desc(), run.c.uid.desc())).mappings()
+    rows = connection.execute(query.order_by(*NEWEST_FIRST)).mappings()
     return [_member(row) for row in rows]
 
 

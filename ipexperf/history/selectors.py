@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from ipexperf.errors import HistoryError
 from ipexperf.history.schema import run
+from ipexperf.history.statements import NEWEST_FIRST
 from ipexperf.history.values import day_utc, later, month_utc, since_utc
 
 SHORTEST = 4
@@ -18,7 +19,6 @@ OLDEST = ("first", "oldest")
 DAYS = {"today": 0, "yesterday": 1}
 """Words for days, and how many days ago they were, in UTC."""
 DAY, MONTH, MOMENT = r"\d{4}-\d{2}-\d{2}", r"\d{4}-\d{2}", r"\d{4}-\d{2}-\d{2}[T ]\d{2}.*"
-_NEWEST = (run.c.started_at.desc(), run.c.uid.desc())
 
 
 def resolve(connection: Connection, selector: str) -> str:
@@ -80,7 +80,7 @@ def check_begun(connection: Connection) -> None:
 
 def matches(connection: Connection, base: str, text: str) -> Select[Any]:
     """Select all runs that a selector matches, the best match first."""
-    runs = select(run.c.uid).order_by(*_NEWEST)
+    runs = select(run.c.uid).order_by(*NEWEST_FIRST)
     if base in NEWEST:
         return runs
     if base in OLDEST:
@@ -101,7 +101,7 @@ def matches(connection: Connection, base: str, text: str) -> Select[Any]:
 
 def _named(connection: Connection, base: str, text: str) -> Select[Any]:
     """Select the runs of a branch or commit, or the run whose uid begins with the text."""
-    runs = select(run.c.uid).order_by(*_NEWEST)
+    runs = select(run.c.uid).order_by(*NEWEST_FIRST)
     of_branch = run.c.branch == base
     branch = connection.execute(select(run.c.branch).where(of_branch).limit(1)).scalar_one_or_none()
     if branch is None and len(base) < SHORTEST:
@@ -133,7 +133,7 @@ def unknown(connection: Connection, text: str) -> str:
     count = connection.execute(select(func.count()).select_from(run)).scalar_one()
     if not count:
         raise HistoryError(f"no run matches {text!r}: this history is empty.")
-    newest = connection.scalars(select(run.c.uid).order_by(*_NEWEST).limit(3)).all()
+    newest = connection.scalars(select(run.c.uid).order_by(*NEWEST_FIRST).limit(3)).all()
     raise HistoryError(
         f"no run matches {text!r}: this history has {count}, the newest are {', '.join(newest)};"
         " `ipexperf runs` lists them."

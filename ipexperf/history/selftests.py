@@ -11,6 +11,7 @@ from ipexperf.history import rows, store
 from ipexperf.history.database import reading, writing
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case, environment, policy, selftest
+from ipexperf.history.statements import OF_CASE
 from ipexperf.history.values import content_uid, finite, utc
 from ipexperf.judge.selftest import Trial
 
@@ -43,9 +44,8 @@ def record(
 
 def trials(history: History, machine_key: str | None = None, judged_by: PairPolicy | None = None) -> list[Trial]:
     """Return all recorded trials, oldest first, optionally of one machine or policy."""
-    axes = [column for column in case.columns if column.name not in ("id", "uid", "suite")]
     query = (
-        select(selftest, *axes)
+        select(selftest, *OF_CASE)
         .join(case, case.c.id == selftest.c.case_id)
         .join(environment, environment.c.id == selftest.c.environment_id)
         .join(policy, policy.c.id == selftest.c.policy_id)

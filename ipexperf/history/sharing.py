@@ -15,11 +15,10 @@ from typing import Any
 
 from sqlalchemy import Column, Table, Text, delete, select, update
 
-from ipexperf.case import Case
 from ipexperf.errors import HistoryError
 from ipexperf.history import pruning, schema, sqlite_files
 from ipexperf.history.database import translated, writing
-from ipexperf.history.rows import acceptance_uid
+from ipexperf.history.rows import CASE, acceptance_uid, case_of_texts
 from ipexperf.history.schema import baseline, bisection, lock, run, selftest
 from ipexperf.history.selectors import resolve
 from ipexperf.history.store import History
@@ -215,11 +214,9 @@ def _name_by_content(connection: sqlite3.Connection) -> None:
     for number, text in connection.execute("SELECT id, doc FROM environment").fetchall():
         uid = content_uid(json.loads(text))
         connection.execute("UPDATE environment SET uid = ? WHERE id = ?", (uid, number))
-    axes = ("model", "device", "dtype", "mode", "stack", "batch", "version")
-    rows = connection.execute(f'SELECT id, params, {", ".join(axes)} FROM "case"').fetchall()  # noqa: S608 - ours
-    for number, params, *values in rows:
-        uid = Case.from_json({**dict(zip(axes, values, strict=True)), **json.loads(params)}).uid
-        connection.execute('UPDATE "case" SET uid = ? WHERE id = ?', (uid, number))
+    cases = connection.execute(f'SELECT id, {", ".join(CASE)}, params FROM "case"').fetchall()  # noqa: S608 - ours
+    for number, *values in cases:
+        connection.execute('UPDATE "case" SET uid = ? WHERE id = ?', (case_of_texts(*values).uid, number))
     series = connection.execute(
         'SELECT s.id, c.uid, s.machine_key, s.metric FROM series s JOIN "case" c ON c.id = s.case_id'
     ).fetchall()

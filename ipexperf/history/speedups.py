@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
-from ipexperf.case import Case
-from ipexperf.history.comparison import SINGLE, accuracy, unsound
+from ipexperf.case import AXES, Case
+from ipexperf.history.comparison import accuracy, unsound
 from ipexperf.history.records import Recorded
 from ipexperf.judge import ratios
 from ipexperf.judge.environment import incomparable
@@ -167,7 +167,7 @@ def _speedup(pair: _Pair, family: int) -> Speedup:
         over=" over ".join(" ".join(getattr(side, axis) for axis in axes) for side in (case, base)),
         case_id=case.id,
         base_id=base.id,
-        **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
+        **{name: getattr(case, name) for name in (*AXES, "batch")},
         metric=metric.name,
         unit=metric.unit,
         base=_median(pair.base, metric.name),
@@ -203,7 +203,7 @@ def _notes(pair: _Pair, ratio: ratios.Ratio) -> Iterator[str]:
     if _emulated(pair.fast):
         yield f"this CPU emulates {pair.fast.case.dtype}"
     if ratio.lo is None:
-        yield SINGLE
+        yield ratios.SINGLE
 
 
 def _emulated(recorded: Recorded) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, func, select, tuple_
 
-from ipexperf.history.schema import case, environment, measurement, run, series, verdict
+from ipexperf.case import AXES
+from ipexperf.history.rows import CASE
+from ipexperf.history.schema import case, environment, launch, measurement, run, samples, series, verdict
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
@@ -17,9 +19,13 @@ if TYPE_CHECKING:
 NARROWING: dict[str, ColumnElement[Any]] = {
     "metric": series.c.metric,
     "machine": series.c.machine_key,
-    **{name: case.c[name] for name in ("model", "device", "dtype", "mode", "stack")},
+    **{name: case.c[name] for name in AXES},
 }
 """The column of each filter of series."""
+OF_CASE = [case.c[name] for name in (*CASE, "params")]
+"""The columns from which `rows.case_of` makes a case."""
+NEWEST_FIRST = (run.c.started_at.desc(), run.c.uid.desc())
+"""The order of runs."""
 
 
 def newest_verdict() -> ColumnElement[bool]:
@@ -28,10 +34,7 @@ def newest_verdict() -> ColumnElement[bool]:
     return ~exists().where(
         later.c.series_id == verdict.c.series_id,
         later.c.run_id == verdict.c.run_id,
-        or_(
-            later.c.judged_at > verdict.c.judged_at,
-            and_(later.c.judged_at == verdict.c.judged_at, later.c.policy_id > verdict.c.policy_id),
-        ),
+        tuple_(later.c.judged_at, later.c.policy_id) > tuple_(verdict.c.judged_at, verdict.c.policy_id),
     )
 
 
@@ -58,8 +61,8 @@ def trend(
             *(run.c[name] for name in ("started_at", "branch", "torch_version", "ipex_version")),
             run.c.uid.label("run_uid"),
             run.c.commit_sha.label("commit"),
-            *(case.c[name] for name in ("suite", "model", "device", "dtype", "mode", "stack")),
-            *(case.c[name] for name in ("batch", "version", "params")),
+            case.c.suite,
+            *OF_CASE,
             case.c.uid.label("case_uid"),
             *(series.c[name] for name in ("machine_key", "metric", "unit", "higher_is_better")),
             *(measurement.c[name] for name in ("n", "median", "mean", "mad", "lo", "hi", "outcome", "reason")),
@@ -82,8 +85,7 @@ def trend(
     )
     if limit is None:
         return facts.order_by(run.c.started_at, run.c.uid, series.c.id)
-    newest = (run.c.started_at.desc(), run.c.uid.desc())
-    age = func.row_number().over(partition_by=series.c.id, order_by=newest).label("age")
+    age = func.row_number().over(partition_by=series.c.id, order_by=NEWEST_FIRST).label("age")
     ranked = facts.add_columns(age, series.c.id.label("series_id")).subquery()
     return (
         select(ranked).where(ranked.c.age <= limit).order_by(ranked.c.started_at, ranked.c.run_uid, ranked.c.series_id)
@@ -109,21 +111,20 @@ def narrowed_by(narrowing: Mapping[ColumnElement[Any], Wanted]) -> list[ColumnEl
     ]
 
 
-def window(uid: str, *, branch: str | None, before: str | None, limit: int) -> Select[Any]:
-    """Select the newest good measurements of one series, newest first."""
-    conditions = [series.c.uid == uid, measurement.c.outcome == "ok"]
-    if branch is not None:
-        conditions.append(run.c.branch == branch)
-    if before is not None:
-        conditions.append(run.c.started_at < before)
+def samples_that_count() -> Select[Any]:
+    """Select the samples of launches that were not contended, by case and launch."""
+    its_launch = and_(
+        launch.c.run_id == samples.c.run_id,
+        launch.c.case_id == series.c.case_id,
+        launch.c.launch == samples.c.launch,
+    )
     return (
-        select(run.c.uid, run.c.started_at, measurement.c.median)
-        .select_from(series)
-        .join(measurement, measurement.c.series_id == series.c.id)
-        .join(run, run.c.id == measurement.c.run_id)
-        .where(*conditions)
-        .order_by(run.c.started_at.desc(), run.c.uid.desc())
-        .limit(limit)
+        select(series.c.case_id, samples.c.launch, samples.c.data)
+        .select_from(samples)
+        .join(series, series.c.id == samples.c.series_id)
+        .join(launch, its_launch)
+        .where(launch.c.outcome != "contended")
+        .order_by(series.c.case_id, samples.c.launch)
     )
 
 
@@ -132,7 +133,7 @@ def runs() -> Select[Any]:
     return (
         select(run, run.c.commit_sha.label("commit"), environment.c.machine_key, environment.c.doc)
         .join(environment, environment.c.id == run.c.environment_id)
-        .order_by(run.c.started_at.desc(), run.c.uid.desc())
+        .order_by(*NEWEST_FIRST)
     )
 
 

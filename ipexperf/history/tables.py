@@ -38,7 +38,7 @@ def run_text(detail: RunDetail) -> Text:
         ("commit", f"{run.commit or '-'} on {run.branch or '-'}{' (dirty)' if git.get('dirty') else ''}"),
         ("stack", f"torch {run.torch_version or '-'}, IPEX {run.ipex_version or '-'}"),
         ("machine", run.machine_key),
-        *((("settled", line),) if (line := run.meta.get("settled", {}).get("line")) else ()),
+        *((("settled", line),) if (line := run.settled.get("line")) else ()),
     )
     return Text("\n".join(f"{name:8} {value}" for name, value in lines))
 

@@ -53,14 +53,26 @@ def page(
     uid: str, *, branch: str | None, before: str | None, launches: int, after: tuple[str, str] | None = None
 ) -> Select[Any]:
     """Select a page of runs: the newest, or those before a run, given by its start and uid."""
-    query = statements.window(uid, branch=branch, before=before, limit=PAGE).where(measurement.c.n >= launches)
+    query = (
+        select(run.c.uid, run.c.started_at, run.c.id, run.c.environment_id, series.c.case_id)
+        .select_from(series)
+        .join(measurement, measurement.c.series_id == series.c.id)
+        .join(run, run.c.id == measurement.c.run_id)
+        .where(series.c.uid == uid, measurement.c.outcome == "ok", measurement.c.n >= launches)
+        .order_by(*statements.NEWEST_FIRST)
+        .limit(PAGE)
+    )
+    if branch is not None:
+        query = query.where(run.c.branch == branch)
+    if before is not None:
+        query = query.where(run.c.started_at < before)
     if after is not None:
         # By name, not by offset: a run that is recorded meanwhile would shift every offset.
         started_at, last = after
         older = and_(run.c.started_at == started_at, run.c.uid < last)
         query = query.where(or_(run.c.started_at < started_at, older))
     # The rest is looked up for this page only, not for every run of the series.
-    past = query.add_columns(run.c.id, run.c.environment_id, series.c.case_id).subquery("page").c
+    past = query.subquery("page").c
     first = (
         select(launch.c.environment_id)
         .where(launch.c.run_id == past.id, launch.c.case_id == past.case_id)

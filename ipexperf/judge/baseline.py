@@ -9,6 +9,7 @@ import re
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -110,10 +111,6 @@ class Baselines:
         others = [x for x in self.cases if slot(x.case) != slot(baseline.case)]
         return Baselines(self.machine_key, tuple(sorted([*others, baseline], key=lambda x: slot(x.case))))
 
-    def expired(self, now: str) -> tuple[CaseBaseline, ...]:
-        """The baselines that have expired."""
-        return tuple(x for x in self.cases if x.expired(now))
-
 
 def slot(case: Case) -> tuple[str, int, int, str]:
     """A case's key in the file: everything that names its work except the version of its code."""
@@ -144,6 +141,11 @@ def machine_keys(directory: Path) -> list[str]:
         return []
     except OSError as error:
         raise BaselineError(f"{directory} cannot be read as a folder of baselines: {error}") from error
+
+
+def every(directory: Path) -> list[Baselines]:
+    """The baselines of every machine_key that has a file in the folder."""
+    return [read(directory, machine_key) for machine_key in machine_keys(directory)]
 
 
 def read(directory: Path, machine_key: str) -> Baselines:
@@ -306,6 +308,9 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
     )
     if not sessions or not all(x.launches and all(0 < t < math.inf for t in x.launches) for x in sessions):
         raise ValueError(f"{entry['id']} needs sessions with launches above 0 s")
+    if len({x.run for x in sessions}) < len(sessions):
+        # Copies of one session agree, so the machine would seem to differ less from one session to the next.
+        raise ValueError(f"{entry['id']} has a session twice")
     environment = _environment(entry["id"], environments[entry["environment"]])
     judged = yardstick.metric(environment)
     for session in sessions:
@@ -323,7 +328,7 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
         reason=str(entry["reason"]),
         accepted_by=str(entry["accepted_by"]),
         accepted_at=str(entry["accepted_at"]),
-        expires=None if entry["expires"] is None else str(entry["expires"]),
+        expires=None if entry["expires"] is None else date.fromisoformat(entry["expires"]).isoformat(),
         environment=environment,
         fingerprint=None if entry.get("fingerprint") is None else str(entry["fingerprint"]),
     )
@@ -353,7 +358,7 @@ def _numbers(name: str, number: Mapping[str, Any]) -> dict[str, float]:
     """Metrics by name. NaN, which Python's JSON accepts, is refused: it would switch off checks."""
     numbers = {metric: float(value) for metric, value in number.items()}
     for metric, value in numbers.items():
-        negative = value < 0 and metric in METRICS and METRICS[metric].unit == "s"
+        negative = value < 0 and metric in METRICS and METRICS[metric].unit in {"s", "bytes"}
         if not math.isfinite(value) or negative or (value <= 0 and metric in (PRIMARY, RELATIVE)):
             raise ValueError(f"{name} has {value:g} as its {metric}")
     return numbers

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ipexperf.judge.policy import MetricPolicy
+from ipexperf.judge.ratios import WIDEST, of_log
 from ipexperf.judge.sequential import Estimate
 from ipexperf.judge.spread import Spread, centre
 from ipexperf.outcomes import Outcome, has_numbers, place
@@ -27,8 +28,6 @@ NOTHING_COMPARED = ("no_baseline", "not_comparable")
 """Outcomes of a case that had nothing to be compared with."""
 SURE = 8
 """From so many processes on their smallest value is no chance: what happens to one in two happens to eight in 0.4 %."""
-MOST = math.log(1e6)
-"""Replaces larger changes, which no sentence needs."""
 
 
 def in_sessions(
@@ -134,9 +133,9 @@ def judge(estimate: Estimate, level: Level, policy: MetricPolicy, other: str) ->
         outcome,
         _sentence(outcome, estimate, policy, other),
         metric=policy.metric,
-        ratio=_ratio(estimate.log_ratio),
-        lo=_ratio(estimate.lower(policy.ok_alpha)),
-        hi=_ratio(estimate.upper(policy.ok_alpha)),
+        ratio=of_log(estimate.log_ratio),
+        lo=of_log(estimate.lower(policy.ok_alpha)),
+        hi=of_log(estimate.upper(policy.ok_alpha)),
         p_value=turned.p_value(policy.margin),
         mde=smallest_effect(turned, policy),
         policy=policy.label,
@@ -151,13 +150,13 @@ def decide(estimate: Estimate, policy: MetricPolicy) -> Outcome:
         return "regressed"
     if estimate.upper(policy.alpha) < -policy.margin:
         return "improved"
-    return "ok" if estimate.upper(policy.ok_alpha) < math.log1p(policy.tolerance) else "inconclusive"
+    return "ok" if estimate.upper(policy.ok_alpha) < policy.limit else "inconclusive"
 
 
 def smallest_effect(estimate: Estimate, policy: MetricPolicy) -> float:
     """The smallest change for the worse that would have been called regressed with the policy's power."""
     reach = estimate.half_width(policy.alpha) + estimate.half_width(1 - policy.mde_power)
-    return math.expm1(min(policy.margin + reach, MOST))
+    return math.expm1(min(policy.margin + reach, WIDEST))
 
 
 def combined(speed: Verdict, others: Sequence[Verdict], *, gated: bool = True) -> Verdict:
@@ -187,13 +186,9 @@ def _named(verdicts: Iterable[Verdict]) -> str:
     return "; ".join(f"{verdict.metric}: {verdict.reason}" for verdict in verdicts)
 
 
-def _ratio(log_ratio: float) -> float:
-    return math.exp(max(-MOST, min(log_ratio, MOST)))
-
-
 def _sentence(outcome: Outcome, estimate: Estimate, policy: MetricPolicy, other: str) -> str:
     ratio, lo, hi = (
-        _ratio(log_ratio) - 1
+        of_log(log_ratio) - 1
         for log_ratio in (estimate.log_ratio, estimate.lower(policy.ok_alpha), estimate.upper(policy.ok_alpha))
     )
     text = f"{abs(ratio):.1%} {'more' if ratio >= 0 else 'less'} than {other}"

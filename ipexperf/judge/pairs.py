@@ -35,8 +35,8 @@ def neighbour_ratio(turns_a: Sequence[float], turns_b: Sequence[float]) -> float
     return statistics.median(math.log(b) - math.log(a) for a, b in zip(turns_a, turns_b, strict=True))
 
 
-def combine(pair_log_ratios: Sequence[float], confidence: float = 0.95) -> PairedRatio:
-    """The mean slowdown over pairs of fresh processes, with its t interval on the log scale."""
+def combine(pair_log_ratios: Sequence[float]) -> PairedRatio:
+    """The mean slowdown over pairs of fresh processes, with its t interval of 95 % on the log scale."""
     if not pair_log_ratios:
         raise ValueError("expected the log ratio of at least one pair; got none")
     mean = statistics.fmean(pair_log_ratios)
@@ -44,5 +44,5 @@ def combine(pair_log_ratios: Sequence[float], confidence: float = 0.95) -> Paire
     if pairs == 1:
         return PairedRatio(math.exp(mean), None, None, 1)
     spread = Spread(statistics.stdev(pair_log_ratios) / math.sqrt(pairs), pairs - 1)
-    half = spread.scale * spread.quantile((1 - confidence) / 2)
+    half = spread.scale * spread.quantile(0.025)
     return PairedRatio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), pairs)

@@ -33,6 +33,24 @@ class Constants:
         return asdict(self)
 
 
+class Tolerant:
+    """Base of the policies that ignore a share of their tolerance and exclude the whole of it."""
+
+    __slots__ = ()
+    tolerance: float
+    harmless: float
+
+    @property
+    def margin(self) -> float:
+        """The change that must surely be exceeded, as a log ratio."""
+        return math.log1p(self.harmless * self.tolerance)
+
+    @property
+    def limit(self) -> float:
+        """The change that must surely not be reached, as a log ratio."""
+        return math.log1p(self.tolerance)
+
+
 @dataclass(frozen=True, slots=True)
 class GatePolicy(Constants):
     """When a launch counts as contended: the largest shares of its time that may be lost to something else."""
@@ -114,13 +132,9 @@ class Policy(Constants):
         """The policy for the run as a whole, under a name of its own."""
         return replace(self, name="run-1")
 
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Policy:
-        return cls(**document)
-
 
 @dataclass(frozen=True, slots=True)
-class PairPolicy(Constants):
+class PairPolicy(Tolerant, Constants):
     """The policy for pairs, which are judged sequentially. Probabilities are one-sided."""
 
     name: str = "pairs-2"
@@ -164,16 +178,6 @@ class PairPolicy(Constants):
         if not 1 <= self.max_pairs <= self.looks[-1]:
             raise UsageError(f"max_pairs: expected 1 to {self.looks[-1]} pairs, got {self.max_pairs}")
 
-    @property
-    def margin(self) -> float:
-        """The slowdown that must surely be exceeded, as a log ratio."""
-        return math.log1p(self.harmless * self.tolerance)
-
-    @property
-    def limit(self) -> float:
-        """The slowdown that must surely not be reached, as a log ratio."""
-        return math.log1p(self.tolerance)
-
     def spent(self, pairs: int) -> float:
         """The share of an alarm rate that is spent by the last look before this many pairs."""
         before = [look for look in self.looks if look < pairs]
@@ -185,7 +189,7 @@ class PairPolicy(Constants):
 
 
 @dataclass(frozen=True, slots=True)
-class HostsPolicy(Constants):
+class HostsPolicy(Tolerant, Constants):
     """The policy for a comparison over several equal hosts. Probabilities are one-sided."""
 
     name: str = "hosts-1"
@@ -214,16 +218,6 @@ class HostsPolicy(Constants):
     """Alarm rate of a comparison, shared by its cases (Bonferroni)."""
 
     @property
-    def margin(self) -> float:
-        """The slowdown that must surely be exceeded, as a log ratio."""
-        return math.log1p(self.harmless * self.tolerance)
-
-    @property
-    def limit(self) -> float:
-        """The slowdown that must surely not be reached, as a log ratio."""
-        return math.log1p(self.tolerance)
-
-    @property
     def likely_spread(self) -> float:
         """The spread from host to host that intervals begin with."""
         return max(self.spread, self.shown_spread)
@@ -242,7 +236,7 @@ class HostsPolicy(Constants):
 
 
 @dataclass(frozen=True, slots=True)
-class MetricPolicy(Constants):
+class MetricPolicy(Tolerant, Constants):
     """The policy for one metric beside speed. Probabilities are one-sided."""
 
     name: str
@@ -275,11 +269,6 @@ class MetricPolicy(Constants):
         noise = gate.repeated_pairs if repeated else noise
         grain = gate.grain * math.sqrt(2) if pairs else gate.grain
         return cls(name, metric.name, gate.tolerance, noise, grain, gate.trust, gate.smallest, alpha)
-
-    @property
-    def margin(self) -> float:
-        """The change that must surely be exceeded, as a log ratio."""
-        return math.log1p(self.harmless * self.tolerance)
 
     def assumed(self, level: float) -> float:
         """The log sd that is assumed of a value at this level."""

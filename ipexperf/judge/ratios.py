@@ -20,6 +20,9 @@ WIDE = 1e3
 """An interval whose ends differ by a larger factor tells nothing, and is not shown."""
 WIDEST = math.log(1e6)
 """Intervals are cut at this width: wider ones say nothing and are harder to read."""
+SINGLE = "a single launch has no interval"
+TOO_FEW = "too few launches to tell"
+"""Said in place of an interval that is wider than WIDE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,11 @@ class Ratio:
     def differs(self) -> bool:
         """Whether the interval excludes 1. Without an interval, False."""
         return self.lo is not None and self.hi is not None and not self.lo <= 1 <= self.hi
+
+
+def of_log(log_ratio: float) -> float:
+    """The ratio of this logarithm, kept finite."""
+    return math.exp(max(-WIDEST, min(log_ratio, WIDEST)))
 
 
 def sound(measurement: Measurement, verdict: Verdict | None) -> bool:

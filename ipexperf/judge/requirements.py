@@ -56,12 +56,6 @@ class Mixes:
             if self._differs(name)
         ]
 
-    def mix(self, candidate: Candidate) -> dict[str, str]:
-        """The version of each package of the good end with these changes. Changes of other kinds are ignored."""
-        taken = self._taken(candidate)
-        versions = {name: _version(self._bad if name in taken else self._good, name) for name in self._names}
-        return {name: version for name, version in versions.items() if version is not None}
-
     def conflicts(self, candidate: Candidate) -> list[str]:
         """Why the mix does not fit, a sentence for each requirement that it breaks."""
         taken = self._taken(candidate)

@@ -77,23 +77,26 @@ DISTRUST = 0.005
 
 def logs(rounds: Iterable[RoundRecord], base: Case, case: Case) -> list[float]:
     """Log of how many times slower a case is than its base: one number for each round that had both."""
-    values = []
-    for record in rounds:
-        first, second = _seat(record, base), _seat(record, case)
-        if first is not None and second is not None:
-            values.append(log_ratio(first.times, second.times, paired=record.schedule == "together"))
-    return [value for value in values if math.isfinite(value)]
+    return _finite_logs((record, _seat(record, base), _seat(record, case)) for record in rounds)
 
 
 def twin_logs(rounds: Iterable[RoundRecord], case: Case) -> list[float]:
     """Log of how many times slower the twin of a case is: one number for each round that had it."""
-    values = []
-    for record in rounds:
-        twin = next((seat for seat in record.seats if seat.role == "twin" and seat.case == case), None)
-        base = _seat(record, case)
-        if twin is not None and base is not None:
-            values.append(log_ratio(base.times, twin.times, paired=record.schedule == "together"))
-    return [value for value in values if math.isfinite(value)]
+    return _finite_logs((record, _seat(record, case), _twin_seat(record, case)) for record in rounds)
+
+
+def _finite_logs(compared: Iterable[tuple[RoundRecord, SeatRecord | None, SeatRecord | None]]) -> list[float]:
+    """The log ratio of the second seat to the first, of each round that has both. Left out where it is NaN."""
+    ratios = (
+        log_ratio(first.times, second.times, paired=record.schedule == "together")
+        for record, first, second in compared
+        if first is not None and second is not None
+    )
+    return list(filter(math.isfinite, ratios))
+
+
+def _twin_seat(record: RoundRecord, case: Case) -> SeatRecord | None:
+    return next((seat for seat in record.seats if seat.role == "twin" and seat.case == case), None)
 
 
 def _seat(record: RoundRecord, case: Case) -> SeatRecord | None:

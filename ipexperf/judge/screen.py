@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.judge import yardstick
 from ipexperf.judge.environment import changed_case, differences, incomparable
+from ipexperf.judge.ratios import WIDEST
 from ipexperf.judge.spread import Comparison, compare
 from ipexperf.outcomes import Outcome
 from ipexperf.result import METRICS, BaselineEvidence, Measurement, Verdict
@@ -103,7 +104,7 @@ def smallest_effect(comparison: Comparison, policy: Policy) -> float:
     limit = math.log1p(policy.tolerance if comparison.known else policy.hard_limit)
     reach = comparison.half_width(policy.alpha) + comparison.half_width(1 - policy.mde_power)
     # None instead of infinity, which JSON does not have.
-    return math.expm1(min(limit + reach, math.log(1e6)))
+    return math.expm1(min(limit + reach, WIDEST))
 
 
 def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: Policy) -> str:

@@ -12,7 +12,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ipexperf.judge.ratios import WIDEST
+from ipexperf.judge.ratios import WIDEST, of_log
 from ipexperf.judge.spread import Spread
 
 if TYPE_CHECKING:
@@ -28,13 +28,23 @@ MAD = 1.4826
 class Interval(Protocol):
     """A log slowdown with its uncertainty: each bound leaves `tail` on its side."""
 
+    @property
+    def log_ratio(self) -> float: ...
+
     def half_width(self, tail: float) -> float: ...
     def lower(self, tail: float) -> float: ...
     def upper(self, tail: float) -> float: ...
 
 
 class Limits(Protocol):
-    """The limits of a policy on slowdowns, as log ratios."""
+    """The limits of a policy on slowdowns: as fractions, and as log ratios."""
+
+    @property
+    def tolerance(self) -> float: ...
+    @property
+    def harmless(self) -> float: ...
+    @property
+    def ok_alpha(self) -> float: ...
 
     @property
     def margin(self) -> float: ...
@@ -145,20 +155,21 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
         return Decision("invalid", text, pairs, done=True)
     if pairs < 2:
         text = "one pair has no spread: 2 are needed to judge speed" if pairs else "no pair was measured"
-        return Decision("inconclusive", text, pairs, done=True, ratio=_ratio(log_ratios[0]) if pairs else None)
+        return Decision("inconclusive", text, pairs, done=True, ratio=of_log(log_ratios[0]) if pairs else None)
     # Keep the results finite, however odd a ratio is.
     log_ratios = [max(-WIDEST, min(value, WIDEST)) for value in log_ratios]
     rates = levels(pairs, policy, last=last)
     estimated = estimate(log_ratios, policy)
     outcome = judged(estimated, policy, rates, last=last)
+    trimmed = f", {estimated.trimmed} of them trimmed as outliers" if estimated.trimmed else ""
     return Decision(
         outcome,
-        _sentence(outcome, estimated, policy, rates, pairs),
+        sentence(outcome, estimated, policy, rates, f"{pairs} pairs{trimmed}", " than the other arm"),
         pairs,
         done=last or outcome != "inconclusive",
-        ratio=_ratio(estimated.log_ratio),
-        lo=_ratio(estimated.lower(rates.ok)),
-        hi=_ratio(estimated.upper(rates.ok)),
+        ratio=of_log(estimated.log_ratio),
+        lo=of_log(estimated.lower(rates.ok)),
+        hi=of_log(estimated.upper(rates.ok)),
         p_value=_p_value(log_ratios, policy, rates.alarm / policy.alpha),
         mde=smallest_effect(estimated, policy, rates),
         trimmed=estimated.trimmed,
@@ -195,20 +206,16 @@ def _p_value(log_ratios: Sequence[float], policy: PairPolicy, share: float) -> f
     return min(1.0, *values)
 
 
-def _ratio(log_ratio: float) -> float:
-    return math.exp(max(-WIDEST, min(log_ratio, WIDEST)))
-
-
-def _sentence(outcome: Outcome, estimated: Estimate, policy: PairPolicy, rates: Levels, pairs: int) -> str:
-    low, high = (_ratio(bound(rates.ok)) - 1 for bound in (estimated.lower, estimated.upper))
+def sentence(outcome: Outcome, estimated: Interval, policy: Limits, rates: Levels, over: str, than: str = "") -> str:
+    """The outcome in words. `over` says what the interval is over, and `than` what the case is slower than."""
+    low, high = (of_log(bound(rates.ok)) - 1 for bound in (estimated.lower, estimated.upper))
     upper = f"{high:+.1%}" if high < 99 else "anything"
-    data = f"{1 - 2 * policy.ok_alpha:.0%} interval {low:+.1%} to {upper}, {pairs} pairs"
-    data += f", {estimated.trimmed} of them trimmed as outliers" if estimated.trimmed else ""
-    ratio = _ratio(estimated.log_ratio)
+    data = f"{1 - 2 * policy.ok_alpha:.0%} interval {low:+.1%} to {upper}, {over}"
+    ratio = of_log(estimated.log_ratio)
     word = f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} less time"
     if outcome == "ok":
         return f"a slowdown above {_percent(policy.tolerance)} is excluded ({data})"
-    text = f"{word} than the other arm ({data})"
+    text = f"{word}{than} ({data})"
     if outcome != "inconclusive":
         return f"{text}, surely more than {_percent(policy.harmless * policy.tolerance)}"
     mde = smallest_effect(estimated, policy, rates)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ipexperf.judge.policy import HostsPolicy
-from ipexperf.judge.ratios import WIDEST
-from ipexperf.judge.sequential import Levels, judged, smallest_effect
+from ipexperf.judge.ratios import of_log
+from ipexperf.judge.sequential import Levels, judged, sentence, smallest_effect
 from ipexperf.judge.spread import Spread
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class HostRatio:
 
     @property
     def ratio(self) -> float:
-        return _ratio(self.log_ratio)
+        return of_log(self.log_ratio)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +165,9 @@ def judge(ratios: Sequence[HostRatio], policy: HostsPolicy) -> Combined:
             [host_ratio for host_ratio in ratios if host_ratio.host in odd],
             disagree=disagree,
         ),
-        _ratio(estimate.centre),
-        _ratio(estimate.lower(policy.ok_alpha)),
-        _ratio(estimate.upper(policy.ok_alpha)),
+        of_log(estimate.log_ratio),
+        of_log(estimate.lower(policy.ok_alpha)),
+        of_log(estimate.upper(policy.ok_alpha)),
         smallest_effect(estimate, policy, _levels(policy)),
         len(rest),
         statistics.stdev(host_ratio.log_ratio for host_ratio in rest),
@@ -180,7 +180,7 @@ def judge(ratios: Sequence[HostRatio], policy: HostsPolicy) -> Combined:
 class _Estimate:
     """The mean log ratio of hosts, how well it is known, and whether they agree."""
 
-    centre: float
+    log_ratio: float
     between: Spread
     """The error of the mean, from how far the hosts lie from one another."""
     within: Spread
@@ -197,10 +197,10 @@ class _Estimate:
         return max(part.scale * part.quantile(tail) for part in (self.between, self.within))
 
     def lower(self, tail: float) -> float:
-        return self.centre - self.half_width(tail)
+        return self.log_ratio - self.half_width(tail)
 
     def upper(self, tail: float) -> float:
-        return self.centre + self.half_width(tail)
+        return self.log_ratio + self.half_width(tail)
 
 
 def _estimate(ratios: Sequence[HostRatio], policy: HostsPolicy) -> _Estimate:
@@ -250,7 +250,7 @@ def _chance(host_ratio: HostRatio, others: Sequence[HostRatio], policy: HostsPol
     from scipy.special import stdtr
 
     estimate = _estimate(others, policy)
-    distance = abs(host_ratio.log_ratio - estimate.centre)
+    distance = abs(host_ratio.log_ratio - estimate.log_ratio)
     if distance <= policy.margin:
         return 1.0
     error = math.sqrt(estimate.scale) * math.hypot(max(host_ratio.error, FLOOR), policy.likely_spread)
@@ -271,9 +271,9 @@ def _sentence(
     *,
     disagree: bool,
 ) -> str:
-    parts = [_verdict(outcome, estimate, policy, len(rest))]
+    parts = [sentence(outcome, estimate, policy, _levels(policy), f"{len(rest)} hosts")]
     for host_ratio in sorted(odd, key=lambda host_ratio: host_ratio.host):
-        apart = _ratio(host_ratio.log_ratio - estimate.centre)
+        apart = of_log(host_ratio.log_ratio - estimate.log_ratio)
         word = f"{apart - 1:.1%} slower" if apart > 1 else f"{1 - apart:.1%} faster"
         parts.append(
             f"left out: {host_ratio.host}, where the change is {word} than on the others: the machine, not the software"
@@ -291,28 +291,5 @@ def _disagreement(estimate: _Estimate, rest: Sequence[HostRatio]) -> str:
     text = f"the hosts disagree, from {low.ratio - 1:+.1%} on {low.host} to {high.ratio - 1:+.1%} on {high.host}"
     if len(rest) < LEAST_TO_NAME:
         return f"{text}, and of fewer than {LEAST_TO_NAME} none is called the odd one"
-    farthest = max(rest, key=lambda host_ratio: abs(host_ratio.log_ratio - estimate.centre))
+    farthest = max(rest, key=lambda host_ratio: abs(host_ratio.log_ratio - estimate.log_ratio))
     return f"{text}; {farthest.host} is farthest from the others, not surely enough to leave it out"
-
-
-def _verdict(outcome: Outcome, estimate: _Estimate, policy: HostsPolicy, hosts: int) -> str:
-    low, high = (_ratio(bound(policy.ok_alpha)) - 1 for bound in (estimate.lower, estimate.upper))
-    upper = f"{high:+.1%}" if high < 99 else "anything"
-    data = f"{1 - 2 * policy.ok_alpha:.0%} interval {low:+.1%} to {upper}, {hosts} hosts"
-    if outcome == "ok":
-        return f"a slowdown above {_percent(policy.tolerance)} is excluded ({data})"
-    ratio = _ratio(estimate.centre)
-    word = f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} less time"
-    if outcome != "inconclusive":
-        return f"{word} ({data}), surely more than {_percent(policy.harmless * policy.tolerance)}"
-    mde = smallest_effect(estimate, policy, _levels(policy))
-    smallest = f"only a slowdown of {mde:.1%} or more" if mde < 10 else "not even a slowdown of 10 times"
-    return f"{word} ({data}): {smallest} would surely have been seen"
-
-
-def _ratio(log_ratio: float) -> float:
-    return math.exp(max(-WIDEST, min(log_ratio, WIDEST)))
-
-
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.3g}%"

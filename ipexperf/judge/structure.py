@@ -116,15 +116,10 @@ def judge(
     if old is None:
         reason = "the digest is not the baseline's, and this history does not have the run that was accepted"
         return Structure("changed", reason, fails=gate == "fail")
-    difference = diff(old, structure)
-    losses = tuple(difference.losses())
-    return Structure(
-        "changed",
-        f"the digest is not the baseline's{', and what changed can only cost time' if losses else ''}",
-        tuple(difference.lines()),
-        losses,
-        fails=gate == "fail" or (gate == "loss" and bool(losses)),
-    )
+    changed = _changed(old, structure, "the digest is not the baseline's", gate)
+    if not changed.losses:
+        return changed
+    return replace(changed, reason=f"{changed.reason}, and what changed can only cost time")
 
 
 def between(old: Fingerprint | None, new: Fingerprint | None, *, gate: StructureGate = "warn") -> Structure:
@@ -137,15 +132,14 @@ def between(old: Fingerprint | None, new: Fingerprint | None, *, gate: Structure
         return Structure("unknown", "the arms' fingerprints are of different versions")
     if old["digest"] == new["digest"]:
         return Structure("same")
+    return _changed(old, new, "the two arms run different kernels", gate)
+
+
+def _changed(old: Fingerprint, new: Fingerprint, reason: str, gate: StructureGate) -> Structure:
     difference = diff(old, new)
     losses = tuple(difference.losses())
-    return Structure(
-        "changed",
-        "the two arms run different kernels",
-        tuple(difference.lines()),
-        losses,
-        fails=gate == "fail" or (gate == "loss" and bool(losses)),
-    )
+    fails = gate == "fail" or (gate == "loss" and bool(losses))
+    return Structure("changed", reason, tuple(difference.lines()), losses, fails=fails)
 
 
 def memory(old: Fingerprint, new: Fingerprint) -> str:

@@ -1,4 +1,4 @@
-"""What was seen on which hardware: the run of `ipexperf evidence`, its files, and the tables made of them."""
+"""`ipexperf evidence`: run cases that prove a machine's features, write the results to a file, make tables of files."""
 
 from pathlib import Path
 

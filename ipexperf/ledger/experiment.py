@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from ipexperf.result import Launch, Measurement, RoundRecord, Verdict
 
 POLICY = Policy()
-"""Nothing is compared with a baseline: the policy only says what failed or is invalid."""
+"""Cases have no baseline here: the policy only tells which ones failed or are invalid."""
 ARMS = 4
-"""Most cases of a round. An interruption, or the end of the budget, then costs little."""
+"""The most cases of a round: few, so that an interruption, or the end of the budget, costs little."""
 EFFORT = Effort(turns=3, most=3, seconds=0.02)
-"""Short rounds: what counts is the proof. A ratio says by its interval how little it was measured."""
+"""Short rounds: the proof counts. The interval of a ratio shows how short they were."""
 ANYTHING = GatePolicy(others=1.0, steal=1.0, held_up=1.0, memory_pressure=1.0)
-"""On a busy machine no turn is made again: a proof is as good there. That it was busy is said."""
+"""Never repeat a turn because the machine is busy: a proof is as good there. The record says that it was busy."""
 LOG_LINES = 40
-"""Lines of the log of a failed launch that are kept."""
+"""The number of lines to keep of a failed launch's log."""
 FIRST_CASE = 15.0
-"""Seconds that a case is expected to take before any has run."""
+"""The expected seconds of a case before any has run."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Batch:
-    """Cases that share a round, and the options of the conductor that runs them."""
+    """Cases that share a round, with the options of their conductor."""
 
     planned: tuple[Planned, ...]
 
@@ -55,7 +55,7 @@ class Batch:
 
     @property
     def group(self) -> Group:
-        cases = tuple(one.case for one in self.planned)
+        cases = tuple(planned.case for planned in self.planned)
         return Group(groups.name(cases[0]), cases)
 
 
@@ -71,11 +71,11 @@ class Experiment:
     ) -> None:
         self.records: list[CaseRecord] = []
         self.refused: dict[str, str] = {}
-        """Why cases could not be launched at all, such as a library that is not there, by uid."""
+        """Why cases could not be launched at all, by uid: a library is missing, for one."""
         self.environment: dict[str, Any] = {}
-        """The environment of the first case that could say it."""
+        """The environment of the first case that described it."""
         self.software: dict[str, Any] = {}
-        """Software of all cases: each stack imports its own."""
+        """The software of all cases together: each stack imports its own."""
         self._planner = planner
         self._waiting = list(planned)
         self._options = options
@@ -83,23 +83,23 @@ class Experiment:
         self._began = time.monotonic()
         self._conductors: dict[str, Conductor] = {}
         self._costs: dict[str, list[float]] = {}
-        """Seconds that the cases of each mode took."""
+        """The seconds that cases took, by mode."""
 
     @property
     def seconds(self) -> float:
-        """How long it has run."""
+        """The seconds since it began."""
         return time.monotonic() - self._began
 
     @property
     def left(self) -> list[Case]:
         """The cases that have not run."""
-        return [one.case for one in self._waiting]
+        return [planned.case for planned in self._waiting]
 
     def run(self, recorder: Recorder, after: Callable[[], None] = lambda: None) -> None:
-        """Run batch after batch. `after` is called after each, for instance to move a bar."""
+        """Run batch after batch. Call `after` after each, for instance to move a progress bar."""
         while self._waiting and (batch := self._next()) is not None:
             self._play(batch, recorder)
-            self._waiting = [one for one in self._waiting if one not in batch.planned]
+            self._waiting = [planned for planned in self._waiting if planned not in batch.planned]
             self._waiting = [*self._again(batch), *self._waiting]
             after()
 
@@ -108,13 +108,15 @@ class Experiment:
             conductor.close()
 
     def _next(self) -> Batch | None:
-        """The next batch that is likely to end in time: the first waiting case, with others that can be compared."""
+        """Return the next batch that likely ends within the budget: a waiting case, with others comparable to it."""
         for first in self._waiting:
-            whole = features.is_whole(first.case)
-            alike = [one for one in self._waiting if self._beside(one, first)] if whole else [first]
-            for count in range(min(len(alike), ARMS), 0, -1):
-                if sum(self._expected(one.case) for one in alike[:count]) <= self._budget - self.seconds:
-                    return Batch(tuple(alike[:count]))
+            sound_network = features.is_whole(first.case)
+            comparable = (
+                [planned for planned in self._waiting if self._beside(planned, first)] if sound_network else [first]
+            )
+            for count in range(min(len(comparable), ARMS), 0, -1):
+                if sum(self._expected(planned.case) for planned in comparable[:count]) <= self._budget - self.seconds:
+                    return Batch(tuple(comparable[:count]))
         return None
 
     @property
@@ -123,18 +125,18 @@ class Experiment:
         return self._options.budget
 
     @staticmethod
-    def _beside(one: Planned, first: Planned) -> bool:
-        """Whether a case can share the round of the first one."""
-        same = groups.name(one.case) == groups.name(first.case)
-        return same and _condition(one) == _condition(first) and features.is_whole(one.case)
+    def _beside(planned: Planned, first: Planned) -> bool:
+        """Return True if a case can share the round of the first one."""
+        same = groups.name(planned.case) == groups.name(first.case)
+        return same and _condition(planned) == _condition(first) and features.is_whole(planned.case)
 
     def _expected(self, case: Case) -> float:
-        """The seconds that a case is likely to take: as others of its mode, or of all modes."""
-        costs = self._costs.get(case.mode) or [cost for one in self._costs.values() for cost in one]
+        """Return the expected seconds of a case: the mean of its mode, or else of all modes."""
+        costs = self._costs.get(case.mode) or [cost for seconds in self._costs.values() for cost in seconds]
         return sum(costs) / len(costs) if costs else FIRST_CASE
 
     def _conductor(self, batch: Batch) -> Conductor:
-        """The conductor of a condition. A case that fails on purpose has its own, whose device may then be lost."""
+        """Return the conductor for a batch. A case that fails on purpose gets its own: it may lose the device."""
         key = _condition(batch.planned[0])
         if not features.is_whole(batch.planned[0].case):
             key = batch.planned[0].case.uid
@@ -152,29 +154,29 @@ class Experiment:
             run.prepare()
             run.advance()
         except UsageError as error:
-            self.refused.update({one.case.uid: str(error) for one in batch.planned})
+            self.refused.update({planned.case.uid: str(error) for planned in batch.planned})
             return
         finally:
-            # Also after an interruption, and before the history, which may fail.
-            measurements = [one for one in run.measurements().values() if one.launches]
+            # Also after an interruption, and before anything is written to the history, which may fail.
+            measurements = [measurement for measurement in run.measurements().values() if measurement.launches]
             self._keep(measurements, run.rounds)
-            for one in measurements:
-                recorder.case(one, _judged(one), POLICY)
+            for measurement in measurements:
+                recorder.case(measurement, _judged(measurement), POLICY)
             run.hand_over(recorder.round)
         cost = (time.monotonic() - begin) / len(batch.planned)
         for planned in batch.planned:
             self._costs.setdefault(planned.case.mode, []).append(cost)
 
     def _keep(self, measurements: Sequence[Measurement], rounds: Sequence[RoundRecord]) -> None:
-        verdicts = {one.case.uid: _judged(one) for one in measurements}
+        verdicts = {measurement.case.uid: _judged(measurement) for measurement in measurements}
         speeds = Speeds.of(measurements, verdicts, rounds)
-        reference = groups.reference([one.case for one in measurements]) if measurements else None
-        for one in measurements:
-            self._look(one.environment)
-            self.records.append(record(one, reference, speeds))
+        reference = groups.reference([measurement.case for measurement in measurements]) if measurements else None
+        for measurement in measurements:
+            self._keep_environment(measurement.environment)
+            self.records.append(record(measurement, reference, speeds))
 
-    def _look(self, environment: Mapping[str, Any]) -> None:
-        """Keep the first environment that a worker has described, and the software of all."""
+    def _keep_environment(self, environment: Mapping[str, Any]) -> None:
+        """Keep the first environment that a worker has described, and add its software to that of the others."""
         software = environment["software"]
         if software.get("torch"):
             if not self.software:
@@ -183,31 +185,31 @@ class Experiment:
         self.environment.setdefault("hardware", environment["hardware"])
 
     def _again(self, batch: Batch) -> Iterator[Planned]:
-        """For each case that failed, the cases with fewer of its settings that nobody has run or planned."""
-        known = {*(one.case for one in self.records), *(one.case for one in self._waiting)}
-        sound = {one.case for one in self.records if one.sound}
+        """Yield new cases for each case that failed: those with fewer of its settings."""
+        tried_or_waiting = {*(record.case for record in self.records), *(record.case for record in self._waiting)}
+        sound = {record.case for record in self.records if record.sound}
         for planned in batch.planned:
             if planned.case not in sound and features.is_whole(planned.case):
-                more = [one for one in self._planner.alone(planned) if one.case not in known]
-                known |= {one.case for one in more}
-                yield from more
+                simpler = [case for case in self._planner.alone(planned) if case.case not in tried_or_waiting]
+                tried_or_waiting |= {case.case for case in simpler}
+                yield from simpler
 
 
-def _condition(one: Planned) -> str:
-    """The condition of a case's workers: cases of one condition share a conductor."""
-    return f"{one.options.placement or ''} {one.options.start}"
+def _condition(planned: Planned) -> str:
+    """Return the placement and start of a case's workers. Cases that agree in both share a conductor."""
+    return f"{planned.options.placement or ''} {planned.options.start}"
 
 
-def _judged(measured: Measurement) -> Verdict:
-    return screen.judge(measured, None, POLICY)
+def _judged(measurement: Measurement) -> Verdict:
+    return screen.judge(measurement, None, POLICY)
 
 
-def record(measured: Measurement, reference: Case | None, speeds: Speeds) -> CaseRecord:
-    """What a measurement of one launch proves."""
-    launch = measured.launches[-1]
+def record(measurement: Measurement, reference: Case | None, speeds: Speeds) -> CaseRecord:
+    """Make the record of a case of its measurement, which has one launch."""
+    launch = measurement.launches[-1]
     metrics = {name: launch.metrics[name] for name in accuracies() if name in launch.metrics}
     return CaseRecord(
-        measured.case,
+        measurement.case,
         launch.outcome,
         "" if launch.outcome == OK else launch.reason,
         launch.emulated,
@@ -216,18 +218,18 @@ def record(measured: Measurement, reference: Case | None, speeds: Speeds) -> Cas
         metrics,
         (launch.fingerprint or {}).get("digest"),
         _busy(launch),
-        _speed(measured.case, reference, speeds),
+        _speed(measurement.case, reference, speeds),
         () if launch.outcome == OK else tuple(launch.log.splitlines()[-LOG_LINES:]),
     )
 
 
 def _busy(launch: Launch) -> str:
-    """What disturbed the launch: its times say less then, and its proof says as much."""
+    """Return what disturbed the launch, or an empty text. Its times are then less certain; its proof counts as much."""
     return gate.contended(launch.gate, gate.POLICY)
 
 
 def _speed(case: Case, reference: Case | None, speeds: Speeds) -> Speed | None:
-    """The ratio to the plainest case of the round, if it has an interval."""
+    """Return the speed relative to the plainest case of the round, or None if it has no interval."""
     if reference is None or reference == case:
         return None
     compared = speeds.compare(reference, case)

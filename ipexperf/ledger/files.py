@@ -1,4 +1,4 @@
-"""Read and check files of evidence. Whatever a file claims, its own cases must hold."""
+"""Read and check files of evidence. The cases in a file must prove every row that it claims."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from ipexperf.result import LAUNCH_OUTCOMES, METRICS, Check
 FOLDER = Path("docs") / "evidence"
 """The folder of the files, from the root of a checkout."""
 LARGEST = 16 * 2**20
-"""Bytes of a file that is still read."""
+"""The largest file that is read, in bytes."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _OUTCOMES = tuple(name for name in LAUNCH_OUTCOMES if name not in ("contended", "interrupted", "refused"))
-"""A launch that was contended, interrupted or refused is evidence of nothing."""
+"""The outcomes that count as evidence. A contended, interrupted or refused launch proves nothing."""
 Item = TypeVar("Item")
 
 
 def all_of(folder: Path) -> list[Evidence]:
-    """The evidence of every file in a folder, by name. Raise EvidenceError for the first that is wrong."""
+    """Read every file in a folder, in the order of names. Raise EvidenceError for the first that is wrong."""
     return [read(path) for path in sorted(folder.glob("*.json"))]
 
 
 def read(path: Path) -> Evidence:
-    """The evidence of a file that claims nothing beyond what it holds. Else raise EvidenceError, in one sentence."""
+    """Read a file. Raise EvidenceError, in one sentence, if it is malformed or claims what its cases do not prove."""
     evidence = _parsed(path)
     reason = next(_wrong(evidence, path), "")
     if reason:
@@ -42,8 +42,8 @@ def read(path: Path) -> Evidence:
     return evidence
 
 
-def answer(path: Path) -> Evidence | EvidenceError:
-    """The evidence of a file, or what is wrong with it."""
+def read_or_error(path: Path) -> Evidence | EvidenceError:
+    """Read a file, or return the error that says what is wrong with it."""
     try:
         return read(path)
     except EvidenceError as error:
@@ -54,58 +54,60 @@ def _parsed(path: Path) -> Evidence:
     try:
         if path.stat().st_size > LARGEST:
             raise EvidenceError(f"{path}: it is larger than {LARGEST // 2**20} MiB, and no run writes so much")
-        whole = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise EvidenceError(f"{path} cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError) as error:
         raise EvidenceError(f"{path}: it is not JSON: {str(error) or type(error).__name__}") from None
     try:
-        return _evidence(whole)
+        return _evidence(document)
     except _WrongError as error:
         raise EvidenceError(f"{path}: {error}") from None
 
 
 class _WrongError(Exception):
-    """Something in a file is not as expected. The message says what and where."""
+    """Raised if something in a file is not as expected. The message says what and where."""
 
 
-def _evidence(whole: Any) -> Evidence:
-    if not isinstance(whole, dict):
+def _evidence(document: Any) -> Evidence:
+    if not isinstance(document, dict):
         raise _WrongError("expected an object with a schema, a machine, cases and rows")
-    if whole.get("schema") != SCHEMA:
-        text = f"its schema is {whole.get('schema')!r}, and this version reads {SCHEMA}"
+    if document.get("schema") != SCHEMA:
+        text = f"its schema is {document.get('schema')!r}, and this version reads {SCHEMA}"
         raise _WrongError(f"{text}: make it again with ipexperf evidence")
-    _keys(whole, KEYS, "the file")
-    if whole["digest"] != records.digest(whole):
+    _keys(document, KEYS, "the file")
+    if document["digest"] != records.digest(document):
         raise _WrongError("its digest does not match its content: it was changed after it was written")
     evidence = Evidence(
-        device=_of(whole, "device", str, "the file"),
-        made=_of(whole, "made", dict, "the file"),
-        hardware=_hardware(_of(whole, "hardware", dict, "the file")),
-        software=_of(whole, "software", dict, "the file"),
-        variables=_texts(_of(whole, "variables", dict, "the file"), "variables"),
+        device=_of(document, "device", str, "the file"),
+        made=_of(document, "made", dict, "the file"),
+        hardware=_hardware(_of(document, "hardware", dict, "the file")),
+        software=_of(document, "software", dict, "the file"),
+        variables=_texts(_of(document, "variables", dict, "the file"), "variables"),
         cases=tuple(
-            _case(one, f"case {number}") for number, one in enumerate(_of(whole, "cases", list, "the file"), 1)
+            _case(value, f"case {number}") for number, value in enumerate(_of(document, "cases", list, "the file"), 1)
         ),
-        rows=tuple(_row(one, f"row {number}") for number, one in enumerate(_of(whole, "rows", list, "the file"), 1)),
+        rows=tuple(
+            _row(value, f"row {number}") for number, value in enumerate(_of(document, "rows", list, "the file"), 1)
+        ),
     )
-    if whole["machine"] != evidence.machine:
-        raise _WrongError(f"its machine is {whole['machine']!r}, and its hardware is called {evidence.machine}")
+    if document["machine"] != evidence.machine:
+        raise _WrongError(f"its machine is {document['machine']!r}, and its hardware is called {evidence.machine}")
     return evidence
 
 
-def _keys(document: Mapping[str, Any], needed: tuple[str, ...], where: str, more: tuple[str, ...] = ()) -> None:
+def _keys(document: Mapping[str, Any], needed: tuple[str, ...], where: str, optional: tuple[str, ...] = ()) -> None:
     if missing := [name for name in needed if name not in document]:
         raise _WrongError(f"{where} has no {missing[0]}")
-    if unknown := [name for name in document if name not in (*needed, *more)]:
+    if unknown := [name for name in document if name not in (*needed, *optional)]:
         raise _WrongError(f"{where} has an unknown key {unknown[0]!r}")
 
 
-def _of(document: Mapping[str, Any], name: str, kind: type[Item], where: str) -> Item:
+def _of(document: Mapping[str, Any], name: str, expected: type[Item], where: str) -> Item:
     value = document.get(name)
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
         kinds = {str: "a text", dict: "an object", list: "a list", int: "a whole number", bool: "true or false"}
-        raise _WrongError(f"{name} of {where} should be {kinds[kind]}, and is {json.dumps(value)[:60]}")
+        raise _WrongError(f"{name} of {where} should be {kinds[expected]}, and is {json.dumps(value)[:60]}")
     return value
 
 
@@ -125,32 +127,32 @@ def _hardware(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-def _case(one: Any, where: str) -> CaseRecord:
-    if not isinstance(one, dict):
+def _case(document: Any, where: str) -> CaseRecord:
+    if not isinstance(document, dict):
         raise _WrongError(f"{where} should be an object")
     needed = ("id", "uid", "case", "outcome", "emulated", "proof", "accuracy", "metrics", "fingerprint")
-    _keys(one, needed, where, ("reason", "busy", "speed", "log"))
-    case = _axes(_of(one, "case", dict, where), where)
+    _keys(document, needed, where, ("reason", "busy", "speed", "log"))
+    case = _axes(_of(document, "case", dict, where), where)
     where = f"{where}, {case.id}"
-    if (one["id"], one["uid"]) != (case.id, case.uid):
+    if (document["id"], document["uid"]) != (case.id, case.uid):
         raise _WrongError(f"{where}: its id or uid is that of another case")
-    if one["outcome"] not in _OUTCOMES:
-        raise _WrongError(f"{where}: its outcome {one['outcome']!r} is none of {', '.join(_OUTCOMES)}")
-    fingerprint = one["fingerprint"]
+    if document["outcome"] not in _OUTCOMES:
+        raise _WrongError(f"{where}: its outcome {document['outcome']!r} is none of {', '.join(_OUTCOMES)}")
+    fingerprint = document["fingerprint"]
     if fingerprint is not None and not (isinstance(fingerprint, str) and _DIGEST.fullmatch(fingerprint)):
         raise _WrongError(f"{where}: its fingerprint is no digest of 64 hexadecimal digits")
     return CaseRecord(
         case,
-        one["outcome"],
-        _of({"reason": "", **one}, "reason", str, where),
-        _of(one, "emulated", bool, where),
-        _checks(one, "proof", where),
-        _checks(one, "accuracy", where),
-        _metrics(_of(one, "metrics", dict, where), where),
+        document["outcome"],
+        _of({"reason": "", **document}, "reason", str, where),
+        _of(document, "emulated", bool, where),
+        _checks(document, "proof", where),
+        _checks(document, "accuracy", where),
+        _metrics(_of(document, "metrics", dict, where), where),
         fingerprint,
-        _of({"busy": "", **one}, "busy", str, where),
-        _speed(one["speed"], where) if "speed" in one else None,
-        tuple(str(line) for line in _of({"log": [], **one}, "log", list, where)),
+        _of({"busy": "", **document}, "busy", str, where),
+        _speed(document["speed"], where) if "speed" in document else None,
+        tuple(str(line) for line in _of({"log": [], **document}, "log", list, where)),
     )
 
 
@@ -163,9 +165,9 @@ def _axes(document: dict[str, Any], where: str) -> Case:
     return Case.from_json(document)
 
 
-def _checks(one: Mapping[str, Any], kind: str, where: str) -> tuple[Check, ...]:
+def _checks(document: Mapping[str, Any], kind: str, where: str) -> tuple[Check, ...]:
     checks = []
-    for check in _of(one, kind, list, where):
+    for check in _of(document, kind, list, where):
         if not isinstance(check, dict):
             raise _WrongError(f"{where}: a check of its {kind} should be an object")
         _keys(check, ("name", "ok", "found", "expected"), f"a check of {where}")
@@ -197,21 +199,21 @@ def _speed(document: Any, where: str) -> Speed:
     return Speed(_of(document, "of", str, where), document["ratio"], document["lo"], document["hi"])
 
 
-def _row(one: Any, where: str) -> RowRecord:
-    if not isinstance(one, dict):
+def _row(document: Any, where: str) -> RowRecord:
+    if not isinstance(document, dict):
         raise _WrongError(f"{where} should be an object")
-    rest = {name: value for name, value in one.items() if name not in ("kind", "state", "case", "why")}
-    subject = tuple(_texts(rest, where).items())
-    if one.get("kind") not in KINDS:
-        raise _WrongError(f"{where}: its kind {one.get('kind')!r} is none of {', '.join(KINDS)}")
-    if one.get("state") not in STATES:
-        raise _WrongError(f"{where}: its state {one.get('state')!r} is none of {', '.join(STATES)}")
-    case, why = (_of({name: "", **one}, name, str, where) for name in ("case", "why"))
-    return RowRecord(Row(one["kind"], subject), one["state"], case, why)
+    named_values = {name: value for name, value in document.items() if name not in ("kind", "state", "case", "why")}
+    subject = tuple(_texts(named_values, where).items())
+    if document.get("kind") not in KINDS:
+        raise _WrongError(f"{where}: its kind {document.get('kind')!r} is none of {', '.join(KINDS)}")
+    if document.get("state") not in STATES:
+        raise _WrongError(f"{where}: its state {document.get('state')!r} is none of {', '.join(STATES)}")
+    case, why = (_of({name: "", **document}, name, str, where) for name in ("case", "why"))
+    return RowRecord(Row(document["kind"], subject), document["state"], case, why)
 
 
 def _wrong(evidence: Evidence, path: Path) -> Iterator[str]:
-    """What the file claims and does not hold."""
+    """Yield a sentence for each claim of the file that does not hold."""
     if path.stem != evidence.machine:
         yield f"it should be called {evidence.machine}.json, after its hardware"
     if evidence.device not in registry.devices.names():
@@ -219,8 +221,8 @@ def _wrong(evidence: Evidence, path: Path) -> Iterator[str]:
         return
     accelerator = evidence.hardware.get("accelerator") or {}
     device = registry.devices.get(evidence.device)
-    if device.accelerator and accelerator.get("name") != device.name and any(one.sound for one in evidence.cases):
-        yield f"it is of the device {device.name}, and its hardware has none"
+    if device.accelerator and accelerator.get("name") != device.name and any(record.sound for record in evidence.cases):
+        yield f"its device is {device.name}, and its hardware has none"
     if limit := records.limited(evidence.variables):
         yield f"{limit} kept libraries from using the instructions of its hardware"
     yield from _wrong_cases(evidence)
@@ -228,68 +230,68 @@ def _wrong(evidence: Evidence, path: Path) -> Iterator[str]:
 
 
 def _wrong_cases(evidence: Evidence) -> Iterator[str]:
-    seen = set()
-    for one in evidence.cases:
-        case = one.case
-        if case.uid in seen:
+    uids = set()
+    for record in evidence.cases:
+        case = record.case
+        if case.uid in uids:
             yield f"{case.id} is there twice"
-        seen.add(case.uid)
+        uids.add(case.uid)
         if case.device != evidence.device:
             yield f"{case.id} ran on {case.device}, and the file is of {evidence.device}"
         if case.dtype not in DTYPES:
             yield f"{case.id}: there is no dtype {case.dtype}"
             continue
         emulated = precision.emulated(case.device, case.dtype, evidence.facts.cpu_flags)
-        if one.outcome == OK and one.emulated != emulated:
+        if record.outcome == OK and record.emulated != emulated:
             has = "only emulates" if emulated else "has instructions for"
             yield f"{case.id}: its hardware {has} {case.dtype}, and the case says otherwise"
-    for one in evidence.cases:
-        if one.speed is not None and one.speed.of not in seen:
-            yield f"{one.case.id}: its speed is compared with a case that is not in the file"
+    for record in evidence.cases:
+        if record.speed is not None and record.speed.of not in uids:
+            yield f"{record.case.id}: its speed is compared with a case that is not in the file"
 
 
 def _wrong_rows(evidence: Evidence) -> Iterator[str]:
     loading.load([str(NETWORKS)])
-    every = set(features.every(evidence.device))
-    cases = {one.case.uid: one for one in evidence.cases}
-    seen = set()
-    for one in evidence.rows:
-        row = one.row
-        if row not in every:
+    all_rows = set(features.every(evidence.device))
+    cases = {record.case.uid: record for record in evidence.cases}
+    rows_so_far = set()
+    for record in evidence.rows:
+        row = record.row
+        if row not in all_rows:
             yield f"there is no row {row}"
             continue
-        if row in seen:
+        if row in rows_so_far:
             yield f"the row {row} is there twice"
-        seen.add(row)
-        if one.state == "held":
-            yield from _unproven(one, cases.get(one.case), evidence)
-        elif not one.why:
-            yield f"the row {row} is {one.state} without a reason"
+        rows_so_far.add(row)
+        if record.state == "held":
+            yield from _unproven(record, cases.get(record.case), evidence)
+        elif not record.why:
+            yield f"the row {row} is {record.state} without a reason"
 
 
-def _unproven(one: RowRecord, case: CaseRecord | None, evidence: Evidence) -> Iterator[str]:
-    """Why a row that is said to hold does not."""
-    row = one.row
+def _unproven(claim: RowRecord, case: CaseRecord | None, evidence: Evidence) -> Iterator[str]:
+    """Yield the reason why a row that the file calls held is not proved, if there is one."""
+    row = claim.row
     if reason := features.not_here(row, evidence.device, evidence.facts):
         yield f"the row {row} cannot hold on this hardware: {reason}"
     elif case is None:
         yield f"the row {row} holds by a case that is not in the file"
-    elif not _shown(row, case, evidence):
+    elif not _shows(row, case, evidence):
         yield f"the row {row} holds by {case.case.id}, which does not show it"
     elif not records.holds(row, case):
         yield f"the row {row} holds without its proof: {case.case.id}: {case.why or 'its proof has no check of this'}"
 
 
-def _shown(row: Row, case: CaseRecord, evidence: Evidence) -> bool:
-    """Whether the case shows the row. One whose leaves are gone, or whose settings are none, shows nothing."""
-    known: Mapping[str, Callable[[], tuple[str, ...]]] = {
+def _shows(row: Row, case: CaseRecord, evidence: Evidence) -> bool:
+    """Return True if the case shows the row. A case with unknown leaves or impossible settings shows nothing."""
+    registered: Mapping[str, Callable[[], tuple[str, ...]]] = {
         "mode": registry.modes.names,
         "stack": registry.stacks.names,
         "model": registry.models.names,
     }
-    if any(getattr(case.case, name) not in names() for name, names in known.items()):
+    if any(getattr(case.case, name) not in names() for name, names in registered.items()):
         return False
-    own = knobs.of(features.cell_of(case.case))
-    if any(name in own and own[name].wrong(value) for name, value in case.case.knobs):
+    knobs_of_case = knobs.of(features.cell_of(case.case))
+    if any(name in knobs_of_case and knobs_of_case[name].wrong(value) for name, value in case.case.knobs):
         return False
     return features.shows(row, case.case, evidence.facts)

@@ -1,4 +1,4 @@
-"""The records of a file of evidence: cases with their proof, rows with what shows them, and the machine."""
+"""The records in a file of evidence: the machine, the cases with their proof, and the rows that they show."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ KEYS = (
     "cases",
     "rows",
 )
-"""What every file has."""
+"""The keys of every file."""
 SCHEMA = 1
-"""Version of the files. A file of another version is refused."""
+"""The version of the format. A file of another version is refused."""
 State = Literal["held", "failed", "unreached", "impossible"]
 STATES: tuple[State, ...] = ("held", "failed", "unreached", "impossible")
-"""`held`: a case shows the row and proved it. `unreached`: the time was up. `impossible`: the machine can't show it."""
+"""`held`: a case proved the row. `unreached`: the budget was spent before. `impossible`: the machine cannot show it."""
 OK = "ok"
 LEVELS = (
     ("amx", "AMX", ("amx_tile", "amx_bf16", "amx_int8")),
@@ -42,15 +42,15 @@ LEVELS = (
     ("avx512", "AVX-512", ("avx512f",)),
     ("avx2", "AVX2", ("avx2",)),
 )
-"""The instruction levels of CPUs, the highest first: in file names, for people, and flags any of which tells it."""
+"""The instruction levels of CPUs, highest first: name in file names, name for people, flags of which any will do."""
 OTHER_LEVEL = ("baseline", "no AVX2")
 _NOISE = re.compile(r"\(.*?\)|@.*|\b(?:CPU|Processor|Corporation|\d+-Core)\b")
-"""What the names of processors have beside the model."""
+"""The words in names of processors that do not tell the model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How many times as fast as another case of its round a case was, with the interval."""
+    """The speed of a case relative to another case of its round, with the interval."""
 
     of: str
     """The uid of the other case."""
@@ -67,49 +67,49 @@ class CaseRecord:
     outcome: str
     """`ok`, or how the launch ended."""
     reason: str = ""
-    """The failure in a sentence."""
+    """Why it failed, in a sentence."""
     emulated: bool = False
     proof: tuple[Check, ...] = ()
     accuracy: tuple[Check, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The metrics of accuracy."""
     fingerprint: str | None = None
-    """The digest of what ran. None: it has none, or was not the same twice."""
+    """The digest of its fingerprint. None: it has none, or two looks differed."""
     busy: str = ""
-    """What else the machine did meanwhile, or an empty text."""
+    """What else kept the machine busy, or an empty text."""
     speed: Speed | None = None
     log: tuple[str, ...] = ()
     """The last lines of a launch that failed."""
 
     @property
     def sound(self) -> bool:
-        """Whether it ran to its end and every check of its proof and accuracy held."""
-        return self.outcome == OK and bool(self.proof) and all(one.ok for one in (*self.proof, *self.accuracy))
+        """True if it ran to its end and every check of its proof and accuracy passed."""
+        return self.outcome == OK and bool(self.proof) and all(check.ok for check in (*self.proof, *self.accuracy))
 
     @property
     def why(self) -> str:
-        """Why it is not sound, or an empty text."""
+        """The reason why it is not sound, or an empty text."""
         if self.outcome != OK:
             return f"{self.outcome}: {self.reason}"
-        wrong = next((str(one) for one in (*self.proof, *self.accuracy) if not one.ok), "")
+        wrong = next((str(check) for check in (*self.proof, *self.accuracy) if not check.ok), "")
         return wrong or ("" if self.proof else "it has no proof")
 
 
 @dataclass(frozen=True, slots=True)
 class RowRecord:
-    """What became of a row."""
+    """A row, its state, and the case that decided it."""
 
     row: Row
     state: State
     case: str = ""
     """The uid of the case that shows it, or that failed to."""
     why: str = ""
-    """Why it did not hold, was not reached, or can't be shown here."""
+    """Why it failed, was not reached, or is impossible here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One file: what one device of one machine has shown."""
+    """The content of one file: the cases and rows of one device of one machine."""
 
     device: str
     made: Mapping[str, Any]
@@ -123,7 +123,7 @@ class Evidence:
 
     @property
     def machine(self) -> str:
-        """The name of the machine and device, without names of hosts and people. It names the file."""
+        """The name of the file: processor, instruction level, accelerator, device. No names of hosts or people."""
         words = [_NOISE.sub(" ", str(self.hardware["cpu"])), level(self.hardware["isa"])[0]]
         if accelerator := self.hardware.get("accelerator"):
             words.append(str(accelerator["properties"]))
@@ -139,30 +139,30 @@ class Evidence:
 
     @property
     def facts(self) -> Facts:
-        """What rows must know of the machine."""
+        """The facts of the machine that rows depend on."""
         return facts(self.hardware)
 
 
 def facts(hardware: Mapping[str, Any]) -> Facts:
-    """The facts of recorded hardware, which has no packages."""
+    """Make facts of recorded hardware, without packages."""
     return Facts("", {}, cpu_flags=frozenset(hardware["isa"]), cores=hardware["cores"])
 
 
 def limited(variables: Mapping[str, str]) -> str:
-    """The variable that keeps libraries from using all instructions of the CPU, or an empty text."""
-    free = ("", "all", "default")
-    names = (name for name in fingerprint.ISA_VARIABLES if variables.get(name, "").lower() not in free)
+    """Return the variable that keeps libraries from using all instructions of the CPU, or an empty text."""
+    unlimited = ("", "all", "default")
+    names = (name for name in fingerprint.ISA_VARIABLES if variables.get(name, "").lower() not in unlimited)
     return next((f"{name}={variables[name]}" for name in names), "")
 
 
 def level(isa: Iterable[str]) -> tuple[str, str]:
-    """The instruction level of these flags: for file names, and for people."""
+    """Return the instruction level of these flags: its name in file names, and its name for people."""
     flags = set(isa)
     return next(((short, name) for short, name, any_of in LEVELS if flags & set(any_of)), OTHER_LEVEL)
 
 
 def holds(row: Row, record: CaseRecord) -> bool:
-    """Whether a case that shows this row proved it."""
+    """Return True if a case that shows this row proved it."""
     if row.kind == "failure":
         return record.outcome == row.of("outcome")
     if not record.sound:
@@ -179,26 +179,26 @@ def resolve(
     rows: Sequence[Row],
     cases: Sequence[CaseRecord],
     impossible: Mapping[Row, str],
-    here: Facts,
+    facts: Facts,
     unreached: str,
 ) -> list[RowRecord]:
-    """What became of every row. One case that holds is enough; else the first that should have shown it says why."""
-    return [_resolved(row, cases, impossible, here, unreached) for row in rows]
+    """Return the state of every row. One proving case is enough; else the first that should have says why not."""
+    return [_resolved(row, cases, impossible, facts, unreached) for row in rows]
 
 
 def _resolved(
-    row: Row, cases: Sequence[CaseRecord], impossible: Mapping[Row, str], here: Facts, unreached: str
+    row: Row, cases: Sequence[CaseRecord], impossible: Mapping[Row, str], facts: Facts, unreached: str
 ) -> RowRecord:
-    shown = [one for one in cases if features.shows(row, one.case, here)]
-    if good := next((one for one in shown if holds(row, one)), None):
+    showing = [record for record in cases if features.shows(row, record.case, facts)]
+    if good := next((record for record in showing if holds(row, record)), None):
         return RowRecord(row, "held", good.case.uid)
     if row in impossible:
         return RowRecord(row, "impossible", why=impossible[row])
-    if row.kind == "instructions":  # a case that proves its dtype by other libraries is no failure of the row
-        shown = [one for one in shown if not one.sound]
-    if slow := next((one for one in shown if one.outcome == "timed_out" and row.kind != "failure"), None):
+    if row.kind == "instructions":  # a case may prove its dtype with another library: then the row has not failed
+        showing = [record for record in showing if not record.sound]
+    if slow := next((record for record in showing if record.outcome == "timed_out" and row.kind != "failure"), None):
         return RowRecord(row, "unreached", slow.case.uid, slow.why)
-    if bad := next(iter(shown), None):
+    if bad := next(iter(showing), None):
         why = bad.why or "the case ran, and its proof has no check of this"
         why = f"it ended with {bad.outcome} instead" if row.kind == "failure" and bad.outcome == OK else why
         return RowRecord(row, "failed", bad.case.uid, why)
@@ -206,8 +206,8 @@ def _resolved(
 
 
 def document(evidence: Evidence) -> dict[str, Any]:
-    """The JSON values of a file."""
-    whole = {
+    """Return the content of a file as JSON values."""
+    values = {
         "schema": SCHEMA,
         "machine": evidence.machine,
         "device": evidence.device,
@@ -215,50 +215,50 @@ def document(evidence: Evidence) -> dict[str, Any]:
         "hardware": dict(evidence.hardware),
         "software": dict(evidence.software),
         "variables": dict(evidence.variables),
-        "cases": [_case(one) for one in evidence.cases],
-        "rows": [_row(one) for one in evidence.rows],
+        "cases": [_case(record) for record in evidence.cases],
+        "rows": [_row(record) for record in evidence.rows],
     }
-    return {"digest": digest(whole), **whole}
+    return {"digest": digest(values), **values}
 
 
 def digest(values: Mapping[str, Any]) -> str:
-    """The hash of a file's values, but for the digest itself. It finds what was changed by hand; it is no signature."""
-    rest = {name: value for name, value in values.items() if name != "digest"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    """Return the hash of a file's values except the digest. It detects edits by hand; it is no signature."""
+    hashed = {name: value for name, value in values.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(hashed, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _case(one: CaseRecord) -> dict[str, Any]:
+def _case(record: CaseRecord) -> dict[str, Any]:
     values: dict[str, Any] = {
-        "id": one.case.id,
-        "uid": one.case.uid,
-        "case": one.case.to_json(),
-        "outcome": one.outcome,
-        "emulated": one.emulated,
-        "proof": [asdict(check) for check in one.proof],
-        "accuracy": [asdict(check) for check in one.accuracy],
-        "metrics": dict(one.metrics),
-        "fingerprint": one.fingerprint,
+        "id": record.case.id,
+        "uid": record.case.uid,
+        "case": record.case.to_json(),
+        "outcome": record.outcome,
+        "emulated": record.emulated,
+        "proof": [asdict(check) for check in record.proof],
+        "accuracy": [asdict(check) for check in record.accuracy],
+        "metrics": dict(record.metrics),
+        "fingerprint": record.fingerprint,
     }
     optional = {
-        "reason": one.reason,
-        "busy": one.busy,
-        "speed": asdict(one.speed) if one.speed else None,
-        "log": list(one.log),
+        "reason": record.reason,
+        "busy": record.busy,
+        "speed": asdict(record.speed) if record.speed else None,
+        "log": list(record.log),
     }
     return values | {name: value for name, value in optional.items() if value}
 
 
-def _row(one: RowRecord) -> dict[str, Any]:
-    values = {"kind": one.row.kind, **dict(one.row.subject), "state": one.state}
-    return values | {name: value for name, value in (("case", one.case), ("why", one.why)) if value}
+def _row(record: RowRecord) -> dict[str, Any]:
+    values = {"kind": record.row.kind, **dict(record.row.subject), "state": record.state}
+    return values | {name: value for name, value in (("case", record.case), ("why", record.why)) if value}
 
 
 def text(evidence: Evidence) -> str:
-    """The text of a file: a line for each case and row, so that a reviewer sees what changed."""
+    """Return the text of a file: one line for each case and row, so that a diff shows what changed."""
     lines = []
     for name, value in document(evidence).items():
         if isinstance(value, list):
-            inside = ",\n".join(f"  {json.dumps(one, allow_nan=False)}" for one in value)
+            inside = ",\n".join(f"  {json.dumps(item, allow_nan=False)}" for item in value)
             lines.append(f'"{name}": [\n{inside}\n]' if value else f'"{name}": []')
         else:
             lines.append(f'"{name}": {json.dumps(value, allow_nan=False)}')

@@ -11,34 +11,34 @@ from pathlib import Path
 from typing import Any
 
 HARDWARE = ("cpu", "isa", "cores", "cores_total", "memory", "governor", "huge_pages", "accelerator")
-"""What a file says of the hardware. Not the host, its kernel, and which of its cores were free."""
+"""The facts of the hardware that are published: not the host, its kernel, or which of its cores were free."""
 SOFTWARE = ("python", "libc", "torch", "torchvision", "ipex", "onednn", "mkl", "capability")
 PACKAGES = ("torchao", "intel-openmp", "oneccl_bind_pt", "numpy", "scikit-learn", "transformers", "timm")
-"""Packages whose versions a file has, where they are installed."""
+"""Packages whose versions are published, if they are installed."""
 PRIVATE = ("pinned",)
-"""Facts of an accelerator that say which one of a host's it is."""
+"""Facts of an accelerator that are not published: they tell which of a host's it is."""
 PRELOAD = "LD_PRELOAD"
 SHORTEST = 3
-"""Names of fewer letters are left: they would be taken out of other words."""
+"""Shorter names stay: replacing them would damage other words."""
 
 
 def hardware(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What is published of the hardware in an environment."""
+    """Return the hardware of an environment as it is published."""
     values = {name: document.get(name) for name in HARDWARE}
     if values["accelerator"]:
-        values["accelerator"] = {name: one for name, one in values["accelerator"].items() if name not in PRIVATE}
+        values["accelerator"] = {name: fact for name, fact in values["accelerator"].items() if name not in PRIVATE}
     return values
 
 
 def software(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What is published of the software in an environment."""
+    """Return the software of an environment as it is published."""
     installed = document.get("packages") or {}
-    named = {name: installed[name] for name in PACKAGES if name in installed}
-    return {name: document[name] for name in SOFTWARE if document.get(name) is not None} | named
+    packages = {name: installed[name] for name in PACKAGES if name in installed}
+    return {name: document[name] for name in SOFTWARE if document.get(name) is not None} | packages
 
 
 def variables(document: Mapping[str, str]) -> dict[str, str]:
-    """Variables that tune libraries: no paths, but for the names of preloaded libraries."""
+    """Return the variables as they are published: without paths, but with the names of preloaded libraries."""
     values = {name: value for name, value in document.items() if name == PRELOAD or "/" not in value}
     if PRELOAD in values:
         values[PRELOAD] = ":".join(Path(part).name for part in values[PRELOAD].split(":"))
@@ -46,7 +46,7 @@ def variables(document: Mapping[str, str]) -> dict[str, str]:
 
 
 def words() -> dict[str, str]:
-    """What stands for what in texts: folders of this environment, the person's name, the host's."""
+    """Return the word to put in place of each private name: folders of this environment, the user, the host."""
     substitutes = {
         str(Path.cwd()): "FOLDER",
         sys.prefix: "ENVIRONMENT",
@@ -67,7 +67,7 @@ def _person() -> str:
 
 
 def text(line: str, names: Mapping[str, str]) -> str:
-    """A text without these names, the longest first."""
+    """Replace these names in a text, the longest first."""
     for name in sorted(names, key=len, reverse=True):
         line = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", names[name], line)
     return line

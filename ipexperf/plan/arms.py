@@ -32,42 +32,42 @@ OF_LAUNCHES = ("launches", "samples", "seconds", "precision")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ArmWords:
-    """A parsed arm. Whatever it does not mention is as planned."""
+    """A parsed arm: how it differs from the plan."""
 
     text: str = ""
-    """What the user wrote. Values that may be secrets are replaced by a digest."""
+    """The user's text, with a digest in place of each value that may be a secret."""
     python: str | None = None
     lock: str = ""
-    """What names the lock whose software it runs: `baseline`, or one of LOCKS with a name or a file behind it."""
+    """The name of the lock whose software it runs: `baseline`, or one of LOCKS followed by a name or a file."""
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     axes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     knobs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def more(self) -> bool:
-        """Whether it differs from the plan in more than its lock."""
+        """True if it differs from the plan in more than its lock."""
         return bool(self.python or self.variables or self.axes or self.knobs)
 
     @property
     def threads(self) -> int | None:
-        """The number of threads of its workers, if it sets that."""
+        """The number of threads of its workers, or None if it does not set that."""
         return int(self.variables[THREADS]) if THREADS in self.variables else None
 
     def case(self, planned: Case, facts: Facts) -> tuple[Case, str | None]:
-        """The planned case changed by this arm, and why it cannot have one of the arm's knobs, or None."""
+        """Return the planned case as changed by this arm, and the reason why it cannot have a knob, or None."""
         axes = {axis: self.axes.get(axis, getattr(planned, axis)) for axis in AXES}
         placed = [knob for knob in planned.knobs if knob[0] == placement.KNOB]
-        wish = {name: value for name, value in planned.knobs if name != placement.KNOB} | dict(self.knobs)
-        cell, reason = knobs.turned(Cell(**axes), tuple(sorted(wish.items())), facts)
+        wanted_knobs = {name: value for name, value in planned.knobs if name != placement.KNOB} | dict(self.knobs)
+        cell, reason = knobs.turned(Cell(**axes), tuple(sorted(wanted_knobs.items())), facts)
         return dataclasses.replace(planned, **axes, knobs=tuple(sorted([*cell.knobs, *placed]))), reason
 
 
 def parse(text: str, source: str) -> ArmWords:
-    """Parse words: an interpreter's path, maybe with `python=` before it, or a lock; variables, axes and knobs."""
+    """Parse the words of an arm: an interpreter's path, maybe after `python=`, or a lock; variables, axes and knobs."""
     parts: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
     software = []
-    shown = masked_text(text)
-    where = f"{source} '{shown}'"
+    masked = masked_text(text)
+    where = f"{source} '{masked}'"
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -81,11 +81,11 @@ def parse(text: str, source: str) -> ArmWords:
             raise UsageError(f"{where}: {name} is there twice")
         parts[_kind(name, value, word, source, where)][name] = value
     python, lock = _software(software, where)
-    return ArmWords(shown, python, lock, **parts)
+    return ArmWords(masked, python, lock, **parts)
 
 
 def names_lock(text: str) -> bool:
-    """Whether an arm names the software of a lock. What else is wrong with it, `parse` says."""
+    """Return True if an arm names a lock. Mistakes in it are left for `parse` to report."""
     try:
         return any(map(is_lock, shlex.split(text)))
     except ValueError:
@@ -93,7 +93,7 @@ def names_lock(text: str) -> bool:
 
 
 def _kind(name: str, value: str, word: str, source: str, where: str) -> str:
-    """What a word of the form name=value sets. Check its value."""
+    """Return what a word of the form name=value sets: variables, axes or knobs. Check its value."""
     knobs_by_name = knobs.everyone()
     if name in AXES:
         matrix.check(name, [value], source)
@@ -114,7 +114,7 @@ def _kind(name: str, value: str, word: str, source: str, where: str) -> str:
 
 
 def _software(words: Sequence[str], where: str) -> tuple[str | None, str]:
-    """The interpreter and the lock that an arm names. It has at most one of them."""
+    """Return the interpreter and the lock that an arm names. Raise UsageError if it names more than one of them."""
     python, lock = None, ""
     for word in words:
         if python or lock:
@@ -154,7 +154,7 @@ def check(options: Options) -> None:
 
 
 def live_possible(options: Options) -> bool:
-    """Whether baselines may be measured again in pairs, though no arm was named."""
+    """Return True if baselines may be measured again in pairs, although the user named no arm."""
     return options.baseline != "stored" and options.baseline_from == "files" and not options.yardstick
 
 
@@ -166,20 +166,20 @@ def check_launches(options: Options) -> None:
 
 
 def policy(options: Options) -> dict[str, Any]:
-    """The options that set the judge's policy, by the policy's field names."""
+    """Return the options that set the judge's policy, by the policy's field names."""
     values = {name: getattr(options, name) for name in OF_PAIRS}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def why_not(case: Case, facts: Facts, unmet: str | None, threads: int | None = None) -> str | None:
-    """Why the case of an arm cannot run, have this many threads, or take turns, or None."""
+    """Return the reason why the case of an arm cannot run, have this many threads, or take turns, or None."""
     cell = Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs)
     unfit = registry.modes.get(case.mode).unfit(cell, case.batch, threads) if threads else None
     return matrix.why_not(cell, facts) or unmet or unfit or no_turns(case)
 
 
 def no_turns(case: Case) -> str | None:
-    """Why a worker of this case cannot take turns, or None."""
+    """Return the reason why a worker of this case cannot take turns, or None."""
     mode = registry.modes.get(case.mode)
     if mode.batch is not None:
         return f"the workers of {case.mode} run at the same time, but those of a pair take turns"
@@ -187,5 +187,5 @@ def no_turns(case: Case) -> str | None:
 
 
 def measured(case: Case, words: ArmWords) -> Case:
-    """The case as recorded. Steps that took turns with another arm get a series of their own."""
+    """Return the case as recorded. Steps that took turns with another arm get a series of their own."""
     return dataclasses.replace(case, knobs=tuple(sorted([*case.knobs, (AGAINST, words.text or ITSELF)])))

@@ -1,4 +1,4 @@
-"""The smallest set of cases that shows every row of the feature table: a greedy set cover, most valuable rows first."""
+"""Choose few cases that show every row of the feature table: a greedy set cover, most valuable rows first."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ipexperf.plan.matrix import LeftOut
 from ipexperf.plan.options import Options
 
 SMALL = ("resnet18", features.DECODER, features.LINEAR)
-"""Models to try first, because they cost least. The others follow by name."""
+"""The models to try first: the cheapest. The others follow by name."""
 OF_LINEAR_LAYERS = frozenset({("linear_bn_folding", "off"), ("quantisation", "dynamic")})
-"""Settings that do little or nothing in a network of convolutions: the network of linear layers shows them."""
+"""Settings with little or no effect on convolutions: the network of linear layers shows them."""
 WORTH: Mapping[str, int] = {"instructions": 20, "failure": 12, "mode": 10, "knob": 4, "condition": 4, "model": 1}
-"""What rows of a kind are worth: what only this machine can show comes first."""
+"""The worth of a row, by kind: what only this machine can show comes first."""
 EMULATED = 2
-"""What a row is worth whose dtype this processor only emulates."""
+"""The worth of a row whose dtype this processor only emulates."""
 NUMBERS = ("2", "1", "4", "8")
 """Values to try for a knob that takes any number."""
 
@@ -34,7 +34,7 @@ Setting = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A case to run, and the options of the run that makes it this case: a placement, or how workers begin."""
+    """A case to run, with the options that lead to it, such as a placement or a start."""
 
     case: Case
     options: Options = field(compare=False)
@@ -42,7 +42,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """The cases, the most valuable first, and why no case shows the other rows."""
+    """The chosen cases, the most valuable first, and the reasons why no case shows the other rows."""
 
     planned: tuple[Planned, ...]
     impossible: Mapping[Row, str] = field(default_factory=dict)
@@ -58,39 +58,40 @@ class Planner:
         self._options = options
         self._missing: dict[str, str | None] = {}
         self.rows = features.every(device)
-        own = [row.of("model") for row in self.rows if row.kind == "model"]
-        own += [name for name in (features.DECODER, features.LINEAR) if name in registry.models.names()]
-        self._models = sorted(own, key=lambda name: (SMALL.index(name) if name in SMALL else len(SMALL), name))
+        models = [row.of("model") for row in self.rows if row.kind == "model"]
+        models += [name for name in (features.DECODER, features.LINEAR) if name in registry.models.names()]
+        self._models = sorted(models, key=lambda name: (SMALL.index(name) if name in SMALL else len(SMALL), name))
 
-    def make(self, held: Collection[Row] = ()) -> Cover:
-        """Choose the cases that show all rows but those that are known to hold."""
+    def make(self, proved: Collection[Row] = ()) -> Cover:
+        """Choose cases that show all rows except those already proved."""
         impossible = {row: reason for row in self.rows if (reason := features.not_here(row, self.device, self.facts))}
-        wanted = [row for row in self.rows if row not in impossible and row not in held]
+        wanted = [row for row in self.rows if row not in impossible and row not in proved]
         candidates = [Planned(case, self._options) for case in self._candidates()]
         candidates += self._pairs(wanted, candidates)
         candidates += self._failures(wanted)
         candidates += self._conditions(wanted)
-        chosen, left = self._chosen(wanted, candidates)
-        impossible.update({row: self._why(row) for row in left if row not in impossible})
+        chosen, uncovered = self._chosen(wanted, candidates)
+        impossible.update({row: self._why(row) for row in uncovered if row not in impossible})
         return Cover(tuple(chosen), impossible)
 
     def alone(self, planned: Planned) -> list[Planned]:
-        """The cases with none of the settings of a case, and with one each, for when that one fails."""
+        """Return simpler cases to run after a case failed: one with none of its settings, and one with each alone."""
         case = features.without_conditions(planned.case)
         if planned.case != case:
             return []
         plain = dataclasses.replace(features.cell_of(case), knobs=())
-        made = [self._case(plain, wish) for wish in ((), *((setting,) for setting in case.knobs))]
-        return [Planned(one, planned.options) for one in made if isinstance(one, Case) and one != case]
+        cases = [self._case(plain, settings) for settings in ((), *((setting,) for setting in case.knobs))]
+        return [Planned(simpler, planned.options) for simpler in cases if isinstance(simpler, Case) and simpler != case]
 
-    def _case(self, cell: Cell, wish: Sequence[Setting] = (), options: Options | None = None) -> Case | LeftOut:
-        turned, unmet = knobs.turned(cell, tuple(wish), self.facts)
-        named = dataclasses.replace(options or self._options, dtype=(cell.dtype,))  # else emulated dtypes are left out
-        return matrix.case_of(turned, unmet, named, self.facts, self._missing)
+    def _case(self, cell: Cell, settings: Sequence[Setting] = (), options: Options | None = None) -> Case | LeftOut:
+        turned_cell, unmet = knobs.turned(cell, tuple(settings), self.facts)
+        # An emulated dtype is left out unless the options name it.
+        options = dataclasses.replace(options or self._options, dtype=(cell.dtype,))
+        return matrix.case_of(turned_cell, unmet, options, self.facts, self._missing)
 
     @functools.cached_property
     def _plain(self) -> list[Cell]:
-        """For each mode, dtype and stack the cell of the first model that can run it, at whatever settings it must."""
+        """For each mode, dtype and stack: the cell of the first model that can run it."""
         plain = []
         for row in self.rows:
             if row.kind == "mode":
@@ -99,31 +100,31 @@ class Planner:
         return plain
 
     def _cell(self, row: Row, model: str) -> Cell:
-        """The cell of a row of modes with this model."""
+        """Return the cell of a mode's row with this model."""
         return Cell(model, self.device, row.of("dtype"), row.of("mode"), row.of("stack"))
 
     def _whole(self, model: str) -> list[Cell]:
-        """The cells of a model in the plain dtype, the plainest first."""
+        """Return the cells of a model in the plain dtype, the plainest first."""
         return [Cell(model, self.device, PLAIN, mode, stack) for mode in self._modes() for stack in _stacks()]
 
     def _settled(self, cell: Cell) -> Iterator[Case]:
-        """The case of a cell at its defaults, or else with each setting that it needs."""
+        """Yield the case of a cell at its defaults, or else one for each setting of its mode that makes it possible."""
         case = self._case(cell)
         if isinstance(case, Case):
             yield case
             return
         for setting in _choices(cell):
-            if isinstance(one := self._case(cell, (setting,)), Case):
-                yield one
+            if isinstance(with_setting := self._case(cell, (setting,)), Case):
+                yield with_setting
 
     def _candidates(self) -> Iterator[Case]:
-        """Cases at their defaults and with each setting, and the plainest case of each model."""
+        """Yield cases at their defaults and with each setting, and the plainest case of each model."""
         for cell in self._plain:
             for case in self._settled(cell):
                 yield case
                 for setting in _settings(cell):
-                    if isinstance(one := self._case(dataclasses.replace(cell), (*case.knobs, setting)), Case):
-                        yield one
+                    if isinstance(with_setting := self._case(dataclasses.replace(cell), (*case.knobs, setting)), Case):
+                        yield with_setting
         yield from self._of_linear_layers()
         for model in self._models:
             plainest = next((case for cell in self._whole(model) for case in self._settled(cell)), None)
@@ -132,18 +133,18 @@ class Planner:
 
     @property
     def _linear(self) -> list[Cell]:
-        """The plain cells with the network of linear layers, where that is registered."""
-        there = features.LINEAR in self._models
-        return [dataclasses.replace(cell, model=features.LINEAR) for cell in self._plain] if there else []
+        """The plain cells with the network of linear layers, if that is registered."""
+        registered = features.LINEAR in self._models
+        return [dataclasses.replace(cell, model=features.LINEAR) for cell in self._plain] if registered else []
 
     def _of_linear_layers(self) -> Iterator[Case]:
         for cell in self._linear:
-            for setting in (one for one in _settings(cell) if one in OF_LINEAR_LAYERS):
-                if isinstance(one := self._case(cell, (setting,)), Case):
-                    yield one
+            for setting in filter(OF_LINEAR_LAYERS.__contains__, _settings(cell)):
+                if isinstance(case := self._case(cell, (setting,)), Case):
+                    yield case
 
     def _modes(self) -> list[str]:
-        """The modes, what changes a network least first."""
+        """Return the modes, those that change a network least first."""
         modes = registry.modes
 
         def plainness(name: str) -> tuple[bool, bool, int, str]:
@@ -153,9 +154,9 @@ class Planner:
         return sorted(modes.names(), key=plainness)
 
     def _pairs(self, wanted: Iterable[Row], candidates: Sequence[Planned]) -> list[Planned]:
-        """For each setting that no case can have alone, the first case that can have it beside another one."""
+        """For each setting that no case can have alone, return the first case that can have it beside another one."""
         missing = [row for row in wanted if row.kind == "knob" and not self._shown(row, candidates)]
-        return [one for row in missing if (one := self._pair(row)) is not None]
+        return [pair for row in missing if (pair := self._pair(row)) is not None]
 
     def _pair(self, row: Row) -> Planned | None:
         for cell in self._linear if _of_linear_layers(row) else self._plain:
@@ -169,30 +170,34 @@ class Planner:
         return None
 
     def _shown(self, row: Row, candidates: Iterable[Planned]) -> bool:
-        return any(self.shows(row, one.case) for one in candidates)
+        return any(self.shows(row, candidate.case) for candidate in candidates)
 
     def shows(self, row: Row, case: Case) -> bool:
-        """Whether the case shows the row, and is of the network that shows it best."""
+        """Return True if the case shows the row, and is of the network that shows it best."""
         if _of_linear_layers(row) and self._linear and case.model != features.LINEAR:
             return False
         return features.shows(row, case, self.facts)
 
     def _failures(self, wanted: Iterable[Row]) -> list[Planned]:
-        """A case of each model that fails on purpose, in the plainest way."""
+        """Return the plainest case of each model that fails on purpose."""
         planned = []
         for row in wanted:
             if row.kind != "failure" or features.failing(row.of("outcome")) not in registry.models.names():
                 continue
             cells = self._whole(features.failing(row.of("outcome")))
-            case = next((one for cell in cells if isinstance(one := self._case(cell), Case)), None)
+            case = next((case for cell in cells if isinstance(case := self._case(cell), Case)), None)
             if case is not None:
                 planned.append(Planned(case, self._options))
         return planned
 
     def _conditions(self, wanted: Iterable[Row]) -> list[Planned]:
-        """The plainest case under each condition. Whether this machine has what it takes is seen when it runs."""
+        """Return the plainest case under each condition. The run shows whether the machine can meet the condition."""
         cells = [cell for cell in self._plain if cell.dtype == PLAIN and cell.mode in self._modes()]
-        cell = min(cells, key=lambda one: (_stacks().index(one.stack), self._modes().index(one.mode)), default=None)
+        cell = min(
+            cells,
+            key=lambda candidate: (_stacks().index(candidate.stack), self._modes().index(candidate.mode)),
+            default=None,
+        )
         if cell is None:
             return []
         planned = []
@@ -205,45 +210,51 @@ class Planner:
         return planned
 
     def _under(self, row: Row) -> Options:
-        """The options that ask for the condition of a row."""
+        """Return the options that ask for the condition of a row."""
         if row.of("setting") == start.KNOB:
             return dataclasses.replace(self._options, start=row.of("name"))
-        here = {"cores": "0", "node": "0"}  # every machine has these, and a container that has not says so
-        wish = f"{row.of('name')}={row.of('value') or here[row.of('name')]}"
+        # Every machine has these. A container without them fails with a message.
+        any_machine = {"cores": "0", "node": "0"}
+        words = f"{row.of('name')}={row.of('value') or any_machine[row.of('name')]}"
         try:
-            return dataclasses.replace(self._options, placement=placement.read(wish))
+            return dataclasses.replace(self._options, placement=placement.read(words))
         except argparse.ArgumentTypeError as error:  # pragma: no cover - the values are the table's
-            raise AssertionError(wish) from error
+            raise AssertionError(words) from error
 
     def _chosen(self, wanted: Sequence[Row], candidates: Sequence[Planned]) -> tuple[list[Planned], list[Row]]:
-        """The cases, and the rows that none of them shows."""
-        shown = {one: {row for row in wanted if self.shows(row, one.case)} for one in candidates}
-        order = {one: number for number, one in enumerate(shown)}
-        left = set(wanted)
+        """Choose cases greedily. Return them, and the rows that none of them shows."""
+        rows_of = {candidate: {row for row in wanted if self.shows(row, candidate.case)} for candidate in candidates}
+        order = {candidate: number for number, candidate in enumerate(rows_of)}
+        uncovered = set(wanted)
         chosen: list[tuple[Planned, set[Row]]] = []
         while True:
 
-            def key(one: Planned) -> tuple[float, bool, int, int]:
-                rows = {row for row in shown[one] & left if row.kind != "model"}  # noqa: B023 - called at once
-                # What a model's own row is worth never draws other rows to a large model.
-                return -self._worth(rows) / cost(one.case), one.case.model not in SMALL, len(one.case.knobs), order[one]
+            def key(candidate: Planned) -> tuple[float, bool, int, int]:
+                rows = {row for row in rows_of[candidate] & uncovered if row.kind != "model"}  # noqa: B023 - called at once
+                # The worth of a model's own row is left out: it would draw other rows to large models.
+                return (
+                    -self._worth(rows) / cost(candidate.case),
+                    candidate.case.model not in SMALL,
+                    len(candidate.case.knobs),
+                    order[candidate],
+                )
 
-            best = min((one for one in shown if shown[one] & left), key=key, default=None)
+            best = min((candidate for candidate in rows_of if rows_of[candidate] & uncovered), key=key, default=None)
             if best is None:
-                # A model is worth more than an emulated dtype in a mode that takes long, such as one that compiles.
-                chosen.sort(key=lambda one: -self._worth(one[1]) / cost(one[0].case))
-                return [planned for planned, _ in chosen], [row for row in wanted if row in left]
-            planned, rows = self._packed(best, shown[best] & left, left)
+                # So a model's row runs before an emulated dtype in a mode that takes long, such as one that compiles.
+                chosen.sort(key=lambda pick: -self._worth(pick[1]) / cost(pick[0].case))
+                return [planned for planned, _ in chosen], [row for row in wanted if row in uncovered]
+            planned, rows = self._packed(best, rows_of[best] & uncovered, uncovered)
             chosen.append((planned, rows))
-            left -= rows
+            uncovered -= rows
 
-    def _packed(self, planned: Planned, rows: set[Row], left: set[Row]) -> tuple[Planned, set[Row]]:
-        """The case with as many further settings as it can have without losing a row that it shows."""
+    def _packed(self, planned: Planned, rows: set[Row], uncovered: set[Row]) -> tuple[Planned, set[Row]]:
+        """Add settings to the case while it shows more rows and loses none. Return it with the rows it shows."""
         plain = features.is_whole(planned.case) and planned.case.model != features.LINEAR
         if planned.case != features.without_conditions(planned.case) or not plain:
             return planned, rows
-        stack, named = planned.case.stack, sorted(left, key=str)
-        for row in (row for row in named if row.kind == "knob" and row.of("stack") == stack):
+        stack, missing_rows = planned.case.stack, sorted(uncovered, key=str)
+        for row in (row for row in missing_rows if row.kind == "knob" and row.of("stack") == stack):
             if row in rows or row.of("knob") in dict(planned.case.knobs):
                 continue
             cell = dataclasses.replace(features.cell_of(planned.case), knobs=())
@@ -251,9 +262,9 @@ class Planner:
                 case = self._case(cell, (*planned.case.knobs, (row.of("knob"), value)))
                 if not isinstance(case, Case):
                     continue
-                more = {one for one in left if self.shows(one, case)}
-                if more > rows:
-                    planned, rows = Planned(case, planned.options), more
+                with_value = {other for other in uncovered if self.shows(other, case)}
+                if with_value > rows:
+                    planned, rows = Planned(case, planned.options), with_value
                     break
         return planned, rows
 
@@ -261,18 +272,18 @@ class Planner:
         return sum(EMULATED if features.emulated(row, self.device, self.facts) else WORTH[row.kind] for row in rows)
 
     def _why(self, row: Row) -> str:
-        """Why no case shows a row: the reason of a model that can do its mode."""
+        """Return the reason why no case shows a row."""
         if row.kind == "mode":
             return self._why_mode(row)
         if row.kind == "model":
             tries = (self._case(cell) for cell in self._whole(row.of("model")))
-            return next((one.reason for one in tries if isinstance(one, LeftOut)), "no case has it")
+            return next((answer.reason for answer in tries if isinstance(answer, LeftOut)), "no case has it")
         if row.kind == "knob":
             return self._why_knob(row)
         return "no case has it"
 
     def _why_mode(self, row: Row) -> str:
-        """The reason of the first model that can do the mode in any dtype on any stack."""
+        """Return the reason of the first model that can run the mode in any dtype on any stack."""
         mode = row.of("mode")
         able = [
             model
@@ -285,27 +296,27 @@ class Planner:
         ]
         for model in (*able, *self._models):
             cell = self._cell(row, model)
-            tries = [self._case(cell, wish) for wish in ((), *((setting,) for setting in _choices(cell)))]
-            reasons = [one.reason for one in tries if isinstance(one, LeftOut)]
+            tries = [self._case(cell, settings) for settings in ((), *((setting,) for setting in _choices(cell)))]
+            reasons = [answer.reason for answer in tries if isinstance(answer, LeftOut)]
             if len(reasons) == len(tries):
                 return reasons[-1] if registry.stacks.get(cell.stack).by_name else reasons[0]
         return "no model can"
 
     def _why_knob(self, row: Row) -> str:
-        """The reason of the first cell that has the knob, or that no mode of the stack has it."""
+        """Return the reason of the first cell that has the knob, or say that no case of the stack has it."""
         reason = ""
         value = NUMBERS[0] if row.of("value") == NUMBER else row.of("value")
         for cell in self._plain:
             if cell.stack == row.of("stack") and row.of("knob") in knobs.of(cell):
-                one = self._case(cell, ((row.of("knob"), value),))
-                if isinstance(one, LeftOut):
-                    return one.reason
+                case = self._case(cell, ((row.of("knob"), value),))
+                if isinstance(case, LeftOut):
+                    return case.reason
                 reason = reason or f"{cell.stack} has it by default alone"
         return reason or f"no case of {row.of('stack')} has the knob {row.of('knob')}"
 
 
 def cost(case: Case) -> int:
-    """About how long a case takes beside plain inference. Training, compilers, requests and processes take longer."""
+    """Estimate how many times as long as plain inference a case takes."""
     mode = registry.modes.get(case.mode)
     compiled = mode.graph in (COMPILED, EXPORTED)
     return 1 + mode.trains + 2 * compiled + 2 * mode.requests + 2 * (mode.processes(case) - 1)
@@ -316,20 +327,20 @@ def _of_linear_layers(row: Row) -> bool:
 
 
 def _stacks() -> list[str]:
-    """The stacks, stock PyTorch first."""
+    """Return the stacks, stock PyTorch first."""
     return sorted(registry.stacks.names(), key=lambda name: (name != groups.STOCK, name))
 
 
 def _choices(cell: Cell) -> Iterator[Setting]:
-    """The settings of a cell's mode that say what is done."""
+    """Yield the settings of the mode that choose the work, such as a kind of input."""
     for knob in registry.modes.get(cell.mode).knobs:
         if knob.choice:
             yield from ((knob.name, value) for value in knob.values)
 
 
 def _settings(cell: Cell) -> Iterator[Setting]:
-    """Every setting that the mode and the stack of a cell have."""
+    """Yield every setting that the mode and the stack of a cell have."""
     for name, knob in knobs.of(cell).items():
         for value in features.values(knob):
             numbers = [number for number in NUMBERS if knob.wrong(number) is None and number not in knob.values]
-            yield from ((name, one) for one in (numbers if value == NUMBER else [value]))
+            yield from ((name, chosen) for chosen in (numbers if value == NUMBER else [value]))

@@ -1,4 +1,4 @@
-"""The rows of the feature table: what a machine can show to run. All of them come from the registries and tables.
+"""The rows of the feature table: what a machine can be shown to run. All come from the registries and tables.
 
 A new mode, stack, dtype, knob or model is a new row without a list to remember.
 """
@@ -24,15 +24,15 @@ Kind = Literal["instructions", "failure", "mode", "knob", "condition", "model"]
 KINDS: tuple[Kind, ...] = ("instructions", "failure", "mode", "knob", "condition", "model")
 """The kinds of rows, in the order of tables."""
 NUMBER = "a number"
-"""The value of a row for a knob that takes any number."""
+"""The value in the row of a knob that takes any number."""
 DECODER, LINEAR = "evidence_decoder", "evidence_linear"
-"""Models that are only there to show what decoders and linear layers do (`bench.models._for_evidence`)."""
+"""Models that serve only as evidence, of decoders and of linear layers (`bench.models._for_evidence`)."""
 PROVOKED: Mapping[str, tuple[str, ...] | None] = {
     "out_of_memory": None,
     "crashed": None,
     "device_lost": ("cuda",),
 }
-"""The failures that `bench.models._for_evidence` provokes, and the devices where that is safe. None: every device."""
+"""The outcomes that `bench.models._for_evidence` provokes, and the devices where that is safe. None: all devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Row:
     subject: tuple[tuple[str, str], ...]
 
     def of(self, name: str) -> str:
-        """One of the values that name it, or an empty text."""
+        """Return one of the values that name it, or an empty text."""
         return dict(self.subject).get(name, "")
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Row:
 
 
 def every(device: str) -> list[Row]:
-    """All rows of a device, by kind."""
+    """Return all rows of a device, by kind."""
     return [row for kind in KINDS for row in _ROWS[kind](device)]
 
 
@@ -69,8 +69,8 @@ def _row(kind: Kind, **subject: str) -> Row:
 
 def _instructions(device: str) -> Iterator[Row]:
     if device == "cpu":
-        for dtype, known in DTYPES.items():
-            for means in known.instructions:
+        for dtype, properties in DTYPES.items():
+            for means in properties.instructions:
                 yield _row("instructions", dtype=dtype, instructions=means.called)
 
 
@@ -89,9 +89,9 @@ def _modes(device: str) -> Iterator[Row]:
 
 
 def _knobs(device: str) -> Iterator[Row]:
-    """The values of knobs on each stack that has them. A mode's knob is a row of each stack.
+    """Yield the values of knobs on each stack that has them. A mode's knob has rows on every stack.
 
-    The default of a stack's knob is no row: where the stack does something else, as in int8, nobody applies it.
+    The default of a stack's knob is no row: a stack may ignore it, as in int8.
     """
     del device
     for stack in registry.stacks.names():
@@ -103,12 +103,12 @@ def _knobs(device: str) -> Iterator[Row]:
 
 
 def values(knob: Knob) -> tuple[str, ...]:
-    """The values of a knob that are rows."""
+    """Return the values of a knob that have rows."""
     return knob.values if len(knob.values) > 1 else (NUMBER,)
 
 
 def _conditions(device: str) -> Iterator[Row]:
-    """Where workers run and how they begin, on devices that share the host's cores and memory."""
+    """Yield placements and starts of workers, on devices that share the host's cores and memory."""
     if not registry.devices.get(device).hosted:
         return
     for name, allowed in (
@@ -124,7 +124,7 @@ def _conditions(device: str) -> Iterator[Row]:
 
 
 def _models(device: str) -> Iterator[Row]:
-    """The whole networks that are shipped or loaded, but those named by a target of a user's own."""
+    """Yield the whole networks that are shipped or loaded, except a user's own targets."""
     del device
     for name in registry.models.names():
         model = registry.models.get(name)
@@ -143,25 +143,29 @@ _ROWS: Mapping[Kind, Callable[[str], Iterator[Row]]] = {
 
 
 def means(row: Row) -> Instructions:
-    """The instructions of such a row."""
-    return next(one for one in DTYPES[row.of("dtype")].instructions if one.called == row.of("instructions"))
+    """Return the instructions of a row of that kind."""
+    return next(
+        instructions_
+        for instructions_ in DTYPES[row.of("dtype")].instructions
+        if instructions_.called == row.of("instructions")
+    )
 
 
 def not_here(row: Row, device: str, facts: Facts) -> str:
-    """Why no case of this device and processor can show the row, or an empty text."""
+    """Return the reason why no case of this device and processor can show the row, or an empty text."""
     if row.kind == "failure":
         devices = PROVOKED[row.of("outcome")]
         return "" if devices is None or device in devices else f"it cannot be provoked safely on {device}"
     if row.kind != "instructions":
         return ""
-    wanted, best = means(row), instructions.best(row.of("dtype"), facts.cpu_flags)
-    if wanted.flag not in facts.cpu_flags:
-        return f"this CPU has no {wanted.flag}"
-    return "" if best == wanted else f"this CPU computes {row.of('dtype')} with {best.called if best else 'others'}"
+    needed, best = means(row), instructions.best(row.of("dtype"), facts.cpu_flags)
+    if needed.flag not in facts.cpu_flags:
+        return f"this CPU has no {needed.flag}"
+    return "" if best == needed else f"this CPU computes {row.of('dtype')} with {best.called if best else 'others'}"
 
 
 def shows(row: Row, case: Case, facts: Facts) -> bool:
-    """Whether a case that holds shows the row."""
+    """Return True if the case shows the row, provided that its proof holds."""
     return _SHOWS[row.kind](row, case, facts)
 
 
@@ -175,7 +179,7 @@ def _shows_failure(row: Row, case: Case, facts: Facts) -> bool:
 
 
 def _shows_mode(row: Row, case: Case, facts: Facts) -> bool:
-    """Only with knobs that say what is done: a knob that says how may switch off what the row is about."""
+    """Accept only knobs that choose the work: any other knob may switch off what the row is about."""
     del facts
     if any(getattr(case, name) != value for name, value in row.subject):
         return False
@@ -184,21 +188,21 @@ def _shows_mode(row: Row, case: Case, facts: Facts) -> bool:
 
 
 def _shows_knob(row: Row, case: Case, facts: Facts) -> bool:
-    """Whether the case has this setting, and the software does not ignore it there. A mode's may be the default."""
+    """Return True if the case has this setting and its software applies it. A mode's setting may be the default."""
     name, value = row.of("knob"), row.of("value")
     if case.stack != row.of("stack") or not is_whole(case):
         return False
     cell = cell_of(case)
-    knob, turned = knobs.of(cell).get(name), dict(case.knobs)
+    knob, settings = knobs.of(cell).get(name), dict(case.knobs)
     if knob is None or knob.unfit(registry.modes.get(case.mode)):
         return False
     if value == NUMBER:
-        return len(knob.values) <= 1 and name in turned
+        return len(knob.values) <= 1 and name in settings
     of_mode = knob in registry.modes.get(case.mode).knobs
-    counts = of_mode and (knob.choice or knob.dtypes is not None or value == knob.values[0])
-    if name not in turned and not counts:
-        return False  # a model's own default, such as the layout of images that a text has not, shows nothing
-    set_to = turned.get(name, knob.default(registry.models.get(case.model), turned))
+    default_counts = of_mode and (knob.choice or knob.dtypes is not None or value == knob.values[0])
+    if name not in settings and not default_counts:
+        return False  # a default may mean nothing to the model, such as a layout of images to a model of texts
+    set_to = settings.get(name, knob.default(registry.models.get(case.model), settings))
     return set_to == value and knob.why_not(cell, value, facts) is None
 
 
@@ -208,10 +212,10 @@ def _shows_condition(row: Row, case: Case, facts: Facts) -> bool:
     if row.of("setting") != placement.KNOB:
         return text == row.of("name")
     try:
-        wish = placement.read(text)
+        asked_placement = placement.read(text)
     except argparse.ArgumentTypeError:
         return False
-    setting = getattr(wish, row.of("name"))
+    setting = getattr(asked_placement, row.of("name"))
     return setting is not None and row.of("value") in ("", setting)
 
 
@@ -231,27 +235,27 @@ _SHOWS: Mapping[Kind, Callable[[Row, Case, Facts], bool]] = {
 
 
 def failing(outcome: str) -> str:
-    """The name of the model that provokes this outcome."""
+    """Return the name of the model that provokes this outcome."""
     return f"provokes_{outcome}"
 
 
 def is_whole(case: Case) -> bool:
-    """Whether the case is of a network, and not of a model that fails on purpose."""
+    """Return False if the case is of a model that fails on purpose."""
     return case.model not in map(failing, PROVOKED)
 
 
 def cell_of(case: Case) -> Cell:
-    """The cell of a case, without how its workers run, which no leaf knows."""
-    own = tuple(setting for setting in case.knobs if setting[0] not in (placement.KNOB, start.KNOB))
-    return Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=own)
+    """Return the cell of a case without placement and start, which are no leaf's knobs."""
+    knobs_of_leaves = tuple(setting for setting in case.knobs if setting[0] not in (placement.KNOB, start.KNOB))
+    return Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=knobs_of_leaves)
 
 
 def emulated(row: Row, device: str, facts: Facts) -> bool:
-    """Whether this processor only emulates the dtype of a row."""
+    """Return True if this processor only emulates the dtype of a row."""
     dtype = row.of("dtype")
     return bool(dtype) and precision.emulated(device, dtype, facts.cpu_flags)
 
 
 def without_conditions(case: Case) -> Case:
-    """The case without how its workers run."""
+    """Return the case without placement and start."""
     return dataclasses.replace(case, knobs=cell_of(case).knobs)

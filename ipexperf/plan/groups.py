@@ -27,19 +27,19 @@ class Group:
 
 
 def family(case: Case) -> str:
-    """The kind of step that a case does: `Mode.family`, or else training or inference."""
+    """Return the kind of step that a case does: `Mode.family`, or else training or inference."""
     mode = registry.modes.get(case.mode)
     return mode.family or ("train" if mode.trains else "infer")
 
 
 def plain_mode(case: Case) -> str:
-    """The plain mode of this case's kind of step. A recorded mode that nobody registers any more is its own."""
+    """Return the plain mode of this case's kind of step. A recorded mode that is no longer registered is its own."""
     registered = case.mode in registry.modes.names()
     return (registry.modes.get(case.mode).plain if registered else "") or case.mode
 
 
 def name(case: Case) -> str:
-    """The name of the group of a case: everything that comparable cases have in common."""
+    """Return the name of the group of a case: everything that comparable cases have in common."""
     inputs = f"{case.batch}x{case.size}" + (f" {case.data}" if case.data else "")
     return f"{case.model} {case.device} {family(case)} {inputs}"
 
@@ -53,13 +53,13 @@ def groups(cases: Iterable[Case]) -> list[Group]:
 
 
 def reference(cases: Sequence[Case]) -> Case:
-    """Stock PyTorch before any other stack, fp32 before any other dtype, nothing turned, eager before graphs."""
+    """Return the plainest case: stock PyTorch before other stacks, fp32 before other dtypes, no knobs, eager first."""
     return min(
         cases, key=lambda x: (x.stack != STOCK, x.dtype != PLAIN, len(x.knobs), _graph_rank(x), x.mode, x.id, x.uid)
     )
 
 
 def _graph_rank(case: Case) -> int:
-    """The place of the mode's graph in GRAPHS. A recorded mode that nobody registers any more comes last."""
+    """Return the place of the mode's graph in GRAPHS. A recorded mode that is no longer registered comes last."""
     registered = case.mode in registry.modes.names()
     return GRAPHS.index(registry.modes.get(case.mode).graph) if registered else len(GRAPHS)

@@ -34,7 +34,7 @@ BUSY = (3, 5, 10)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Injection:
-    """One slow-down. `size` is its fraction, or None if it is not known beforehand."""
+    """A slow-down to inject. `size` is its fraction, or None if it is not known beforehand."""
 
     name: str
     size: float | None = None
@@ -49,7 +49,7 @@ class Injection:
 
 
 def every(options: Options, facts: Facts) -> tuple[Injection, ...]:
-    """All injections for this machine, those of known size first."""
+    """Return all injections for this machine, those of known size first."""
     threads = (options.threads or facts.cores) - 1
     return (
         *(Injection(f"busy{size}", size / 100, settings=_injected(f"{injections.BUSY}={size / 100}")) for size in BUSY),
@@ -66,7 +66,7 @@ def _injected(text: str) -> dict[str, Any]:
 
 
 def chosen(names: tuple[str, ...] | None, options: Options, facts: Facts) -> tuple[Injection, ...]:
-    """The injections with these names, or all if there are no names."""
+    """Return the injections with these names, or all if `names` is None."""
     by_name = {injection.name: injection for injection in every(options, facts)}
     if names is None:
         return tuple(by_name.values())
@@ -79,13 +79,13 @@ def chosen(names: tuple[str, ...] | None, options: Options, facts: Facts) -> tup
 
 
 def slowed(injection: Injection, case: Case, facts: Facts) -> tuple[Case, str | None]:
-    """The case changed by the slowed arm, and why it cannot be slowed down like this, or None."""
+    """Return the case changed by the slowed arm, and the reason why it cannot be slowed down like this, or None."""
     if reason := next((reason for why in _WHY_NOT if (reason := why(injection, case, facts))), None):
         return case, reason
-    other, unmet = injection.words.case(case, facts)
-    if unmet is None and injection.words.knobs and other == case:
+    slowed_case, unmet = injection.words.case(case, facts)
+    if unmet is None and injection.words.knobs and slowed_case == case:
         return case, f"{case.id} already has {injection.arm}"
-    return other, arms.why_not(other, facts, unmet)
+    return slowed_case, arms.why_not(slowed_case, facts, unmet)
 
 
 def _steps_elsewhere(injection: Injection, case: Case, facts: Facts) -> str | None:

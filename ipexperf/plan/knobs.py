@@ -1,4 +1,4 @@
-"""Knobs: settings of modes and stacks. Each value that was asked for makes a case of its own."""
+"""Knobs: settings of modes and stacks. Each requested value makes a case of its own."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ipexperf.plan.options import SHORTHANDS, Options
 
 
 def of(cell: Cell) -> dict[str, Knob]:
-    """The knobs of the cell's mode and stack, by name."""
+    """Return the knobs of the cell's mode and stack, by name."""
     owners = (registry.modes.get(cell.mode), registry.stacks.get(cell.stack))
     return {knob.name: knob for owner in owners for knob in owner.knobs}
 
 
 def everyone() -> dict[str, list[Knob]]:
-    """The knobs of all modes and stacks. Several owners may have a knob of the same name."""
+    """Return the knobs of all modes and stacks. Several owners may have a knob of the same name."""
     by_name: dict[str, list[Knob]] = {}
     for leaves in (registry.modes, registry.stacks):
         for name in leaves.names():
@@ -31,7 +31,7 @@ def everyone() -> dict[str, list[Knob]]:
 
 
 def requested(options: Options) -> dict[str, list[str]]:
-    """The values asked for, by knob. Several values make a sweep."""
+    """Return the requested values, by knob. Several values make a sweep."""
     values_of: dict[str, list[str]] = {}
     short = [(name, value) for name in SHORTHANDS for value in getattr(options, name)]
     for name, value in sorted([*options.knobs, *short]):
@@ -42,28 +42,28 @@ def requested(options: Options) -> dict[str, list[str]]:
 
 
 def spelled(options: Options, name: str, value: str) -> str:
-    """The option that asked for this setting, for messages."""
+    """Return the option that asked for this setting, for messages."""
     if name in SHORTHANDS and value in getattr(options, name):
         return f"--perf-{name} {value}"
     return f"--perf-knobs {name}={value}"
 
 
 def option(name: str, value: str) -> str:
-    """The option that asks for a case with this setting."""
+    """Return the option that asks for a case with this setting."""
     if name == yardstick.KNOB:
         return f"--perf-{name}"
     return f"--perf-{name} {value}" if name in (placement.KNOB, start.KNOB) else f"--perf-knobs {name}={value}"
 
 
 def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
-    """The knobs of a case, including placement and start. A case with any of them has a series of its own."""
-    wish, own = options.placement, registry.modes.get(cell.mode).openmp
-    if wish is not None and own and wish.openmp == own:
+    """Return the knobs of a case, including placement and start. A case with any of them has a series of its own."""
+    wish, required_openmp = options.placement, registry.modes.get(cell.mode).openmp
+    if wish is not None and required_openmp and wish.openmp == required_openmp:
         wish = dataclasses.replace(wish, openmp=None)  # the mode requires it anyway
     text = str(wish or "")
-    where = ((placement.KNOB, text),) if text else ()
+    placed = ((placement.KNOB, text),) if text else ()
     started = start.named(cell, options.start, placed=options.placement is not None)
-    return tuple(sorted([*cell.knobs, *where, *started, *yardstick.named(cell, options)]))
+    return tuple(sorted([*cell.knobs, *placed, *started, *yardstick.named(cell, options)]))
 
 
 def check(options: Options) -> None:
@@ -96,32 +96,38 @@ def variants(cell: Cell, options: Options, facts: Facts) -> Iterator[tuple[Cell,
         yield cell, None
         return
     chosen = [tuple(zip(wishes, values, strict=True)) for values in itertools.product(*wishes.values())]
-    for wish in chosen:
-        yield turned(cell, wish, facts)
+    for settings in chosen:
+        yield turned(cell, settings, facts)
         for name in dict.fromkeys(options.ablate):
             knob = of(cell).get(name)
             if knob is None:
-                yield dataclasses.replace(cell, knobs=(*wish, (name, "off"))), _nobody(cell, name)
+                yield dataclasses.replace(cell, knobs=(*settings, (name, "off"))), _without_knob(cell, name)
             else:
-                ablated = knob.ablated(registry.models.get(cell.model), dict(wish))
-                yield turned(cell, (*wish, (name, ablated)), facts)
+                ablated = knob.ablated(registry.models.get(cell.model), dict(settings))
+                yield turned(cell, (*settings, (name, ablated)), facts)
 
 
-def turned(cell: Cell, wish: tuple[tuple[str, str], ...], facts: Facts) -> tuple[Cell, str | None]:
-    """The cell with only those settings that differ from the defaults, so that the same work has one name."""
-    own, model, beside = of(cell), registry.models.get(cell.model), dict(wish)
-    differing = [(name, value) for name, value in wish if name not in own or value != own[name].default(model, beside)]
+def turned(cell: Cell, requested_settings: tuple[tuple[str, str], ...], facts: Facts) -> tuple[Cell, str | None]:
+    """Return the cell with only the settings that differ from the defaults, so that the same work has one name."""
+    knobs_of_cell, model, settings = of(cell), registry.models.get(cell.model), dict(requested_settings)
+    differing = [
+        (name, value)
+        for name, value in requested_settings
+        if name not in knobs_of_cell or value != knobs_of_cell[name].default(model, settings)
+    ]
     case_cell = dataclasses.replace(cell, knobs=tuple(sorted(differing)))
     reason = None
-    for name, value in wish:
-        reason = reason or (_unfit(own[name], value, case_cell, facts) if name in own else _nobody(cell, name))
+    for name, value in requested_settings:
+        reason = reason or (
+            _unfit(knobs_of_cell[name], value, case_cell, facts) if name in knobs_of_cell else _without_knob(cell, name)
+        )
     return case_cell, reason
 
 
 def _unfit(knob: Knob, value: str, cell: Cell, facts: Facts) -> str | None:
-    """Why the cell cannot have this knob, or None. The cell has its other knobs too: some depend on one another."""
+    """Return the reason why the cell cannot have this knob beside its other ones, or None."""
     return knob.wrong(value) or knob.unfit(registry.modes.get(cell.mode)) or knob.why_not(cell, value, facts)
 
 
-def _nobody(cell: Cell, name: str) -> str:
+def _without_knob(cell: Cell, name: str) -> str:
     return f"neither {cell.mode} nor {cell.stack} has a knob {name}"

@@ -6,18 +6,18 @@ import argparse
 import itertools
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
-from ipexperf.bench import declaration, loading, precision, registry
-from ipexperf.bench.api import Cell, Device, Mode, Model, Stack
+from ipexperf.bench import declaration, loading, optimizers, precision, registry
+from ipexperf.bench.api import GRAPHS, INFERENCE, TRAINING, Cell, Device, Mode, Model, Stack
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.networks import own_target as targets
 from ipexperf.case import AXES, Case
 from ipexperf.dtypes import DTYPES
-from ipexperf.errors import UsageError
+from ipexperf.errors import UsageError, WorkerError
 from ipexperf.plan import knobs, sizes
 from ipexperf.plan.options import Options
 from ipexperf.plan.presets import PRESETS, Preset
@@ -30,7 +30,7 @@ REASONS = 3
 """Most reasons to show if a request cannot be met. Each stack may have one."""
 CIFAR = "cifar10"
 PATH_OR_REASON = [NoneType, str]
-"""What a data set answers that was asked where it is."""
+"""The types, in any order, of what a data set's `find` returns."""
 
 
 DEFAULT_DEVICE = ("cpu",)
@@ -38,7 +38,7 @@ DEFAULT_DEVICE = ("cpu",)
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A cell that does not run, and why."""
+    """A cell that does not run, with the reason."""
 
     cell: Cell
     reason: str
@@ -56,16 +56,16 @@ class Plan:
     left_out: tuple[LeftOut, ...]
     launches: int
     facts: Facts
-    """What the workers' interpreter and machine have."""
+    """The facts of the workers' interpreter and of their machine."""
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How many cells were left out for each reason."""
+        """The number of cells left out, by reason."""
         return dict(Counter(left.reason for left in self.left_out))
 
 
 def names(axis: str) -> tuple[str, ...]:
-    """All values of an axis."""
+    """Return all values of an axis."""
     if axis == "dtype":
         return tuple(DTYPES)
     return registry.KINDS[axis].names()
@@ -74,33 +74,33 @@ def names(axis: str) -> tuple[str, ...]:
 def check_names(options: Options) -> None:
     """Raise UsageError for unknown names, with the option that they came from."""
     for axis in AXES:
-        wish = [value for value in options.axis(axis) or () if value != ALL]
-        check(axis, wish, options.sources.get(axis, f"--{axis}"))
+        requested = [value for value in options.axis(axis) or () if value != ALL]
+        check(axis, requested, options.sources.get(axis, f"--{axis}"))
     knobs.check(options)
 
 
-def check(axis: str, wish: Iterable[str], source: str) -> None:
+def check(axis: str, requested: Iterable[str], source: str) -> None:
     """Raise UsageError for the first of these names that the axis does not have."""
     available = names(axis)
     registered = set(available)
-    for value in wish:
+    for value in requested:
         if value not in registered:
             raise UsageError(f"{source}: {registry.unknown(axis, value, available)}")
 
 
 def selected(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[Case]:
-    """The cases of a test marked with `models=[...]`, `own=True` or `operators=True`; all cases without any of them."""
+    """Return the cases of a test marked with `models=[...]`, `own=True` or `operators=True`; else all cases."""
     models, own, operators = (mark.get(name) for name in ("models", "own", "operators"))
     if models is None and own is None and operators is None:
         return list(cases)
     loading.load(name for name in models or () if ":" in name)
-    wanted = {targets.parse(name).name if targets.is_target(name) else name for name in models or ()}
-    check("model", wanted, source)
+    wanted_models = {targets.parse(name).name if targets.is_target(name) else name for name in models or ()}
+    check("model", wanted_models, source)
 
-    def asked(model: Model) -> bool:
-        return model.name in wanted or bool(own and model.target) or bool(operators and model.operator_of)
+    def is_selected(model: Model) -> bool:
+        return model.name in wanted_models or bool(own and model.target) or bool(operators and model.operator_of)
 
-    return [case for case in cases if asked(registry.models.get(case.model))]
+    return [case for case in cases if is_selected(registry.models.get(case.model))]
 
 
 def mark_arguments(marks: Iterable[Any], source: str) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def mark_arguments(marks: Iterable[Any], source: str) -> dict[str, Any]:
 
 
 def tolerance(mark: Mapping[str, Any], source: str) -> float | None:
-    """The tolerance in a test's mark, which replaces `--perf-tolerance`, or None."""
+    """Return the tolerance in a test's mark, which replaces `--perf-tolerance`, or None."""
     value = mark.get("tolerance")
     if value is None:
         return None
@@ -127,73 +127,81 @@ def tolerance(mark: Mapping[str, Any], source: str) -> float | None:
         raise UsageError(f"{source}: pytest.mark.perf: tolerance: {error}") from None
 
 
-def accelerators(options: Options, *more: str) -> tuple[str, ...]:
-    """The accelerators among the devices asked for, which torch must look for."""
-    wish = {*(options.device or DEFAULT_DEVICE), *more}
-    wanted = [name for name in names("device") if name in wish or ALL in wish]
-    return tuple(name for name in wanted if registry.devices.get(name).accelerator)
+def accelerators(options: Options, *also: str) -> tuple[str, ...]:
+    """Return the accelerators among the requested devices: torch must look for them."""
+    requested = {*(options.device or DEFAULT_DEVICE), *also}
+    devices = [name for name in names("device") if name in requested or ALL in requested]
+    return tuple(name for name in devices if registry.devices.get(name).accelerator)
 
 
 def variables(options: Options, devices: Iterable[str]) -> dict[str, str]:
-    """Environment variables that choose one of several devices for a worker."""
+    """Return the environment variables that choose one of several devices for a worker."""
     values: dict[str, str] = {}
     for name in devices:
-        values |= declaration.answer(Device, registry.devices.get(name), "variables", options.device_index, os.environ)
+        values |= _answer(Device, registry.devices.get(name), "variables", options.device_index, os.environ)
     return values
 
 
+def _answer(base: type, leaf: object, method: str, *arguments: Any) -> Any:
+    """What a leaf answers. Raise UsageError if it cannot be: nothing is measured yet, so no case can fail for it."""
+    try:
+        return declaration.answer(base, leaf, method, *arguments)
+    except WorkerError as error:
+        raise UsageError(error.reason) from None
+
+
 def packages() -> list[str]:
-    """All packages that any model needs."""
+    """Return all packages that any model needs."""
     needs = (registry.models.get(name).needs for name in registry.models.names())
     return list(dict.fromkeys(itertools.chain.from_iterable(needs)))
 
 
 def twin(options: Options) -> bool:
-    """Whether the reference of each group runs twice in each round."""
+    """Return True if the reference of each group runs twice in each round."""
     wanted = PRESETS[options.preset].twin if options.twin is None else options.twin == "on"
     return wanted and options.rounds == "on"
 
 
 def ratio_precision(options: Options) -> float | None:
-    """How wide the interval of a ratio may be before more rounds are made. None: the planned rounds are enough."""
+    """Return the width of a ratio's interval from which more rounds are made. None: the planned rounds are enough."""
     if options.precision is not None:
         return options.precision
-    # Whoever asks for a number of launches gets that number.
+    # If the user asks for a number of launches, no more are made.
     return PRESETS[options.preset].precision if options.launches is None else None
 
 
 def _cells(options: Options) -> Iterator[Cell]:
-    """All combinations that preset and options ask for, without duplicates."""
+    """Yield all combinations that preset and options ask for, without duplicates."""
     combinations: dict[tuple[str, ...], None] = {}
     preset = PRESETS[options.preset]
     for block in preset.blocks:
         choices = []
         for axis in AXES:
-            wish = options.axis(axis)
-            if wish is None:
-                wish = DEFAULT_DEVICE if axis == "device" else block.get(axis) or _unnamed(axis, preset)
-            named = [value for value in wish if value != ALL]
-            choices.append(tuple(dict.fromkeys((*_all(axis), *named))) if ALL in wish else wish)
+            requested = options.axis(axis)
+            if requested is None:
+                requested = DEFAULT_DEVICE if axis == "device" else block.get(axis) or _unnamed(axis, preset)
+            by_name = [value for value in requested if value != ALL]
+            choices.append(tuple(dict.fromkeys((*_all(axis), *by_name))) if ALL in requested else requested)
         combinations.update(dict.fromkeys(itertools.product(*choices)))
     return (Cell(model, device, dtype, mode, stack) for model, device, dtype, mode, stack in combinations)
 
 
 def _all(axis: str) -> tuple[str, ...]:
-    """All values of an axis, but for stacks that must be asked for by name."""
+    """Return all values of an axis, except stacks that must be requested by name."""
     if axis != "stack":
         return names(axis)
     return tuple(name for name in names(axis) if not registry.stacks.get(name).by_name)
 
 
 def _unnamed(axis: str, preset: Preset) -> tuple[str, ...]:
-    """The values of an axis that a block does not name: all, but of models whole networks or operators alone."""
+    """Return the values of an axis that a block does not name. Of models: whole networks only, or operators only."""
     if axis != "model":
         return _all(axis)
     return tuple(name for name in names(axis) if bool(registry.models.get(name).operator_of) == preset.operators)
 
 
 def why_not(cell: Cell, facts: Facts) -> str | None:
-    """Why a cell cannot run, or None. Reasons that hold anywhere come before those of this machine."""
+    """Return the reason why a cell cannot run, or None. Reasons that hold on any machine come first."""
     mode, device, stack = (
         registry.modes.get(cell.mode),
         registry.devices.get(cell.device),
@@ -209,31 +217,31 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
 
 
 def _reason(leaf: Mode | Device | Stack, answer: Any, method: str = "why_not") -> str | None:
-    """What a leaf answered, if it is a reason. Raise UsageError if it is anything else."""
+    """Return a leaf's answer, which is None or a reason. Raise UsageError if it is anything else."""
     if answer is None or isinstance(answer, str):
         return answer
-    raise UsageError(f"{declaration.whose(leaf)}: {method} returned {answer!r}, expected None or a reason in words")
+    raise UsageError(f"{declaration.whose(leaf, method)} returned {answer!r}, expected None or a reason in words")
 
 
 def _fixed(cell: Cell, options: Options) -> str | None:
-    """Why the cell cannot have the size, batch, threads or OpenMP runtime asked for, or None."""
+    """Return the reason why the cell cannot have the requested size, batch, threads or OpenMP runtime, or None."""
     mode, model, preset = registry.modes.get(cell.mode), registry.models.get(cell.model), PRESETS[options.preset]
-    wish = options.placement and options.placement.openmp
-    if mode.openmp and wish and wish != mode.openmp:
-        return f"{cell.mode} runs only with openmp={mode.openmp}: --perf-placement openmp={wish} does not apply"
-    fixed = mode.batch
+    openmp = options.placement and options.placement.openmp
+    if mode.openmp and openmp and openmp != mode.openmp:
+        return f"{cell.mode} runs only with openmp={mode.openmp}: --perf-placement openmp={openmp} does not apply"
+    fixed_batch = mode.batch
     reason = sizes.unfit(model, sizes.size(model, options.size or preset.size))
     batch = sizes.batch(cell, options.batch, published=preset.published)
     reason = reason or _reason(mode, mode.unfit(cell, batch, options.threads), "unfit")
-    if reason or fixed is None:
+    if reason or fixed_batch is None:
         return reason
-    if options.batch not in (None, fixed):
-        return f"{cell.mode} always has batch {fixed}: --perf-batch {options.batch} does not apply"
+    if options.batch not in (None, fixed_batch):
+        return f"{cell.mode} always has batch {fixed_batch}: --perf-batch {options.batch} does not apply"
     return f"{cell.mode} always uses one thread per core: --perf-threads does not apply" if options.threads else None
 
 
 def _slow(cell: Cell, options: Options, facts: Facts) -> str | None:
-    """Why a dtype that was not asked for by name is left out on this machine, or None."""
+    """Return the reason why a dtype that was not requested by name is left out on this machine, or None."""
     if options.dtype or not precision.emulated(cell.device, cell.dtype, facts.cpu_flags):
         return None
     return (
@@ -244,9 +252,9 @@ def _slow(cell: Cell, options: Options, facts: Facts) -> str | None:
 def case_of(
     cell: Cell, unmet: str | None, options: Options, facts: Facts, missing: dict[str, str | None]
 ) -> Case | LeftOut:
-    """The case of a cell, or why it is left out. `unmet`: why it cannot have a knob.
+    """Return the case of a cell, or the cell with the reason to leave it out. `unmet`: why it cannot have a knob.
 
-    `missing` keeps why each data set is not available, so that a plan looks for it once.
+    `missing` caches why each data set is not available, so that a plan looks for each only once.
     """
     reason = why_not(cell, facts) or unmet or _fixed(cell, options) or _slow(cell, options, facts)
     if reason is not None:
@@ -260,11 +268,13 @@ def case_of(
     batch = sizes.batch(cell, options.batch, published=preset.published)
     size = sizes.size(model, options.size or preset.size)
     axes = (cell.model, cell.device, cell.dtype, cell.mode, cell.stack)
-    return Case(*axes, batch, size, model.version, data, knobs.named(cell, options))
+    case = Case(*axes, batch, size, model.version, data, knobs.named(cell, options))
+    _answer(Mode, registry.modes.get(cell.mode), "processes", case)
+    return case
 
 
 def _missing(model: Model, data: str, options: Options) -> str | None:
-    """Why the data of a model is not available, or None."""
+    """Return the reason why the data of a model is not available, or None."""
     try:
         registry.tasks.get(model.task)
         dataset = registry.datasets.get(data)
@@ -274,45 +284,66 @@ def _missing(model: Model, data: str, options: Options) -> str | None:
     if isinstance(answer, tuple) and sorted(map(type, answer), key=str) == PATH_OR_REASON:
         return answer[1]
     raise UsageError(
-        f"{declaration.whose(dataset)}: find returned {answer!r}, expected the path and None, or None and the reason"
+        f"{declaration.whose(dataset, 'find')} returned {answer!r}, expected the path and None, or None and the reason"
     )
+
+
+def _check_model(model: Model) -> None:
+    """Raise UsageError for a name in a model's declaration that nothing has: what it names would never happen."""
+    owner = f"the model '{model.name}'{declaration.place(model.build)}"
+    if model.optimizer not in optimizers.RATES:
+        raise UsageError(f"{owner}: {registry.unknown('optimizer', model.optimizer, optimizers.RATES)}")
+    stacks = names("stack")
+    kinds = {TRAINING, INFERENCE, *filter(None, GRAPHS), *names("mode"), *DTYPES}
+    allowed: Mapping[str, Collection[str]] = {
+        "why_nots": [*kinds, *(f"{kind} on {stack}" for kind in kinds for stack in stacks)],
+        "published": DTYPES,
+        **dict.fromkeys(("tuned", "tuned_training", "scripts", "operators"), stacks),
+    }
+    for attribute, known in allowed.items():
+        for name in getattr(model, attribute):
+            if name not in known:
+                hint = registry.nearest(name, known)
+                raise UsageError(f"{owner}: {attribute} has '{name}', which names nothing here{hint}")
 
 
 def make(options: Options, facts: Facts) -> Plan:
     """Make the plan. A name on the command line that ends up in no case is an error."""
     missing: dict[str, str | None] = {}
+    for name in dict.fromkeys(cell.model for cell in _cells(options)):
+        _check_model(registry.models.get(name))
     variants = [variant for plain in _cells(options) for variant in knobs.variants(plain, options, facts)]
     planned = [case_of(cell, unmet, options, facts, missing) for cell, unmet in variants]
-    cases = [one for one in planned if isinstance(one, Case)]
-    left_out = [one for one in planned if isinstance(one, LeftOut)]
-    _refuse_what_was_named(options, cases, left_out)
+    cases = [planned_cell for planned_cell in planned if isinstance(planned_cell, Case)]
+    left_out = [planned_cell for planned_cell in planned if isinstance(planned_cell, LeftOut)]
+    _refuse_values_without_a_case(options, cases, left_out)
     _refuse_knobs_without_a_case(options, cases, left_out)
     return Plan(tuple(cases), tuple(left_out), options.launches or PRESETS[options.preset].launches, facts)
 
 
-def _refuse_what_was_named(options: Options, cases: list[Case], left_out: list[LeftOut]) -> None:
+def _refuse_values_without_a_case(options: Options, cases: list[Case], left_out: list[LeftOut]) -> None:
     """Raise UsageError if a value asked for by name is in no case."""
-    named = [axis for axis in AXES if options.axis(axis) and ALL not in (options.axis(axis) or ())]
-    for axis in named:
+    named_axes = [axis for axis in AXES if options.axis(axis) and ALL not in (options.axis(axis) or ())]
+    for axis in named_axes:
         present = {getattr(case, axis) for case in cases}
         for value in options.axis(axis) or ():
             if value not in present:
                 reasons = dict.fromkeys(left.reason for left in left_out if getattr(left.cell, axis) == value)
                 reason = "; ".join(list(reasons)[:REASONS]) or "no cell of the preset has it"
-                wish = " ".join(f"--{name} {','.join(options.axis(name) or ())}" for name in named)
-                raise UsageError(f"{wish}: {value} cannot run here: {reason}")
+                request = " ".join(f"--{name} {','.join(options.axis(name) or ())}" for name in named_axes)
+                raise UsageError(f"{request}: {value} cannot run here: {reason}")
     if not cases and left_out:
         raise UsageError(f"nothing in preset {options.preset} can run here: {left_out[0].reason}")
 
 
 def _refuse_knobs_without_a_case(options: Options, cases: list[Case], left_out: list[LeftOut]) -> None:
     """Raise UsageError if a setting asked for by name is in no case, not even as a default."""
-    wishes = [(name, value) for name, values in knobs.requested(options).items() for value in values]
-    for name, value in wishes:
+    requested = [(name, value) for name, values in knobs.requested(options).items() for value in values]
+    for name, value in requested:
         for case in cases:
             cell = Cell(case.model, case.device, case.dtype, case.mode, case.stack)
-            knob, turned = knobs.of(cell).get(name), dict(case.knobs)
-            if knob and turned.get(name, knob.default(registry.models.get(case.model), turned)) == value:
+            knob, settings = knobs.of(cell).get(name), dict(case.knobs)
+            if knob and settings.get(name, knob.default(registry.models.get(case.model), settings)) == value:
                 break
         else:
             reasons = dict.fromkeys(left.reason for left in left_out if left.cell.knob(name) in (value, None))

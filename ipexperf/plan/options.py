@@ -1,9 +1,11 @@
-"""Every option in one table: parsed once, strictly; command line > environment > ini > default."""
+"""Every option in one table. Values are parsed once, strictly: command line before environment, ini and default."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -52,11 +54,11 @@ class Option:
     metavar: str | None = None
     repeat: bool = False
     knob: bool = False
-    """A short way to say `--perf-knobs` for the knob of its name."""
+    """True if it is short for `--perf-knobs` with the knob of its name."""
     pytest_alone: bool = False
-    """Whether the `ipexperf` command lacks it."""
+    """True if only pytest has it, not the `ipexperf` command."""
     short: str | None = None
-    """A second spelling without the prefix. pytest has it only in runs that opt in: other projects use such names."""
+    """A second spelling without the prefix. pytest has it only in runs that opt in: other plugins use such names."""
 
     @property
     def name(self) -> str:
@@ -69,7 +71,7 @@ class Option:
 
     @property
     def short_dest(self) -> str:
-        """Where pytest keeps the value of the short spelling, apart from that of the long one."""
+        """The name under which pytest stores the value of the short spelling, apart from that of the long one."""
         return f"ipexperf_short_{self.name}"
 
     @property
@@ -86,7 +88,7 @@ class Option:
 
 
 def shipped(kind: str) -> str:
-    """The devices, modes or stacks that ipexperf ships, by their file names: `--help` imports none of them."""
+    """Return the names of the shipped devices, modes or stacks, read from file names: `--help` imports none of them."""
     folder = Path(bench.__file__).parent / f"{kind}s"
     return ", ".join(sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")))
 
@@ -353,6 +355,11 @@ class Options:
         value: tuple[str, ...] | None = getattr(self, name)
         return value
 
+    def flag(self, name: str) -> str:
+        """The flag by which the command line sets an option. Empty if an ini file, a variable or nothing does."""
+        source = self.sources.get(name, "")
+        return source if source.startswith("--") else ""
+
 
 def declarer(parser: pytest.Parser) -> Callable[..., None]:
     """Return a function that declares an option in our section of `pytest --help`.
@@ -421,6 +428,34 @@ def refuse_unknown(words: Iterable[str]) -> None:
             raise pytest.UsageError(f"there is no option {word.partition('=')[0]}{hint}")
 
 
+def valued() -> tuple[Option, ...]:
+    """The options that need a value."""
+    return tuple(option for option in OPTIONS if not option.switch)
+
+
+def short_flags(parser: pytest.Parser, words: Collection[str]) -> list[str]:
+    """The short options among these words that are ours in this run and need a value."""
+    import pytest
+
+    flags = []
+    for option in valued():
+        if option.short and option.short in words:
+            with contextlib.suppress(pytest.UsageError):  # somebody else's option of that name takes no such value
+                values = parser.parse_known_and_unknown_args([f"{option.short}=x"])[0]
+                flags += [option.short] if getattr(values, option.short_dest, None) else []
+    return flags
+
+
+def refuse_valueless(words: Iterable[str], flags: Collection[str]) -> None:
+    """Raise pytest.UsageError for one of these flags without a value: argparse would print pytest's usage above it."""
+    import pytest
+
+    words = list(words)
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word in flags and (not following or re.match("--?[a-zA-Z]", following)):
+            raise pytest.UsageError(f"{word}: expected a value")
+
+
 def unknown_variables(environment: Mapping[str, str] = os.environ) -> str:
     """A sentence on variables of our prefix that nobody reads, with the nearest name, or an empty text."""
     from ipexperf.bench.registry import nearest
@@ -460,12 +495,12 @@ def resolve(
         else:
             values[option.name] = option.default
     values["model"], values["load"] = adopted(values["model"], values["load"], sources)
-    assert set(values) | {"sources"} == {part.name for part in fields(Options)}  # noqa: S101 - two lists, one truth
+    assert set(values) | {"sources"} == {part.name for part in fields(Options)}  # noqa: S101 - both list every option
     return Options(**values, sources=sources)
 
 
 def _from_command_line(option: Option, command_line: Callable[[str], Any]) -> tuple[Any, str] | None:
-    """The value on the command line and how its option was spelled there."""
+    """Return the value on the command line and the spelling of its option there, or None."""
     value = command_line(option.dest)
     source = option.flag
     if option.short and (shortly := command_line(option.short_dest)) is not None:

@@ -7,19 +7,19 @@ import re
 from dataclasses import dataclass, fields
 
 KNOB = "placement"
-"""The name of the knob by which a case has its placement."""
+"""The name of the knob that holds the placement of a case."""
 LAUNCHERS = {
     "ipexrun": ("intel_extension_for_pytorch.launcher", "cpu", "--ninstances", "1"),
     "xeon": ("torch.backends.xeon.run_cpu", "--ninstances", "1"),
 }
-"""The module of each launcher, and arguments that make it start one process on all cores it would use."""
+"""The module of each launcher, with arguments that make it start one process on all its cores."""
 MOST = 4096
 """Largest number of a core or node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Where workers should run. None leaves a setting alone."""
+    """The requested placement of workers. None leaves a setting alone."""
 
     cores: tuple[int, ...] | None = None
     node: int | None = None
@@ -41,7 +41,7 @@ def _wrong(text: str) -> argparse.ArgumentTypeError:
 
 
 def _cores(text: str) -> tuple[int, ...]:
-    """A core list: `0-3,8`, or `0-3+8`."""
+    """Parse a core list: `0-3,8`, or `0-3+8`."""
     cores: list[int] = []
     for part in re.split(r"[,+]", text):
         matched = re.fullmatch(r"(\d+)(?:-(\d+))?", part, re.ASCII)
@@ -87,10 +87,10 @@ def read(text: str) -> Wish:
         if not equals or name not in names:
             raise _wrong(f"expected NAME=VALUE with one of {', '.join(names)}, got '{word}'")
         if name in parts:
-            raise _wrong(f"{name} is given twice")
+            raise _wrong(f"{name} is there twice")
         parts[name], last = value, name
     if "launcher" in parts and len(parts) > 1:
-        raise _wrong("launcher: the launcher decides everything: give nothing else")
+        raise _wrong("launcher: the launcher decides everything: leave the others out")
     return Wish(
         cores=_cores(parts["cores"]) if "cores" in parts else None,
         node=_node(parts["node"]) if "node" in parts else None,

@@ -15,15 +15,15 @@ class Preset:
     blocks: tuple[Mapping[str, tuple[str, ...]], ...]
     launches: int
     size: str = sizes.SMALL
-    """Which of a model's two input sizes to use."""
+    """The input size: `small` or `normal`."""
     twin: bool = False
-    """Whether the reference of each group runs twice, to show the noise."""
+    """True if the reference of each group runs twice, to show the noise."""
     precision: float | None = None
     """More rounds are made, up to twice as many, while the interval of a ratio is wider than this either way."""
     operators: bool = False
-    """Whether its models are the operators of decoders, and not whole networks."""
+    """True if its models are the operators of decoders, and not whole networks."""
     published: bool = False
-    """Whether inference uses the batch sizes of the vendor's published results."""
+    """True if inference uses the batch sizes of the vendor's published results."""
 
 
 _WORKLOADS = ("resnet50", "lprnet", "unet_resnet34", "ssd_resnet34", "bert_base", "bert_large", "dlrm")

@@ -20,22 +20,22 @@ def read(text: str) -> str | int:
     raise argparse.ArgumentTypeError(f"expected {SMALL}, {NORMAL} or a whole number of at least 1, got '{text}'")
 
 
-def size(model: Model, wish: str | int) -> int:
-    """The size of a model's inputs. Not every model has a normal size."""
-    if isinstance(wish, int):
-        return wish
-    return model.normal or model.size if wish == NORMAL else model.size
+def size(model: Model, requested: str | int) -> int:
+    """Return the size of a model's inputs. A model without a normal size uses its small one."""
+    if isinstance(requested, int):
+        return requested
+    return model.normal or model.size if requested == NORMAL else model.size
 
 
 def text(model: Model, count: int) -> str:
-    """An input size for people, as the model's task counts: '224 x 224', '128 tokens'."""
+    """Format an input size for people, in the unit of the model's task: '224 x 224', '128 tokens'."""
     from ipexperf.bench import registry
 
     return registry.tasks.get(model.task).unit.format(count)
 
 
 def unfit(model: Model, count: int) -> str | None:
-    """Why inputs cannot have this size, or None."""
+    """Return the reason why inputs cannot have this size, or None."""
     if count < model.least:
         return f"{model.name} takes inputs of at least {text(model, model.least)}: {text(model, count)} is too small"
     if model.most is not None and count > model.most:
@@ -43,13 +43,13 @@ def unfit(model: Model, count: int) -> str | None:
     return None
 
 
-def batch(cell: Cell, wish: int | None, *, published: bool) -> int:
-    """The batch of a cell: the one asked for, the vendor's if published ones are wanted, or the model's."""
+def batch(cell: Cell, requested: int | None, *, published: bool) -> int:
+    """Return the batch of a cell: the requested one, or the vendor's if `published`, or the model's."""
     from ipexperf.bench import registry  # now, not by every pytest run that declares the options
 
     model, mode = registry.models.get(cell.model), registry.modes.get(cell.mode)
-    own = model.batch(mode)
+    default = model.batch(mode)
     # The vendor published throughput of inference in batches only.
     if published and not (mode.trains or mode.cold or mode.batch):
-        own = model.published.get(cell.dtype, own)
-    return wish or own
+        default = model.published.get(cell.dtype, default)
+    return requested or default

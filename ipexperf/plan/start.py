@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
 
 KNOB = "start"
-"""The name of the knob by which a case says how its workers start."""
+"""The name of the knob that says how the workers of a case start."""
 AUTO, FRESH, FORK = "auto", "fresh", "fork"
 """`auto`: fresh interpreters in the first round of a run, forked ones in later rounds. Case names do not change."""
 KINDS = (AUTO, FRESH, FORK)
@@ -25,7 +25,7 @@ def read(text: str) -> str:
 
 
 def why_fresh(cell: Cell | Case, *, placed: bool) -> str:
-    """Why workers of the cell are never forked, or an empty text."""
+    """Return the reason why workers of the cell are never forked, or an empty text."""
     from ipexperf.bench import registry  # now, not by every pytest run that declares the options
 
     if registry.devices.get(cell.device).accelerator:
@@ -36,10 +36,10 @@ def why_fresh(cell: Cell | Case, *, placed: bool) -> str:
 
 
 def plain(case: Case) -> Case:
-    """The same case with fresh workers, for cases that cannot be forked."""
+    """Return the case with fresh workers, for cases that cannot be forked."""
     return dataclasses.replace(case, knobs=tuple(knob for knob in case.knobs if knob[0] != KNOB))
 
 
 def named(cell: Cell, kind: str, *, placed: bool) -> tuple[tuple[str, str], ...]:
-    """The knob of a case whose workers are forked. It gives the case a series of its own."""
+    """Return the knob of a case whose workers are forked. It gives the case a series of its own."""
     return ((KNOB, FORK),) if kind == FORK and not why_fresh(cell, placed=placed) else ()

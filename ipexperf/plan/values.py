@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def words(text: str) -> tuple[str, ...]:
-    """A comma list."""
+    """Parse a comma list."""
     parts = tuple(word.strip() for word in text.split(",") if word.strip())
     if not parts:
         raise argparse.ArgumentTypeError("expected a comma list of names, got nothing")
@@ -16,27 +16,27 @@ def words(text: str) -> tuple[str, ...]:
 
 BASELINE = "baseline"
 LOCKS = (f"{BASELINE}:", "run:", "lock:", "shipped:")
-"""How people name a lock, beside `baseline` alone."""
+"""The prefixes of a lock's name. The word `baseline` alone names one too."""
 
 
 def is_lock(word: str) -> bool:
-    """Whether a word names a lock."""
+    """Return True if a word names a lock."""
     return word == BASELINE or (word.startswith(LOCKS) and not word.endswith(":"))
 
 
 def lock(text: str) -> str:
-    """What names a lock."""
+    """Parse the name of a lock."""
     if not is_lock(text):
         raise argparse.ArgumentTypeError(f"expected shipped:NAME, lock:FILE, baseline:NAME or run:RUN, got '{text}'")
     return text
 
 
 LARGEST = 2**31 - 1
-"""The largest whole number of an option: torch and SQLite take no larger ones everywhere."""
+"""The largest whole number of an option: torch and SQLite do not take larger ones everywhere."""
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1."""
+    """Parse a whole number of at least 1."""
     try:
         number = int(text)
     except ValueError:
@@ -49,7 +49,7 @@ def positive(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A positive number of seconds."""
+    """Parse a positive number of seconds."""
     try:
         number = float(text)
     except ValueError:
@@ -60,7 +60,7 @@ def seconds(text: str) -> float:
 
 
 def fraction(text: str) -> float:
-    """A fraction between 0 and 1, or a percentage: '0.05' or '5%'."""
+    """Parse a fraction between 0 and 1, or a percentage: '0.05' or '5%'."""
     number = text.strip().removesuffix("%")
     try:
         value = float(number) / (100 if "%" in text else 1)
@@ -72,12 +72,12 @@ def fraction(text: str) -> float:
 
 
 def share(text: str) -> float:
-    """A fraction above 0, up to the whole: '0.5', '50%' or '100%'."""
+    """Parse a fraction above 0, up to 1: '0.5', '50%' or '100%'."""
     return 1.0 if text.strip() in ("1", "1.0", "100%") else fraction(text)
 
 
 def rate(text: str) -> float:
-    """The rate of an alarm: a fraction below one half."""
+    """Parse the rate of false alarms: a fraction below one half."""
     value = fraction(text)
     if value >= 0.5:
         raise argparse.ArgumentTypeError(f"expected a rate below 0.5, got '{text}'")
@@ -85,7 +85,7 @@ def rate(text: str) -> float:
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
-    """One of a few words."""
+    """Return a parser that accepts only these words."""
 
     def read(text: str) -> str:
         if text not in choices:
@@ -99,14 +99,14 @@ def one_of(*choices: str) -> Callable[[str], str]:
 
 
 def index(text: str) -> int:
-    """A whole number of at least 0."""
+    """Parse a whole number of at least 0."""
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST)) and int(text) <= LARGEST):
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got '{text}'")
     return int(text)
 
 
 def settings(text: str) -> tuple[tuple[str, str], ...]:
-    """A comma list of NAME=VALUE."""
+    """Parse a comma list of NAME=VALUE."""
     pairs = []
     for word in words(text):
         name, equals, value = (part.strip() for part in word.partition("="))
@@ -125,7 +125,7 @@ def flag(text: str) -> bool:
 
 
 def window(text: str) -> int:
-    """A number of runs: enough to know their noise, and at most what a baseline keeps."""
+    """Parse a number of runs: enough to know their noise, and no more than a baseline keeps."""
     number = positive(text)
     if not 3 <= number <= 12:
         raise argparse.ArgumentTypeError(f"expected 3 to 12 runs, got '{text}'")

@@ -1,4 +1,4 @@
-"""`--perf-yardstick`: which cases may take turns with a yardstick, and how that names them."""
+"""`--perf-yardstick`: the cases that can take turns with a yardstick, and the knob that marks them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
 
 KNOB = "yardstick"
-"""The name of the knob of a case that takes turns with a yardstick. Its steps are a series of their own."""
+"""The name of the knob of a case that takes turns with a yardstick. It gives the case a series of its own."""
 ON = "on"
 
 
 def why_not(cell: Cell | Case) -> str:
-    """Why a case cannot take turns with a yardstick, or an empty text."""
+    """Return the reason why a case cannot take turns with a yardstick, or an empty text."""
     from ipexperf.bench import registry  # now, not by every pytest run that declares the options
 
     mode, device = registry.modes.get(cell.mode), registry.devices.get(cell.device)
@@ -27,5 +27,5 @@ def why_not(cell: Cell | Case) -> str:
 
 
 def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
-    """The knob of a case that takes turns with a yardstick."""
+    """Return the knob of a case that takes turns with a yardstick."""
     return ((KNOB, ON),) if options.yardstick and not why_not(cell) else ()

@@ -9,10 +9,11 @@ from dataclasses import replace
 from ipexperf.case import AGAINST, Case
 from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.judge.policy import Policy
+from ipexperf.judge.ratios import SINGLE
 from ipexperf.outcomes import is_fine
 from ipexperf.plan.groups import STOCK, Group, groups, reference
 from ipexperf.report.lines import named
-from ipexperf.report.speeds import APART, SINGLE, Speeds
+from ipexperf.report.speeds import APART, Speeds
 from ipexperf.report.units import plural
 from ipexperf.report.words import Words, labels
 from ipexperf.result import METRICS, Measurement, Verdict, accuracies
@@ -130,18 +131,24 @@ def _worth(cases: Sequence[Case], words: Words, speeds: Speeds) -> Iterator[str]
         ("dtype", PLAIN, [dtype for dtype in DTYPES if any(case.dtype == dtype for case in cases)]),
     ):
         for value in values:
-            parts, lost = [], []
-            for case in order:
-                base = replace(case, stack=plain) if axis == "stack" else replace(case, dtype=plain)
-                if value != plain and getattr(case, axis) == value and base in speeds.by_case:
-                    compared, configuration = speeds.compare(base, case), words.short(case, axis)
-                    if compared is None:
-                        lost.append(configuration)
-                    else:
-                        parts.append(f"{configuration} {compared.sentence('times', NOTHING)}")
-            parts += [f"not known for {', '.join(lost)}: {UNSOUND}"] if lost else []
-            if parts:
+            alike = [case for case in order if value != plain and getattr(case, axis) == value]
+            if parts := _gains(alike, axis, plain, words, speeds):
                 yield f"  {value} over {plain}: {'; '.join(parts)}"
+
+
+def _gains(cases: Sequence[Case], axis: str, plain: str, words: Words, speeds: Speeds) -> list[str]:
+    """How many times as fast each case is as the same case with the plain value on one axis."""
+    parts, lost = [], []
+    for case in cases:
+        base = replace(case, stack=plain) if axis == "stack" else replace(case, dtype=plain)
+        if base not in speeds.by_case:
+            continue
+        compared, configuration = speeds.compare(base, case), words.short(case, axis)
+        if compared is None:
+            lost.append(configuration)
+        else:
+            parts.append(f"{configuration} {compared.sentence('times', NOTHING)}")
+    return [*parts, f"not known for {', '.join(lost)}: {UNSOUND}"] if lost else parts
 
 
 def _slower(measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict]) -> str:

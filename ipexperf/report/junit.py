@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipexperf.case import AXES
+from ipexperf.report import roofs
 from ipexperf.result import METRICS, Measurement, Verdict
 
 
@@ -16,7 +17,7 @@ def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, st
         for name in METRICS
         if (value := measurement.median(name)) is not None and verdict.outcome != "failed"
     ]
-    roof = next((launch.roof for launch in measurement.counted if launch.roof), None)
+    roof = roofs.of(measurement)
     if roof is not None and verdict.outcome != "failed":
         pairs.append(("bound_by", roof["bound"]))
     pairs.append(("launches", str(len(measurement.counted))))

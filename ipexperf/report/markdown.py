@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ipexperf import outcomes
 from ipexperf.case import Case
 from ipexperf.report.moved import changed
-from ipexperf.report.table import speedups
-from ipexperf.report.units import digits, interval, percent, plural, seconds
+from ipexperf.report.table import FACTOR, against, speedups
+from ipexperf.report.units import digits, plural, seconds
 from ipexperf.result import PRIMARY, Verdict
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ipexperf.result import Measurement
 
 HEAD = "| | case | batch | step | items/s | {}time vs baseline | verdict |\n|---|---|--:|--:|--:|{}--:|---|\n"
-FACTOR = "x fp32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +96,10 @@ def _line(row: Row, *, factors: bool) -> str:
         "-" if row.step is None else seconds(row.step),
         "-" if row.throughput is None else digits(row.throughput),
         *([plain(row.factor) or "-"] if factors else []),
-        _ratio(row.verdict),
+        against(row.verdict),
         row.outcome,
     )
     return f"| {' | '.join(cells)} |\n"
-
-
-def _ratio(verdict: Verdict | None) -> str:
-    if verdict is None or verdict.ratio is None:
-        return "-"
-    bounded = verdict.lo is not None and verdict.hi is not None
-    return percent(verdict.ratio) + (f" {interval(verdict.lo, verdict.hi)}" if bounded else "")  # type: ignore[arg-type]
 
 
 def _why(row: Row) -> str:

@@ -14,10 +14,15 @@ if TYPE_CHECKING:
 RATES = (("flop_rate", "FLOP/s"), ("byte_rate", "B/s"))
 
 
+def of(measurement: Measurement) -> Mapping[str, Any] | None:
+    """The machine's ceilings for a case, or None."""
+    return next((launch.roof for launch in measurement.counted if launch.roof), None)
+
+
 def short(measurement: Measurement) -> str:
     """The share of the roof and the first letter of the limiting resource, or a dash."""
     share = measurement.median("of_roof")
-    roof = next((launch.roof for launch in measurement.counted if launch.roof), None)
+    roof = of(measurement)
     return "-" if share is None or roof is None else f"{share:.0%} {roof['bound'][0]}"
 
 

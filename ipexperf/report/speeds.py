@@ -18,8 +18,6 @@ from ipexperf.result import PRIMARY, Measurement, RoundRecord, Verdict
 THROUGHPUT = "throughput"
 APART = "*"
 """Marks a ratio of launches that did not take turns."""
-SINGLE = "a single launch has no interval"
-TOO_FEW = "too few launches to tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +43,8 @@ class Compared:
         """The interval as text, or why there is none."""
         lo, hi = self.ratio.lo, self.ratio.hi
         if lo is None or hi is None:
-            return SINGLE
-        return f"{digits(lo)} to {digits(hi)}" if hi / lo < ratios.WIDE else TOO_FEW
+            return ratios.SINGLE
+        return f"{digits(lo)} to {digits(hi)}" if hi / lo < ratios.WIDE else ratios.TOO_FEW
 
     @property
     def cell(self) -> str:

@@ -205,7 +205,7 @@ def _row(measurement: Measurement, verdict: Verdict | None, factor: str) -> tupl
         roofs.short(measurement),
         _accuracy(measurement),
         factor,
-        _against(verdict),
+        against(verdict),
         "not judged" if verdict is None else verdict.outcome,
     )
 
@@ -218,7 +218,8 @@ def _accuracy(measurement: Measurement) -> str:
     return "-"
 
 
-def _against(verdict: Verdict | None) -> str:
+def against(verdict: Verdict | None) -> str:
+    """The ratio to the baseline or the other arm, with its interval."""
     if verdict is None or verdict.ratio is None:
         return "-"
     if verdict.lo is None or verdict.hi is None:

@@ -30,3 +30,12 @@ def test_a_network_that_sets_other_threads_is_not_what_its_label_says(cpu: Cpu) 
     """The environment of its launch was read before, and says 2."""
     torch.set_num_threads(1)
     assert cpu.proof(lambda: None, 1) == [Check("threads", False, "1", "2")]
+
+
+@pytest.mark.parametrize(("limit", "found"), [("1", "1"), ("2", "2"), ("64", "2"), ("", "2")])
+def test_openmp_that_may_start_fewer_threads_is_not_what_its_label_says(
+    cpu: Cpu, monkeypatch: pytest.MonkeyPatch, limit: str, found: str
+) -> None:
+    """Torch reports two threads all the same."""
+    monkeypatch.setenv("OMP_THREAD_LIMIT", limit)
+    assert cpu.proof(lambda: None, 1) == [Check("threads", found == "2", found, "2")]

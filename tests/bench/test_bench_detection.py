@@ -66,7 +66,7 @@ def test_boxes_around_the_same_thing_are_left_out_as_torchvision_does(boxes: lis
     ops = pytest.importorskip("torchvision").ops
     places = torch.tensor(boxes).view(-1, 4)
     scores = torch.rand(len(boxes), generator=torch.Generator().manual_seed(seed))
-    kept = _boxes.uncrowded(places, scores, torch.ones(len(boxes)), detection.CROWDED)
+    kept = _boxes.suppressed(places, scores, torch.ones(len(boxes)), detection.CROWDED)
     assert kept.tolist() == ops.nms(places, scores, detection.CROWDED).tolist()
 
 
@@ -77,8 +77,8 @@ def test_what_another_library_makes_of_nms_is_nothing_to_the_task(monkeypatch: p
     monkeypatch.delattr(ops, "batched_nms")
     both = torch.stack([BOXES[0][0], BOXES[0][0] + 1, BOXES[0][1]])
     scores, labels = torch.tensor([0.6, 0.9, 0.3]), torch.tensor([1, 1, 1])
-    assert _boxes.uncrowded(both, scores, labels, detection.CROWDED).tolist() == [1, 2]
-    assert _boxes.uncrowded(both, scores, torch.tensor([0, 1, 1]), detection.CROWDED).tolist() == [1, 0, 2]
+    assert _boxes.suppressed(both, scores, labels, detection.CROWDED).tolist() == [1, 2]
+    assert _boxes.suppressed(both, scores, torch.tensor([0, 1, 1]), detection.CROWDED).tolist() == [1, 0, 2]
 
 
 def test_what_is_found_rightly_is_wholly_precise() -> None:

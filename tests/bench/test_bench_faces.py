@@ -84,11 +84,11 @@ def test_weights_are_taken_by_the_names_of_the_package(name: str, tmp_path: Path
     path = tmp_path / "net.pt"
     torch.save({key.removeprefix("layers."): value for key, value in kept.items()}, path)
     network = build()
-    weights.load(network, str(path), mtcnn._named)
+    weights.load(network, str(path), mtcnn._renamed)
     assert all(torch.equal(value, kept[key]) for key, value in network.state_dict().items())
     other = NETWORKS[NETWORKS.index(name) - 1]
     with pytest.raises(WorkerError, match="holds the weights of another network"):
-        weights.load(registry.models.get(other).build(), str(path), mtcnn._named)
+        weights.load(registry.models.get(other).build(), str(path), mtcnn._renamed)
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -43,7 +43,7 @@ def test_two_stages_answer_with_as_many_boxes_for_each_image(two_stages: Any, im
     """What was not found has the label -1, and stands last."""
     with torch.no_grad():
         boxes, scores, labels = tensors(two_stages.eval()(images.contiguous(memory_format=torch.channels_last)))
-    most = faster_rcnn.MOST_FOUND
+    most = faster_rcnn.MOST_BOXES
     assert (boxes.shape, scores.shape, labels.shape) == ((2, most, 4), (2, most), (2, most))
     assert torch.equal(scores > 0, labels >= 0)
     assert bool((scores.diff(dim=1) <= 0).all())
@@ -57,15 +57,15 @@ def test_two_stages_can_be_traced_in_bf16(images: Any) -> None:
     fresh = faster_rcnn.faster_rcnn().eval()
     with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
         script = torch.jit.trace(fresh, images)
-        assert script(images)[0].shape == (2, faster_rcnn.MOST_FOUND, 4)
+        assert script(images)[0].shape == (2, faster_rcnn.MOST_BOXES, 4)
     assert {anchor.dtype for anchor in fresh.rpn.anchor_generator.cell_anchors} == {torch.float32}
 
 
 def test_what_was_found_is_filled_up() -> None:
     """One box, and all the others are none."""
     boxes, scores, labels = faster_rcnn._filled(BOXES[0, :1], torch.tensor([0.9]), torch.tensor([2]))
-    assert (boxes.shape, scores.shape) == ((faster_rcnn.MOST_FOUND, 4), (faster_rcnn.MOST_FOUND,))
-    assert labels.tolist() == [2] + [-1] * (faster_rcnn.MOST_FOUND - 1)
+    assert (boxes.shape, scores.shape) == ((faster_rcnn.MOST_BOXES, 4), (faster_rcnn.MOST_BOXES,))
+    assert labels.tolist() == [2] + [-1] * (faster_rcnn.MOST_BOXES - 1)
     task: Any = registry.tasks.get("region_detection")
     [found] = task.detections((boxes[None], scores[None], labels[None]))
     assert (found.boxes.tolist(), found.labels.tolist()) == ([BOXES[0, 0].tolist()], [2])

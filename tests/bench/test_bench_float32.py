@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,6 +55,37 @@ def test_what_may_be_computed_in_fewer_bits_is_named(
     monkeypatch.setattr(float32, "torch", settings)
     [check] = float32.proof("fp32", device)
     assert (check.found, check.ok) == (found, found == "all in full precision")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "device", "found"),
+    [
+        ("ONEDNN_DEFAULT_FPMATH_MODE", "BF16", "cpu", "ONEDNN_DEFAULT_FPMATH_MODE in BF16"),
+        ("DNNL_DEFAULT_FPMATH_MODE", "any", "xpu", "DNNL_DEFAULT_FPMATH_MODE in any"),
+        ("ONEDNN_DEFAULT_FPMATH_MODE", "STRICT", "cpu", "all in full precision"),
+        ("ONEDNN_DEFAULT_FPMATH_MODE", "BF16", "cuda", "all in full precision"),
+        ("NVIDIA_TF32_OVERRIDE", "1", "cuda", "NVIDIA_TF32_OVERRIDE in 1"),
+        ("NVIDIA_TF32_OVERRIDE", "0", "cuda", "all in full precision"),
+    ],
+)
+def test_a_variable_that_lowers_float32_is_named(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, device: str, found: str
+) -> None:
+    """The libraries read it themselves: torch's settings do not show it."""
+    monkeypatch.setattr(float32, "torch", before(tf32=False))
+    monkeypatch.setenv(variable, value)
+    [check] = float32.proof("fp32", device)
+    assert (check.found, check.ok) == (found, found == "all in full precision")
+
+
+def test_ipex_has_a_setting_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network may set it."""
+    monkeypatch.setattr(float32, "torch", before(tf32=False))
+    for mode, ok in (("FP32", True), ("BF32", False)):
+        ipex = SimpleNamespace(get_fp32_math_mode=lambda device, mode=mode: SimpleNamespace(name=mode, on=device))
+        monkeypatch.setitem(sys.modules, "intel_extension_for_pytorch", ipex)
+        [check] = float32.proof("fp32", "cpu")
+        assert (check.ok, "ipex in BF32" in check.found) == (ok, not ok)
 
 
 def test_this_torch_computes_float32_in_full_precision_unless_told_otherwise() -> None:

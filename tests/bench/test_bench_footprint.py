@@ -20,7 +20,7 @@ PASSED_ON = 4 * 36 * FLOAT
 
 
 def look(build: Any = network, mode: str = "infer") -> footprint.Footprint:
-    return footprint.look(bench(build, mode, registry.devices.get("cpu")))
+    return footprint.measure(bench(build, mode, registry.devices.get("cpu")))
 
 
 def test_parameters_and_arithmetic_are_counted() -> None:

@@ -113,7 +113,7 @@ def test_an_input_that_is_not_what_it_says_is_caught(opened: Any) -> None:
     assert not loader.proof(lambda: next(loader)).ok
     resident = opened(input="device")
     assert not resident.proof(lambda: resident.put(next(resident))).ok
-    resident.ring = [(torch.zeros(1, device="meta"),)]
+    resident.ring = [(torch.zeros(1, device="meta"),)] * len(resident.ring)
     assert not resident.proof(lambda: next(resident)).ok
     hosted = opened(input="host")
     assert not hosted.proof(lambda: next(hosted)).ok  # on the CPU nothing is pinned: the plan leaves such a case out

@@ -100,7 +100,7 @@ def test_inference_has_the_inputs_of_its_training() -> None:
 
 def test_what_its_training_takes_of_memory_is_known() -> None:
     """Its loss on two examples keeps what a gradient needs."""
-    assert footprint.look(bench("learner")).kept > 0
+    assert footprint.measure(bench("learner")).kept > 0
 
 
 @pytest.mark.parametrize(

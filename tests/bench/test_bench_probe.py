@@ -75,4 +75,4 @@ def test_what_is_left_over_is_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole parts only, and no more than are asked for."""
     monkeypatch.setattr(_probe, "PART", 4)
     of = {count: Examples((torch.zeros(count),), (torch.zeros(count),)) for count in (7, 100)}
-    assert [len(_probe._chosen(Split(examples, examples), 8)) for examples in of.values()] == [4, 8]
+    assert [len(_probe._training_examples(Split(examples, examples), 8)) for examples in of.values()] == [4, 8]

@@ -157,9 +157,9 @@ def test_a_network_is_calibrated_on_examples_that_it_is_not_judged_by() -> None:
     path, why_not = registry.datasets.get("digits").find(None)
     assert path is not None, why_not
     split = registry.datasets.get("digits").read(path, 8)
-    watched = artifact.chosen(split)
+    watched = artifact.calibration_examples(split)
     assert len(watched) == artifact.RECIPE["examples"]
-    assert (artifact.chosen(split).inputs[0] == watched.inputs[0]).all()
+    assert (artifact.calibration_examples(split).inputs[0] == watched.inputs[0]).all()
 
     def of(part: Examples) -> set[bytes]:
         return set(artifact.singly(part.inputs))

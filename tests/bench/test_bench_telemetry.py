@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ipexperf.bench.devices._telemetry import NVIDIA_SMI, READINGS, XPU_SMI, Seen, Telemetry, Tool
+from ipexperf.bench.devices._telemetry import NVIDIA_SMI, READINGS, XPU_SMI, CardReading, Telemetry, Tool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ class Card:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"pos:\t0\ndrm-driver:\t{self.driver}\ndrm-client-id:\t{client}\ndrm-pdev:\t{address}\n{told}")
 
-    def watch(self, tool: Tool = XPU_SMI, find: str | None = None, card: str | None = None) -> Seen:
+    def watch(self, tool: Tool = XPU_SMI, find: str | None = None, card: str | None = None) -> CardReading:
         telemetry = Telemetry(self.root, lambda _: find, lambda: self.steps * 1e-6)
         return telemetry.watch(self.step, self.synchronise, 2, tool, card)
 
@@ -111,7 +111,7 @@ def test_of_several_idle_cards_none_is_guessed(card: Card) -> None:
     """Without an account that moved nobody knows which card it is: nothing is told."""
     card.write(card.add(0, "0000:04:00.0"), f"{XE}/act_freq", "300")
     card.write(card.add(1), f"{XE}/act_freq", "2400")
-    assert card.watch() == Seen()
+    assert card.watch() == CardReading()
 
 
 def test_a_second_descriptor_of_one_account_counts_once(card: Card) -> None:
@@ -141,7 +141,7 @@ def test_a_card_that_is_held_back_is_noted(card: Card, file: str) -> None:
 
 def test_another_vendors_card_has_no_clock_here(card: Card) -> None:
     card.write(card.add(vendor="0x10de"), f"{XE}/act_freq", "2400")
-    assert card.watch() == Seen()
+    assert card.watch() == CardReading()
 
 
 def tool(path: Path, text: str, *, ends: bool = True) -> str:
@@ -170,10 +170,10 @@ def test_the_vendors_tool_is_asked_where_the_files_are_silent(card: Card, tmp_pa
 @pytest.mark.process
 def test_nvidias_tool_is_asked_of_the_card_by_name(card: Card, tmp_path: Path) -> None:
     """CUDA has no files to read: both numbers come from nvidia-smi."""
-    assert card.watch(NVIDIA_SMI, tool(tmp_path, "83, 1785"), card="GPU-1234") == Seen(1.785e9, 0.83)
+    assert card.watch(NVIDIA_SMI, tool(tmp_path, "83, 1785"), card="GPU-1234") == CardReading(1.785e9, 0.83)
 
 
 @pytest.mark.process
 def test_a_tool_that_fails_tells_nothing(card: Card, tmp_path: Path) -> None:
     """A message in place of numbers is no number."""
-    assert card.watch(NVIDIA_SMI, tool(tmp_path, "Insufficient Permissions, [N/A]"), card="GPU-1234") == Seen()
+    assert card.watch(NVIDIA_SMI, tool(tmp_path, "Insufficient Permissions, [N/A]"), card="GPU-1234") == CardReading()

@@ -219,7 +219,6 @@ def test_turns_are_as_long_as_counters_need_where_energy_is_wanted(
     together._warm(both, Effort(samples=samples, metered=metered))
     for one in both:
         assert one.shape.samples * one.shape.block * one.step == pytest.approx(seconds)
-        assert one.metered is metered
 
 
 class Told(Answers):
@@ -238,21 +237,15 @@ def test_who_serves_requests_is_told_that_they_have_no_energy() -> None:
     class Group:
         """The workers of a launch, which tell the notes that they were given."""
 
-        workers = ()
-
-        def warm(self) -> None: ...
-
         def launch(self, index: int, *given: Any) -> Launch:
             return Launch(index, "ok", notes=given[-1])
 
     one, _ = replayer()
-    several = Answerers(A, contextlib.ExitStack())
-    several._group = Group()  # type: ignore[assignment] # what is asked of one is all that is needed
     for metered, notes in (
         (False, ("a note",)),
         (True, ("a note", "energy is unknown: instances share their counter")),
     ):
-        together._warm([one, several], Effort(metered=metered))
-        assert one.metered is metered
+        several = Answerers(A, contextlib.ExitStack(), metered=metered)
+        several._group = Group()  # type: ignore[assignment] # what is asked of one is all that is needed
         assert several.launch(Spell((), {}, "", ("a note",))).notes == notes
     assert one._no_energy([one.turn()]) == "the card or processor also waits for requests in a turn"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from ipexperf.commands import fleet as command
 from ipexperf.errors import UsageError
-from ipexperf.fleet import journal, labels, looks, membership, remote, status, survey
+from ipexperf.fleet import journal, labels, local, looks, membership, remote, status, survey
 from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.journal import Journal, JournalSummary
 from ipexperf.fleet.looks import Look
@@ -124,6 +124,22 @@ def test_a_look_has_the_group_that_is_being_measured(tmp_path: Path) -> None:
 
 def test_a_process_knows_when_it_was_started() -> None:
     assert 0 < time.time() - membership.started(os.getpid()) < 24 * 3600
+
+
+def test_a_host_without_ray_has_joined_with_its_first_run(tmp_path: Path) -> None:
+    """What it measured is a share of the time since then, not of a day that it was not there."""
+    fleet = local.Cluster("local:a,b", tmp_path)
+    host, other = fleet.hosts()
+    fleet.channel(host, print, wait=True).close()
+    mark = tmp_path / "fleet" / "local" / "a" / local.JOINED
+    os.utime(mark, (time.time() - 120, time.time() - 120))
+    fleet.channel(host, print, wait=True).close()
+    seen = fleet.looks([host, other])
+    assert isinstance(first := seen["a"], Look)
+    assert isinstance(never := seen["b"], Look)
+    assert 120 <= first.seconds < 3600
+    assert survey.busy_text(first).startswith("measured 0% of the last 2 min")
+    assert (never.seconds, survey.busy_text(never)) == (0, "has not measured for any run")
 
 
 class Rack:

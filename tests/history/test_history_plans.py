@@ -38,15 +38,6 @@ def test_a_trend_is_found_by_indices(history, limit, filters):
     assert any(line.startswith("SEARCH case USING INDEX ix_case_model_mode") for line in lines), lines
 
 
-@pytest.mark.parametrize("branch", [None, "main"])
-def test_a_baseline_window_is_found_by_indices(history, branch):
-    """Thirty medians out of ten million must take no time."""
-    uid = series_uid(make_case().uid, "xeon-8480-2s", "step_time")
-    lines = plan(history, statements.window(uid, branch=branch, before="2026-05-03", limit=30))
-    assert not [line for line in lines if line.startswith("SCAN")], lines
-    assert any("SEARCH measurement USING PRIMARY KEY" in line for line in lines), lines
-
-
 @pytest.mark.parametrize("after", [None, ("2026-05-01", "0190")])
 @pytest.mark.parametrize("branch", [None, "main"])
 def test_a_page_of_past_runs_is_found_by_indices(history, branch, after):

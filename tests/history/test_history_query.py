@@ -138,15 +138,6 @@ def test_a_trend_can_be_narrowed(history):
     ]
 
 
-def test_a_window_holds_the_newest_good_medians(history):
-    """What a run is judged against: one series, before a moment, oldest first."""
-    case = make_case()
-    assert [median for _, _, median in history.window(case, "xeon-8480-2s", limit=3)] == [2.01, 3.01, 0.01]
-    before = history.window(case, "xeon-8480-2s", before="2026-05-03T08:00:00Z", branch="main")
-    assert [median for _, _, median in before] == [1.01, 2.01]
-    assert history.window(case, "another machine") == []
-
-
 def test_a_name_that_is_two_things_is_ambiguous(target):
     """A branch that is named as a commit begins."""
     with History.open(target) as opened:

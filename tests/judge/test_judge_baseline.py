@@ -14,7 +14,7 @@ from judge_records import CASE, ENVIRONMENT, QUIET, baseline, candidate, environ
 
 from ipexperf.errors import BaselineError
 from ipexperf.judge.accept import Acceptance, accept, diff
-from ipexperf.judge.baseline import Baselines, dumps, machine_keys, read, write
+from ipexperf.judge.baseline import Baselines, dumps, every, machine_keys, read, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +93,26 @@ def test_a_case_that_is_there_twice_is_named(tmp_path: Path, version: int) -> No
     assert f"{CASE.id} with batch 8 is there twice" in told
 
 
+def test_a_session_that_is_there_twice_is_damage(tmp_path: Path) -> None:
+    """As after a merge that kept both sides: copies agree, so that chance would look like a change."""
+
+    def edit(cases: list[dict[str, Any]]) -> None:
+        cases[0]["sessions"].append(cases[0]["sessions"][0])
+
+    assert f"{CASE.id} has a session twice" in spoilt(tmp_path, edit)
+
+
+@pytest.mark.parametrize("day", ["tomorrow", "2026-13-01", 20261231])
+def test_a_day_of_expiry_that_is_no_date_is_damage(tmp_path: Path, day: object) -> None:
+    """It would never come."""
+    spoilt(tmp_path, lambda cases: cases[0].update(expires=day))
+
+
+def test_less_memory_than_none_is_damage(tmp_path: Path) -> None:
+    told = spoilt(tmp_path, lambda cases: cases[0]["sessions"][0]["metrics"].update(peak_memory=-5.0))
+    assert f"{CASE.id} has -5 as its peak_memory" in told
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400])
 @pytest.mark.parametrize("place", ["accuracy", "metrics"])
 def test_a_number_that_is_none_is_damage(tmp_path: Path, place: str, value: float) -> None:
@@ -155,6 +175,9 @@ def test_a_folder_tells_which_machines_it_knows(tmp_path: Path) -> None:
     for name in (f"{KEY}.json", "epyc.json", ".epyc.json", "README.md"):
         (tmp_path / name).write_text("")
     assert machine_keys(tmp_path) == ["epyc", KEY]
+    (tmp_path / f"{KEY}.json").unlink()
+    write(tmp_path, Baselines("epyc", ()))
+    assert every(tmp_path) == [Baselines("epyc", ())]
     with pytest.raises(BaselineError, match=r"README\.md cannot be read as a folder of baselines"):
         machine_keys(tmp_path / "README.md")
 
@@ -212,7 +235,8 @@ def test_accepting_needs_a_reason() -> None:
 def test_an_expiry_is_a_date() -> None:
     with pytest.raises(BaselineError, match="must be a date"):
         offered(EMPTY, candidate(TIMES), expires="soon")
-    assert offered(EMPTY, candidate(TIMES), expires="2026-12-31").baselines.expired("2027-01-01T00:00") != ()
+    [accepted] = offered(EMPTY, candidate(TIMES), expires="2026-12-31").baselines.cases
+    assert accepted.expired("2027-01-01T00:00")
 
 
 @pytest.mark.parametrize(

@@ -50,17 +50,6 @@ def test_what_differs_is_listed_under_normalised_names() -> None:
     ]
 
 
-def test_a_mix_has_the_taken_packages_of_the_bad_end() -> None:
-    both = mixes()
-    assert both.mix(taken(both, "numpy")) == {
-        "intel-extension-for-pytorch": "2.7.0",
-        "numpy": "2.3.1",
-        "torch": "2.7.1",
-        "torchvision": "0.22.1",
-        "triton": "3.3.1",
-    }
-
-
 def test_each_broken_requirement_is_a_sentence() -> None:
     assert conflicts(GOOD, BAD, "torchvision") == ["torchvision 0.23.0 needs torch==2.8.0, the mix has 2.7.1"]
     assert len(conflicts(GOOD, BAD, "torch")) == 3
@@ -78,8 +67,6 @@ def test_a_package_that_is_missing_in_the_mix_is_told() -> None:
     bad: Packages = {"a": ("2", ["b>=1"]), "b": ("1", [])}
     assert conflicts(good, bad, "a") == ["a 2 needs b>=1, the mix has no b"]
     assert conflicts(good, bad, "b") == []
-    both = mixes(good, bad)
-    assert both.mix(frozenset()) == {"a": "1"}
 
 
 def test_a_removed_package_takes_its_requirements_with_it() -> None:
@@ -127,7 +114,6 @@ def test_changes_of_other_kinds_do_not_matter() -> None:
     both = mixes()
     variable = Change("variable", "OMP_NUM_THREADS", "4", None)
     assert both.fits(frozenset({variable}))
-    assert both.mix(frozenset({variable})) == both.mix(frozenset())
 
 
 def test_a_package_that_does_not_differ_is_refused() -> None:

@@ -307,7 +307,7 @@ def test_one_odd_session_in_five_does_not_move_the_baseline() -> None:
 
 
 def test_a_policy_is_named_by_its_content() -> None:
-    assert Policy().uid == Policy.from_json(Policy().to_json()).uid != Policy(tolerance=0.04).uid
+    assert Policy().uid == Policy(**Policy().to_json()).uid != Policy(tolerance=0.04).uid
     assert judge(measurement([1, 1]), None, POLICY).policy == f"screen-1@{POLICY.uid[:12]}"
 
 

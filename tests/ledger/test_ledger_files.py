@@ -150,7 +150,7 @@ def test_a_file_is_called_as_its_machine(tmp_path: Path) -> None:
 def test_an_accelerator_must_be_in_the_hardware(tmp_path: Path) -> None:
     """And the cases of a file are of its device."""
     on_cpu = evidence(device="cuda")
-    assert "it is of the device cuda, and its hardware has none" in refusal(write(tmp_path, on_cpu))
+    assert "its device is cuda, and its hardware has none" in refusal(write(tmp_path, on_cpu))
     card = {**HARDWARE, "accelerator": {"name": "cuda", "properties": "NVIDIA Card 1"}}
     with_card = evidence(device="cuda", hardware=card)
     assert with_card.machine == "some-9000-avx512-bf16-nvidia-card-1-cuda"
@@ -188,4 +188,4 @@ def test_any_value_in_any_place_is_refused_or_read(tmp_path: Path, data: st.Data
                 return
             whole = whole[place]
 
-    assert files.answer(edited(tmp_path, edit)) is not None
+    assert files.read_or_error(edited(tmp_path, edit)) is not None

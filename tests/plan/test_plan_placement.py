@@ -73,7 +73,7 @@ def test_any_text_is_a_wish_or_one_sentence(text: str) -> None:
         ("allocator=mimalloc", "allocator: expected one of jemalloc, tcmalloc, libc, got 'mimalloc'"),
         ("launcher=slurm", "launcher: expected one of ipexrun, xeon, got 'slurm'"),
         ("launcher=xeon,cores=0", "the launcher decides everything"),
-        ("cores=0,node=0,cores=1", "cores is given twice"),
+        ("cores=0,node=0,cores=1", "cores is there twice"),
         ("node=0,1", "expected NAME=VALUE with one of cores, node, openmp, allocator, launcher, got '1'"),
         ("threads=4", "got 'threads=4'"),
         ("", "got ''"),

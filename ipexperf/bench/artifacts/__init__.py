@@ -1,1 +1,1 @@
-"""What is made once and loaded by many launches: trained weights, quantised networks, the size of a network."""
+"""Results that are made once and loaded by many launches: trained weights, quantised networks, a network's size."""

@@ -49,7 +49,7 @@ class Quantisation(Knob):
         return model.quantisation
 
 
-def way(cell: Cell) -> str:
+def quantisation_of(cell: Cell) -> str:
     """Return static or dynamic: as requested, or the model's default."""
     return cell.knob("quantisation") or registry.models.get(cell.model).quantisation
 
@@ -70,18 +70,18 @@ def address(case: Case, made_of: str, facts: Facts) -> str:
     # Other knobs of a mode, such as its number of instances, do not change the artifact.
     document = {name: value for name, value in case.to_json().items() if name not in ("mode", "knobs")}
     turned = [knob for knob in case.knobs if knob[0] in ("quantisation", "channels_last")]
-    parts = (document, turned, kind, made_of, RECIPE, *_made_by(facts))
+    parts = (document, turned, kind, made_of, RECIPE, *_software(facts))
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
     return f"{case.model}-{case.stack}-int8-{kind}-{digest[:16]}.pt"
 
 
-def _made_by(facts: Facts) -> tuple[dict[str, str | None], list[str]]:
+def _software(facts: Facts) -> tuple[dict[str, str | None], list[str]]:
     """Return the software and instruction sets that the result depends on."""
     versions = {name: facts.packages.get(name) for name in ("torch", "torchao", "intel-extension-for-pytorch")}
     return versions, sorted(facts.cpu_flags & FLAGS)
 
 
-def chosen(split: Split) -> Examples:
+def calibration_examples(split: Split) -> Examples:
     """Return the training examples for calibration: always the same ones, and none that accuracy uses."""
     generator = torch.Generator().manual_seed(RECIPE["seed"])
     return split.train.part(torch.randperm(len(split.train), generator=generator)[: RECIPE["examples"]])
@@ -104,14 +104,14 @@ def singly(inputs: Tensors) -> list[bytes]:
 def make(bench: Workbench, path: str) -> dict[str, Any]:
     """Quantise the case's network, and save it with its recipe beside it."""
     split = weights.read(bench)
-    watched = chosen(split)
-    example = _laid_out(watched, [index % len(watched) for index in range(bench.case.batch)], bench)
+    examples = calibration_examples(split)
+    example = _laid_out(examples, [index % len(examples) for index in range(bench.case.batch)], bench)
     static = bench.knob("quantisation") == "static"
     batches = []
     if static:
-        bench.say(f"calibrating {bench.model.name} once, on {len(watched)} training examples")
-        begins = range(0, len(watched), RECIPE["batch"])
-        batches = [_laid_out(watched, slice(begin, begin + RECIPE["batch"]), bench) for begin in begins]
+        bench.say(f"calibrating {bench.model.name} once, on {len(examples)} training examples")
+        begins = range(0, len(examples), RECIPE["batch"])
+        batches = [_laid_out(examples, slice(begin, begin + RECIPE["batch"]), bench) for begin in begins]
     quantised = bench.stack.quantise(bench.laid_out(weights.network(bench)), example, batches, bench)
     with torch.no_grad():
         if bench.mode.artifact == "script":
@@ -120,15 +120,15 @@ def make(bench: Workbench, path: str) -> dict[str, Any]:
             pt2e.save(quantised.network, example, path)
         else:
             torch.save(quantised.network.state_dict(), path)
-    sha256 = _digest(watched.inputs)
-    calibration = {"examples": len(watched), "of": len(split.train), "seed": RECIPE["seed"], "sha256": sha256}
+    sha256 = _digest(examples.inputs)
+    calibration = {"examples": len(examples), "of": len(split.train), "seed": RECIPE["seed"], "sha256": sha256}
     recipe = {
         "recipe": RECIPE,
         "case": bench.case.to_json(),
         "quantisation": bench.knob("quantisation"),
         "kernels": quantised.recipe,
         "calibration": calibration if static else None,
-        "made_by": _made_by(gather()),
+        "made_by": _software(gather()),
         "weights": _weights(bench),
         **_rounding(bench, split, example, batches, quantised.network),
     }
@@ -137,15 +137,15 @@ def make(bench: Workbench, path: str) -> dict[str, Any]:
     return {"recipe": quantised.recipe}
 
 
-def _laid_out(examples: Examples, which: Any, bench: Workbench) -> Tensors:
+def _laid_out(examples: Examples, indices: Any, bench: Workbench) -> Tensors:
     """Return the inputs of some examples in the memory layout of the case."""
-    return tuple(map(bench.laid_out, examples.part(which).inputs))
+    return tuple(map(bench.laid_out, examples.part(indices).inputs))
 
 
 def _rounding(
     bench: Workbench, split: Split, example: Tensors, batches: list[Tensors], network_int8: Any
 ) -> dict[str, Any]:
-    """Return the error of stock PyTorch's eager int8: the part due to the dtype and not to the stack."""
+    """Return the error of stock PyTorch's eager int8: it is due to the dtype, not to the stack."""
     network, task = weights.network(bench), bench.task
     held_out = split.test.part(slice(bench.model.held_out))
     reference = accuracy.reference(network, held_out, task)
@@ -162,7 +162,7 @@ def _rounding(
     except Exception as error:
         if bench.stack is stock:
             raise
-        # The bound is then that of the dtype, and the launch's notes say why.
+        # The bound is then the dtype's, and the launch's notes give the reason.
         return {"rounding": None, "agreed": None, "no_rounding": f"{type(error).__name__}: {error}"}
     agreed = task.agreement(outputs, reference.outputs)
     return {"rounding": accuracy.distance(outputs, reference, task), "agreed": agreed}
@@ -205,13 +205,17 @@ def calibrated(bench: Workbench) -> list[Check]:
     if bench.knob("quantisation") == "dynamic":
         return []
     split = weights.read(bench)
-    calibration, watched = recipe(bench)["calibration"] or {}, chosen(split)
-    examples = set(singly(watched.inputs))
-    judged = sum(example in examples for example in singly(split.test.inputs))
-    same = calibration.get("sha256") == _digest(watched.inputs)
-    which = f"{len(watched)} of {len(split.train)} training examples" if same else "other examples"
-    text = f"{which}, {judged} of them held out for accuracy"
-    return [Check("calibration", same and not judged, text, "the recipe's training examples, none of them held out")]
+    calibration, examples_of_recipe = recipe(bench)["calibration"] or {}, calibration_examples(split)
+    examples = set(singly(examples_of_recipe.inputs))
+    overlap = sum(example in examples for example in singly(split.test.inputs))
+    unchanged = calibration.get("sha256") == _digest(examples_of_recipe.inputs)
+    examples_text = (
+        f"{len(examples_of_recipe)} of {len(split.train)} training examples" if unchanged else "other examples"
+    )
+    text = f"{examples_text}, {overlap} of them held out for accuracy"
+    return [
+        Check("calibration", unchanged and not overlap, text, "the recipe's training examples, none of them held out")
+    ]
 
 
 def _weights(bench: Workbench) -> str:
@@ -220,24 +224,24 @@ def _weights(bench: Workbench) -> str:
 
 
 def made_of(bench: Workbench) -> list[Check]:
-    """Check that the artifact was made from these weights: the address of built networks does not include them."""
+    """Check that the artifact was made from these weights. The address does not tell it of untrained networks."""
     if bench.model.learned:
         return []
-    recorded, own = recipe(bench)["weights"], _weights(bench)
-    text = "this network's" if own == recorded else f"those of another network: {weights.AGAIN}"
-    return [Check("quantised_weights", own == recorded, text, "this network's")]
+    recorded, digest = recipe(bench)["weights"], _weights(bench)
+    text = "this network's" if digest == recorded else f"those of another network: {weights.AGAIN}"
+    return [Check("quantised_weights", digest == recorded, text, "this network's")]
 
 
 def notes(bench: Workbench) -> list[str]:
     """Return notes on how the network was quantised."""
     document = recipe(bench)
     calibration = document["calibration"]
-    how = (
+    method = (
         f"calibrated on {calibration['examples']} training examples (seed {calibration['seed']})"
         if calibration
         else "dynamic"
     )
-    lines = [f"int8: {document['kernels']}, {how}"]
+    lines = [f"int8: {document['kernels']}, {method}"]
     if document.get("no_rounding"):
         lines.append(
             f"int8: fidelity has an absolute bound, because stock has no int8 of this model: {document['no_rounding']}"

@@ -23,11 +23,11 @@ class Footprint:
 
     parameters: int
     flops: int
-    """Of one example."""
+    """The FLOPs of one example."""
     weights: float
     examples: float
     passing: float
-    """Most bytes that go into and come out of any layer, for one example."""
+    """The most bytes that go into and come out of any layer, for one example."""
     kept: float
     """Bytes that training keeps for the gradients of one example. 0 in inference."""
 
@@ -37,7 +37,7 @@ class Footprint:
         return cls(**{field.name: reply[field.name] for field in fields(cls)})  # type: ignore[arg-type] # by their names
 
 
-def look(bench: Workbench) -> Footprint:
+def measure(bench: Workbench) -> Footprint:
     """Return the footprint of the case's network."""
     split = weights.read(bench)
     network = bench.model.build()
@@ -64,10 +64,10 @@ def _forward(network: Any, inputs: Tensors) -> tuple[int, int]:
 
     sizes = [0]
 
-    def seen(_: Any, given: Any, answer: Any) -> None:
-        sizes.append(_bytes(given) + _bytes(answer))
+    def record_bytes(_: Any, inputs: Any, outputs: Any) -> None:
+        sizes.append(_bytes(inputs) + _bytes(outputs))
 
-    hooks = [x.register_forward_hook(seen) for x in network.modules() if next(x.children(), None) is None]
+    hooks = [x.register_forward_hook(record_bytes) for x in network.modules() if next(x.children(), None) is None]
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         network(*inputs)
     for hook in hooks:
@@ -83,19 +83,19 @@ def _bytes(value: Any) -> int:
 
 def _bytes_for_gradients(network: Any, examples: Examples, task: Task) -> int:
     """Return the bytes that a forward pass keeps for gradients, without the weights."""
-    own = {value.untyped_storage().data_ptr() for value in network.parameters()}
-    kept: dict[int, int] = {}
+    weights_storages = {value.untyped_storage().data_ptr() for value in network.parameters()}
+    stored: dict[int, int] = {}
 
     def keep(value: Any) -> Any:
         storage = value.untyped_storage()
-        if storage.data_ptr() not in own:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return value  # keep the loss alive, so that nothing else reuses its memory
+        if storage.data_ptr() not in weights_storages:
+            stored[storage.data_ptr()] = storage.nbytes()
+        return value  # autograd holds the value itself, so nothing else reuses its memory
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
         loss, _ = task.learn(network, examples.inputs, examples.targets)
     del loss
-    return sum(kept.values())
+    return sum(stored.values())
 
 
 def _stored(split: Split) -> int:

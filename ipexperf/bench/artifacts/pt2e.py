@@ -23,9 +23,9 @@ TENSORS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 def tools(device: str) -> tuple[Any, Any]:
     """Import the tools and the quantizer for a device. This registers the operators of quantised programs."""
-    place = facts.pt2e_home(device)
+    package = facts.pt2e_home(device)
     names = (facts.PT2E_STEPS, facts.PT2E_QUANTIZERS[device])
-    steps, quantizer = (importlib.import_module(f"{place}.{name}") for name in names)
+    steps, quantizer = (importlib.import_module(f"{package}.{name}") for name in names)
     return steps, quantizer
 
 

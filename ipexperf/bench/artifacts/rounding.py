@@ -12,30 +12,30 @@ GROUPED = ("int4", "da8w4")
 """Kinds of packed weights that share scales in groups. The others have a scale a row."""
 LARGEST = {"int8": 127, **dict.fromkeys(GROUPED, 15)}
 HALF = 8
-"""Weights of 4 bits are counted from 0 to 15: this stands for the middle of a group."""
+"""The middle of the numbers 0 to 15 of a weight of 4 bits."""
 SMALLEST = 1e-6
-"""Least range of a row or a group, so that nothing is divided by 0."""
+"""The least range of a row or a group, so that nothing is divided by 0."""
 
 
 def parts(weight: Any, kind: str, group: int) -> tuple[Any, Any, Any]:
-    """Return whole numbers, scales and middles of weights, in groups as their last dimension but one."""
+    """Return whole numbers, scales and middles of weights. Groups are their last dimension but one."""
     exact = weight.to(torch.promote_types(weight.dtype, torch.float32))
     if kind not in GROUPED:
         scales = exact.abs().amax(1, keepdim=True).clamp(min=SMALLEST) / LARGEST[kind]
         return (exact / scales).round(), scales, torch.zeros_like(scales)
     grouped = exact.unflatten(1, (-1, group))
-    least, most = grouped.amin(2, keepdim=True), grouped.amax(2, keepdim=True)
-    scales = (most - least).clamp(min=SMALLEST) / LARGEST[kind]
-    whole = ((grouped - least) / scales).round().clamp(0, LARGEST[kind])
-    return whole, scales, least + HALF * scales
+    lowest, highest = grouped.amin(2, keepdim=True), grouped.amax(2, keepdim=True)
+    scales = (highest - lowest).clamp(min=SMALLEST) / LARGEST[kind]
+    numbers = ((grouped - lowest) / scales).round().clamp(0, LARGEST[kind])
+    return numbers, scales, lowest + HALF * scales
 
 
 def rounded(weight: Any, kind: str, group: int) -> Any:
-    """Return the weights as the packed ones stand for them, in the dtype that they had."""
-    whole, scales, middles = parts(weight, kind, group)
+    """Return the values that the packed weights stand for, in the dtype of the original ones."""
+    numbers, scales, middles = parts(weight, kind, group)
     if kind in GROUPED:
-        whole = whole - HALF
-    return (whole * scales + middles).flatten(1).to(weight.dtype)
+        numbers = numbers - HALF
+    return (numbers * scales + middles).flatten(1).to(weight.dtype)
 
 
 def linear(network: Any) -> Iterator[tuple[Any, str, Any]]:
@@ -47,7 +47,7 @@ def linear(network: Any) -> Iterator[tuple[Any, str, Any]]:
 
 
 def round_all(network: Any, kind: str, group: int) -> Any:
-    """Round the weights of all linear layers. What a packed network adds to this error is its kernels'."""
+    """Round the weights of all linear layers. Any further error of a packed network comes from its kernels."""
     for _, name, layer in linear(network):
         check(name, layer, kind, group)
         layer.weight = torch.nn.Parameter(rounded(layer.weight.detach(), kind, group), requires_grad=False)

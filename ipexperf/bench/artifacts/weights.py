@@ -1,4 +1,4 @@
-"""Trained weights for inference, made once. On random weights, low precision would be measured on noise."""
+"""Trained weights for inference, made once. With random weights, the accuracy of low precision would mean nothing."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def address(model: Model, data: str, data_path: str, size: int) -> str:
     """Return the address of a checkpoint: a hash of model, size, recipe and the bytes of the data."""
     digest = hashlib.sha256()
     training = (model.batch_train, model.optimizer, model.learning_rate, model.recipe_steps)
-    settled = (model.settles,) if model.settles else ()
-    begun = () if model.pretrained is None else (model.pretrained.sha256,)
+    settling = (model.settles,) if model.settles else ()
+    pretrained = () if model.pretrained is None else (model.pretrained.sha256,)
     sizes = dict.fromkeys((model.size, size))
-    for part in (model.name, model.version, *sizes, *training, *settled, *begun, RECIPE, data):
+    for part in (model.name, model.version, *sizes, *training, *settling, *pretrained, RECIPE, data):
         digest.update(json.dumps(part, sort_keys=True).encode())
     for file in registry.datasets.get(data).files(data_path):
         digest.update(f"{file.name} {file.stat().st_size}".encode())
@@ -129,7 +129,7 @@ def restore(path: str) -> Any:
         return torch.load(path, weights_only=True, map_location="cpu")
     except (pickle.UnpicklingError, EOFError, OSError, RuntimeError) as error:
         if outcome.indicated(str(error)) or isinstance(error, (FileNotFoundError, PermissionError)):
-            raise  # being out of memory says nothing about the file
+            raise  # the machine is at fault, not the file
         raise WorkerError("error", f"{path} is truncated or holds something other than tensors: {AGAIN}") from error
 
 

@@ -1,4 +1,4 @@
-"""What data sets of random numbers share: they lie in no file, and their numbers make no difference to the speed."""
+"""The base of data sets of random numbers: they need no file, and the values do not affect the speed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class RandomData(Dataset):
 
     licence = "made here"
     examples: int
-    """In each half."""
+    """The number of examples in each half."""
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
         return __file__, None
 
     def draw(self, count: int, size: int, generator: Any) -> Examples:
-        """Draw so many examples."""
+        """Draw this many examples."""
         raise NotImplementedError
 
     def read(self, path: str, size: int) -> Split:

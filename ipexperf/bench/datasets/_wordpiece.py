@@ -47,7 +47,7 @@ class WordPiece:
         self._lowercase: bool = normaliser["lowercase"]
         # Without a setting for accents, they are removed if lowercasing.
         self._plain: bool = self._lowercase if normaliser["strip_accents"] is None else normaliser["strip_accents"]
-        self._known: dict[str, list[int]] = {}
+        self._pieces_of: dict[str, list[int]] = {}
 
     @classmethod
     def read(cls, path: str | Path) -> WordPiece:
@@ -84,9 +84,9 @@ class WordPiece:
 
     def _pieces(self, word: str) -> list[int]:
         """Split a word greedily into the longest known pieces, or return the unknown token."""
-        if word not in self._known:
-            self._known[word] = self._split(word)
-        return self._known[word]
+        if word not in self._pieces_of:
+            self._pieces_of[word] = self._split(word)
+        return self._pieces_of[word]
 
     def _split(self, word: str) -> list[int]:
         if len(word) > self._longest:

@@ -1,4 +1,4 @@
-"""Random activations, for operators of decoders: what they are makes no difference to the speed."""
+"""Random activations, for operators of decoders: their values do not affect the speed."""
 
 from __future__ import annotations
 

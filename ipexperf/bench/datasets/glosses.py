@@ -80,12 +80,12 @@ class Glosses(Dataset):
             if len(gloss) == 1:
                 labels.setdefault(gloss[0], set()).add(word in nouns)
         # Synonyms share a definition: use it once, and not at all if their classes differ.
-        texts = sorted((text for text, file in labels.items() if len(file) == 1), key=_digest)
+        texts = sorted((text for text, classes in labels.items() if len(classes) == 1), key=_digest)
         kinds = ([x for x in texts if labels[x] == {noun}] for noun in (False, True))
-        chosen = list(itertools.chain.from_iterable(zip(*kinds, strict=False)))[: HELD_OUT + TRAIN]
-        tokens, mask = WordPiece.read(beside(path, TOKENIZER)).batch(chosen, size)
+        texts_used = list(itertools.chain.from_iterable(zip(*kinds, strict=False)))[: HELD_OUT + TRAIN]
+        tokens, mask = WordPiece.read(beside(path, TOKENIZER)).batch(texts_used, size)
         inputs = (torch.tensor(tokens), torch.tensor(mask))
-        examples = Examples(inputs, (torch.arange(len(chosen)) % 2,))
+        examples = Examples(inputs, (torch.arange(len(texts_used)) % 2,))
         return Split(examples.part(slice(HELD_OUT, None)), examples.part(slice(HELD_OUT)))
 
 

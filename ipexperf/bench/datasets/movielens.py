@@ -55,7 +55,7 @@ def _split(ratings: str, users: str, items: str) -> Split:
     pairs = [{**people[row["user_id"]], **films[row["item_id"]], **row} for row in rows(ratings)]
     numbered = [_numbers(row[name] for row in pairs) for name in FIELDS]
     genres = _genres(row["class"] for row in pairs)
-    sparse = torch.tensor([[*one, *several] for *one, several in zip(*numbered, genres, strict=True)])
+    sparse = torch.tensor([[*fields, *of_film] for *fields, of_film in zip(*numbered, genres, strict=True)])
     dense = torch.tensor([[_scaled(row["age"], 30, 12), _scaled(row["release_year"], 1990, 14)] for row in pairs])
     likes = torch.tensor([float(float(row["rating"]) >= LIKED) for row in pairs])
     examples = Examples((dense, sparse), (likes,))
@@ -64,7 +64,7 @@ def _split(ratings: str, users: str, items: str) -> Split:
 
 
 def rows(text: str) -> list[Row]:
-    """Yield the lines of a file by field names, which have a type as suffix: `age:token`."""
+    """Return the lines of a file by field names. The header has types as suffixes: `age:token`."""
     first, *lines = text.splitlines()
     names = [name.partition(":")[0] for name in first.split("\t")]
     return [dict(zip(names, line.split("\t"), strict=True)) for line in lines]

@@ -99,14 +99,14 @@ def _plates(count: int, width: int, glyphs: Any, generator: Any) -> tuple[Any, A
     numbers = torch.cat((letters, digits), 1)
     ink = _turned(_written(glyphs[numbers]), width, generator)
 
-    def chosen(low: float, high: float, *, colours: int = 1) -> Any:
+    def random_between(low: float, high: float, *, colours: int = 1) -> Any:
         return low + (high - low) * torch.rand(count, colours, 1, 1, generator=generator)
 
-    ground, paint = chosen(0.55, 1, colours=3), chosen(0, 0.35, colours=3)
+    ground, paint = random_between(0.55, 1, colours=3), random_between(0, 0.35, colours=3)
     sharp = ground + (paint - ground) * ink
     blurred = torch.nn.functional.avg_pool2d(sharp, 3, stride=1, padding=1, count_include_pad=False)
-    image = torch.lerp(sharp, blurred, chosen(0, 1))
-    image += chosen(0, NOISE) * (2 * torch.rand(image.shape, generator=generator) - 1)
+    image = torch.lerp(sharp, blurred, random_between(0, 1))
+    image += random_between(0, NOISE) * (2 * torch.rand(image.shape, generator=generator) - 1)
     return (image.clamp(0, 1) * 255).round().byte(), numbers + 1
 
 
@@ -127,8 +127,8 @@ def _turned(written: Any, width: int, generator: Any) -> Any:
     # torch's coordinates go from -1 to 1 along both sides, whatever their length.
     sine, cosine, ratio = times * angle.sin(), times * angle.cos(), width / HEIGHT
     rows = (cosine, -sine / ratio, SHIFT * across), (sine * ratio, cosine, SHIFT * down)
-    where = torch.stack([torch.stack(row, 1) for row in rows], 1)
-    grid = torch.nn.functional.affine_grid(where, (count, 1, FINE * HEIGHT, FINE * width), align_corners=False)
+    transforms = torch.stack([torch.stack(row, 1) for row in rows], 1)
+    grid = torch.nn.functional.affine_grid(transforms, (count, 1, FINE * HEIGHT, FINE * width), align_corners=False)
     return torch.nn.functional.avg_pool2d(torch.nn.functional.grid_sample(written, grid, align_corners=False), FINE)
 
 

@@ -51,8 +51,8 @@ class Roads(Dataset):
         times = max(1, GROUND // size)
         image = torch.frombuffer(_pixels(path), dtype=torch.int16).view(1, SIDE, SIDE)
         mask = torch.frombuffer(_pixels(str(Path(path).with_name(MASK))), dtype=torch.uint8).view(1, SIDE, SIDE)
-        whole = torch.cat(((image.float() - MEAN) / DEVIATION, (mask > 0).float()))
-        left, right = (_reduced(part, times) for part in (whole[:, :, :TRAINED], whole[:, :, TRAINED:]))
+        layers = torch.cat(((image.float() - MEAN) / DEVIATION, (mask > 0).float()))
+        left, right = (_reduced(part, times) for part in (layers[:, :, :TRAINED], layers[:, :, TRAINED:]))
         return Split(_examples(_eightfold(tiles(left, size, covering=True))), _examples(tiles(right, size)))
 
 
@@ -76,7 +76,7 @@ def _begins(length: int, size: int, *, covering: bool) -> list[int]:
 
 
 def _eightfold(squares: Any) -> Any:
-    """Return each tile in four rotations, and its mirror image too: roads have no direction."""
+    """Return each tile and its mirror image in four rotations: roads have no direction."""
     both = torch.cat((squares, squares.flip(3)))
     return torch.cat([both.rot90(turn, (2, 3)) for turn in range(4)])
 

@@ -72,8 +72,13 @@ class _Painter:
     """Paints scenes from photographs and digits. Equal seeds give equal scenes."""
 
     def __init__(self, photographs: list[Any], digits: Examples, size: int, seed: int) -> None:
-        kept = digits.part(digits.targets[0] < CLASSES)
-        self.photographs, self.digits, self.labels, self.size = photographs, kept.inputs[0], kept.targets[0], size
+        shown_digits = digits.part(digits.targets[0] < CLASSES)
+        self.photographs, self.digits, self.labels, self.size = (
+            photographs,
+            shown_digits.inputs[0],
+            shown_digits.targets[0],
+            size,
+        )
         self.generator = torch.Generator().manual_seed(seed)
 
     def scenes(self, count: int) -> Examples:

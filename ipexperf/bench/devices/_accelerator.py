@@ -10,7 +10,7 @@ from ipexperf.bench import measure
 from ipexperf.bench.api import Device, Settings
 from ipexperf.bench.devices import _arithmetic
 from ipexperf.bench.devices._stopwatch import Stopwatch
-from ipexperf.bench.devices._telemetry import Seen, Telemetry, Tool
+from ipexperf.bench.devices._telemetry import CardReading, Telemetry, Tool
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import diagnosis
 from ipexperf.bench.machine.facts import Facts
@@ -20,7 +20,7 @@ from ipexperf.result import Check
 CLOCKED = 5
 """Number of blocks that are timed by the device's own clock, after the samples."""
 GROWN = 1.05
-"""A reserve of memory that is this many times what it was when the steps were warm has grown."""
+"""The allocator's reserve counts as grown from this multiple of its size after warm-up."""
 
 
 class Accelerator(Device):
@@ -37,10 +37,10 @@ class Accelerator(Device):
 
     def __init__(self) -> None:
         self._stopwatch: Stopwatch | None = None
-        self._seen: Seen | None = None
+        self._reading: CardReading | None = None
         self._reserved: int | None = None
         self._reserved_warm: int | None = None
-        """What the allocator had reserved at most when the steps were warm."""
+        """The allocator's peak reserve after warm-up."""
 
     def why_not(self, facts: Facts) -> str | None:
         return facts.missing("torch") or facts.accelerators.get(self.name, "it was not looked for") or None
@@ -63,14 +63,14 @@ class Accelerator(Device):
     def start(self, settings: Settings) -> None:
         del settings
         if reason := diagnosis.why_not(self.name, torch):
-            # It existed when the case was planned.
+            # The device existed when the case was planned.
             raise WorkerError("device_lost", f"{reason}; nothing was run on another device instead")
         count = self._api.device_count()
         if count != 1:
             pin = f"{self.variable}={os.environ.get(self.variable, '')}"
             raise WorkerError("error", f"{pin} should leave the worker one {self.name} device, but torch sees {count}")
         self._api.set_device(0)
-        self._stopwatch, self._seen, self._reserved, self._reserved_warm = None, None, None, None
+        self._stopwatch, self._reading, self._reserved, self._reserved_warm = None, None, None, None
 
     def synchronise(self) -> None:
         self._api.synchronize()
@@ -120,7 +120,7 @@ class Accelerator(Device):
         return getattr(properties, "driver_version", None)
 
     def _clocked(self, step: Callable[[], Any], block: int) -> Stopwatch:
-        """Return the stopwatch after timing some blocks of steps. Runs them once, on first use."""
+        """Time some blocks of steps on first use, and return the stopwatch with their times."""
         if self._stopwatch is None:
             stopwatch = Stopwatch(self._api)
             for _ in range(CLOCKED):
@@ -136,25 +136,25 @@ class Accelerator(Device):
         device_time = self._clocked(step, block).device_time
         if device_time is not None:
             metrics["device_time"] = device_time
-        self._seen = self.telemetry.watch(step, self.synchronise, block, self.tool, self.card())
-        return {**metrics, **self._seen.metrics()}
+        self._reading = self.telemetry.watch(step, self.synchronise, block, self.tool, self.card())
+        return {**metrics, **self._reading.metrics()}
 
     def card(self) -> str | None:
         """Return the vendor's identifier of the card, if torch knows it."""
         return None
 
     def notes(self) -> list[str]:
-        if self._stopwatch is None or self._seen is None:
+        if self._stopwatch is None or self._reading is None:
             return []  # nothing was measured yet
         unable = self._stopwatch.unable
         silent = [f"{self.name} has no timer here: {unable}"] if unable else []
         silent += filter(None, [self._growth()])
-        if self._seen.frequency is None:
+        if self._reading.frequency is None:
             silent.append(f"the system does not report the clock rate of the {self.name} device")
-        return [*silent, *self._seen.notes]
+        return [*silent, *self._reading.notes]
 
     def _growth(self) -> str:
-        """Return what the allocator took in addition while warm steps were sampled, or an empty text."""
+        """Return a note if the allocator's reserve grew while warm steps were sampled, or an empty text."""
         warm, end = self._reserved_warm, self._reserved
         if not warm or end is None or end <= GROWN * warm:
             return ""

@@ -20,7 +20,7 @@ def of_step(step: Callable[[], Any]) -> Counter[str]:
 
     counts: Counter[str] = Counter()
 
-    class Look(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed
+    class OperandDevices(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             del types
             name = func.name().partition("::")[2].partition(".")[0]
@@ -29,7 +29,7 @@ def of_step(step: Callable[[], Any]) -> Counter[str]:
                     counts[kind] += 1
             return func(*args, **(kwargs or {}))
 
-    with Look():
+    with OperandDevices():
         step()
     return counts
 

@@ -17,12 +17,12 @@ SLACK = 1.05
 GRAIN = 3e-4
 """Seconds per block that the two events may add to the device's time."""
 SHORT = 0.5
-"""Events stand at both ends of what the host times: a device that says less than this share of it has a wrong clock."""
+"""The events enclose what the host times: a device's clock that shows less than this share of it is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One block: seconds by both clocks, and whether the device had finished when the host stopped its clock."""
+    """One block: seconds by both clocks. `done`: the device had finished when the host stopped its clock."""
 
     host: float
     device: float | None

@@ -27,7 +27,7 @@ _THROTTLES = ("device/tile*/gt*/freq*/throttle/status", "gt/gt*/throttle_reason_
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CardReading:
     """Readings: hertz, share of the time, and notes."""
 
     frequency: float | None = None
@@ -76,7 +76,7 @@ class Telemetry:
 
     def watch(
         self, step: Callable[[], None], synchronise: Callable[[], None], block: int, tool: Tool, card: str | None = None
-    ) -> Seen:
+    ) -> CardReading:
         """Read the clock rate and the engines' counters while blocks of steps are queued."""
         before, begin = self.accounts(), self.clock()
         clocks: list[Mapping[str, float]] = []
@@ -91,15 +91,17 @@ class Telemetry:
         # With several cards, take the one whose engines this process used.
         address = card or (max(shares, key=lambda name: shares[name]) if shares else self._only(clocks))
         frequencies = [reading[address] for reading in clocks if address in reading] if address else []
-        held = sum(reading.get(address or "", False) for reading in throttled)
-        seen = Seen(
+        readings_held_back = sum(reading.get(address or "", False) for reading in throttled)
+        card_reading = CardReading(
             statistics.median(frequencies) * 1e6 if frequencies else None,
             shares.get(address or ""),
-            (f"the card's clock was held back in {held} of {READINGS} readings",) if held else (),
+            (f"the card's clock was held back in {readings_held_back} of {READINGS} readings",)
+            if readings_held_back
+            else (),
         )
-        if seen.frequency is not None and seen.utilisation is not None:
-            return seen
-        return self._query(step, synchronise, tool, address, seen)
+        if card_reading.frequency is not None and card_reading.utilisation is not None:
+            return card_reading
+        return self._query(step, synchronise, tool, address, card_reading)
 
     def accounts(self) -> dict[str, dict[str, Busy]]:
         """Return the engines' counters for this process by PCI address, from the kernel."""
@@ -142,8 +144,13 @@ class Telemetry:
         return names.pop() if len(names) == 1 else None
 
     def _query(
-        self, step: Callable[[], None], synchronise: Callable[[], None], tool: Tool, card: str | None, record: Seen
-    ) -> Seen:
+        self,
+        step: Callable[[], None],
+        synchronise: Callable[[], None],
+        tool: Tool,
+        card: str | None,
+        record: CardReading,
+    ) -> CardReading:
         """Run the vendor's tool while steps go on."""
         program = self.find(tool.command[0])
         if program is None or card is None:
@@ -157,7 +164,7 @@ class Telemetry:
         if reading is None:
             return record
         busy, clock = (float(value) for value in reading.groups())
-        return Seen(
+        return CardReading(
             clock * 1e6 if record.frequency is None else record.frequency,
             busy / 100 if record.utilisation is None else record.utilisation,
             record.notes,
@@ -174,10 +181,10 @@ class Telemetry:
         while self.clock() < until:
             step()
             synchronise()
-            over = process.poll() is not None  # poll before reading, so that its last output is not missed
+            ended = process.poll() is not None  # poll before reading, so that its last output is not missed
             printed += process.stdout.read() or b""
             match = tool.answer.search(printed.decode(errors="replace"))
-            if match is not None or over:
+            if match is not None or ended:
                 return match
         return None
 
@@ -196,8 +203,8 @@ def _shares(
         shares = []
         for name, now in engines.items():
             then = before.get(address, {}).get(name, Busy(0.0, 0.0))
-            whole = now.total - then.total if now.total else seconds
-            shares.append((now.worked - then.worked) / whole if whole > 0 else 0.0)
+            total = now.total - then.total if now.total else seconds
+            shares.append((now.worked - then.worked) / total if total > 0 else 0.0)
         if shares and max(shares) > 0:
             by_engine[address] = min(1.0, max(shares))
     return by_engine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,9 @@ from ipexperf.result import Check
 _RESET_PEAK = "5"
 """Value to write to clear_refs to reset the peak of resident memory."""
 
+_LIMITS = ("OMP_THREAD_LIMIT", "KMP_DEVICE_THREAD_LIMIT", "KMP_ALL_THREADS")
+"""Variables that limit the threads of an OpenMP runtime, the last two of Intel's."""
+
 
 class Cpu(Device):
     name = "cpu"
@@ -25,11 +29,11 @@ class Cpu(Device):
     hosted = True
     pulse = True
     _threads: int | None = None
-    """As many as `start` set."""
+    """The number that `start` set."""
     _before = 0
     """Resident bytes at the reset: mostly libraries."""
     _own_before = 0
-    """Of these, what is in no file: the heap."""
+    """The part of these that is backed by no file: the heap."""
 
     def why_not(self, facts: Facts) -> str | None:
         return facts.missing("torch")
@@ -60,7 +64,7 @@ class Cpu(Device):
         return max(0, _resident("VmHWM") - self._before)
 
     def held_memory(self) -> int:
-        """Return what is in use and in no file. Free memory is given back first: where it lies is chance."""
+        """Return the memory in use that no file backs. Give free memory back first: its amount is chance."""
         heap.trim()
         return max(0, _resident("RssAnon") - self._own_before)
 
@@ -70,7 +74,9 @@ class Cpu(Device):
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Check that the steps left torch the threads that it started with: a network may set others."""
         del step, block
-        actual = torch.get_num_threads()
+        # torch reports what it asked for. OpenMP gives it no more than these allow.
+        limits = [int(limit) for name in _LIMITS if (limit := os.environ.get(name, "")).isdecimal()]
+        actual = min([torch.get_num_threads(), *limits])
         return [Check("threads", actual == self._threads, str(actual), str(self._threads))] if self._threads else []
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:

@@ -1,9 +1,12 @@
-"""Check that float32 is computed in full precision: a setting of torch's may allow fewer bits, for the whole process.
+"""Check that float32 is computed in full precision: a setting may allow fewer bits, for the whole process.
 
 The profiler does not show that: operands are float32 all the same.
 """
 
 from __future__ import annotations
+
+import os
+import sys
 
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import PLAIN
@@ -16,11 +19,17 @@ FULL = ("none", "ieee")
 """Values of a setting that allow nothing else. `none` is the default, which is full precision too."""
 
 
+ONEDNN = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
+VARIABLES = {"cuda": ("NVIDIA_TF32_OVERRIDE",)}
+"""The variables that allow fewer bits on a device, whatever torch's settings say. Others compute in oneDNN."""
+STRICT = ("", "strict", "0")
+
+
 def proof(dtype: str, device: str) -> list[Check]:
     """Return evidence for a case in fp32 that nothing on its device may compute in fewer bits."""
     if dtype != PLAIN:
         return []
-    lowered = reduced(device)
+    lowered = {**reduced(device), **_beside_torch(device)}
     text = ", ".join(f"{name} in {precision}" for name, precision in lowered.items()) or "all in full precision"
     return [Check("float32", not lowered, text, "all in full precision")]
 
@@ -44,3 +53,17 @@ def _before_torch_2_9(device: str) -> dict[str, str]:
     precision = torch.get_float32_matmul_precision()
     lowered = {} if precision == "highest" else {"products": precision}
     return {**lowered, "cudnn": "tf32"} if device == "cuda" and torch.backends.cudnn.allow_tf32 else lowered
+
+
+def _beside_torch(device: str) -> dict[str, str]:
+    """Return what allows fewer bits without a setting of torch's: variables of its libraries, and IPEX."""
+    lowered = {
+        name: value
+        for name in VARIABLES.get(device, ONEDNN)
+        if (value := os.environ.get(name, "")).lower() not in STRICT
+    }
+    ipex = sys.modules.get("intel_extension_for_pytorch")
+    # IPEX for the CPU cannot be asked about xpu, where tests imitate a card.
+    if ipex is not None and device == "cpu" and (mode := ipex.get_fp32_math_mode(device).name) != "FP32":
+        lowered["ipex"] = mode
+    return lowered

@@ -1,1 +1,1 @@
-"""What an interpreter and its machine have, and where on it a worker runs. Needs nothing else of `bench`."""
+"""Facts about an interpreter and its machine, and the placement of workers on it. Needs nothing else of `bench`."""

@@ -1,4 +1,4 @@
-"""Diagnose why torch sees no accelerator: the first missing thing between torch and the card, and what to do.
+"""Diagnose why torch sees no accelerator: the first thing missing between torch and the card, and the cure.
 
 Standard library only, with torch as an argument, so that it runs in any interpreter and in tests with a fake root.
 """
@@ -55,7 +55,7 @@ class Machine:
         return cards
 
     def nodes(self, pattern: str) -> list[Path]:
-        """Device files."""
+        """Return the device files of this pattern."""
         return sorted((self.root / "dev").glob(pattern))
 
 
@@ -75,8 +75,8 @@ def why_not(name: str, torch: Any, machine: Machine | None = None) -> str:
         warnings.simplefilter("ignore")  # torch's warning about an old driver is read below
         if module.is_available():
             return ""
-        look = {"xpu": _xpu, "cuda": _cuda}.get(name)
-        reason = look(torch, machine or Machine()) if look else ""
+        diagnose = {"xpu": _xpu, "cuda": _cuda}.get(name)
+        reason = diagnose(torch, machine or Machine()) if diagnose else ""
     return reason or f"torch {torch.__version__} sees no {name.upper()} on this machine"
 
 
@@ -97,8 +97,8 @@ def _xpu(torch: Any, machine: Machine) -> str:
         )
     if not nodes:
         return f"{text}{_drivers(cards)} and there is no /dev/dri/renderD*: a container needs --device /dev/dri"
-    if shut := _shut(nodes, machine):
-        return text + shut
+    if permission := _unopenable(nodes, machine):
+        return text + permission
     if not machine.loads("libze_loader.so.1"):
         return f"{text}the Level Zero loader libze_loader.so.1 is not installed: install libze1 (or level-zero)"
     if not machine.loads("libze_intel_gpu.so.1"):
@@ -128,8 +128,8 @@ def _cuda(torch: Any, machine: Machine) -> str:
         if not loaded:
             return f"{text}NVIDIA's kernel driver is not loaded: install it, or modprobe nvidia"
         return f"{text}the kernel driver is loaded and there is no /dev/nvidia0: a container needs --gpus all"
-    if shut := _shut(nodes, machine):
-        return text + shut
+    if permission := _unopenable(nodes, machine):
+        return text + permission
     if not machine.loads("libcuda.so.1"):
         return f"{text}the driver's library libcuda.so.1 is not installed: a container gets it from --gpus all"
     if hidden := _hidden(machine, CUDA_VARIABLES, len(cards), "NVIDIA GPU"):
@@ -144,7 +144,7 @@ def _drivers(cards: Mapping[str, str]) -> str:
     return f"the kernel driver {' and '.join(sorted(drivers))} is loaded" if drivers else "the PCI bus cannot be read"
 
 
-def _shut(nodes: Sequence[Path], machine: Machine) -> str:
+def _unopenable(nodes: Sequence[Path], machine: Machine) -> str:
     """Return the sentence for device files that this user may not open."""
     if any(machine.opens(node) for node in nodes):
         return ""
@@ -157,13 +157,12 @@ def _shut(nodes: Sequence[Path], machine: Machine) -> str:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = str(os.getuid())
-    where = "/" + str(nodes[0].relative_to(machine.root))
-    return (
-        f"{where} cannot be opened by {user}: add them to the group {owner} (usermod -aG {owner} {user}; log in again)"
-    )
+    device_file = "/" + str(nodes[0].relative_to(machine.root))
+    advice = f"add them to the group {owner} (usermod -aG {owner} {user}; log in again)"
+    return f"{device_file} cannot be opened by {user}: {advice}"
 
 
-def _hidden(machine: Machine, names: Sequence[str], cards: int, what: str) -> str:
+def _hidden(machine: Machine, names: Sequence[str], cards: int, kind: str) -> str:
     """Return the sentence for a variable that hides all cards."""
     for name in names:
         value = machine.variables.get(name)
@@ -174,14 +173,14 @@ def _hidden(machine: Machine, names: Sequence[str], cards: int, what: str) -> st
         if cards and re.fullmatch(r"[\d., ]+", value):
             numbers = [int(part.split(".")[0]) for part in value.replace(" ", "").split(",") if part]
             if all(number >= cards for number in numbers):
-                return f"{name}={value} names a card that is not there: {cards} {what}{'s' if cards > 1 else ''} found"
+                return f"{name}={value} names a card that is not there: {cards} {kind}{'s' if cards > 1 else ''} found"
     return ""
 
 
 def _set(machine: Machine, names: Sequence[str]) -> str:
     """Return a remark on variables that select cards, if any is set: one of them may be the reason."""
-    given = [f"{name}={machine.variables[name]}" for name in names if name in machine.variables]
-    return f" with {' and '.join(given)}" if given else ""
+    selections = [f"{name}={machine.variables[name]}" for name in names if name in machine.variables]
+    return f" with {' and '.join(selections)}" if selections else ""
 
 
 def _error_of(module: Any) -> str:

@@ -16,12 +16,12 @@ from typing import Any
 from ipexperf.bench.clocks import perf_counter
 
 UPDATES = 10
-"""A stretch of steps lasts at least this many updates of its counter: what was read at its begin may be one update old,
-so up to a tenth of it may lie in the time before."""
+"""A stretch of steps lasts at least this many updates of its counter. The first reading may be one update old, so up to
+a tenth of the energy may belong to the time before."""
 RAPL_UPDATE = 0.001
 """Seconds between two updates, as Intel documents them."""
 CARD_UPDATE = 0.1
-"""The same of a card. NVIDIA's are known to take 20 to 100 ms, and nobody documents Intel's."""
+"""The same for a card. NVIDIA's take 20 to 100 ms, and Intel's are not documented."""
 MICROJOULES, MILLIJOULES = 10**6, 10**3
 POWERCAP = "sys/class/powercap"
 INTEL = "0x8086"
@@ -38,7 +38,7 @@ class EnergyPart:
     """The largest count, after which it starts again from 0. 0: it never does."""
 
     def used(self, before: int, now: int) -> int | None:
-        """Return the difference of two counts. None: it stood still or ran backwards, so neither can be trusted."""
+        """Return the difference of two counts. None: it did not grow, so neither count can be trusted."""
         used = now - before
         if used < 0 and self.limit:
             used += self.limit + 1
@@ -49,22 +49,22 @@ class EnergyPart:
 
 @dataclass(frozen=True, slots=True)
 class EnergyCounter:
-    """What counts the energy of a device: one part, or several that are added up."""
+    """The energy counter of a device: one part, or several that are added up."""
 
     name: str
     update: float
     """Seconds between two updates, at most."""
     parts: Sequence[EnergyPart]
     unit: int = MICROJOULES
-    """Counts of a joule."""
+    """Counts per joule."""
 
 
 class Meter:
-    """Tells the energy of stretches of steps."""
+    """Measures the energy of stretches of steps."""
 
     def __init__(self, counter: EnergyCounter, clock: Callable[[], float] = perf_counter) -> None:
         self.seconds = UPDATES * counter.update
-        """A stretch must last this long."""
+        """The least seconds of a stretch."""
         self._counter = counter
         self._clock = clock
         self._begin = 0.0
@@ -100,10 +100,10 @@ def packages(cores: Collection[int], root: Path = Path("/")) -> EnergyCounter | 
         virtual = re.search(r"^flags\s*:.*\bhypervisor\b", _text(root / "proc/cpuinfo"), re.MULTILINE)
         reason = "a virtual machine has none" if virtual else f"/{POWERCAP} has no package"
         return f"no counter: {reason}"
-    held = {_text(root / f"sys/devices/system/cpu/cpu{core}/topology/physical_package_id") for core in cores}
-    own = [name for name in all_packages if name.split("-")[1] in held] or all_packages
-    # A package does not count its memory, which is a zone below it. What else is below it, it counts.
-    names = [name for package in own for name in (package, f"{package}/dram") if name in zones]
+    package_ids = {_text(root / f"sys/devices/system/cpu/cpu{core}/topology/physical_package_id") for core in cores}
+    packages_of_cores = [name for name in all_packages if name.split("-")[1] in package_ids] or all_packages
+    # A package counts all zones below it, except its memory.
+    names = [name for package in packages_of_cores for name in (package, f"{package}/dram") if name in zones]
     return _of_files(f"RAPL of {', '.join(names)}", RAPL_UPDATE, [zones[name] for name in names])
 
 
@@ -186,12 +186,12 @@ def _of_files(name: str, update: float, paths: Sequence[Path]) -> EnergyCounter 
 
 
 def _reader(file: int) -> Callable[[], int]:
-    """Return what reads a file that stays open: opening it before each turn would slow the turn's first step."""
+    """Return a reader of a file that stays open: opening it before each turn would slow the turn's first step."""
     return lambda: int(os.pread(file, 100, 0))
 
 
 def _text(path: Path) -> str:
-    """Return the text of a file of the kernel. Empty: there is none."""
+    """Return the text of a file of the kernel, or an empty text if there is no such file."""
     try:
         return path.read_text(errors="replace").strip()
     except OSError:

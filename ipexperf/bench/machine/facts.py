@@ -38,7 +38,7 @@ PT2E_QUANTIZERS = {"cpu": "quantizer.x86_inductor_quantizer", "xpu": "quantizer.
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the plan must know about the workers' interpreter to leave cells out with a reason."""
+    """The facts about the workers' interpreter and machine by which the plan leaves cells out."""
 
     python: str
     packages: Mapping[str, str | None]

@@ -1,8 +1,8 @@
 """The heap of the C library: workers keep the memory that a step frees, so that each step finds it again.
 
 glibc gives memory back to the kernel whenever the end of its heap is free, and takes it again page by page in the
-next step. Whether the end is free depends on where one small allocation happens to lie, so processes of a case differ:
-measured were 0 to 20,000 page faults per step, and step times that differ by a factor of 2.8 (ADR 48).
+next step. Whether the end is free depends on the place of one small allocation, so the processes of a case differ: we
+measured 0 to 20,000 page faults per step, and step times that differ by a factor of 2.8 (ADR 48).
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ KEEP = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_ARENA_MAX": "1",
 }
-"""Never give memory back by itself, grow by 64 MiB, keep large blocks in the heap too, and one heap for all threads:
-autograd's thread has its own otherwise, which shrinks by other rules."""
+"""Variables that make glibc keep memory: never give it back by itself, grow by 64 MiB, keep large blocks in the heap,
+and use one heap for all threads. Otherwise autograd's thread has its own, which shrinks by other rules."""
 PLAIN = {"GLIBC_TUNABLES": ""}
-"""Leaves the heap as glibc has it."""
+"""Variables that leave the heap at glibc's defaults."""
 CHOICES = re.compile(r"MALLOC_|GLIBC_TUNABLES$", re.ASCII)
-"""Variables with which users choose for themselves. A preloaded allocator ignores those above."""
+"""Variables with which users tune the heap themselves. A preloaded allocator ignores those of KEEP."""
 MANY_FAULTS = 500
-MUCH = 0.1
+LARGE_SHARE = 0.1
 """A launch notes its page faults if there are so many per step, and the kernel takes this share of the CPU time."""
 
 
 def defaults(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables that make glibc keep memory, or none if these variables choose something else for the heap."""
+    """Return the variables that make glibc keep memory, or none if the user's variables tune the heap."""
     return {} if any(CHOICES.match(name) for name in variables) else KEEP
 
 
 def trim() -> None:
-    """Give back what is free now. Without glibc, do nothing."""
+    """Give free memory back to the kernel now. Without glibc, do nothing."""
     if function := getattr(ctypes.CDLL(None), "malloc_trim", None):
         function(ctypes.c_size_t(0))
 
@@ -69,8 +69,8 @@ class Faults:
 
     @property
     def note(self) -> str:
-        """What a reader must know if page faults are a large part of the step, else an empty text."""
-        if self.per_step < MANY_FAULTS or self.kernel < MUCH * self.cpu:
+        """A note for the reader if page faults are a large part of the step, else an empty text."""
+        if self.per_step < MANY_FAULTS or self.kernel < LARGE_SHARE * self.cpu:
             return ""
         return (
             f"{self.per_step:,.0f} page faults per step: the kernel took {self.kernel / self.cpu:.0%} of the CPU time, "

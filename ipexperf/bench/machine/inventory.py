@@ -1,6 +1,6 @@
 """The packages that this interpreter can import, and a digest of what is installed of each.
 
-`PYTHON boot.py inventory` answers for any interpreter. Nothing is imported for it, torch least of all.
+`PYTHON boot.py inventory` lists them for any interpreter. It imports no package, not even torch.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ipexperf.bench.machine.facts import PACKAGES
 OURS = "ipexperf"
 INSTALLERS = frozenset({"pip", "uv"})
 CONTROLLER_EXTRAS = frozenset({"", "dev", "fleet", "postgresql"})
-"""Extras of ipexperf whose packages serve the controller, not the workers. The empty name: what it always requires."""
+"""Extras of ipexperf whose packages serve the controller, not the workers. The empty name: its plain requirements."""
 DIGITS = 16
 _UNLIKE = re.compile(r"^\"?(\.\./)+bin/|\.dist-info/|__pycache__")
-"""Rows of RECORD that two installations need not share: scripts, which name their interpreter, and metadata."""
+"""Rows of RECORD that may differ between installations: scripts, which name their interpreter, and metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Package:
     """An installed distribution."""
 
     name: str
-    """Normalised: lower case, with `-` for each run of `-`, `_` and `.`."""
+    """The normalised name: lower case, with `-` for each run of `-`, `_` and `.`."""
     version: str
     content: str
-    """Digest of the files that its installer recorded, without scripts. Empty if it recorded none."""
+    """The digest of the files that its installer recorded, without scripts. Empty if it recorded none."""
     folder: str = ""
     """The folder of packages that holds it."""
     origin: str = ""
@@ -63,7 +63,7 @@ class Inventory:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Inventory:
-        packages = (Package(**{**one, "requires": tuple(one["requires"])}) for one in document["packages"])
+        packages = (Package(**{**package, "requires": tuple(package["requires"])}) for package in document["packages"])
         return cls(document["python"], document["platform"], tuple(packages))
 
 
@@ -73,13 +73,13 @@ def normalised(name: str) -> str:
 
 @functools.cache
 def gather() -> Inventory:
-    """Describe this interpreter. Cached: what is installed does not change while a worker runs."""
+    """Describe this interpreter. Cached: its packages do not change while a worker runs."""
     installed: dict[str, Package] = {}
     for folder in dict.fromkeys(sys.path):
         for package in _packages(Path(folder or ".")):
             installed.setdefault(package.name, package)  # the first on the path is the one that is imported
     kind = f"{platform.python_implementation()} {sys.platform} {platform.machine()}"
-    packages = sorted(_used(installed), key=lambda one: one.name)
+    packages = sorted(_used(installed), key=lambda package: package.name)
     return Inventory(platform.python_version(), kind, tuple(packages))
 
 
@@ -94,7 +94,7 @@ def _packages(folder: Path) -> Iterable[Package]:
 
 
 def _package(folder: Path, information: Path) -> Package | None:
-    """One distribution, or None for the remains of an uninstalled one."""
+    """Read one distribution. Return None for the remains of an uninstalled one."""
     try:
         headers = _headers(information / "METADATA")
     except OSError:
@@ -108,7 +108,7 @@ def _package(folder: Path, information: Path) -> Package | None:
 
 
 def _headers(path: Path) -> dict[str, list[str]]:
-    """The header fields of a METADATA file. The description that follows them may be long, and is not read."""
+    """Read the header fields of a METADATA file, but not the description after them, which may be long."""
     headers: dict[str, list[str]] = {}
     with path.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
@@ -121,17 +121,17 @@ def _headers(path: Path) -> dict[str, list[str]]:
 
 
 def content_of(record: Path) -> str:
-    """The digest of what was installed: of the rows of RECORD that all installations share."""
+    """Return the digest of an installation: of those rows of RECORD that are the same in every installation."""
     try:
         rows = record.read_text(encoding="utf-8").splitlines()
     except OSError:
         return ""
-    own = (row for row in rows if not _UNLIKE.search(row))
-    return hashlib.sha256("\n".join(sorted(own)).encode()).hexdigest()[:DIGITS]
+    shared = (row for row in rows if not _UNLIKE.search(row))
+    return hashlib.sha256("\n".join(sorted(shared)).encode()).hexdigest()[:DIGITS]
 
 
 def _origin(information: Path) -> str:
-    """Where a package came from, if not from an index (PEP 610)."""
+    """Return where a package came from, or an empty text if it came from an index (PEP 610)."""
     try:
         document = json.loads((information / "direct_url.json").read_text(encoding="utf-8"))
         url = str(document["url"])
@@ -145,14 +145,14 @@ def _origin(information: Path) -> str:
 
 
 def _used(installed: Mapping[str, Package]) -> list[Package]:
-    """The packages that a worker may import: all but installers and what only ipexperf's controller needs.
+    """Return the packages that a worker may import: all except installers and what only the controller needs.
 
-    An upgrade of a linter must not look like a change of what is measured.
+    An upgrade of a linter must not look like a change of the measured software.
     """
-    own = installed.get(OURS)
-    if own is None:
+    ipexperf = installed.get(OURS)
+    if ipexperf is None:
         return [package for name, package in installed.items() if name not in INSTALLERS]
-    of_controller, of_workers = _requirements_of_ours(own)
+    of_controller, of_workers = _requirements_of_ours(ipexperf)
     required = {name for package in installed.values() for name, extra in _requirements(package) if not extra}
     roots = {normalised(name) for name in PACKAGES} | of_workers
     roots |= set(installed) - required - of_controller - of_workers - INSTALLERS - {OURS}
@@ -166,9 +166,9 @@ def _used(installed: Mapping[str, Package]) -> list[Package]:
     return [installed[name] for name in sorted(reached)]
 
 
-def _requirements_of_ours(own: Package) -> tuple[set[str], set[str]]:
-    """What ipexperf itself requires: the packages of its controller, and those of its workers."""
-    requirements = _requirements(own)
+def _requirements_of_ours(ipexperf: Package) -> tuple[set[str], set[str]]:
+    """Return the packages that ipexperf requires: those of its controller, and those of its workers."""
+    requirements = _requirements(ipexperf)
     return (
         {name for name, extra in requirements if extra in CONTROLLER_EXTRAS},
         {name for name, extra in requirements if extra not in CONTROLLER_EXTRAS},
@@ -176,7 +176,7 @@ def _requirements_of_ours(own: Package) -> tuple[set[str], set[str]]:
 
 
 def _requirements(package: Package) -> list[tuple[str, str]]:
-    """Each required package with the extra that asks for it, or an empty text."""
+    """Return each required package with the extra that requires it, or an empty text."""
     requirements = []
     for line in package.requires:
         name = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", line)

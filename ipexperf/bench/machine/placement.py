@@ -23,7 +23,7 @@ OPENMP = {"iomp5": r"libiomp5\b", "gomp": r"libgomp\b"}
 ALLOCATORS = {"jemalloc": r"libjemalloc\b", "tcmalloc": r"libtcmalloc", "libc": r"libc\b"}
 """The file names of each library."""
 PRELOADED = ("jemalloc", "tcmalloc")
-"""Allocators that must be preloaded to take the place of the C library's."""
+"""Allocators that replace the C library's only if they are preloaded."""
 BINDING = ("KMP_AFFINITY", "GOMP_CPU_AFFINITY", "OMP_PROC_BIND", "OMP_PLACES")
 """Variables that make OpenMP bind each of its threads to a part of the cores."""
 OWN_CORES = frozenset({"jemalloc_bg_thd"})
@@ -36,12 +36,12 @@ _NODES = 1024
 _WORD = 8 * ctypes.sizeof(ctypes.c_ulong)
 
 _before = tuple(sorted(os.sched_getaffinity(0)))
-"""The cores that this process could use at first. OpenMP may later bind this thread to one of them."""
+"""The cores that this process could use at its start. OpenMP may later bind this thread to one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The requested placement of a worker, which is proven later. None leaves a setting alone. Sent as JSON."""
+    """The requested placement of a worker, sent as JSON. `checks` proves it. None leaves a setting alone."""
 
     cores: tuple[int, ...] | None = None
     nodes: tuple[int, ...] | None = None
@@ -75,23 +75,23 @@ def apply(document: Mapping[str, Any] | None) -> None:
     """Apply the requested cores and memory nodes. Call it while the process has one thread."""
     if document is None:
         return
-    wish = Placement.of(document)
-    if wish.cores is not None:
+    requested = Placement.of(document)
+    if requested.cores is not None:
         try:
-            os.sched_setaffinity(0, wish.cores)
+            os.sched_setaffinity(0, requested.cores)
         except OSError as error:
-            raise _untaken(f"cores {ranges(wish.cores)}", error) from None
-        if (current := os.sched_getaffinity(0)) != set(wish.cores):
-            raise _untaken(f"cores {ranges(wish.cores)}", f"the kernel gave {ranges(current)}")
-    if wish.nodes is not None:
-        _bind_memory(wish.nodes)
-        if (policy := memory()) != f"bind {ranges(wish.nodes)}":
-            raise _untaken(f"memory of node {ranges(wish.nodes)}", f"the kernel gave {policy}")
+            raise _untaken(f"cores {ranges(requested.cores)}", error) from None
+        if (current := os.sched_getaffinity(0)) != set(requested.cores):
+            raise _untaken(f"cores {ranges(requested.cores)}", f"the kernel gave {ranges(current)}")
+    if requested.nodes is not None:
+        _bind_memory(requested.nodes)
+        if (policy := memory()) != f"bind {ranges(requested.nodes)}":
+            raise _untaken(f"memory of node {ranges(requested.nodes)}", f"the kernel gave {policy}")
 
 
-def _untaken(what: str, why: object) -> WorkerError:
-    text = why.strerror if isinstance(why, OSError) else why
-    return WorkerError("error", f"the placement did not take: {what}: {text}")
+def _untaken(setting: str, cause: object) -> WorkerError:
+    text = cause.strerror if isinstance(cause, OSError) else cause
+    return WorkerError("error", f"the placement did not take: {setting}: {text}")
 
 
 def _call(index: int, *arguments: Any) -> None:
@@ -171,32 +171,34 @@ def checks(document: Mapping[str, Any] | None) -> list[Check]:
     """Check the placement in effect against the requested one. No checks if none was requested."""
     if document is None:
         return []
-    wish, actual = Placement.of(document), effect()
+    requested, actual = Placement.of(document), effect()
     rows: list[tuple[bool, str, str]] = []
-    if wish.cores is not None:
-        cores, masks = list(wish.cores), actual["threads_cores"]
+    if requested.cores is not None:
+        cores, masks = list(requested.cores), actual["threads_cores"]
         if any(name in os.environ for name in BINDING):
             # OpenMP gave each thread a part of the cores: together they must be the requested cores.
-            whole = (wish.threads or 0) < len(cores) or actual["cores"] == cores
-            ok = whole and set(actual["cores"]) <= set(cores)
+            complete = (requested.threads or 0) < len(cores) or actual["cores"] == cores
+            ok = complete and set(actual["cores"]) <= set(cores)
         else:
             ok = masks == [cores]
         rows.append((ok, "cores " + " and ".join(map(ranges, masks)), f"cores {ranges(cores)}"))
-    if wish.threads is not None and actual["threads"] is not None:
-        rows.append((actual["threads"] == wish.threads, f"{actual['threads']} threads", f"{wish.threads} threads"))
-    if wish.nodes is not None:
-        wanted = f"bind {ranges(wish.nodes)}"
-        rows.append((actual["memory"] == wanted, f"memory {actual['memory']}", f"memory {wanted}"))
+    if requested.threads is not None and actual["threads"] is not None:
+        rows.append(
+            (actual["threads"] == requested.threads, f"{actual['threads']} threads", f"{requested.threads} threads")
+        )
+    if requested.nodes is not None:
+        policy = f"bind {ranges(requested.nodes)}"
+        rows.append((actual["memory"] == policy, f"memory {actual['memory']}", f"memory {policy}"))
     for kind, files in (("openmp", OPENMP), ("allocator", ALLOCATORS)):
-        name = getattr(wish, kind)
+        name = getattr(requested, kind)
         # libgomp is not preloaded, it comes with torch.
         if name is not None and (name != "gomp" or "torch" in sys.modules):
             file = actual[kind] or "none"
             rows.append((re.match(files[name], file) is not None, f"{kind} {file}", f"{kind} {name}"))
     if not rows:
         return []
-    held, is_so, should_be = zip(*rows, strict=True)
-    return [Check("placement", all(held), ", ".join(is_so), ", ".join(should_be))]
+    passed, actual_texts, requested_texts = zip(*rows, strict=True)
+    return [Check("placement", all(passed), ", ".join(actual_texts), ", ".join(requested_texts))]
 
 
 def main() -> None:

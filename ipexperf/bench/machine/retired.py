@@ -1,6 +1,6 @@
 """Count the instructions that this process retires in user mode. Unlike time, they do not depend on what else runs.
 
-The kernel counts them where the processor has counters and lets users read them: on most machines of one's own, and
+The kernel counts them if the processor has counters and the kernel lets users read them: on most physical machines, and
 hardly ever in a virtual machine.
 """
 
@@ -19,9 +19,9 @@ PAGE_FAULTS = (1, 2)
 CALLS = {"x86_64": 298, "aarch64": 241}
 """Number of the system call. The C library has no function for it."""
 SIZE = 112
-"""Of `struct perf_event_attr`, fifth version: any kernel since 4.1 knows it."""
+"""The size of `struct perf_event_attr`, fifth version: any kernel since 4.1 knows it."""
 WITH_TIMES = 0b11
-"""Also read for how long the event was wanted, and for how long it was counted."""
+"""Also read for how long the counter was enabled, and for how long it ran."""
 INHERIT, NO_KERNEL, NO_HYPERVISOR = 1 << 1, 1 << 5, 1 << 6
 CLOSE_ON_EXEC = 8
 
@@ -30,7 +30,7 @@ class Counter:
     """Counts an event in this thread, and in all threads and processes that it starts from now on."""
 
     def __init__(self, event: tuple[int, int] = INSTRUCTIONS) -> None:
-        """Begin to count. Without permission, or without such a counter, there is nothing to read."""
+        """Begin to count. Without permission, or without such a counter, `read` returns None."""
         kind, number = event
         flags = INHERIT | NO_KERNEL | NO_HYPERVISOR
         attributes = struct.pack("=IIQQQQQ", kind, SIZE, number, 0, 0, WITH_TIMES, flags).ljust(SIZE, b"\0")
@@ -42,8 +42,8 @@ class Counter:
         """Return the count so far, or None if the kernel does not count, or not all the time."""
         if self._file < 0:
             return None
-        count, wanted, counted = struct.unpack("=QQQ", os.read(self._file, 24))
-        return int(count) if counted == wanted else None
+        count, enabled, running = struct.unpack("=QQQ", os.read(self._file, 24))
+        return int(count) if running == enabled else None
 
     def close(self) -> None:
         if self._file >= 0:
@@ -53,7 +53,7 @@ class Counter:
 
 @functools.cache
 def _of_process(pid: int) -> Counter:
-    """The counter of this process. A forked one needs its own: what it inherits counts for its parent."""
+    """Return the counter of this process. A forked process needs its own: the inherited one counts for its parent."""
     del pid
     return Counter()
 

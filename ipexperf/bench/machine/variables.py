@@ -1,4 +1,4 @@
-"""Which variables tune libraries, and which values may be recorded. The others are recorded as a digest."""
+"""Tell which variables tune libraries, and which values may be recorded. Other values are recorded as a digest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL = re.compile(r"[0-9]{0,3}|true|false|yes|no|on|off", re.IGNORECASE | re.AS
 """Values that are too small to be a secret."""
 ASSIGNMENT = re.compile(r"([^\W\d_]\w*)=(.*)", re.DOTALL)
 FLAG = re.compile(r"(-{0,2}[a-z][a-z0-9_-]*=)*", re.ASCII)
-"""What may stand before an arm in a word of the command line, such as `--perf-against=`."""
+"""The option before an arm in a word of the command line, such as `--perf-against=`."""
 HIDDEN = re.compile(r"hidden-[0-9a-f]{8}")
 """A digest that stands for a value."""
 ROUNDS = 100_000
@@ -35,33 +35,33 @@ ROUNDS = 100_000
 
 
 def tuned(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables that tune libraries."""
+    """Return the variables that tune libraries."""
     return {name: value for name, value in sorted(variables.items()) if tunes(name)}
 
 
 def tunes(name: str) -> bool:
-    """Whether a variable tunes a library."""
+    """Return True if a variable tunes a library."""
     return bool(TUNING.match(name)) and not SECRET.search(name)
 
 
 def recorded(name: str, value: str) -> str:
-    """The value as it may be recorded and printed. Of a value that may be a secret that is a digest.
+    """Return the value as it may be recorded and printed: a digest if it may be a secret.
 
     Two different values stay different, so that they are still two arms.
     """
-    known = TUNING.match(name) or HARMLESS.match(name) or SMALL.fullmatch(value)
-    return value if known and not SECRET.search(name) else _digest(name, value)
+    harmless = TUNING.match(name) or HARMLESS.match(name) or SMALL.fullmatch(value)
+    return value if harmless and not SECRET.search(name) else _digest(name, value)
 
 
 @functools.cache
 def _digest(name: str, value: str) -> str:
-    # 32 bits suffice to tell arms apart. Of a short password so many fit that a guess proves nothing.
+    # 32 bits are enough to tell arms apart, and so few that many passwords share a digest: a guess proves nothing.
     key = hashlib.pbkdf2_hmac("sha256", value.encode(errors="surrogateescape"), name.encode(), ROUNDS)
     return f"hidden-{key[:4].hex()}"
 
 
 def masked(words: Iterable[str]) -> list[str]:
-    """The words of an arm, with those values replaced by their digest that may not be recorded."""
+    """Return the words of an arm, with a digest in place of each value that may not be recorded."""
     return [_masked(word) for word in words]
 
 
@@ -73,16 +73,16 @@ def _masked(word: str) -> str:
 
 
 def masked_text(text: str) -> str:
-    """The text of an arm as it may be recorded. It is unchanged if it sets no variable that must be hidden."""
+    """Return the text of an arm as it may be recorded. It is unchanged if it sets no variable that must be hidden."""
     try:
         words = shlex.split(text)
-    except ValueError:  # nobody knows where a value ends
+    except ValueError:  # quotes do not match, so we cannot tell where a value ends
         return re.sub(r"((?=\w*[A-Z])[^\W\d_]\w*)=.*", r"\1=hidden", text, count=1, flags=re.DOTALL)
     hidden = masked(words)
     return text if hidden == words else shlex.join(hidden)
 
 
 def masked_command(words: Sequence[str]) -> list[str]:
-    """The words of a command line as they may be recorded: the arms in them are masked."""
+    """Return the words of a command line as they may be recorded: with the arms in them masked."""
     heads = [match[0] if (match := FLAG.match(word)) else "" for word in words]
     return [head + masked_text(word[len(head) :]) for head, word in zip(heads, words, strict=True)]

@@ -29,9 +29,9 @@ class Shape:
     width: int
     heads: int
     kinds: int = 2
-    """Number of token types. DistilBERT has none."""
+    """The number of token types. DistilBERT has none."""
     pooler: bool = True
-    """Whether there is a layer between the mean of all tokens and the classifier. Sentence transformers have none."""
+    """True if there is a layer between the mean of all tokens and the classifier. Sentence transformers have none."""
     classes: int = 2
 
 
@@ -99,12 +99,12 @@ class Bert(nn.Module):  # type: ignore[misc]
 
     def features(self, tokens: Any, mask: Any) -> Any:
         """Return the input of the last layer for each text."""
-        kept = mask.to(self.embeddings.norm.weight.dtype)
-        added = (1.0 - kept[:, None, None, :]) * MASKED
+        real_tokens = mask.to(self.embeddings.norm.weight.dtype)
+        added = (1.0 - real_tokens[:, None, None, :]) * MASKED
         hidden = self.embeddings(tokens)
         for layer in self.layers:
             hidden = layer(hidden, added)
-        mean = (hidden * kept[:, :, None]).sum(1) / kept.sum(1, keepdim=True)
+        mean = (hidden * real_tokens[:, :, None]).sum(1) / real_tokens.sum(1, keepdim=True)
         return mean if self.pooler is None else torch.tanh(self.pooler(mean))
 
     def forward(self, tokens: Any, mask: Any) -> Any:
@@ -142,7 +142,7 @@ def renamed(published: dict[str, Any]) -> dict[str, Any]:
         if name.startswith("pooler.") or name.endswith("position_ids"):
             continue
         new = name
-        for theirs, ours in NAMES:
-            new = new.replace(theirs, ours)
+        for published_name, own_name in NAMES:
+            new = new.replace(published_name, own_name)
         state[new] = value
     return state

@@ -1,4 +1,4 @@
-"""The key-value cache of decoders, and where the tokens of a batch belong in it. Imported with the networks."""
+"""The key-value cache of decoders, and the places of a batch's tokens in it. Imported with the networks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Places:
     rows: Any
     """The row of each text in the cache."""
     end: int
-    """One more than the last of these positions."""
-    seen: Any
-    """Which cached tokens each text has: the mask of its attention."""
+    """The last of these positions plus 1."""
+    mask: Any
+    """The mask of attention: the cached tokens that each text has."""
 
     @classmethod
     def of(cls, begins: Sequence[int], device: Any) -> Places:
@@ -29,28 +29,28 @@ class Places:
 
     @classmethod
     def before(cls, end: int, at: Any) -> Places:
-        """Return places somewhere before this position, so that a compiled graph need not know where."""
-        seen = torch.arange(end, device=at.device) <= at[:, None]
-        return cls(at, torch.arange(len(at), device=at.device), end, seen[:, None, None])
+        """Return places anywhere before `end`, so that a compiled graph serves all of them."""
+        mask = torch.arange(end, device=at.device) <= at[:, None]
+        return cls(at, torch.arange(len(at), device=at.device), end, mask[:, None, None])
 
 
 Begin = int | Places
-"""Where the tokens of a batch begin: at one position in all texts, or each at its own."""
+"""The position where the tokens of a batch begin: one for all texts, or one for each."""
 
 
-def begin_of(begin: Any, kept: Sequence[Kept] | None, device: Any) -> Begin:
+def begin_of(begin: Any, caches: Sequence[LayerCache] | None, device: Any) -> Begin:
     """Return where tokens begin, given one position for all texts, a list with one for each, or a tensor of them.
 
     With a tensor, attention sees the whole cache, and its mask hides what comes later.
     """
     if isinstance(begin, int):
         return begin
-    if isinstance(begin, torch.Tensor) and kept:
-        return Places.before(kept[0].positions, begin)
+    if isinstance(begin, torch.Tensor) and caches:
+        return Places.before(caches[0].positions, begin)
     return Places.of(begin, device)
 
 
-class Kept:
+class LayerCache:
     """The key-value cache of one layer, allocated for a whole text and filled as it is read."""
 
     def __init__(self, positions: int) -> None:
@@ -72,9 +72,9 @@ class Kept:
             self.keys[begin.rows, :, begin.at], self.values[begin.rows, :, begin.at] = key[:, :, 0], value[:, :, 0]
         return self.keys[:texts, :, :end], self.values[:texts, :, :end]
 
-    def row(self, number: int) -> Kept:
-        """Return the cache of one text: what is stored there is stored here."""
-        part = Kept(self.positions)
+    def row(self, number: int) -> LayerCache:
+        """Return the cache of one text, which shares memory with this one."""
+        part = LayerCache(self.positions)
         part.keys, part.values = self.keys[number : number + 1], self.values[number : number + 1]
         return part
 

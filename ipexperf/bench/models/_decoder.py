@@ -1,8 +1,8 @@
 """The decoder of the Llama and Qwen families in plain PyTorch, with a key-value cache. Imported when it is built.
 
-It computes what `LlamaForCausalLM` and `Qwen2ForCausalLM` of `transformers` compute, which a test shows with the same
-weights. It is written out here, because what is compared across versions must be the same code in every environment,
-also in those that have no `transformers`.
+It computes the same as `LlamaForCausalLM` and `Qwen2ForCausalLM` of `transformers`, which a test shows with the same
+weights. It is written out here because comparisons across versions need the same code in every environment, also in
+those without `transformers`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ipexperf.bench.models._cache import Begin, Kept, begin_of
+from ipexperf.bench.models._cache import Begin, LayerCache, begin_of
 from ipexperf.bench.models._gpt import DEVIATION
 from ipexperf.bench.models._shape import Shape
 
@@ -42,25 +42,25 @@ class Attention(nn.Module):  # type: ignore[misc]
         self.value = nn.Linear(shape.width, shape.key_heads * shape.head, bias=shape.bias)
         self.out = nn.Linear(shape.heads * shape.head, shape.width, bias=False)
 
-    def forward(self, hidden: Any, angles: tuple[Any, Any], kept: Kept | None = None, begin: Begin = 0) -> Any:
+    def forward(self, hidden: Any, angles: tuple[Any, Any], cache: LayerCache | None = None, begin: Begin = 0) -> Any:
         query, key, value = (
             part(hidden).unflatten(2, (-1, self.shape.head)).transpose(1, 2)
             for part in (self.query, self.key, self.value)
         )
-        return self.out(attend(rotated(query, *angles), rotated(key, *angles), value, kept, begin))
+        return self.out(attend(rotated(query, *angles), rotated(key, *angles), value, cache, begin))
 
 
-def attend(query: Any, key: Any, value: Any, kept: Kept | None, begin: Begin) -> Any:
-    """Return what the heads of queries read from keys and values, and from the cached ones before them."""
-    if kept is not None:
-        key, value = kept.add(key, value, begin)
+def attend(query: Any, key: Any, value: Any, cache: LayerCache | None, begin: Begin) -> Any:
+    """Return the attention of queries over keys and values, and over the cached ones before them."""
+    if cache is not None:
+        key, value = cache.add(key, value, begin)
     texts, heads, tokens, width = query.shape
     group = heads // key.shape[1]
     if tokens == 1:
-        # The heads of a group ask the same keys: one attention of several queries, without copies.
+        # The heads of a group share their keys: one attention with several queries needs no copies.
         query = query.reshape(texts, -1, group, width)
-        seen = None if isinstance(begin, int) else begin.seen
-        attended = nn.functional.scaled_dot_product_attention(query, key, value, seen)
+        mask = None if isinstance(begin, int) else begin.mask
+        attended = nn.functional.scaled_dot_product_attention(query, key, value, mask)
         return attended.reshape(texts, 1, -1)
     key, value = (part.repeat_interleave(group, 1) for part in (key, value))
     attended = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
@@ -84,8 +84,8 @@ class Layer(nn.Module):  # type: ignore[misc]
         self.up = nn.Linear(shape.width, shape.inner, bias=False)
         self.down = nn.Linear(shape.inner, shape.width, bias=False)
 
-    def forward(self, hidden: Any, angles: tuple[Any, Any], kept: Kept | None = None, begin: Begin = 0) -> Any:
-        hidden = hidden + self.attention(self.norm(hidden), angles, kept, begin)
+    def forward(self, hidden: Any, angles: tuple[Any, Any], cache: LayerCache | None = None, begin: Begin = 0) -> Any:
+        hidden = hidden + self.attention(self.norm(hidden), angles, cache, begin)
         normal = self.last_norm(hidden)
         return hidden + self.down(nn.functional.silu(self.gate(normal)) * self.up(normal))
 
@@ -106,15 +106,15 @@ class Decoder(nn.Module):  # type: ignore[misc]
         if shape.tied:
             self.head.weight = self.tokens.weight
 
-    def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: Any = 0) -> Any:
-        """With `kept`, the tokens follow the cached ones: several at the beginning, then one at a time.
+    def forward(self, tokens: Any, caches: list[LayerCache] | None = None, begin: Any = 0) -> Any:
+        """With `caches`, the tokens follow the cached ones: several at the beginning, then one at a time.
 
         Texts of different lengths each have a `begin` of their own. As a tensor, it may differ in each call of a graph.
         """
         hidden = self.tokens(tokens)
-        places = begin_of(begin, kept, tokens.device)
+        places = begin_of(begin, caches, tokens.device)
         angles = self.angles(hidden, places, tokens.shape[1])
-        memories: Sequence[Kept | None] = kept or [None] * len(self.layers)
+        memories: Sequence[LayerCache | None] = caches or [None] * len(self.layers)
         for layer, memory in zip(self.layers, memories, strict=True):
             hidden = layer(hidden, angles, memory, places)
         return self.head(self.norm(hidden))
@@ -131,6 +131,6 @@ class Decoder(nn.Module):  # type: ignore[misc]
         turns = torch.cat((turns, turns), -1)
         return turns.cos().to(like.dtype), turns.sin().to(like.dtype)
 
-    def memory(self, positions: int | None = None) -> list[Kept]:
+    def memory(self, positions: int | None = None) -> list[LayerCache]:
         """Return an empty key-value cache for one batch of texts of at most so many tokens, or of the longest."""
-        return [Kept(positions or self.shape.positions) for _ in self.layers]
+        return [LayerCache(positions or self.shape.positions) for _ in self.layers]

@@ -27,7 +27,7 @@ class MergedBags(nn.Module):  # type: ignore[misc] # torch has no types here
 
     @property
     def updated_by(self) -> str:
-        """What updates the tables in backward, or None if an optimizer does."""
+        """The fused update of the tables in backward, or None if an optimizer updates them."""
         kind = type(self.merged)
         return kind.__name__ if kind is MergedEmbeddingBagWithAdaGrad else ""
 

@@ -1,4 +1,4 @@
-"""Networks for `ipexperf evidence` alone: a decoder that needs no training, linear layers, and failures on purpose.
+"""Networks for `ipexperf evidence` alone: a decoder without training, linear layers, and failures on purpose.
 
 These harm no machine: memory runs out at a limit of the worker's own, or in one request that no card can meet.
 """
@@ -22,9 +22,9 @@ VOCABULARY = 256
 SHAPE = Shape(layers=2, width=128, heads=4, key_heads=2, inner=256, vocabulary=VOCABULARY, positions=256)
 TINY = {**SHAPED, "size": 64, "batch_infer": 2, "most": SHAPE.positions, "rate": 8.0, "data": "random_bytes"}
 ROOM = 2**28
-"""Bytes that a worker on the host may still take before its own limit."""
+"""The bytes that a worker on the host may still allocate before its own limit."""
 OUT_OF_REACH = 2**44
-"""Bytes that no device has: 16 TiB."""
+"""More bytes than any device has: 16 TiB."""
 
 
 def _network(fail: Callable[[Any], None]) -> Any:
@@ -90,7 +90,7 @@ registry.datasets.add("random_bytes", RandomBytes())
 
 @registry.model("evidence_decoder", **TINY)
 def _decoder() -> Any:
-    """Shows what decoders do, without the minutes that training one takes."""
+    """Show the features of decoders, without minutes of training."""
     from ipexperf.bench.models import _decoder
 
     return _decoder.Decoder(SHAPE)
@@ -102,7 +102,7 @@ PIXELS = 8
 
 @registry.model("evidence_linear", size=PIXELS, batch_train=64, batch_infer=32)
 def _linear() -> Any:
-    """Shows what is about linear layers, and about BatchNorm behind one: no shipped network has that."""
+    """Show the features of linear layers, and of BatchNorm behind one, which no shipped network has."""
     nn = torch.nn
     hidden = 128
     return nn.Sequential(

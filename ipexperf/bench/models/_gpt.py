@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import nn
 
-from ipexperf.bench.models._cache import Begin, Kept, begin_of
+from ipexperf.bench.models._cache import Begin, LayerCache, begin_of
 
 BYTES = 256
 DEVIATION = 0.02
@@ -36,14 +36,14 @@ class Attention(nn.Module):  # type: ignore[misc] # torch has no types here
         self.inside = nn.Linear(shape.width, 3 * shape.width)
         self.out = nn.Linear(shape.width, shape.width)
 
-    def forward(self, hidden: Any, kept: Kept | None = None, begin: Begin = 0) -> Any:
+    def forward(self, hidden: Any, cache: LayerCache | None = None, begin: Begin = 0) -> Any:
         parts = self.inside(hidden).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         query, key, value = parts[0], parts[1], parts[2]
-        if kept is not None:
-            key, value = kept.add(key, value, begin)
+        if cache is not None:
+            key, value = cache.add(key, value, begin)
         # After a prompt, tokens come one at a time and attend to all cached ones.
-        seen = None if isinstance(begin, int) else begin.seen
-        attended = nn.functional.scaled_dot_product_attention(query, key, value, seen, is_causal=begin == 0)
+        mask = None if isinstance(begin, int) else begin.mask
+        attended = nn.functional.scaled_dot_product_attention(query, key, value, mask, is_causal=begin == 0)
         return self.out(attended.permute(0, 2, 1, 3).flatten(2))
 
 
@@ -56,8 +56,8 @@ class Layer(nn.Module):  # type: ignore[misc]
         self.attention = Attention(shape)
         self.up, self.down = nn.Linear(shape.width, 4 * shape.width), nn.Linear(4 * shape.width, shape.width)
 
-    def forward(self, hidden: Any, kept: Kept | None = None, begin: Begin = 0) -> Any:
-        hidden = hidden + self.attention(self.norm(hidden), kept, begin)
+    def forward(self, hidden: Any, cache: LayerCache | None = None, begin: Begin = 0) -> Any:
+        hidden = hidden + self.attention(self.norm(hidden), cache, begin)
         return hidden + self.down(nn.functional.gelu(self.up(self.last_norm(hidden))))
 
 
@@ -73,25 +73,25 @@ class Gpt(nn.Module):  # type: ignore[misc]
         self.head = nn.Linear(shape.width, BYTES, bias=False)
         self.apply(_begin)
 
-    def forward(self, tokens: Any, kept: list[Kept] | None = None, begin: Any = 0) -> Any:
-        """With `kept`, the tokens follow the cached ones: several at the beginning, then one at a time.
+    def forward(self, tokens: Any, caches: list[LayerCache] | None = None, begin: Any = 0) -> Any:
+        """With `caches`, the tokens follow the cached ones: several at the beginning, then one at a time.
 
         Texts of different lengths each have a `begin` of their own. As a tensor, it may differ in each call of a graph.
         """
-        places = begin_of(begin, kept, tokens.device)
+        places = begin_of(begin, caches, tokens.device)
         if isinstance(places, int):
             positions = self.positions.weight[places : places + tokens.shape[1]]
         else:
             positions = self.positions(places.at)[:, None]
         hidden = self.tokens(tokens) + positions
-        memories: Sequence[Kept | None] = kept or [None] * len(self.layers)
+        memories: Sequence[LayerCache | None] = caches or [None] * len(self.layers)
         for layer, memory in zip(self.layers, memories, strict=True):
             hidden = layer(hidden, memory, places)
         return self.head(self.norm(hidden))
 
-    def memory(self, positions: int | None = None) -> list[Kept]:
+    def memory(self, positions: int | None = None) -> list[LayerCache]:
         """Return an empty key-value cache for one batch of texts of at most so many tokens, or of the longest."""
-        return [Kept(positions or self.shape.positions) for _ in self.layers]
+        return [LayerCache(positions or self.shape.positions) for _ in self.layers]
 
 
 def _begin(module: Any) -> None:

@@ -1,4 +1,4 @@
-"""Operators of a decoder without the rest of it: those of all layers, side by side. Imported when they are built.
+"""The operators of all layers of a decoder, side by side, without the rest of it. Imported when they are built.
 
 They are called like a decoder, with activations in the place of tokens.
 """
@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from ipexperf.bench.models import _decoder
-from ipexperf.bench.models._cache import Kept, begin_of
+from ipexperf.bench.models._cache import LayerCache, begin_of
 from ipexperf.bench.models._gpt import DEVIATION
 from ipexperf.bench.models._shape import Shape
 
@@ -24,26 +24,26 @@ class Operators(nn.Module):  # type: ignore[misc] # torch has no types here
         super().__init__()
         with torch.device("meta"):  # without memory: only the operators get any
             decoder = _decoder.Decoder(shape)
-        named = dict(decoder.named_modules())
+        modules_by_name = dict(decoder.named_modules())
         ends = [f".{path}" for path in paths]
-        modules = [module for name, module in named.items() if any(f".{name}".endswith(end) for end in ends)]
+        modules = [module for name, module in modules_by_name.items() if any(f".{name}".endswith(end) for end in ends)]
         self.parts = nn.ModuleList(module.to_empty(device="cpu") for module in modules)
         for value in self.parameters():
             nn.init.normal_(value, std=DEVIATION)
         self.width = self.parts[0].weight.shape[-1]
         self.register_buffer("like", torch.zeros(()))
 
-    def forward(self, activations: Any, kept: list[Kept] | None = None, begin: int = 0) -> tuple[Any, ...]:
-        """Take the activations in the dtype of the weights, as the layer before leaves them."""
-        del kept, begin
+    def forward(self, activations: Any, caches: list[LayerCache] | None = None, begin: int = 0) -> tuple[Any, ...]:
+        """Run the operators on the activations, converted to the dtype of the weights as the layer before would."""
+        del caches, begin
         # A condition on a shape also keeps IPEX from tracing this with torch.fx into a module without `memory`.
         if activations.shape[-1] < self.width:
             raise ValueError(f"{activations.shape[-1]} activations of a token are too few: {self.width} expected")
-        given = activations[..., : self.width].to(self.like.dtype)
-        return tuple(part(given) for part in self.parts)
+        inputs = activations[..., : self.width].to(self.like.dtype)
+        return tuple(part(inputs) for part in self.parts)
 
-    def memory(self) -> list[Kept]:
-        """Return an empty list: these operators remember nothing."""
+    def memory(self) -> list[LayerCache]:
+        """Return an empty list: these operators have no cache."""
         return []
 
 
@@ -57,15 +57,15 @@ class Attentions(nn.Module):  # type: ignore[misc]
         self.width = sum(self.widths)
         self.register_buffer("like", torch.zeros(()))
 
-    def forward(self, activations: Any, kept: list[Kept] | None = None, begin: int = 0) -> tuple[Any, ...]:
-        given = activations[..., : self.width].to(self.like.dtype)
+    def forward(self, activations: Any, caches: list[LayerCache] | None = None, begin: int = 0) -> tuple[Any, ...]:
+        inputs = activations[..., : self.width].to(self.like.dtype)
         query, key, value = (
-            part.unflatten(2, (-1, self.shape.head)).transpose(1, 2) for part in given.split(self.widths, -1)
+            part.unflatten(2, (-1, self.shape.head)).transpose(1, 2) for part in inputs.split(self.widths, -1)
         )
-        place = begin_of(begin, kept, given.device)
-        memories: Sequence[Kept | None] = kept or [None] * self.shape.layers
+        place = begin_of(begin, caches, inputs.device)
+        memories: Sequence[LayerCache | None] = caches or [None] * self.shape.layers
         return tuple(_decoder.attend(query, key, value, memory, place) for memory in memories)
 
-    def memory(self) -> list[Kept]:
+    def memory(self) -> list[LayerCache]:
         """Return an empty key-value cache for one batch of texts."""
-        return [Kept(self.shape.positions) for _ in range(self.shape.layers)]
+        return [LayerCache(self.shape.positions) for _ in range(self.shape.layers)]

@@ -16,21 +16,21 @@ PART = 32
 RIDGE = 1e-2
 """Ridge, relative to the mean variance of inputs: weak features get small weights, which suits low precision."""
 OF_TEXT = 1.0
-"""The ridge for texts. Fitted on 512 texts, a random frozen DistilBERT got 0.81 of the held-out ones right with it,
-and 0.64 with a thousandth of it, which overfitted the 512."""
+"""The ridge for texts. Fitted on 512 texts, a random frozen DistilBERT classified 0.81 of the held-out ones correctly
+with it, and 0.64 with a thousandth of it, because that overfitted the 512."""
 
 
 def fit(bench: Workbench, split: Split, network: Any, examples: int = EXAMPLES, ridge: float = RIDGE) -> None:
     """Fit the last layer of a network, and leave the others unchanged."""
-    chosen = _chosen(split, examples)
+    examples_to_fit = _training_examples(split, examples)
     head = [layer for layer in network.modules() if isinstance(layer, torch.nn.Linear)][-1]
     features: list[Any] = []
-    hook = head.register_forward_pre_hook(lambda _, given: features.append(given[0].cpu().double()))
-    bench.say(f"fitting the last layer of {bench.model.name} once, on {len(chosen)} training examples")
+    hook = head.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0].cpu().double()))
+    bench.say(f"fitting the last layer of {bench.model.name} once, on {len(examples_to_fit)} training examples")
     network.eval()
-    _answer(bench, network, chosen)
+    _run_all(bench, network, examples_to_fit)
     hook.remove()
-    classes = torch.nn.functional.one_hot(chosen.targets[0], head.out_features).double()
+    classes = torch.nn.functional.one_hot(examples_to_fit.targets[0], head.out_features).double()
     weight, bias = solve(torch.cat(features), classes, ridge)
     with torch.no_grad():
         head.weight.copy_(weight)
@@ -45,14 +45,14 @@ def fit_anew(bench: Workbench, split: Split, network: Any) -> None:
         layer.reset_running_stats()
         layer.momentum = None  # cumulative mean
     network.train()
-    _answer(bench, network, _chosen(split, EXAMPLES))
+    _run_all(bench, network, _training_examples(split, EXAMPLES))
     for layer, momentum in zip(norms, momenta, strict=True):
         layer.momentum = momentum
     fit(bench, split, network)
 
 
 def solve(features: Any, classes: Any, ridge: float = RIDGE) -> tuple[Any, Any]:
-    """Return weights and bias of the linear layer that is nearest to these targets."""
+    """Return weights and bias of the linear layer that fits these classes best."""
     middle, mean = features.mean(0), classes.mean(0)
     centred = features - middle
     gram = centred.T @ centred
@@ -61,12 +61,12 @@ def solve(features: Any, classes: Any, ridge: float = RIDGE) -> tuple[Any, Any]:
     return weight, mean - weight @ middle
 
 
-def _chosen(split: Split, examples: int) -> Examples:
+def _training_examples(split: Split, examples: int) -> Examples:
     """Return the first training examples, in whole parts: batch norm needs more than one example."""
     return split.train.part(slice(min(examples, len(split.train) // PART * PART)))
 
 
-def _answer(bench: Workbench, network: Any, examples: Examples) -> None:
+def _run_all(bench: Workbench, network: Any, examples: Examples) -> None:
     """Call the network with all examples, in parts."""
     with torch.no_grad():
         for begin in range(0, len(examples), PART):

@@ -22,9 +22,9 @@ class Shape:
     """Base of the rotation that encodes positions."""
     epsilon: float = 1e-5
     bias: bool = False
-    """Whether queries, keys and values have a bias, as in Qwen."""
+    """True if queries, keys and values have a bias, as in Qwen."""
     tied: bool = True
-    """Whether the head shares its weights with the embedding."""
+    """True if the head shares its weights with the embedding."""
 
     @property
     def head(self) -> int:

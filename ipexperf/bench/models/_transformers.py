@@ -1,4 +1,4 @@
-"""A decoder of ours as the class of `transformers` that computes the same, with the same weights."""
+"""Convert a decoder of ours to the class of `transformers` that computes the same, with the same weights."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ NAMES = {
 
 def network(decoder: Any, kind: str) -> Any:
     """Return a network of this class with the configuration of a decoder. It shares the decoder's weights."""
-    shape, made = decoder.shape, getattr(transformers, kind)
+    shape, network_class = decoder.shape, getattr(transformers, kind)
     turns: dict[str, Any] = {"rope_theta": shape.theta}
     if int(transformers.__version__.split(".")[0]) >= 5:
         turns = {"rope_parameters": {"rope_type": "default", **turns}}
-    configuration = made.config_class(
+    configuration = network_class.config_class(
         architectures=[kind],
         num_hidden_layers=shape.layers,
         hidden_size=shape.width,
@@ -44,16 +44,16 @@ def network(decoder: Any, kind: str) -> Any:
         tie_word_embeddings=shape.tied,
         **turns,
     )
-    with torch.device("meta"):  # no weights of its own, which would be drawn at random and thrown away
-        other = made(configuration)
+    with torch.device("meta"):  # without memory: its own random weights would be thrown away
+        converted = network_class(configuration)
     weights = decoder.state_dict()
-    other.load_state_dict({name: weights[renamed(name)] for name in other.state_dict()}, assign=True)
-    other.model.rotary_emb = type(other.model.rotary_emb)(configuration)  # it has buffers that no state has
-    return other.eval()
+    converted.load_state_dict({name: weights[renamed(name)] for name in converted.state_dict()}, assign=True)
+    converted.model.rotary_emb = type(converted.model.rotary_emb)(configuration)  # its buffers are in no state_dict
+    return converted.eval()
 
 
 def renamed(name: str) -> str:
     """Return our name of one of transformers' parameters."""
-    for other, one in NAMES.items():
-        name = name.replace(other, one)
+    for their_name, our_name in NAMES.items():
+        name = name.replace(their_name, our_name)
     return name

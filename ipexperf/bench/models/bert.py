@@ -42,15 +42,15 @@ def published(bench: Workbench, split: Split, network: Any, examples: int) -> No
         raise WorkerError("error", f"the weights of {bench.model.name} come with {MINILM.package}: make data")
     weights = beside(path, MINILM)
     MINILM.check(weights)
-    own = {name: value for name, value in network.state_dict().items() if name.startswith("classifier.")}
-    network.load_state_dict({**_bert.renamed(safetensors.read(weights)), **own})
+    classifier = {name: value for name, value in network.state_dict().items() if name.startswith("classifier.")}
+    network.load_state_dict({**_bert.renamed(safetensors.read(weights)), **classifier})
     _probe.fit(bench, split, network, examples, _probe.OF_TEXT)
 
 
 def _text(name: str, **declaration: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Declare what all of them share. 32 tokens are enough for nearly every definition."""
-    alike = {"size": 32, "task": "text_classification", "data": "glosses", "channels_last": False}
-    return model(name, **alike, quantisation="dynamic", optimizer="adam", **declaration)
+    shared = {"size": 32, "task": "text_classification", "data": "glosses", "channels_last": False}
+    return model(name, **shared, quantisation="dynamic", optimizer="adam", **declaration)
 
 
 # With batches of 4 learning depended on the seed. With a rate of 1e-4 it failed, even with a warm-up of 30 steps.

@@ -27,7 +27,7 @@ SHAPED: dict[str, Any] = {
     "quantisation": "dynamic",
     "why_nots": {"training": "it has random weights, and is there for the speed of inference"},
 }
-"""What all models with random weights have in common."""
+"""The settings that all models with random weights share."""
 POSITIONS = 2048
 """Longest text, and so the size of the key-value cache. The families allow more."""
 

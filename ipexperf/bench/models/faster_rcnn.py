@@ -14,7 +14,7 @@ from ipexperf.bench.registry import model
 SIZE = 64
 CLASSES = scenes.CLASSES + 1
 """Class 0 is background."""
-MOST_FOUND = 20
+MOST_BOXES = 20
 """Number of boxes per image in the output. Missing ones have the label -1."""
 SIDES = ((16,), (24,), (32,), (48,))
 """Side length of the anchors of each map of the pyramid, in pixels."""
@@ -97,12 +97,14 @@ def _network(norm: Any) -> Any:
         def forward(self, images: Any, boxes: Any = None, labels: Any = None) -> Any:
             """Return the detections, padded to a fixed number of boxes. With targets, return the losses."""
             maps, sizes = self.backbone(images), [(SIZE, SIZE)] * len(images)
-            wanted = None if boxes is None else _targets(boxes, labels)
-            proposed, first = self.rpn(listed(images, sizes), maps, wanted)
-            detections, second = self.roi_heads(maps, proposed, sizes, wanted)
-            if wanted is not None:
+            targets = None if boxes is None else _targets(boxes, labels)
+            proposed, first = self.rpn(listed(images, sizes), maps, targets)
+            detections, second = self.roi_heads(maps, proposed, sizes, targets)
+            if targets is not None:
                 return {**first, **second}
-            filled = [_filled(one["boxes"], one["scores"], one["labels"] - 1) for one in detections]
+            filled = [
+                _filled(detection["boxes"], detection["scores"], detection["labels"] - 1) for detection in detections
+            ]
             return tuple(torch.stack(parts) for parts in zip(*filled, strict=True))
 
     return Detector()
@@ -136,7 +138,7 @@ def _parts(norm: Any) -> Any:
         box_head=detection.faster_rcnn.TwoMLPHead(CHANNELS * POOLED * POOLED, HIDDEN),
         box_predictor=detection.faster_rcnn.FastRCNNPredictor(HIDDEN, CLASSES),
         box_batch_size_per_image=32,
-        box_detections_per_img=MOST_FOUND,
+        box_detections_per_img=MOST_BOXES,
     )
 
 
@@ -149,6 +151,6 @@ def _targets(boxes: Any, labels: Any) -> list[dict[str, Any]]:
 
 def _filled(boxes: Any, scores: Any, labels: Any) -> tuple[Any, ...]:
     """Pad the detections of one image to a fixed number, because a trace must not contain their number."""
-    pad, most = torch.nn.functional.pad, MOST_FOUND
-    whole = pad(boxes, (0, 0, 0, most)), pad(scores, (0, most)), pad(labels, (0, most), value=-1)
-    return tuple(part[:most] for part in whole)
+    pad, count = torch.nn.functional.pad, MOST_BOXES
+    padded = pad(boxes, (0, 0, 0, count)), pad(scores, (0, count)), pad(labels, (0, count), value=-1)
+    return tuple(part[:count] for part in padded)

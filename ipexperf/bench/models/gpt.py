@@ -25,7 +25,7 @@ LEARNED: dict[str, Any] = {
     "held_out": 64,
     "rate": 10.0,
 }
-"""How small decoders of bytes are declared."""
+"""The settings that the small decoders of bytes share."""
 
 
 @model("gpt_small", **LEARNED)

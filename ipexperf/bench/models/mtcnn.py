@@ -18,7 +18,7 @@ _NO_ZERO = "torch's quantized::prelu ignores the zero point of its slopes, so th
 _UNTRAINED = "its weights come from a package: four photographs are too few to train it"
 
 
-def _named(state_dict: dict[str, Any]) -> dict[str, Any]:
+def _renamed(state_dict: dict[str, Any]) -> dict[str, Any]:
     """Rename the package's weights to the names of this network."""
     return {(name if name.split(".")[0] in HEADS else f"layers.{name}"): value for name, value in state_dict.items()}
 
@@ -31,7 +31,7 @@ def _declared(file: str, sha256: str, size: int, batch: int) -> dict[str, Any]:
         "batch_infer": batch,
         "data": "faces",
         "held_out": 128,
-        "pretrained": Packaged("facenet-pytorch", f"facenet_pytorch/data/{file}", sha256, _named),
+        "pretrained": Packaged("facenet-pytorch", f"facenet_pytorch/data/{file}", sha256, _renamed),
         "why_nots": {TRAINING: _UNTRAINED, "int8 on stock": _NO_ZERO},
         "needs": ("torch", "torchvision"),
     }

@@ -23,7 +23,7 @@ PATHS: dict[str, tuple[str, ...]] = {
     "norm": ("norm", "last_norm"),
     "head": ("head",),
 }
-"""Where the modules of each operator are in the decoder. Attention is no module, but a function."""
+"""The paths of each operator's modules in the decoder. Attention is a function, not a module."""
 WITHOUT_LINEAR = ("attention", "norm")
 
 
@@ -33,8 +33,8 @@ def _operators(shape: Shape, paths: tuple[str, ...]) -> Any:
     return _operators.Operators(shape, paths) if paths else _operators.Attentions(shape)
 
 
-for whole, shape in SHAPES.items():
+for decoder, shape in SHAPES.items():
     for name, paths in PATHS.items():
-        declared = {**SHAPED, "task": "operators", "data": "activations", "most": POSITIONS, "operator_of": whole}
+        declared = {**SHAPED, "task": "operators", "data": "activations", "most": POSITIONS, "operator_of": decoder}
         build = functools.partial(_operators, shape, paths)
-        model(f"{whole}.{name}", linear=name not in WITHOUT_LINEAR, **declared)(build)
+        model(f"{decoder}.{name}", linear=name not in WITHOUT_LINEAR, **declared)(build)

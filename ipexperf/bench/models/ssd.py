@@ -58,10 +58,10 @@ def ssd_resnet34() -> Any:
 
 def _trunk() -> Any:
     """Return ResNet-34 up to its third stage, without downsampling in that stage."""
-    whole = torchvision.models.resnet34()
-    first = whole.layer3[0]
+    resnet = torchvision.models.resnet34()
+    first = resnet.layer3[0]
     first.conv1.stride = first.downsample[0].stride = (1, 1)
-    parts = (whole.conv1, whole.bn1, whole.relu, whole.maxpool, whole.layer1, whole.layer2, whole.layer3)
+    parts = (resnet.conv1, resnet.bn1, resnet.relu, resnet.maxpool, resnet.layer1, resnet.layer2, resnet.layer3)
     return torch.nn.Sequential(*parts)
 
 

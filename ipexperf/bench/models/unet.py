@@ -42,9 +42,9 @@ def unet_resnet34() -> Any:
 
 def _encoder() -> list[Any]:
     """Return the five stages of a ResNet-34. That of the published winner was pretrained; this one is not."""
-    whole = torchvision.models.resnet34()
-    first = torch.nn.Sequential(whole.conv1, whole.bn1, whole.relu)
-    return [first, torch.nn.Sequential(whole.maxpool, whole.layer1), whole.layer2, whole.layer3, whole.layer4]
+    resnet = torchvision.models.resnet34()
+    first = torch.nn.Sequential(resnet.conv1, resnet.bn1, resnet.relu)
+    return [first, torch.nn.Sequential(resnet.maxpool, resnet.layer1), resnet.layer2, resnet.layer3, resnet.layer4]
 
 
 def _twice(inputs: int, width: int) -> Any:

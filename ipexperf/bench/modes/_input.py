@@ -106,6 +106,10 @@ class Resident(Feed):
         super().__init__(device)
         self.ring = ring
         self._turns = itertools.cycle(ring)
+        self._versions = self._count_writes()
+
+    def _count_writes(self) -> list[list[int]]:
+        return [[value._version for value in batch] for batch in self.ring]  # noqa: SLF001 - as torch's notes show it
 
     def __next__(self) -> Tensors:
         return next(self._turns)
@@ -113,7 +117,11 @@ class Resident(Feed):
     def verify(self) -> tuple[bool, str, str]:
         kinds = sorted({value.device.type for batch in self.ring for value in batch})
         total = f"{len(self.ring)} batches on "
-        return kinds == [self.device.name], total + " and ".join(kinds), total + self.device.name
+        pairs = zip(self._versions, self._count_writes(), strict=True)
+        changed = sum(before != after for before, after in pairs)
+        words = f", {changed} of them changed in place by steps" if changed else ""
+        found = total + " and ".join(kinds) + words
+        return kinds == [self.device.name] and not changed, found, total + self.device.name
 
 
 class Hosted(Feed):

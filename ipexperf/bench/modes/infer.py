@@ -32,10 +32,10 @@ class EagerSession(InferenceSession):
 
     def same_work(self) -> Check:
         """Check that nothing is left out for batches that were seen before: an eager network may keep results."""
-        known = self.inputs[0]  # `proof` has run it, also where steps copy their batches
+        known, other, *_ = self.inputs  # `proof` has run them, also where steps copy their batches
         # The same examples, so that they need the same work, unless that depends on their order.
         new = tuple(value.flip(0) for value in known)
-        return proof.same_work(self._operators, known, new)
+        return proof.same_work(self._operators, known, new, other)
 
     def _operators(self, batch: Tensors) -> int:
         """Count the arithmetic operators that run for a batch."""

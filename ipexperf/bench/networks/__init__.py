@@ -1,1 +1,1 @@
-"""Networks of the user's own: what names them, what builds them, and what is wrong with one."""
+"""Networks of the user's own: parse their targets, build them, train them, and tell what is wrong with one."""

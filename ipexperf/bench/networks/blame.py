@@ -15,7 +15,7 @@ def flaw(bench: Workbench) -> str:
         examples = weights.read(bench).test.part(slice(bench.case.batch)).inputs
         network = bench.built().eval()
     except IpexperfError as error:
-        return str(error) if bench.model.target else ""  # the mode of an extension may build what is no module
+        return str(error) if bench.model.target else ""  # an extension's model may build something that is no module
     except (Exception, SystemExit):  # noqa: BLE001 - the data or the building failed, which the first error reports
         return ""
     shapes = " and ".join(f"{'x'.join(map(str, value.shape))} {str(value.dtype)[6:]}" for value in examples)

@@ -16,9 +16,11 @@ SHOWN = 3
 def check(network: Any, inputs: Tensors) -> Check:
     """Check that no line of Python depends on input values, so that the trace is valid for any input."""
     places = reads(network, inputs)
-    shown = ", ".join(dict.fromkeys(places[:SHOWN]))
+    listed = ", ".join(dict.fromkeys(places[:SHOWN]))
     text = (
-        f"{len(places)} times it reads its inputs' values ({shown}): the trace is of another program" if places else "0"
+        f"{len(places)} times it reads its inputs' values ({listed}): the trace is of another program"
+        if places
+        else "0"
     )
     return Check("control_flow", not places, text, "0 times it reads its inputs' values in Python")
 
@@ -34,7 +36,7 @@ def reads(network: Any, inputs: Tensors) -> list[str]:
     computed = WeakTensorKeyDictionary()
     places: list[str] = []
     operators = torch.ops.aten
-    asking = (operators._local_scalar_dense.default, operators.equal.default, operators.is_nonzero.default)  # noqa: SLF001
+    value_readers = (operators._local_scalar_dense.default, operators.equal.default, operators.is_nonzero.default)  # noqa: SLF001
 
     def leaves(value: Any) -> list[Any]:
         return [leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor)]
@@ -43,11 +45,11 @@ def reads(network: Any, inputs: Tensors) -> list[str]:
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             del types
             kwargs = kwargs or {}
-            ours = any(leaf in computed for leaf in leaves((args, kwargs)))
-            if ours and func in asking:
+            from_inputs = any(leaf in computed for leaf in leaves((args, kwargs)))
+            if from_inputs and func in value_readers:
                 places.append(_place())
             result = func(*args, **kwargs)
-            if ours:
+            if from_inputs:
                 for leaf in leaves(result):
                     computed[leaf] = True
             return result
@@ -69,7 +71,7 @@ def reads(network: Any, inputs: Tensors) -> list[str]:
 
 
 def _place() -> str:
-    """Return the innermost line of the stack that is neither ours nor torch's."""
-    beside = (str(Path(torch.__file__).parent), __file__)
-    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(beside)]
+    """Return the innermost line of the stack that is neither from_inputs nor torch's."""
+    skipped = (str(Path(torch.__file__).parent), __file__)
+    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(skipped)]
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"

@@ -28,15 +28,15 @@ TRAINED = 256
 def register(text: str) -> str:
     """Register a model for a target, without importing it, and return the model's name."""
     target = parse(text)
-    target_before = _registered().get(target.name)
-    if target_before == text:
+    registered_target = _registered().get(target.name)
+    if registered_target == text:
         return target.name
-    if target_before is not None:
+    if registered_target is not None:
         raise UsageError(
-            f"'{target_before}' and '{text}' would both be called {target.name}: name one of them differently"
+            f"'{registered_target}' and '{text}' would both be called {target.name}: name one of them differently"
         )
-    _refuse_what_is_not_there(target)
-    training = own_training.declared(text, target.what, _own_source(target))
+    _refuse_missing_files(target)
+    training = own_training.declared(text, target.callable_name, _own_source(target))
     if training.why_not is None:
         registry.tasks.add(target.name, OwnTraining(target.name, lambda: own_build.loss(target)))
     registry.datasets.add(target.name, OwnExamples(target, HELD_OUT if training.why_not else TRAINED))
@@ -69,15 +69,17 @@ def _registered() -> dict[str, str]:
     return {name: text or name for name, text in targets.items()}
 
 
-def _refuse_what_is_not_there(target: Target) -> None:
+def _refuse_missing_files(target: Target) -> None:
     """Raise UsageError for missing files and folders. Modules may exist in the workers' interpreter only."""
-    if target.where.endswith(".py") and not target.hub and not Path(target.where).is_file():
-        raise UsageError(f"'{target.text}': there is no file {target.where}")
+    if target.location.endswith(".py") and not target.hub and not Path(target.location).is_file():
+        raise UsageError(f"'{target.text}': there is no file {target.location}")
     if target.local and not (target.local / "config.json").is_file():
-        raise UsageError(f"'{target.text}': {target.where} is not the folder of a saved network: it has no config.json")
-    if target.hub == "hf" and not target.local and not list(_snapshots(target.where)):
+        raise UsageError(
+            f"'{target.text}': {target.location} is not the folder of a saved network: it has no config.json"
+        )
+    if target.hub == "hf" and not target.local and not list(_snapshots(target.location)):
         text = "is not in the local cache, and nothing is downloaded here"
-        raise UsageError(f"'{target.text}' {text}: hf download {target.where}, or name a folder")
+        raise UsageError(f"'{target.text}' {text}: hf download {target.location}, or name a folder")
 
 
 def _snapshots(name: str) -> Iterator[Path]:
@@ -93,21 +95,21 @@ def source(target: Target) -> Path:
     if target.local:
         return target.local
     if target.hub == "hf":
-        return max(path.parent for path in _snapshots(target.where))
-    if target.where.endswith(".py"):
-        return Path(target.where)
-    top, *rest = (target.hub or target.where).split(".")
+        return max(path.parent for path in _snapshots(target.location))
+    if target.location.endswith(".py"):
+        return Path(target.location)
+    top, *subpackages = (target.hub or target.location).split(".")
     spec = importlib.util.find_spec(top)
     roots = list(spec.submodule_search_locations or []) if spec else []
     for root in roots:
-        for path in (Path(root, *rest, "__init__.py"), Path(root, *rest).with_suffix(".py")):
+        for path in (Path(root, *subpackages, "__init__.py"), Path(root, *subpackages).with_suffix(".py")):
             if path.is_file():
                 return path
     return Path(spec.origin) if spec and spec.origin else Path(__file__)
 
 
 def _own_source(target: Target) -> Path | None:
-    """Return the file that the callable is in, if it is one and is here. Random inputs of a shape have no targets."""
+    """Return the file that defines the callable, or None if there is none here or `@SHAPE` makes random inputs."""
     if target.hub or target.shapes:
         return None
     importable()
@@ -116,11 +118,11 @@ def _own_source(target: Target) -> Path | None:
 
 
 def imported(path: Path) -> tuple[str, ...]:
-    """Return the top-level modules that a file imports anywhere, without running it. None if it cannot be read."""
+    """Return the top-level modules that a file imports anywhere, without running it. Empty if it cannot be read."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return ()  # whoever builds the network reports what is wrong
+        return ()  # building the network reports what is wrong
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -131,7 +133,7 @@ def imported(path: Path) -> tuple[str, ...]:
 
 
 class OwnExamples(Dataset):
-    """Examples for a user's own network: of its `training_batch()` or `example()`, or random numbers of a shape."""
+    """Examples for a user's own network: from its `training_batch()` or `example()`, or random numbers of a shape."""
 
     def __init__(self, target: Target, trained: int) -> None:
         """`trained` is the number of examples to train on, or to calibrate int8 with."""

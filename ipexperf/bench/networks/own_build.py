@@ -60,11 +60,11 @@ def examples(target: Target, count: int) -> Examples:
 
 def loss(target: Target) -> Callable[[Any, Any], Any]:
     """Return the loss that the module names."""
-    found: Callable[[Any, Any], Any] | None = _beside(target, own_training.LOSS)
-    if not callable(found):
+    loss_function: Callable[[Any, Any], Any] | None = _attribute_for(target, own_training.LOSS)
+    if not callable(loss_function):
         expected = "a function of answers and targets, such as torch.nn.functional.cross_entropy"
-        raise _wrong(target, f"its {own_training.LOSS} is {_description(found)}: expected {expected}")
-    return found
+        raise _wrong(target, f"its {own_training.LOSS} is {_description(loss_function)}: expected {expected}")
+    return loss_function
 
 
 def _wrong(target: Target, reason: object) -> WorkerError:
@@ -76,9 +76,9 @@ def _module(target: Target) -> Any:
     try:
         # A module may use random numbers on import, which happens once; the network must be the same each time.
         with torch.random.fork_rng(devices=[]):
-            if target.where.endswith(".py"):
-                return user_files.load_file(Path(target.where))
-            return importlib.import_module(target.where)
+            if target.location.endswith(".py"):
+                return user_files.load_file(Path(target.location))
+            return importlib.import_module(target.location)
     except UsageError as error:
         raise _wrong(target, error) from None
     except ImportError as error:
@@ -88,34 +88,34 @@ def _module(target: Target) -> Any:
 def _called(target: Target) -> Any:
     """Call the callable."""
     module = _module(target)
-    build = getattr(module, target.what, None)
+    build = getattr(module, target.callable_name, None)
     if not callable(build):
         names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
-        near = registry.nearest(target.what, names)
-        raise _wrong(target, f"{target.where} has no callable {target.what}{near}")
+        near = registry.nearest(target.callable_name, names)
+        raise _wrong(target, f"{target.location} has no callable {target.callable_name}{near}")
     if isinstance(build, torch.nn.Module):
-        raise _wrong(target, f"{target.what} is a network: expected a function or class that builds one")
+        raise _wrong(target, f"{target.callable_name} is a network: expected a function or class that builds one")
     try:
         return build()
     except TypeError as error:
-        raise _wrong(target, f"{target.what} is called without arguments: {error}") from error
+        raise _wrong(target, f"{target.callable_name} is called without arguments: {error}") from error
 
 
-def _beside(target: Target, name: str) -> Any:
-    """Return what the module has for the callable by this name, else for all of its networks, else None."""
+def _attribute_for(target: Target, name: str) -> Any:
+    """Return the module's attribute `CALLABLE_name`, which is for this callable alone, else `name`, else None."""
     module = _module(target)
-    own_name = f"{target.what}_{name}"
-    return getattr(module, own_name) if hasattr(module, own_name) else getattr(module, name, None)
+    name_for_callable = f"{target.callable_name}_{name}"
+    return getattr(module, name_for_callable) if hasattr(module, name_for_callable) else getattr(module, name, None)
 
 
 def _examples(target: Target, count: int) -> Examples:
     """Call `training_batch()` or `example()` of the module until there are enough examples."""
-    make, batch = _beside(target, own_training.BATCH), _taught
+    make, batch = _attribute_for(target, own_training.BATCH), _with_targets
     if not callable(make):
-        make, batch = _beside(target, EXAMPLE), _untaught
+        make, batch = _attribute_for(target, EXAMPLE), _without_targets
     if not callable(make):
-        more = f"write {EXAMPLE}() beside {target.what}, or give the shape of one: {target.text}@3x224x224"
-        raise _wrong(target, f"its inputs are unknown: {more}")
+        advice = f"write {EXAMPLE}() beside {target.callable_name}, or give the shape of one: {target.text}@3x224x224"
+        raise _wrong(target, f"its inputs are unknown: {advice}")
     parts: list[Examples] = []
     while sum(map(len, parts)) < count:
         parts.append(batch(target, make()))
@@ -125,7 +125,7 @@ def _examples(target: Target, count: int) -> Examples:
     )
 
 
-def _untaught(target: Target, answer: Any) -> Examples:
+def _without_targets(target: Target, answer: Any) -> Examples:
     """Convert the result of `example()` to a batch: tensors whose first dimension counts examples."""
     values = _tensors(answer)
     if values is None:
@@ -134,12 +134,12 @@ def _untaught(target: Target, answer: Any) -> Examples:
     return Examples(values, ())
 
 
-def _taught(target: Target, answer: Any) -> Examples:
+def _with_targets(target: Target, answer: Any) -> Examples:
     """Convert the result of `training_batch()`, inputs and targets, to a batch."""
     if isinstance(answer, (tuple, list)) and len(answer) == len(("inputs", "targets")):
-        given, targets = map(_tensors, answer)
-        if given is not None and targets is not None and len(given[0]) == len(targets[0]):
-            return Examples(given, targets)
+        inputs, targets = map(_tensors, answer)
+        if inputs is not None and targets is not None and len(inputs[0]) == len(targets[0]):
+            return Examples(inputs, targets)
     expected = "inputs and targets, each a tensor or a tuple of tensors: all of one length, which counts examples"
     raise _wrong(target, f"its {own_training.BATCH}() returned {_description(answer)}: expected {expected}")
 
@@ -147,8 +147,8 @@ def _taught(target: Target, answer: Any) -> Examples:
 def _tensors(answer: Any) -> Tensors | None:
     """Return a tensor or the tensors of a tuple, or None if they are something else or of several lengths."""
     values = tuple(answer) if isinstance(answer, (tuple, list)) else (answer,)
-    fine = values and all(isinstance(value, torch.Tensor) and value.dim() and len(value) for value in values)
-    return values if fine and len({len(value) for value in values}) == 1 else None
+    valid = values and all(isinstance(value, torch.Tensor) and value.dim() and len(value) for value in values)
+    return values if valid and len({len(value) for value in values}) == 1 else None
 
 
 def _description(values: Any) -> str:
@@ -163,15 +163,15 @@ def _description(values: Any) -> str:
 def _configuration(target: Target) -> Any:
     transformers = importlib.import_module("transformers")
     configuration = transformers.AutoConfig.from_pretrained(
-        _named(target), local_files_only=True, trust_remote_code=False
+        _name_or_folder(target), local_files_only=True, trust_remote_code=False
     )
     if configuration.is_encoder_decoder:
         raise _wrong(target, "it is an encoder with a decoder, which needs a text to continue: name a callable")
     return configuration
 
 
-def _named(target: Target) -> str:
-    return str(target.local) if target.local else target.where
+def _name_or_folder(target: Target) -> str:
+    return str(target.local) if target.local else target.location
 
 
 def _hf(target: Target) -> Any:
@@ -181,7 +181,7 @@ def _hf(target: Target) -> Any:
     configuration.use_cache = False
     try:
         built, info = kind.from_pretrained(
-            _named(target), config=configuration, local_files_only=True, output_loading_info=True
+            _name_or_folder(target), config=configuration, local_files_only=True, output_loading_info=True
         )
     except OSError as error:
         raise _wrong(target, f"its weights are not here, and nothing is downloaded: {_first(error)}") from error
@@ -206,9 +206,9 @@ def _hf_inputs(target: Target, count: int) -> Tensors:
     """Return token ids or images, of the size in the configuration."""
     configuration = _configuration(target)
     shape: Shape | None = target.shapes[0] if target.shapes else None
-    if words := getattr(configuration, "vocab_size", None):
-        most = getattr(configuration, "max_position_embeddings", LENGTH)
-        return (torch.randint(0, words, (count, *(shape or (min(LENGTH, most),)))),)
+    if vocabulary := getattr(configuration, "vocab_size", None):
+        longest = getattr(configuration, "max_position_embeddings", LENGTH)
+        return (torch.randint(0, vocabulary, (count, *(shape or (min(LENGTH, longest),)))),)
     if side := getattr(configuration, "image_size", None):
         height, width = side if isinstance(side, (list, tuple)) else (side, side)
         return (torch.randn(count, *(shape or (getattr(configuration, "num_channels", 3), height, width))),)
@@ -220,13 +220,13 @@ def _timm(target: Target) -> Any:
     if target.local:
         return timm.create_model(f"local-dir:{target.local}", pretrained=True)
     try:
-        configuration = timm.get_pretrained_cfg(target.where)
+        configuration = timm.get_pretrained_cfg(target.location)
     except RuntimeError as error:
         raise _wrong(target, error) from error
     if configuration is None or not configuration.hf_hub_id:
         raise _wrong(target, "timm knows no weights of it in the hub: name timm.models:CALLABLE@SHAPE for random ones")
     try:
-        return timm.create_model(target.where, pretrained=True)
+        return timm.create_model(target.location, pretrained=True)
     except (OSError, RuntimeError) as error:
         raise _wrong(target, f"its weights are not here, and nothing is downloaded: {_first(error)}") from error
 

@@ -1,4 +1,4 @@
-"""What names a network of the user's own in place of a model: `module:callable`, `hf:NAME` or `timm:NAME`."""
+"""Parse the target of a user's own network: `module:callable`, `hf:NAME` or `timm:NAME`, given in place of a model."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ class Target:
     text: str
     hub: str
     """`hf`, `timm`, or empty."""
-    where: str
+    location: str
     """A module, a file, or the name in the hub."""
-    what: str
+    callable_name: str
     """The callable in the module; empty for a hub."""
     shapes: tuple[Shape, ...]
-    """Shapes of one example of each input, if given."""
+    """The shape of one example of each input, if the target has them."""
 
     @property
     def local(self) -> Path | None:
         """The local folder of a hub network, if it is named by one."""
-        path = Path(os.path.expanduser(self.where))  # noqa: PTH111 - pathlib's raises for unknown users
-        return path if self.hub and (self.where.startswith((".", "/", "~")) or path.is_dir()) else None
+        path = Path(os.path.expanduser(self.location))  # noqa: PTH111 - pathlib's raises for unknown users
+        return path if self.hub and (self.location.startswith((".", "/", "~")) or path.is_dir()) else None
 
     @property
     def name(self) -> str:
         """The model name in ids: only letters, digits, `_`, `.` and `-`, for file names and `-k`."""
         if self.hub:
-            parts = [self.hub, self.local.resolve().name if self.local else self.where]
+            parts = [self.hub, self.local.resolve().name if self.local else self.location]
         else:
-            where = Path(self.where).stem if self.where.endswith(".py") else self.where
-            parts = [where, self.what]
+            module = Path(self.location).stem if self.location.endswith(".py") else self.location
+            parts = [module, self.callable_name]
         parts += ["_".join("x".join(map(str, shape)) for shape in self.shapes)] if self.shapes else []
         return re.sub(r"[^\w.-]", "_", ".".join(part.replace("/", ".") for part in parts), flags=re.ASCII)
 
 
 def is_target(text: str) -> bool:
-    """Whether a model's name is the target of a user's own network."""
+    """Return True if a model's name is the target of a user's own network."""
     return ":" in text
 
 
@@ -62,15 +62,15 @@ def parse(text: str) -> Target:
         body, shape = text, ""
     if at and not _SHAPE.fullmatch(shape):
         raise UsageError(f"'{text}': expected a shape such as 3x224x224 behind @, got '{shape}'")
-    where, _, what = body.partition(":") if body.partition(":")[0] in HUBS else body.rpartition(":")
+    location, _, callable_name = body.partition(":") if body.partition(":")[0] in HUBS else body.rpartition(":")
     shapes = tuple(tuple(map(int, part.split("x"))) for part in shape.split("+")) if shape else ()
-    if not (where and what) or any(0 in part for part in shapes):
+    if not (location and callable_name) or any(0 in part for part in shapes):
         raise UsageError(f"'{text}' is not a network: expected {FORMS}")
-    if where in HUBS:
-        return Target(text, where, what, "", shapes)
-    if not what.isidentifier():
-        raise UsageError(f"'{text}': '{what}' is not the name of a callable: expected {FORMS}")
-    return Target(text, "", where, what, shapes)
+    if location in HUBS:
+        return Target(text, location, callable_name, "", shapes)
+    if not callable_name.isidentifier():
+        raise UsageError(f"'{text}': '{callable_name}' is not the name of a callable: expected {FORMS}")
+    return Target(text, "", location, callable_name, shapes)
 
 
 def importable() -> None:

@@ -1,6 +1,6 @@
 """The tasks of the user's own networks. Correct answers are unknown: outputs are only compared with those in float64.
 
-A network whose file says a loss and targets learns by them. How good it becomes is not known either.
+A network whose file has a loss and targets learns by them. Its quality remains unknown.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ class Own(Task):
         return math.nan
 
 
-def _near(output: Any, expected: Any, most: float) -> Any:
+def _near(output: Any, expected: Any, limit: float) -> Any:
     """Return for each example whether its relative error is at most this. Whole numbers must be equal."""
     output, expected = output.reshape(len(output), -1), expected.reshape(len(expected), -1)
     if not expected.is_floating_point():
         return (output == expected).all(1)
     size = expected.pow(2).mean().sqrt()
-    return (output - expected).pow(2).mean(1).sqrt() <= most * size
+    return (output - expected).pow(2).mean(1).sqrt() <= limit * size
 
 
 class OwnTraining(Own):
@@ -71,29 +71,29 @@ class OwnTraining(Own):
 
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
         if self._loss is not None:
-            return self._loss(_one(outputs), _one(targets))
-        found = self._find()
-        value = self._tried(found, outputs, targets)
-        self._loss = found
+            return self._loss(_single_or_all(outputs), _single_or_all(targets))
+        loss = self._find()
+        value = self._first_loss(loss, outputs, targets)
+        self._loss = loss
         return value
 
-    def _tried(self, loss: Callable[[Any, Any], Any], outputs: Tensors, targets: Tensors) -> Any:
-        """Return the first loss. Raise WorkerError where nothing can be learned from it."""
-        given = f"answers of {_shapes(outputs)} and targets of {_shapes(targets)}"
+    def _first_loss(self, loss: Callable[[Any, Any], Any], outputs: Tensors, targets: Tensors) -> Any:
+        """Return the first loss. Raise WorkerError if nothing can be learned from it."""
+        arguments = f"answers of {_shapes(outputs)} and targets of {_shapes(targets)}"
         try:
             with warnings.catch_warnings():
                 # Torch computes a loss of other shapes by broadcasting, and only warns of it.
                 warnings.filterwarnings("error", message="Using a target size")
-                value = loss(_one(outputs), _one(targets))
+                value = loss(_single_or_all(outputs), _single_or_all(targets))
         except Exception as error:
             if outcome.indicated(f"{type(error).__name__}: {error}"):
                 raise
-            raise self._wrong(f"does not take {given}: {outcome.sentence(error)}") from error
+            raise self._wrong(f"does not take {arguments}: {outcome.sentence(error)}") from error
         if not isinstance(value, torch.Tensor) or value.numel() != 1:
             kind = (
                 f"a tensor of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else type(value).__name__
             )
-            raise self._wrong(f"returned {kind} for {given}, and one number was expected")
+            raise self._wrong(f"returned {kind} for {arguments}, and one number was expected")
         if not value.requires_grad:
             raise self._wrong("does not depend on any weight of the network that is trained")
         return value
@@ -102,8 +102,8 @@ class OwnTraining(Own):
         return WorkerError("error", f"{self.name}: its training_loss {reason}")
 
 
-def _one(values: Tensors) -> Any:
-    """Return the tensor where there is one, else the tuple."""
+def _single_or_all(values: Tensors) -> Any:
+    """Return the tensor if there is only one, else the tuple."""
     return values[0] if len(values) == 1 else values
 
 

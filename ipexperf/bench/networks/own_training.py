@@ -1,4 +1,4 @@
-"""What a user's file says of how a network of its own is trained. The plan reads it, and runs nothing of it."""
+"""Read from a user's file how to train its network. The plan parses the file, and runs nothing of it."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from ipexperf.errors import UsageError
 
 BATCH, LOSS = "training_batch", "training_loss"
 OPTIMIZER, RATE = "training_optimizer", "training_rate"
-"""The names of the file. `CALLABLE_` before one of them makes it that of this callable alone."""
+"""The names that a file may define. With `CALLABLE_` before it, a name is for this callable alone."""
 USUAL = "adam"
-"""The optimizer of a file that names none: it learns at one rate from losses of any size."""
+"""The optimizer if the file names none: it learns at one rate from losses of any size."""
 PAGE = "docs/how-to/measure-your-own.md"
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """How a network is trained, or why it is not known."""
+    """How to train a network, or the reason why that is not known."""
 
     why_not: str | None = None
     optimizer: str = USUAL
     rate: float = optimizers.RATES[USUAL]
 
 
-def declared(text: str, what: str, path: Path | None) -> Training:
-    """Read what a file says of its callable `what`. Raise UsageError for a value that cannot be."""
+def declared(text: str, callable_name: str, path: Path | None) -> Training:
+    """Read how to train the network of a callable. Raise UsageError for an impossible value."""
     values = _values(path) if path else {}
-    if missing := [name for name in (BATCH, LOSS) if _name(what, name, values) is None]:
-        where = "write {} into its file" if path else "name a callable of a file that has {}"
-        return Training(f"its loss and targets are not known: {where.format(_named(missing))}, see {PAGE}")
-    optimizer = _constant(_name(what, OPTIMIZER, values), values, USUAL)
+    if missing := [name for name in (BATCH, LOSS) if _name(callable_name, name, values) is None]:
+        advice = "write {} into its file" if path else "name a callable of a file that has {}"
+        return Training(f"its loss and targets are not known: {advice.format(_signatures(missing))}, see {PAGE}")
+    optimizer = _constant(_name(callable_name, OPTIMIZER, values), values, USUAL)
     if not isinstance(optimizer, str) or optimizer not in optimizers.RATES:
         allowed = ", ".join(optimizers.RATES)
         raise UsageError(f"'{text}': {OPTIMIZER} must be one of {allowed}, as text in quotes{_got(optimizer)}")
-    rate = _constant(_name(what, RATE, values), values, optimizers.RATES[optimizer])
+    rate = _constant(_name(callable_name, RATE, values), values, optimizers.RATES[optimizer])
     if not isinstance(rate, (int, float)) or isinstance(rate, bool) or not rate > 0:
         raise UsageError(f"'{text}': {RATE} must be a number over 0, such as 1e-3{_got(rate)}")
     return Training(None, optimizer, float(rate))
 
 
-def _named(names: Iterable[str]) -> str:
+def _signatures(names: Iterable[str]) -> str:
     return " and ".join({BATCH: f"{BATCH}()", LOSS: f"{LOSS}(answers, targets)"}[name] for name in names)
 
 
@@ -52,13 +52,13 @@ def _got(value: Any) -> str:
     return "" if value is Ellipsis else f", got {value!r}"
 
 
-def _name(what: str, name: str, values: dict[str, ast.expr | None]) -> str | None:
-    """Return the name by which a file has something for a callable: its own before that for all."""
-    return next((one for one in (f"{what}_{name}", name) if one in values), None)
+def _name(callable_name: str, name: str, values: dict[str, ast.expr | None]) -> str | None:
+    """Return the name that a file defines for a callable: `CALLABLE_name` before `name`, or None."""
+    return next((candidate for candidate in (f"{callable_name}_{name}", name) if candidate in values), None)
 
 
 def _constant(name: str | None, values: dict[str, ast.expr | None], default: Any) -> Any:
-    """Return the value of a constant. Ellipsis: it is no constant, which only running the file would tell."""
+    """Return the value of a constant, or Ellipsis if it is an expression, which only a run of the file evaluates."""
     if name is None:
         return default
     value = values[name]
@@ -69,11 +69,11 @@ def _constant(name: str | None, values: dict[str, ast.expr | None], default: Any
 
 
 def _values(path: Path) -> dict[str, ast.expr | None]:
-    """Return what a file defines, with the expressions of plain assignments. Empty if it cannot be read."""
+    """Return the names that a file defines, with the expressions of plain assignments. Empty if it cannot be read."""
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return {}  # whoever builds the network reports what is wrong
+        return {}  # building the network reports what is wrong
     return dict(_definitions(tree.body))
 
 

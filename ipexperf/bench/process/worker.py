@@ -55,7 +55,7 @@ def session_of(bench: Workbench) -> Session:
     """Return the session that the mode opens. Raise WorkerError if it opens something else."""
     session = bench.mode.open(bench)
     if not isinstance(session, Session):
-        raise WorkerError("error", f"{declaration.whose(bench.mode)}: open returned {session!r}, expected a Session")
+        raise WorkerError("error", f"{declaration.whose(bench.mode, 'open')} returned {session!r}, expected a Session")
     declaration.check_session(session)
     return session
 
@@ -180,9 +180,9 @@ class Worker:
 
     def footprint(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the footprint of the case's network, without running the case."""
-        from ipexperf.bench.artifacts.footprint import look
+        from ipexperf.bench.artifacts import footprint
 
-        return asdict(look(self._workbench(request)))
+        return asdict(footprint.measure(self._workbench(request)))
 
     def ceilings(self, request: dict[str, Any]) -> dict[str, Any]:
         """Measure the peak rates of a device. Needs no case."""
@@ -279,10 +279,11 @@ class Worker:
 
     def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
-        metrics = registered(session, answer(Session, session, "metrics"))
+        metrics = registered(session, "metrics", answer(Session, session, "metrics"))
         # Metrics of warm steps say nothing about a cold start.
         if not (session.elsewhere or self._cold):
-            metrics = {**metrics, **registered(device, answer(Device, device, "metrics", session.step, self._block))}
+            of_device = answer(Device, device, "metrics", session.step, self._block)
+            metrics = {**metrics, **registered(device, "metrics", of_device)}
         faults = [] if session.elsewhere or self._cold else filter(None, [self._faults.note])
         notes = [*answer(Session, session, "notes"), *answer(Device, device, "notes"), *faults]
         if self._emulated and self._bench is not None:
@@ -309,7 +310,10 @@ class Worker:
 
     def accuracy(self, _: dict[str, Any]) -> dict[str, Any]:
         metrics, checks = answer(Session, self._ready[0], "accuracy")
-        return {"metrics": registered(self._ready[0], metrics), "checks": [asdict(check) for check in checks]}
+        return {
+            "metrics": registered(self._ready[0], "accuracy", metrics),
+            "checks": [asdict(check) for check in checks],
+        }
 
     def environment(self, _: dict[str, Any]) -> dict[str, Any]:
         placed = {"placement": placement.effect()} if self._placement is not None else {}
@@ -327,11 +331,13 @@ class Worker:
             self._session.close()
 
 
-def registered(owner: object, metrics: dict[str, float]) -> dict[str, float]:
-    """Return these metrics. Raise WorkerError for one that nobody registered: no report would show it."""
+def registered(owner: object, method: str, metrics: dict[str, float]) -> dict[str, float]:
+    """Return these metrics of a method. Raise WorkerError for one that nobody registered: no report would show it."""
     if unknown := next((name for name in metrics if name not in METRICS), None):
         advice = f'register(Metric("{unknown}", ...)) makes it known'
-        raise WorkerError("error", f"{declaration.whose(owner)} returned the unknown metric '{unknown}': {advice}")
+        raise WorkerError(
+            "error", f"{declaration.whose(owner, method)} returned the unknown metric '{unknown}': {advice}"
+        )
     return metrics
 
 

@@ -25,7 +25,7 @@ def why_not(cell: Cell, knobs: tuple[Knob, ...]) -> str | None:
     kind = registry.modes.get(cell.mode).artifact
     if kind == "program":
         return f"IPEX int8 in {cell.mode} is not built: use infer_jit, or the stack stock"
-    if kind == "state" and artifact.way(cell) == "static":
+    if kind == "state" and artifact.quantisation_of(cell) == "static":
         return "IPEX int8 computes in fp32 until it is traced: use infer_jit"
     return None
 
@@ -52,8 +52,8 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
     return Quantised(quantization.convert(prepared), observers, f"IPEX, {text}")
 
 
-def _seven_bits(default: Any) -> Any:
+def _seven_bits(vendor_qconfig: Any) -> Any:
     """Return the vendor's qconfig with `reduce_range`: 8 bits overflow if two products are added in 16 bits."""
     ao = importlib.import_module("torch.ao.quantization")
     observer = ao.HistogramObserver.with_args(reduce_range=True)
-    return ao.QConfigMapping().set_global(ao.QConfig(activation=observer, weight=default.weight))
+    return ao.QConfigMapping().set_global(ao.QConfig(activation=observer, weight=vendor_qconfig.weight))

@@ -21,7 +21,7 @@ _LEARNS = {TRAINING: "IPEX folds nothing while BatchNorm is trained"}
 
 @dataclass(frozen=True)
 class Setting(Knob):
-    """A setting of `ipex.optimize`. At level O0 it is off unless it is set by name."""
+    """A setting of `ipex.optimize`. At level O0 it is off unless it is set explicitly."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         del model
@@ -75,16 +75,16 @@ VALIDATED = "4.51"
 
 @dataclass(frozen=True)
 class Llm(Knob):
-    """`ipex.llm.optimize` in place of `ipex.optimize`, for decoders in a class of `transformers` that IPEX knows."""
+    """Use `ipex.llm.optimize` in place of `ipex.optimize`, for decoders whose class of `transformers` it supports."""
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
-        if value == "on" and (reason := self._unknown(cell) or _unvalidated(facts)):
+        if value == "on" and (reason := self._unsupported(cell) or _unvalidated(facts)):
             return reason
         return super().why_not(cell, value, facts)
 
     @staticmethod
-    def _unknown(cell: Cell) -> str | None:
-        """Return why IPEX cannot do this with the network or beside the other knobs, or None."""
+    def _unsupported(cell: Cell) -> str | None:
+        """Return why `ipex.llm.optimize` does not support this cell, or None."""
         if not registry.models.get(cell.model).transformers_class:
             return f"llm=on is for decoders that transformers has a class of: it has none of {cell.model}"
         if cell.device != "cpu":
@@ -92,21 +92,21 @@ class Llm(Knob):
         others = [knob.name for knob in KNOBS if knob.name != "llm" and cell.knob(knob.name) is not None]
         if others:
             return f"ipex.llm.optimize takes no {' and no '.join(others)}"
-        held = cell.knob("weights") or registry.models.get(cell.model).usual_weights
-        if cell.dtype != PLAIN and held == "autocast":
+        weights = cell.knob("weights") or registry.models.get(cell.model).usual_weights
+        if cell.dtype != PLAIN and weights == "autocast":
             return f"ipex.llm.optimize holds weights in {cell.dtype}: choose --perf-knobs llm=on,weights=cast"
         return None
 
 
 def _unvalidated(facts: Facts) -> str | None:
-    """Return why the installed version of transformers is none that IPEX knows, or None."""
-    own = "measure in an environment of its own, such as shipped:ipex-llm"
+    """Return why the installed version of transformers does not suit IPEX, or None."""
+    advice = "measure in an environment of its own, such as shipped:ipex-llm"
     if absent := facts.missing("transformers"):
-        return f"ipex.llm.optimize needs transformers {VALIDATED}: {absent}; {own}"
+        return f"ipex.llm.optimize needs transformers {VALIDATED}: {absent}; {advice}"
     installed = str(facts.packages["transformers"])
     if installed.startswith(f"{VALIDATED}."):
         return None
-    return f"ipex.llm.optimize needs transformers {VALIDATED}, and {installed} is installed in {facts.python}: {own}"
+    return f"ipex.llm.optimize needs transformers {VALIDATED}, and {installed} is installed in {facts.python}: {advice}"
 
 
 KNOBS = (
@@ -150,6 +150,6 @@ KNOBS = (
 
 
 def on(cell: Cell, name: str) -> bool:
-    """Whether `ipex.optimize` does this in the cell: as requested, or by default."""
+    """Return True if `ipex.optimize` does this in the cell: as requested, or by default."""
     level = "off" if cell.knob("level") == "O0" else "on"
     return (cell.knob(name) or level) == "on"

@@ -1,4 +1,4 @@
-"""Proof of what IPEX did to linear layers: whose kernels it chose, and whether it folded the BatchNorm after them."""
+"""Prove what IPEX did to linear layers: which library's kernels it chose, and whether it folded BatchNorm into them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def why_not(cell: Cell) -> str | None:
     return None
 
 
-def chosen(network: Any, bench: Workbench, *, on: bool) -> list[Check]:
-    """Check whose kernels the packed layers call. If off, those of MKL in fp32; training then packs no such layers."""
+def check_kernels(network: Any, bench: Workbench, *, on: bool) -> list[Check]:
+    """Check that packed layers call oneDNN. If off, they call MKL in fp32; training then packs no such layers."""
     packed = [module for module in network.modules() if type(module).__name__ == PACKED]
     if not packed and not bench.turned("auto_kernel_selection"):
         return []
-    ours = sum(bool(module.use_dnnl) for module in packed)
-    text = f"{ours} of {len(packed)} packed linear layers call oneDNN"
+    in_onednn = sum(bool(module.use_dnnl) for module in packed)
+    text = f"{in_onednn} of {len(packed)} packed linear layers call oneDNN"
     if on or bench.case.dtype != "fp32":
-        return [Check("auto_kernel_selection", 0 < ours == len(packed), text, "all, and at least 1")]
-    return [Check("auto_kernel_selection", ours == 0, text, "none: it is off")]
+        return [Check("auto_kernel_selection", 0 < in_onednn == len(packed), text, "all, and at least 1")]
+    return [Check("auto_kernel_selection", in_onednn == 0, text, "none: it is off")]
 
 
 def pairs(network: Any) -> int:
@@ -44,12 +44,12 @@ def pairs(network: Any) -> int:
     )
 
 
-def folded(network: Any, before: int, bench: Workbench, *, on: bool) -> list[Check]:
-    """Check that none of the untouched network's pairs is left, or all of them if folding is off."""
-    if not before and not bench.turned("linear_bn_folding"):
+def check_folding(network: Any, untouched_pairs: int, bench: Workbench, *, on: bool) -> list[Check]:
+    """Check that no pair of the untouched network remains, or that all remain if folding is off."""
+    if not untouched_pairs and not bench.turned("linear_bn_folding"):
         return []
-    left = pairs(network)
-    text = f"{left} of {before} BatchNorm modules behind a linear layer are left"
+    remaining = pairs(network)
+    text = f"{remaining} of {untouched_pairs} BatchNorm modules behind a linear layer are left"
     if on:
-        return [Check("linear_bn_folding", left == 0, text, "0")]
-    return [Check("linear_bn_folding", 0 < left == before, text, "all, and at least 1: it is off")]
+        return [Check("linear_bn_folding", remaining == 0, text, "0")]
+    return [Check("linear_bn_folding", 0 < remaining == untouched_pairs, text, "all, and at least 1: it is off")]

@@ -1,4 +1,4 @@
-"""What a user's script says to use IPEX, for each method of the stack, as in the vendor's guide."""
+"""The lines of a user's script that use IPEX, for each method of the stack, as in the vendor's guide."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def compiled_training(cell: Cell) -> tuple[str, ...]:
 
 def quantise(cell: Cell) -> tuple[str, ...]:
     """Return how a script makes an int8 network."""
-    way = artifact.way(cell)
+    way = artifact.quantisation_of(cell)
     calibrate = ("with torch.no_grad():", "    for batch in calibration:", "        prepared(*batch)")
     return (
         f"from intel_extension_for_pytorch.quantization import convert, default_{way}_qconfig_mapping, prepare",

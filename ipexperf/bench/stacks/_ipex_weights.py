@@ -1,4 +1,4 @@
-"""IPEX's weight-only quantisation: prepared and converted as its guide says for networks that it does not know."""
+"""IPEX's weight-only quantisation: prepare and convert, as its guide says for networks of one's own."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def proof(network: Any, step: Any, expected: int, bench: Workbench, kernel: str 
     """Check the bits of the packed weights, and that a step ran in their kernel."""
     layers = [layer for layer in network.modules() if type(layer).__name__ == "WeightOnlyQuantizedLinear"]
     sizes = [(layer.in_features * layer.out_features, layer.weight.nbytes) for layer in layers]
-    most = PADDING * quantised.BITS[bench.knob("weights")]
-    return [quantised.packed_weights(sizes, most), quantised.packed_kernels(step, kernel, expected)]
+    bits_limit = PADDING * quantised.BITS[bench.knob("weights")]
+    return [quantised.packed_weights(sizes, bits_limit), quantised.packed_kernels(step, kernel, expected)]

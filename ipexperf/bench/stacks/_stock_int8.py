@@ -43,19 +43,22 @@ def _mapping(quantization: Any, answers: tuple[str, ...]) -> Any:
     """Return PyTorch's default mapping, except that answers keep 8 bits and a scale of their own."""
     mapping = quantization.get_default_qconfig_mapping(ENGINE)
     if answers:
-        whole = quantization.HistogramObserver.with_args(reduce_range=False)
-        qconfig = quantization.QConfig(activation=whole, weight=mapping.global_qconfig.weight)
+        observer_of_8_bits = quantization.HistogramObserver.with_args(reduce_range=False)
+        qconfig = quantization.QConfig(activation=observer_of_8_bits, weight=mapping.global_qconfig.weight)
         mapping.set_module_name_regex(rf"({'|'.join(answers)})\b.*", qconfig)
         # A quantised concatenation has one scale for all its inputs.
         mapping.set_object_type(torch.cat, None)
     return mapping
 
 
-def _scales(converted: Any, how: str) -> str:
+def _scales(converted: Any, quantisation: str) -> str:
     """Return engine, scales and zero points as JSON. Stock PyTorch has no file format for them."""
     scales = {
         name: value.tolist()
         for name, value in converted.state_dict().items()
         if isinstance(value, torch.Tensor) and ("scale" in name or "zero_point" in name) and not value.is_quantized
     }
-    return json.dumps({"engine": ENGINE, "quantisation": how, "parameters": scales}, indent=1, sort_keys=True) + "\n"
+    return (
+        json.dumps({"engine": ENGINE, "quantisation": quantisation, "parameters": scales}, indent=1, sort_keys=True)
+        + "\n"
+    )

@@ -18,7 +18,7 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
     """Return why an exported int8 program is not possible, or None."""
     if registry.modes.get(cell.mode).artifact != "program":
         return None
-    if cell.device != "cpu" and artifact.way(cell) == "dynamic":
+    if cell.device != "cpu" and artifact.quantisation_of(cell) == "dynamic":
         return f"PT2E for {cell.device} has no dynamic quantisation: its scales are calibrated"
     if facts.pt2e.get(cell.device):
         return None

@@ -1,4 +1,4 @@
-"""What a user's script says to use stock PyTorch, for each method of the stack."""
+"""The lines of a user's script that use stock PyTorch, for each method of the stack."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def compiled_training(cell: Cell) -> tuple[str, ...]:
 
 def quantise(cell: Cell) -> tuple[str, ...]:
     """Return how a script makes an int8 network."""
-    if artifact.way(cell) == "dynamic" and registry.modes.get(cell.mode).artifact != "program":
+    if artifact.quantisation_of(cell) == "dynamic" and registry.modes.get(cell.mode).artifact != "program":
         return (
             "from torch.ao.quantization import quantize_dynamic",
             "model = quantize_dynamic(model, dtype=torch.qint8)",
@@ -42,7 +42,7 @@ def quantise(cell: Cell) -> tuple[str, ...]:
 
 
 def _program(cell: Cell) -> tuple[str, ...]:
-    dynamic = f"is_dynamic={artifact.way(cell) == 'dynamic'}"
+    dynamic = f"is_dynamic={artifact.quantisation_of(cell) == 'dynamic'}"
     tools, name, arguments = {"cpu": ("x86", "X86", dynamic), "xpu": ("xpu", "XPU", "")}[cell.device]
     return (
         "from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e",

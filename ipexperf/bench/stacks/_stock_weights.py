@@ -25,13 +25,13 @@ class PackedLinear(nn.Module):  # type: ignore[misc] # torch has no types here
         super().__init__()
         self.kind, self.group, self.bias = kind, group, layer.bias
         self.count = layer.weight.numel()
-        whole, scales, middles = rounding.parts(layer.weight.detach(), kind, group)
+        numbers, scales, middles = rounding.parts(layer.weight.detach(), kind, group)
         dtype = layer.weight.dtype
         if kind == "int8":
-            weight, scale = whole.to(torch.int8), scales.flatten().to(dtype)
+            weight, scale = numbers.to(torch.int8), scales.flatten().to(dtype)
         else:
-            whole = whole.flatten(1).to(torch.int32)
-            weight = torch.ops.aten._convert_weight_to_int4pack_for_cpu(whole, 1)  # noqa: SLF001 - as torchao does
+            numbers = numbers.flatten(1).to(torch.int32)
+            weight = torch.ops.aten._convert_weight_to_int4pack_for_cpu(numbers, 1)  # noqa: SLF001 - as torchao does
             scale = torch.stack((scales, middles), -1).squeeze(2).transpose(0, 1).contiguous().to(dtype)
         self.register_buffer("weight", weight)
         self.register_buffer("scale", scale)

@@ -59,7 +59,7 @@ def configuration(kind: str, group: int) -> Any:
 
 
 def has_kernel(name: str) -> bool:
-    """Whether the operator exists and has a kernel for CPUs."""
+    """Return True if the operator exists and has a kernel for CPUs."""
     try:
         return "CPU" in torch._C._dispatch_dump(name)  # noqa: SLF001 - as torchao asks
     except RuntimeError:
@@ -83,7 +83,7 @@ def proof(network: Any, step: Any, kind: str, expected: int) -> list[Check]:
 
 
 def packed_bytes(weight: Any) -> int:
-    """Return the bytes of the largest tensor inside a weight: its numbers, without scales. A plain one is itself."""
+    """Return the bytes of the largest tensor inside a packed weight, which holds its numbers, or of a plain weight."""
     if not hasattr(weight, "__tensor_flatten__"):
         return int(weight.nbytes)
     names, _ = weight.__tensor_flatten__()

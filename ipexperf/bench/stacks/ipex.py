@@ -114,7 +114,7 @@ class Ipex(Stack):
         return arguments
 
     def _on(self, name: str, bench: Workbench) -> bool:
-        """Whether `ipex.optimize` was asked to do this."""
+        """Return True if the case asks `ipex.optimize` to do this."""
         if any(knob.unfit(bench.mode) for knob in self.knobs if knob.name == name):
             return False
         return bench.knob(name) == "on"
@@ -208,7 +208,7 @@ class Ipex(Stack):
             checks: list[Check] = _ipex_llm().proof(network)
             return checks
         packed = sum(type(module).__name__.startswith("_IPEX") for module in network.modules())
-        left = _norms(network)
+        remaining_norms = _norms(network)
         text = f"{packed} prepacked modules"
         if not bench.model.linear:
             checks = [Check("weights_prepack", packed == 0, text, "0: it has no weights to pack")]
@@ -217,29 +217,29 @@ class Ipex(Stack):
         else:
             checks = [Check("weights_prepack", packed == 0, text, "0: it is off")]
         if bench.case.device == "cpu":
-            captured, wanted = hasattr(network.forward, "__wrapped__"), self._on("graph_mode", bench)
+            captured, expected = hasattr(network.forward, "__wrapped__"), self._on("graph_mode", bench)
             text = "forward is captured" if captured else "forward is the network's own"
-            checks.append(Check("graph_mode", captured == wanted, text, "on" if wanted else "off"))
+            checks.append(Check("graph_mode", captured == expected, text, "on" if expected else "off"))
         if self._on("conv_bn_folding", bench):
-            checks.append(Check("conv_bn_folding", left == 0, f"{left} BatchNorm modules", "0"))
+            checks.append(Check("conv_bn_folding", remaining_norms == 0, f"{remaining_norms} BatchNorm modules", "0"))
         else:
-            text = f"{left} of {self._norms} BatchNorm modules are left"
-            checks.append(Check("conv_bn_folding", left == self._norms, text, "all: it is off"))
+            text = f"{remaining_norms} of {self._norms} BatchNorm modules are left"
+            checks.append(Check("conv_bn_folding", remaining_norms == self._norms, text, "all: it is off"))
         # Torch's folding of convolutions includes linear layers.
         folds = self._on("linear_bn_folding", bench) or self._on("conv_bn_folding", bench)
-        checks += _ipex_linear.folded(network, self._pairs, bench, on=folds)
-        return [*checks, *self._chosen(network, bench)]
+        checks += _ipex_linear.check_folding(network, self._pairs, bench, on=folds)
+        return [*checks, *self._kernels_of_linear_layers(network, bench)]
 
-    def _chosen(self, network: Any, bench: Workbench) -> list[Check]:
+    def _kernels_of_linear_layers(self, network: Any, bench: Workbench) -> list[Check]:
         if bench.case.device != "cpu":
             return []
-        return _ipex_linear.chosen(network, bench, on=self._on("auto_kernel_selection", bench))
+        return _ipex_linear.check_kernels(network, bench, on=self._on("auto_kernel_selection", bench))
 
     def proof_of_graph(self, graph: str, bench: Workbench) -> list[Check]:
         if quantised(bench.case.dtype):
             return []  # layers are fusions of oneDNN's graph compiler, which the mode counts
         if bench.case.device == "xpu":
-            # Names from IPEX's sources; such a graph has not been seen here.
+            # The names are from IPEX's sources: we have not run such a graph.
             fused, alone = len(_FUSED_ON_XPU.findall(graph)), graph.count("aten::relu")
             text = f"{fused} relu fused, {alone} alone"
             return [Check("graph_fusion", fused > 0 or not alone, text, "relu fused, if any")]
@@ -273,10 +273,10 @@ class Ipex(Stack):
                 checks.append(Check("split_master_weight", 0 < halves == len(cast), text, "all split"))
             else:
                 checks.append(Check("split_master_weight", 0 < masters == len(cast), text, "all with a master copy"))
-        return [*checks, *self._chosen(network, bench)]
+        return [*checks, *self._kernels_of_linear_layers(network, bench)]
 
     def _fuses(self, optimizer: Any, bench: Workbench) -> bool:
-        """Whether IPEX was asked to replace the optimizer's step by a fused kernel."""
+        """Return True if IPEX should have replaced the optimizer's step by a fused kernel."""
         return self._on("fuse_update_step", bench) and type(optimizer).__name__ in _ipex_knobs.FUSED[bench.case.device]
 
     def notes(self, bench: Workbench) -> list[str]:
@@ -294,12 +294,12 @@ class Ipex(Stack):
 
 
 def _llm(bench: Workbench) -> bool:
-    """Whether `ipex.llm.optimize` optimises the network."""
+    """Return True if `ipex.llm.optimize` optimises the network."""
     return bench.knob("llm") == "on"
 
 
 def _ipex_llm() -> Any:
-    """Return the module for that, which imports torch."""
+    """Import the module for `ipex.llm.optimize`, which imports torch."""
     return importlib.import_module("ipexperf.bench.stacks._ipex_llm")
 
 

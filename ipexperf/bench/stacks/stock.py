@@ -102,7 +102,7 @@ class Stock(Stack):
         return self._tuned(network, bench)
 
     def _tuned(self, network: Any, bench: Workbench) -> list[Check]:
-        """Return evidence that inductor was to time kernels, in a case that asks for it."""
+        """Return evidence that inductor was told to time kernels, if the case asks for it."""
         return [compilation.autotuned(network)] if bench.knob("max_autotune") == "on" else []
 
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:

@@ -1,4 +1,4 @@
-"""torchao: quantised weights for decoders, beside stock PyTorch's own. It optimises nothing else on a CPU."""
+"""torchao: its quantised weights for decoders. It optimises nothing else on a CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ipexperf.result import Check
 
 PACKAGE = "torchao"
 OLDEST = (0, 13)
-"""The first version whose layouts for CPUs are known here."""
+"""The first version whose layouts for CPUs we support."""
 
 
 def version(text: str) -> tuple[int, int]:

@@ -40,14 +40,14 @@ def corners(middles: Any) -> Any:
     return torch.cat([middles[..., :2] - middles[..., 2:] / 2, middles[..., :2] + middles[..., 2:] / 2], -1)
 
 
-def decoded(offsets: Any, known: Any) -> Any:
+def decoded(offsets: Any, anchor_boxes: Any) -> Any:
     """Convert a network's offsets to boxes."""
-    middle = known[:, :2] + offsets[..., :2] * SPREAD[0] * known[:, 2:]
-    return corners(torch.cat([middle, known[:, 2:] * (offsets[..., 2:] * SPREAD[1]).exp()], -1))
+    middle = anchor_boxes[:, :2] + offsets[..., :2] * SPREAD[0] * anchor_boxes[:, 2:]
+    return corners(torch.cat([middle, anchor_boxes[:, 2:] * (offsets[..., 2:] * SPREAD[1]).exp()], -1))
 
 
-def encoded(boxes: Any, known: Any) -> Any:
+def encoded(boxes: Any, anchor_boxes: Any) -> Any:
     """Return the offsets that a network should output for these boxes, one per anchor."""
     sides = (boxes[..., 2:] - boxes[..., :2]).clamp(min=1e-3)
-    middle = ((boxes[..., :2] + boxes[..., 2:]) / 2 - known[:, :2]) / known[:, 2:] / SPREAD[0]
-    return torch.cat([middle, (sides / known[:, 2:]).log() / SPREAD[1]], -1)
+    middle = ((boxes[..., :2] + boxes[..., 2:]) / 2 - anchor_boxes[:, :2]) / anchor_boxes[:, 2:] / SPREAD[0]
+    return torch.cat([middle, (sides / anchor_boxes[:, 2:]).log() / SPREAD[1]], -1)

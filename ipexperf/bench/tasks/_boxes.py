@@ -20,17 +20,17 @@ class Detections:
     scores: Any
     labels: Any
 
-    def surer(self, least: float) -> Detections:
+    def surer(self, threshold: float) -> Detections:
         """Return the detections with at least this score."""
-        kept = self.scores >= least
-        return Detections(self.boxes[kept], self.scores[kept], self.labels[kept])
+        sure = self.scores >= threshold
+        return Detections(self.boxes[sure], self.scores[sure], self.labels[sure])
 
 
 def overlap(boxes: Any, others: Any) -> Any:
     """Return the intersection over union of each of N boxes with each of M others, as N x M."""
-    least = torch.maximum(boxes[:, None, :2], others[None, :, :2])
-    most = torch.minimum(boxes[:, None, 2:], others[None, :, 2:])
-    shared = (most - least).clamp(min=0).prod(2)
+    begins = torch.maximum(boxes[:, None, :2], others[None, :, :2])
+    ends = torch.minimum(boxes[:, None, 2:], others[None, :, 2:])
+    shared = (ends - begins).clamp(min=0).prod(2)
     return shared / (_area(boxes)[:, None] + _area(others)[None] - shared).clamp(min=1e-9)
 
 
@@ -38,19 +38,19 @@ def _area(boxes: Any) -> Any:
     return (boxes[:, 2] - boxes[:, 0]).clamp(min=0) * (boxes[:, 3] - boxes[:, 1]).clamp(min=0)
 
 
-def uncrowded(boxes: Any, scores: Any, labels: Any, most: float) -> Any:
-    """Non-maximum suppression: return the indices of boxes that overlap no better one of their label by over `most`.
+def suppressed(boxes: Any, scores: Any, labels: Any, limit: float) -> Any:
+    """Non-maximum suppression: return the indices of boxes that overlap no better one of their label by over `limit`.
 
     Written here because importing IPEX replaces torchvision's implementation.
     """
     order = scores.argsort(descending=True, stable=True)
     boxes, labels = boxes[order], labels[order]
-    crowded = (overlap(boxes, boxes) > most) & (labels[:, None] == labels[None])
-    kept = torch.ones(len(order), dtype=torch.bool)
+    crowded = (overlap(boxes, boxes) > limit) & (labels[:, None] == labels[None])
+    survivors = torch.ones(len(order), dtype=torch.bool)
     for index in range(len(order)):
-        if kept[index]:
-            kept[index + 1 :] &= ~crowded[index, index + 1 :]
-    return order[kept]
+        if survivors[index]:
+            survivors[index + 1 :] &= ~crowded[index, index + 1 :]
+    return order[survivors]
 
 
 def matched(detected: Detections, boxes: Any, labels: Any) -> Any:
@@ -60,19 +60,20 @@ def matched(detected: Detections, boxes: Any, labels: Any) -> Any:
         return hits
     same = overlap(detected.boxes, boxes) * (detected.labels[:, None] == labels[None])
     for index in range(len(detected.boxes)):
-        share, which = same[index].max(0)
+        share, index_of_object = same[index].max(0)
         hits[index] = share >= SAME
         if hits[index]:
-            same[:, which] = 0
+            same[:, index_of_object] = 0
     return hits
 
 
 def agreement(detected: Sequence[Detections], reference: Sequence[Detections]) -> float:
     """Return the share of all boxes on both sides that the other side has too, with the same label."""
     hits = sum(
-        int(matched(mine, yours.boxes, yours.labels).sum()) for mine, yours in zip(detected, reference, strict=True)
+        int(matched(boxes, expected.boxes, expected.labels).sum())
+        for boxes, expected in zip(detected, reference, strict=True)
     )
-    total = sum(len(mine.boxes) + len(yours.boxes) for mine, yours in zip(detected, reference, strict=True))
+    total = sum(len(part.boxes) for part in (*detected, *reference))
     return 2 * hits / total if total else 1.0
 
 
@@ -85,11 +86,11 @@ def mean_precision(detected: Sequence[Detections], boxes: Any, labels: Any) -> f
 def _precision(detected: Sequence[Detections], boxes: Any, labels: Any, label: int) -> float:
     """Return the area under the interpolated precision-recall curve of one class."""
     scores, hits = [], []
-    for one, its_boxes, its_labels in zip(detected, boxes, labels, strict=True):
-        mine, there = one.labels == label, its_labels == label
-        part = Detections(one.boxes[mine], one.scores[mine], one.labels[mine])
+    for example, its_boxes, its_labels in zip(detected, boxes, labels, strict=True):
+        detected_ones, true_ones = example.labels == label, its_labels == label
+        part = Detections(example.boxes[detected_ones], example.scores[detected_ones], example.labels[detected_ones])
         scores.append(part.scores)
-        hits.append(matched(part, its_boxes[there], its_labels[there]))
+        hits.append(matched(part, its_boxes[true_ones], its_labels[true_ones]))
     order = torch.cat(scores).argsort(descending=True, stable=True)
     right = torch.cat(hits)[order].double()
     if len(right) == 0:

@@ -22,8 +22,8 @@ class Boxes(Task):
         """Return the detections of each example, on the CPU."""
 
     def agreement(self, outputs: Tensors, reference: Tensors) -> float:
-        mine, yours = ([one.surer(SURE) for one in self.detections(part)] for part in (outputs, reference))
-        return _boxes.agreement(mine, yours)
+        detected, expected = ([x.surer(SURE) for x in self.detections(part)] for part in (outputs, reference))
+        return _boxes.agreement(detected, expected)
 
     def score(self, outputs: Tensors, targets: Tensors) -> float:
         return _boxes.mean_precision(self.detections(outputs), *targets)

@@ -24,8 +24,8 @@ class Classification(Task):
 
     def trivial(self, split: Split) -> float:
         """Return the score of the most frequent class in training."""
-        most = split.train.targets[0].bincount().argmax()
-        return float((split.test.targets[0] == most).double().mean())
+        most_frequent = split.train.targets[0].bincount().argmax()
+        return float((split.test.targets[0] == most_frequent).double().mean())
 
 
 registry.tasks.add("classification", Classification())

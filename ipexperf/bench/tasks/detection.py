@@ -8,7 +8,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Tensors
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.tasks import _anchors
-from ipexperf.bench.tasks._boxes import Detections, overlap, uncrowded
+from ipexperf.bench.tasks._boxes import Detections, overlap, suppressed
 from ipexperf.bench.tasks._detection import Boxes
 
 SIZE = 64
@@ -16,7 +16,7 @@ HARD = 3
 """Ratio of background boxes, those with the largest loss, to boxes around objects in training."""
 LEAST_SURE = 0.05
 """Minimum score of a box."""
-MOST_FOUND = 100
+MOST_BOXES = 100
 """Maximum number of boxes of an example, best first."""
 CROWDED = 0.45
 """Boxes that overlap a better one of their class by more than this are suppressed."""
@@ -30,13 +30,15 @@ class Detection(Boxes):
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
         """Return the loss of offsets for boxes around objects, and of classes for these and the hardest others."""
         offsets, scores = (value.float() for value in outputs)
-        wanted, classes = assigned(_anchors.anchors(SIZE).to(offsets), *targets)
-        thing = classes > 0
-        places = torch.nn.functional.smooth_l1_loss(offsets[thing], wanted[thing], reduction="sum")
-        each = torch.nn.functional.cross_entropy(scores.transpose(1, 2), classes, reduction="none")
-        rank = each.detach().masked_fill(thing, 0).argsort(1, descending=True).argsort(1)
-        learned = thing | (rank < HARD * thing.sum(1, keepdim=True))
-        return (places + each[learned].sum()) / thing.sum().clamp(min=1)
+        target_offsets, classes = assigned(_anchors.anchors(SIZE).to(offsets), *targets)
+        is_object = classes > 0
+        loss_of_offsets = torch.nn.functional.smooth_l1_loss(
+            offsets[is_object], target_offsets[is_object], reduction="sum"
+        )
+        loss_of_class = torch.nn.functional.cross_entropy(scores.transpose(1, 2), classes, reduction="none")
+        rank = loss_of_class.detach().masked_fill(is_object, 0).argsort(1, descending=True).argsort(1)
+        learned = is_object | (rank < HARD * is_object.sum(1, keepdim=True))
+        return (loss_of_offsets + loss_of_class[learned].sum()) / is_object.sum().clamp(min=1)
 
     def compared(self, outputs: Tensors) -> Any:
         """Return offsets and scores, before any decision."""
@@ -49,26 +51,26 @@ class Detection(Boxes):
         return [_surest(*parts) for parts in zip(boxes, scores.softmax(2)[:, :, 1:], strict=True)]
 
 
-def assigned(known: Any, boxes: Any, labels: Any) -> tuple[Any, Any]:
+def assigned(anchor_boxes: Any, boxes: Any, labels: Any) -> tuple[Any, Any]:
     """Return the target offsets and class of each anchor of each example. Class 0 is background."""
-    shares = torch.stack([overlap(_anchors.corners(known), its) for its in boxes])
+    shares = torch.stack([overlap(_anchors.corners(anchor_boxes), boxes_of_example) for boxes_of_example in boxes])
     shares = shares.masked_fill((labels < 0)[:, None], -1)
-    share, which = shares.max(2)
+    share, index_of_object = shares.max(2)
     # Each object gets at least one box: the one with the largest overlap.
-    example, thing = (labels >= 0).nonzero(as_tuple=True)
-    best = shares.argmax(1)[example, thing]
-    share[example, best], which[example, best] = 1.0, thing
-    wanted = boxes.gather(1, which[..., None].expand(-1, -1, 4))
-    classes = (labels.gather(1, which) + 1).masked_fill(share < _anchors.LEAST, 0)
-    return _anchors.encoded(wanted, known), classes
+    example, object_index = (labels >= 0).nonzero(as_tuple=True)
+    best = shares.argmax(1)[example, object_index]
+    share[example, best], index_of_object[example, best] = 1.0, object_index
+    target_boxes = boxes.gather(1, index_of_object[..., None].expand(-1, -1, 4))
+    classes = (labels.gather(1, index_of_object) + 1).masked_fill(share < _anchors.LEAST, 0)
+    return _anchors.encoded(target_boxes, anchor_boxes), classes
 
 
 def _surest(boxes: Any, scores: Any) -> Detections:
     """Return the boxes of one example after filtering and suppression."""
     row, label = (scores >= LEAST_SURE).nonzero(as_tuple=True)
     sure = scores[row, label]
-    kept = uncrowded(boxes[row], sure, label, CROWDED)[:MOST_FOUND]
-    return Detections(boxes[row][kept], sure[kept], label[kept])
+    survivors = suppressed(boxes[row], sure, label, CROWDED)[:MOST_BOXES]
+    return Detections(boxes[row][survivors], sure[survivors], label[survivors])
 
 
 registry.tasks.add("detection", Detection())

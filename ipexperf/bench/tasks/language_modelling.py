@@ -29,8 +29,8 @@ class LanguageModelling(Task):
 
     def trivial(self, split: Split) -> float:
         """Return the score of the most frequent token in training."""
-        most = split.train.targets[0].flatten().bincount().argmax()
-        return float((split.test.targets[0] == most).double().mean())
+        most_frequent = split.train.targets[0].flatten().bincount().argmax()
+        return float((split.test.targets[0] == most_frequent).double().mean())
 
     def metrics(self, outputs: Tensors, targets: Tensors) -> dict[str, float]:
         """Return the perplexity."""

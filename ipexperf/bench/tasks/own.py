@@ -1,4 +1,4 @@
-"""The user's own network, where nothing is known of its training."""
+"""The task of a user's own network whose training is unknown."""
 
 from __future__ import annotations
 

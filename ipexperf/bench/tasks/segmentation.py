@@ -37,7 +37,7 @@ class Segmentation(Task):
 
 
 def overlap(mask: Any, truth: Any) -> float:
-    """Return intersection over union. 1 if there is nothing and nothing was found."""
+    """Return intersection over union, or 1 if both masks are empty."""
     union = int((mask | truth).sum())
     return int((mask & truth).sum()) / union if union else 1.0
 
