@@ -60,7 +60,8 @@ def scripted(
     """Lets arms be no processes, of which turn k takes as long as told, while the machine is busy in rotation k."""
     found: list[Scripted] = []
 
-    def player(arm: Arm, _: contextlib.ExitStack) -> Scripted:
+    def player(arm: Arm, _: contextlib.ExitStack, *, metered: bool) -> Scripted:
+        del metered
         found.append(Scripted(arm, times[len(found)]))
         return found[-1]
 
