@@ -102,9 +102,14 @@ def write(target: str, writer: int, hosts: int, every: int, results: Any, barrie
 
 def cpu_of(pid: int) -> float:
     """The CPU seconds of a process and of those that it started, also of those that ended."""
-    numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    process = Path(f"/proc/{pid}")
+    try:
+        children = (process / "task" / str(pid) / "children").read_text().split()
+        numbers = (process / "stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):  # it has just ended: its seconds are among its parent's
+        return 0.0
     own = sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
-    return own + sum(map(cpu_of, map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())))
+    return own + sum(map(cpu_of, map(int, children)))
 
 
 def night(number: int, direct: str, target: str, writers: int, hosts: int, every: int, server: int) -> Night:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -450,8 +451,7 @@ def refuse_valueless(words: Iterable[str], flags: Collection[str]) -> None:
     """Raise pytest.UsageError for one of these flags without a value: argparse would print pytest's usage above it."""
     import pytest
 
-    words = list(words)
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in itertools.pairwise([*words, ""]):
         if word in flags and (not following or re.match("--?[a-zA-Z]", following)):
             raise pytest.UsageError(f"{word}: expected a value")
 

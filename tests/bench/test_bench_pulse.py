@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.evidence import ceilings
 from ipexperf.bench.machine import placement
 from ipexperf.bench.process import pulse
@@ -110,7 +110,7 @@ def test_the_process_is_placed_once_and_before_anything_is_loaded(monkeypatch: p
     done: list[tuple[str, Any]] = []
     cpu = registry.devices.get("cpu")
     monkeypatch.setattr(placement, "apply", lambda asked: done.append(("placed", asked)))
-    monkeypatch.setattr(registry, "load", lambda names: done.append(("loaded", names)))
+    monkeypatch.setattr(loading, "load", lambda names: done.append(("loaded", names)))
     monkeypatch.setattr(type(cpu), "start", lambda _, settings: done.append(("threads", settings.threads)))
     monkeypatch.setattr(pulse, "Pulse", lambda device, dtype: Said(device.name, dtype))
     worker = Worker(lambda _: None)
