@@ -37,11 +37,13 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """CPU instructions for a dtype: their common name, the flag in Linux, and the names in oneDNN."""
+    """CPU instructions for a dtype: their common name, the flag in Linux, and their names in oneDNN and in C++."""
 
     called: str
     flag: str
     words: tuple[str, ...]
+    intrinsics: tuple[str, ...]
+    """Functions of C++ that only these instructions make, by which inductor's templates use them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,9 @@ class Dtype:
 CURVE_STEPS = 12
 """Number of steps of training to compare. Training amplifies rounding, so later steps tell little."""
 _LATER = ("amx", "avx512_core_fp16", "avx10_")
+_INT8_TILES = ("_tile_dpbusd(", "_tile_dpbssd(")
+_BRGEMM = "cpublas::brgemm("
+"""oneDNN's product for one block, without a log. Inductor has a template with it for CPUs with AMX alone."""
 _LOW_LEAST = {1: 0.025, 2: 0.1, 4: 0.1, CURVE_STEPS: 0.2}
 _LOW_MOST = {1: 0.2, 2: 0.25, 4: 0.35, CURVE_STEPS: 0.6}
 
@@ -95,8 +100,10 @@ DTYPES: dict[str, Dtype] = {
         autocast=True,
         native=frozenset({"avx512_bf16", "amx_bf16", "avx_ne_convert", "bf16"}),
         instructions=(
-            Instructions("AMX", "amx_bf16", ("amx",)),
-            Instructions("AVX-512 BF16", "avx512_bf16", ("avx512_core_bf16", *_LATER)),
+            Instructions("AMX", "amx_bf16", ("amx",), ("_tile_dpbf16ps(", _BRGEMM)),
+            Instructions(
+                "AVX-512 BF16", "avx512_bf16", ("avx512_core_bf16", *_LATER), ("_tile_dpbf16ps(", "_mm512_dpbf16_ps(")
+            ),
         ),
     ),
     "fp16": Dtype(
@@ -113,8 +120,13 @@ DTYPES: dict[str, Dtype] = {
         bounds=Bounds(fidelity=0.225, agreement=0.905, roundings=3.0),
         quantised=True,
         instructions=(
-            Instructions("AMX", "amx_int8", ("amx",)),
-            Instructions("AVX-512 VNNI", "avx512_vnni", ("avx512_core_vnni", "avx512_core_bf16", *_LATER)),
+            Instructions("AMX", "amx_int8", ("amx",), _INT8_TILES),
+            Instructions(
+                "AVX-512 VNNI",
+                "avx512_vnni",
+                ("avx512_core_vnni", "avx512_core_bf16", *_LATER),
+                ("_mm512_dpbusd_epi32(", *_INT8_TILES),
+            ),
         ),
     ),
 }

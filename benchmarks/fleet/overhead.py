@@ -1,26 +1,34 @@
-"""What a fleet costs a measured host: the same case on a Ray host of this machine, and without Ray, in turns.
+"""What a fleet costs a measured host: two workers of one case that take turns, one started through Ray, one without it.
 
-Each pair is two runs of pytest, in random order, with as many launches each. Ray runs during both, as it does on a
-host; `--without-ray` ends it during the runs that do not use it.
+Ray's processes of a host run beside both, as they do on a host; with `--stop-ray` they are stopped while the worker
+without Ray has its turn. The median of neighbouring turns of a pair of fresh processes is one ratio, and the interval
+is over pairs.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-import math
 import os
 import random
+import signal
 import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from contextlib import closing
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import Any
+
+from ipexperf.fleet import cluster, membership
+from ipexperf.fleet.agent import Agent
+from ipexperf.judge import pairs
 
 ROOT = Path(__file__).parents[2]
+HALF = Path(__file__).with_name("half.py")
+ANSWER_SECONDS = 600.0
 
 
 def a_port() -> int:
@@ -39,43 +47,107 @@ def fleet(*words: str) -> str:
     return ended.stdout
 
 
-def step_time(folder: Path, number: int, cell: list[str], *more: str) -> float:
-    """Measure the case in a run of its own; its median step time."""
-    import sqlite3
+class Starter(Agent):
+    """Starts a half as an agent starts what measures: with the same variables and priority, and lines over pipes."""
 
-    database = folder / f"{number}.db"
-    base = [sys.executable, "-m", "pytest", "suites/", "-q", "-p", "no:cacheprovider", f"--perf-db={database}"]
-    ended = subprocess.run(
-        [*base, *cell, "--perf-rounds=off", "--perf-twin=off", *more],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    )
-    if ended.returncode:
-        raise SystemExit(ended.stdout + ended.stderr)
-    with closing(sqlite3.connect(database)) as history:
-        rows = history.execute(
-            "SELECT m.median FROM measurement m JOIN series s ON s.id = m.series_id WHERE s.metric = 'step_time'"
-        ).fetchall()
-    (median,) = [value for (value,) in rows]
-    return float(median)
+    def half(self, words: list[str]) -> None:
+        self._launch([sys.executable, "-u", str(HALF), *words], self._surroundings())
+
+    def ask(self, requests: list[str]) -> str:
+        """Pass the requests on, and return the next line."""
+        self.send(requests)
+        return next(iter(self.receive(ANSWER_SECONDS)), "nothing")
 
 
-def idle(port: int, seconds: float) -> dict[str, float]:
-    """What Ray's processes of a host do while nothing is asked of them."""
-    from ipexperf.fleet import membership
+class Here:
+    """A half that this process starts."""
 
+    def __init__(self, words: list[str]) -> None:
+        self._starter = Starter(str(ROOT), dict(os.environ))
+        self._starter.half(words)
+
+    def ask(self, requests: list[str]) -> str:
+        return self._starter.ask(requests)
+
+    def close(self) -> None:
+        self._starter.close()
+
+
+class ThroughRay:
+    """A half that an actor of Ray starts, as the agent of a run does."""
+
+    def __init__(self, words: list[str]) -> None:
+        self._ray = cluster.ray()
+        options = {"num_cpus": 0, "resources": {cluster.RESOURCE: 1}, "max_restarts": 0, "max_task_retries": 0}
+        self._actor: Any = self._ray.remote(Starter).options(**options, max_concurrency=4).remote(str(ROOT))
+        self._ray.get(self._actor.half.remote(words))
+
+    def ask(self, requests: list[str]) -> str:
+        return str(self._ray.get(self._actor.ask.remote(requests)))
+
+    def close(self) -> None:
+        self._ray.get(self._actor.close.remote())
+        self._ray.kill(self._actor)
+
+
+def answer(half: Here | ThroughRay, requests: list[str], name: str) -> Any:
+    """The value of this name in a half's next line."""
+    line = half.ask(requests)
+    try:
+        return json.loads(line)[name]
+    except (ValueError, KeyError):
+        raise SystemExit(f"{type(half).__name__}: expected {name}, got {line}") from None
+
+
+@contextlib.contextmanager
+def stopped(pids: Collection[int]) -> Iterator[None]:
+    """Stop these processes for as long as the block takes."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def pair(words: list[str], turns: int, chance: random.Random, *, stop_ray: bool) -> float:
+    """The log ratio of one pair of fresh processes, through Ray over here."""
+    kinds: list[type[Here | ThroughRay]] = chance.sample([Here, ThroughRay], 2)
+    with contextlib.ExitStack() as stack:
+        halves: dict[type[Here | ThroughRay], Here | ThroughRay] = {}
+        for kind in kinds:  # one builds after the other
+            halves[kind] = stack.enter_context(contextlib.closing(kind(words)))
+            answer(halves[kind], [], "ready")
+        times: dict[type[Here | ThroughRay], list[float]] = {kind: [] for kind in kinds}
+        rays = membership.members() if stop_ray else {}
+        for turn in range(turns):
+            for kind in kinds if turn % 2 else kinds[::-1]:
+                with stopped(rays if kind is Here else ()):
+                    times[kind].append(answer(halves[kind], ["go"], "seconds"))
+    return pairs.neighbour_ratio(times[Here], times[ThroughRay])
+
+
+@contextlib.contextmanager
+def a_host() -> Iterator[int]:
+    """A head that is a host, on this machine. Yields its port."""
+    port = a_port()
     fleet("up", f"--port={port}", "--name=here")
     try:
+        yield port
+    finally:
+        fleet("down")
+
+
+def idle(seconds: float) -> dict[str, float]:
+    """What Ray's processes of a host do while nothing is asked of them."""
+    with a_host():
         time.sleep(30)
         before = used(membership.members())
         time.sleep(seconds)
         pids = membership.members()
         cpu = used(pids) - before
         memory = sum(resident(pid) for pid in pids)
-    finally:
-        fleet("down")
     return {"processes": len(pids), "share_of_a_core": round(cpu / seconds, 4), "resident_mib": round(memory / 2**20)}
 
 
@@ -91,55 +163,37 @@ def resident(pid: int) -> int:
     return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
+def say(line: dict[str, Any]) -> None:
+    print(json.dumps(line), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=12)
-    parser.add_argument("--without-ray", action="store_true", help="end Ray during runs that do not use it")
+    parser.add_argument("--pairs", type=int, default=30, help="pairs of fresh processes (default: %(default)s)")
+    parser.add_argument("--turns", type=int, default=40, help="turns of each process (default: %(default)s)")
+    parser.add_argument("--samples", type=int, default=4, help="samples of a turn (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the order in which the two of a pair start")
+    parser.add_argument("--stop-ray", action="store_true", help="stop Ray while the worker without it has its turn")
     parser.add_argument("--idle", type=float, metavar="SECONDS", help="measure Ray's idle processes instead")
-    parser.add_argument("--launches", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--model", default="resnet18")
     parser.add_argument("--dtype", default="fp32")
     parser.add_argument("--mode", default="infer_jit")
     parser.add_argument("--stack", default="stock")
     arguments = parser.parse_args()
-    cell = [f"--perf-launches={arguments.launches}"]
-    cell += [f"--{axis}={getattr(arguments, axis)}" for axis in ("model", "dtype", "mode", "stack")]
-    chance = random.Random(arguments.seed)  # noqa: S311 - an order, no secret
-    port = a_port()
     if arguments.idle:
-        sys.stdout.write(json.dumps(idle(port, arguments.idle)) + "\n")
+        say(idle(arguments.idle))
         return
-    ratios: list[float] = []
-    with tempfile.TemporaryDirectory(prefix="ipexperf-fleet-") as name:
-        folder = Path(name)
-        fleet("up", f"--port={port}", "--name=here")
-        up = True
-        try:
-            for pair in range(arguments.pairs):
-                times: dict[bool, float] = {}
-                for with_fleet in chance.sample([True, False], 2):
-                    if with_fleet != up and arguments.without_ray:
-                        fleet("up", f"--port={port}", "--name=here") if with_fleet else fleet("down")
-                        up = with_fleet
-                    more = [f"--perf-fleet=127.0.0.1:{port}"] if with_fleet else []
-                    times[with_fleet] = step_time(folder, 2 * pair + with_fleet, cell, *more)
-                ratios.append(math.log(times[True] / times[False]))
-                sys.stderr.write(f"pair {pair + 1} of {arguments.pairs}: {times[True] / times[False]:.4f}\n")
-        finally:
-            fleet("down")
-    from scipy.stats import t
-
-    mean, error = statistics.mean(ratios), statistics.stdev(ratios) / math.sqrt(len(ratios))
-    half = float(t.ppf(0.975, len(ratios) - 1)) * error
-    answer = {
-        "pairs": len(ratios),
-        "ratio": round(math.exp(mean), 4),
-        "median": round(math.exp(statistics.median(ratios)), 4),
-        "lo": round(math.exp(mean - half), 4),
-        "hi": round(math.exp(mean + half), 4),
-    }
-    sys.stdout.write(json.dumps(answer) + "\n")
+    words = [f"--samples={arguments.samples}", "--perf-lease=off"]  # the two share the CPU, in turns
+    words += [f"--{axis}={getattr(arguments, axis)}" for axis in ("model", "dtype", "mode", "stack")]
+    chance = random.Random(arguments.seed)  # noqa: S311 - an order, no secret
+    logs: list[float] = []
+    with a_host() as port:
+        cluster.Cluster(f"127.0.0.1:{port}")
+        for number in range(arguments.pairs):
+            logs.append(pair(words, arguments.turns, chance, stop_ray=arguments.stop_ray))
+            found = pairs.combine(logs)
+            spread = statistics.stdev(logs) if number else None
+            say({"pairs": number + 1, "ratio": found.ratio, "lo": found.lo, "hi": found.hi, "log_sd": spread})
 
 
 if __name__ == "__main__":

@@ -82,12 +82,17 @@ class Agent:
     def start(self, digest: str) -> None:
         """Start the process with this code."""
         home = self._code / digest
-        explicit = self._variables
-        variables = dict(explicit) if explicit is not None else surroundings(os.environ, of_parent())
+        variables = self._surroundings()
         variables["PYTHONPATH"] = os.pathsep.join(filter(None, [str(home), variables.get("PYTHONPATH", "")]))
         command = [sys.executable, "-u", "-m", "ipexperf.fleet.worker"]
+        self._launch([*command, "--folder", str(self._folder), "--loaded", str(home)], variables)
+
+    def _surroundings(self) -> dict[str, str]:
+        return surroundings(os.environ, of_parent()) if self._variables is None else dict(self._variables)
+
+    def _launch(self, command: list[str], variables: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
-            [*command, "--folder", str(self._folder), "--loaded", str(home)],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

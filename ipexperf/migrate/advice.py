@@ -32,9 +32,9 @@ class Patch:
 
 
 def advice(findings: Findings) -> list[str]:
-    """A sentence for each row, for training that is not known, for each setting that the new stack lacks, and for the
+    """A sentence for each row that has an answer, for training that is not known, for each setting that the new stack lacks, and for the
     modules of the model."""
-    lines = [_sentence(finding) for finding in findings.rows]
+    lines = [_sentence(finding) for finding in findings.answered]
     lines += [f"training was not compared: {findings.untrained}"] if findings.untrained else []
     lines += [_worth(finding) for finding in findings.worths]
     return [*lines, *dict.fromkeys(line for finding in findings.rows for line in _replaced(finding))]

@@ -57,6 +57,8 @@ class CaseResult:
     """The number of checks that held, and of all."""
     checked: bool = False
     """Whether its accuracy was checked."""
+    begun: bool = False
+    """Whether any launch of it was started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,11 @@ class Finding:
     replacement: Replacement
     ran: str = ""
     """The main difference in kernels of the best candidate, in a line."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether any of its cases was started."""
+        return any(result.begun for result in (self.old, *(candidate.result for candidate in self.candidates)))
 
     @property
     def why_not(self) -> str:
@@ -130,6 +137,20 @@ class Findings:
     untrained: str = ""
     """Why no training was compared, or an empty text."""
 
+    @property
+    def answered(self) -> list[Finding]:
+        """The rows that have something to tell: those that were begun, and those without an equal."""
+        return [finding for finding in self.rows if finding.begun or finding.replacement is Replacement.NONE]
+
+    @property
+    def never_begun(self) -> dict[str, list[Case]]:
+        """The cases of the other rows, by reason."""
+        cases: dict[str, list[Case]] = {}
+        for finding in self.rows:
+            if finding not in self.answered:
+                cases.setdefault(finding.why_not, []).append(finding.row.case)
+        return cases
+
 
 def find(plan: MigrationPlan, speeds: Speeds) -> Findings:
     """Compare every row with its candidates."""
@@ -165,6 +186,7 @@ def result_of(case: Case, speeds: Speeds) -> CaseResult:
         energy=_energy(measured) if counts else None,
         proof=_proof(measured),
         checked=any(launch.accuracy for launch in measured.counted),
+        begun=bool(measured.launches),
     )
 
 

@@ -53,7 +53,7 @@ class Page:
     patches: tuple[Patch, ...]
     candidates: tuple[tuple[str, ...], ...]
     missing: tuple[str, ...]
-    """Cases that were not measured, by reason."""
+    """Rows and cases that were not measured, by reason."""
 
     @property
     def lists(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -69,16 +69,20 @@ class Page:
 def make(model: str, findings: Findings, lead: Sequence[str]) -> Page:
     """Make the page of a model's findings."""
     measured = [finding for finding in findings.rows if finding.best is not None]
+    rows = [("; ".join(map(_WORDS.explicit, cases)), reason) for reason, cases in findings.never_begun.items()]
     return Page(
         f"{model}: from {findings.rows[0].row.case.stack} to {_other(findings)}",
         tuple(lead),
-        tuple(_row(finding) for finding in findings.rows),
+        tuple(_row(finding) for finding in findings.answered),
         tuple(f"{_WORDS.explicit(finding.row.case)}: {finding.ran}" for finding in measured if finding.ran),
         tuple(line for finding in measured for line in _energy(finding)),
         tuple(advice.advice(findings)),
         tuple(advice.patches(findings)),
-        tuple(_candidate(finding, candidate) for finding in findings.rows for candidate in finding.candidates),
-        tuple(f"{named(ids, SHOWN)}: {reason}" for reason, ids in findings.left_out.items()),
+        tuple(_candidate(finding, candidate) for finding in findings.answered for candidate in finding.candidates),
+        (
+            *(f"{cases}: {reason}" for cases, reason in rows),
+            *(f"{named(ids, SHOWN)}: {reason}" for reason, ids in findings.left_out.items()),
+        ),
     )
 
 

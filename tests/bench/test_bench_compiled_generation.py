@@ -110,6 +110,23 @@ def test_all_prompts_are_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "off the whole text" in named(checks, "memory").found
 
 
+@pytest.mark.parametrize("mode", ["prefill_compile", "decode_compile"])
+def test_tokens_are_counted_where_kernels_have_no_names(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What max_autotune writes is one region without operators, and its module reads as many tokens as it should."""
+    monkeypatch.setattr(registry.stacks.get("stock"), "compiled", lambda network, *_: eager(network), raising=False)
+    opened = session(mode, "fp32")
+    opened.events = []
+    tokens = BATCH * (SIZE if mode == "prefill_compile" else 1)
+    check = opened.tokens_counted()
+    assert (check.ok, check.found) == (
+        True,
+        f"{tokens} tokens in each of {LAYERS} linear layers of the compiled module",
+    )
+    read = opened.called
+    monkeypatch.setattr(opened, "called", lambda *inputs: (read(*inputs), read(*inputs))[0])
+    assert not opened.tokens_counted().ok
+
+
 def test_a_graph_for_each_position_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A position that is a plain number is a constant of the graph: the next token is compiled anew."""
     monkeypatch.setattr(registry.stacks.get("stock"), "compiled", lambda network, *_: eager(network), raising=False)

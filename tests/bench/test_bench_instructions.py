@@ -98,6 +98,28 @@ def test_one_among_several_is_enough_and_those_of_another_dtype_are_none() -> No
     assert not instructions.check(wrong, "bf16", means).ok
 
 
+@pytest.mark.parametrize(
+    ("dtype", "flags", "code", "name"),
+    [
+        ("bf16", SAPPHIRE, "_tile_dpbf16ps(2, 0, 1);", "_tile_dpbf16ps"),
+        ("bf16", SAPPHIRE, "at::native::cpublas::brgemm(M, N, K,", "cpublas::brgemm"),
+        ("bf16", SAPPHIRE, "at::vec::fmadd(va, vb[col], vc[i]);", ""),
+        ("bf16", COOPER, "at::vec::fmadd(va, vb[col], vc[i]);", ""),
+        ("int8", SAPPHIRE, "_tile_dpbusd(2, 0, 1);", "_tile_dpbusd"),
+        ("int8", CASCADE, "vc[i] = _mm512_dpbusd_epi32(vc[i], va, vb[col]);", "_mm512_dpbusd_epi32"),
+    ],
+)
+def test_kernels_that_inductor_wrote_name_their_instructions(
+    dtype: str, flags: frozenset[str], code: str, name: str
+) -> None:
+    """With max_autotune oneDNN may run nothing. A template that converts to fp32 and multiplies there is no bf16."""
+    means = instructions.best(dtype, flags)
+    assert means is not None
+    check = instructions.check([], dtype, means, code)
+    assert check.ok is bool(name)
+    assert check.found.endswith(f"in code that inductor generated: {name}" if name else "of oneDNN in bf16")
+
+
 def test_without_any_kernel_of_the_dtype_bf16_is_wrong_and_int8_is_not_told() -> None:
     """FBGEMM computes stock's quantised layers and writes no log; bf16 has nobody else."""
     for dtype, ok in (("bf16", False), ("int8", True)):

@@ -52,10 +52,16 @@ def test_training_that_no_one_can_compare_is_said_once(
     assert sum("training was not compared" in line for line in lines) == said
 
 
-def test_a_row_that_was_not_measured_gets_no_advice() -> None:
+def test_a_row_whose_old_case_was_not_measured_gets_no_advice() -> None:
     made = plan(mode=("spin",))
-    line = told(advice.advice(found(made, changed=dict.fromkeys(made.cases))), "fp32 on old, spin: ")
+    line = told(advice.advice(found(made, changed={made.rows[0].case: None})), "fp32 on old, spin: ")
     assert line == "fp32 on old, spin: not known: old: its round was not made"
+
+
+def test_a_row_that_was_never_begun_has_no_sentence() -> None:
+    made = plan(mode=("spin",))
+    lines = advice.advice(found(made, changed=dict.fromkeys(made.cases)))
+    assert [line for line in lines if line.startswith("fp32 on old")] == []
 
 
 def test_a_loss_of_accuracy_or_memory_is_told_with_the_speed() -> None:

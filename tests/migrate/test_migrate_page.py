@@ -47,6 +47,16 @@ def test_a_row_that_has_no_equal_or_was_not_measured_says_why() -> None:
     assert rows["fp32 on old, teach, with update=own"] == "no equal: own comes with old: new has none"
 
 
+def test_rows_that_were_never_begun_are_one_line() -> None:
+    """A run whose minutes end after its first contest must not hide that one among twenty rows without a number."""
+    of = plan(mode=("spin", "teach"))
+    trainings = {case: None for case in of.cases if case.mode == "teach"}
+    content = made(found(of, changed=trainings))
+    assert [row[0] for row in content.rows] == ["fp32 on old, spin", "fp32 on old, teach, with update=own"]
+    assert "fp32 on old, teach; fp32 on old, teach, with update=quick: old: its round was not made" in content.missing
+    assert {line[0] for line in content.candidates} == {"fp32 on old, spin"}
+
+
 def test_every_candidate_has_its_line() -> None:
     lines = made().candidates
     assert [line[1] for line in lines if line[0] == "fp32 on old, spin"] == [

@@ -1,4 +1,4 @@
-"""Check that kernels use the CPU's instructions for the dtype, which oneDNN shows in their names.
+"""Check that kernels use the CPU's instructions for the dtype, which names in oneDNN's log and inductor's code show.
 
 It is no error if the CPU has no such instructions. If it has them and no kernel used them, the case is silently slower
 than its label claims.
@@ -38,12 +38,19 @@ def limit(means: Instructions, variables: Mapping[str, str]) -> str:
     return ""
 
 
-def check(kernels: Iterable[Kernel], dtype: str, means: Instructions) -> Check:
-    """Check that at least one kernel in the dtype used them. Small and depthwise layers may not."""
+def check(kernels: Iterable[Kernel], dtype: str, means: Instructions, code: str = "") -> Check:
+    """Check that at least one kernel in the dtype used them. Small and depthwise layers may not.
+
+    `code` is what inductor generated: with max_autotune it may hold kernels of its own in place of oneDNN's.
+    """
     counts = Counter(kernel.implementation for kernel in kernels if set(kernel.operands) <= DTYPES[dtype].operands)
     used = sum(count for name, count in counts.items() if any(word in name for word in means.words))
     listed = ", ".join(f"{name} x{count}" for name, count in counts.most_common(SHOWN))
     text = f"{means.called} in {used} of {counts.total()} kernels of oneDNN in {dtype}"
+    generated = [name.rstrip("(") for name in means.intrinsics if name in code]
+    if generated and not used:
+        text = f"{means.called} in code that inductor generated: {', '.join(generated)}"
+        return Check("instructions", True, text, wanted(means))
     if not counts and quantised(dtype):
         # FBGEMM computes stock's quantised layers and has no log.
         text = "no oneDNN kernel in int8; other libraries do not report their instructions"
@@ -56,12 +63,15 @@ def wanted(means: Instructions) -> str:
     return f"{means.called} in at least one"
 
 
-def proof(step: Callable[[], Any], case: Case) -> list[Check]:
-    """Return evidence from oneDNN's log of a step. Empty if the CPU lacks the instructions or they are disabled."""
+def proof(step: Callable[[], Any], case: Case, code: str = "") -> list[Check]:
+    """Return evidence from oneDNN's log of a step, and from the code that inductor generated for it.
+
+    Empty if the CPU lacks the instructions or they are disabled.
+    """
     means = best(case.dtype, facts.cpu_flags())
     if case.device != "cpu" or means is None or limit(means, os.environ):
         return []
-    return [check(proofs.arithmetic_of(onednn.recorded(step, onednn.verbose())), case.dtype, means)]
+    return [check(proofs.arithmetic_of(onednn.recorded(step, onednn.verbose())), case.dtype, means, code)]
 
 
 def notes(case: Case) -> list[str]:

@@ -61,6 +61,10 @@ class CompiledSession(InferenceSession):
         self.compiled = Compilation(compile_it)
         return self.network
 
+    @property
+    def code(self) -> str:
+        return self.compiled.code
+
     def call_first(self, example: Tensors) -> None:
         """Call the network as a step does. The first call compiles it."""
         self.forward(example)
@@ -90,5 +94,5 @@ class CompiledSession(InferenceSession):
             *super().proof(),
             *compiled,
             compilation.one_region(self.events),
-            *self.bench.stack.proof_of_code(self.network, self.compiled.code, self.arguments, self.bench),
+            *self.bench.stack.proof_of_code(self.network, self.code, self.arguments, self.bench),
         ]
