@@ -32,8 +32,7 @@ class Patch:
 
 
 def advice(findings: Findings) -> list[str]:
-    """A sentence for each row that has an answer, for training that is not known, for each setting that the new stack lacks, and for the
-    modules of the model."""
+    """A sentence for each row with an answer, for unknown training, for lacking settings, and for replaced modules."""
     lines = [_sentence(finding) for finding in findings.answered]
     lines += [f"training was not compared: {findings.untrained}"] if findings.untrained else []
     lines += [_worth(finding) for finding in findings.worths]
