@@ -246,6 +246,40 @@ def test_other_hardware_is_another_machine(name: str, value: object) -> None:
     assert environment.machine_key({**MACHINE, name: value}) != environment.machine_key(MACHINE)
 
 
+@pytest.mark.parametrize("limit", [None, "max 100000", "400000 100000", "900000 100000", "unreadable"])
+def test_a_container_that_may_use_all_its_cores_is_the_machine_itself(limit: str | None) -> None:
+    """So the series of a machine go on, whether or not somebody writes down a limit that limits nothing."""
+    assert environment.machine_key({**MACHINE, "cpu_limit": limit}) == environment.machine_key(MACHINE)
+
+
+def test_a_container_with_less_time_than_cores_is_another_machine() -> None:
+    """`docker run --cpus 1.5` shows all cores, and lets them work for a part of each tenth of a second."""
+    keys = {environment.machine_key({**MACHINE, "cpu_limit": text}) for text in ("150000 100000", "300000 100000")}
+    assert len({*keys, environment.machine_key(MACHINE)}) == 3
+    assert environment.machine_key({**MACHINE, "cpu_limit": "75000 50000"}) in keys
+
+
+@pytest.mark.parametrize(
+    ("files", "limit"),
+    [
+        ({"cpu.max": "150000 100000"}, "150000 100000"),
+        ({"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000"}, "150000 100000"),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, "max 100000"),
+        ({}, None),
+    ],
+)
+def test_the_limit_of_a_container_is_read_in_both_versions(
+    files: dict[str, str], limit: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups, read = "/sys/fs/cgroup/", environment._read
+
+    def fake(path: str) -> str | None:
+        return files.get(path.removeprefix(groups)) if path.startswith(groups) else read(path)
+
+    monkeypatch.setattr(environment, "_read", fake)
+    assert environment.hardware()["cpu_limit"] == limit
+
+
 def test_the_machine_key_can_be_read_by_people() -> None:
     """The key begins with the hardware's name, its cores and its memory."""
     assert environment.machine_key(MACHINE).startswith("intel-xeon-platinum-8488c-4c-16g-")

@@ -65,9 +65,19 @@ def hardware() -> dict[str, Any]:
         "kernel": platform.release(),
         "huge_pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "memory_limit": _read("/sys/fs/cgroup/memory.max"),
-        "cpu_limit": _read("/sys/fs/cgroup/cpu.max"),
+        "cpu_limit": _cpu_limit(),
         "host": platform.node(),
     }
+
+
+def _cpu_limit() -> str | None:
+    """The quota and period of this container, as version 2 of control groups writes them: `150000 100000`."""
+    if (text := _read("/sys/fs/cgroup/cpu.max")) is not None:
+        return text
+    quota, period = (_read(f"/sys/fs/cgroup/cpu/cpu.cfs_{name}_us") for name in ("quota", "period"))
+    if quota is None or period is None:
+        return None
+    return f"{'max' if quota == '-1' else quota} {period}"
 
 
 def machine_key(machine: dict[str, Any]) -> str:
@@ -84,10 +94,21 @@ def machine_key(machine: dict[str, Any]) -> str:
         # One card has several sizes under one name: a tile or all of them, a slice or the whole.
         parts["accelerator_gib"] = round((accelerator.get("memory") or 0) / 2**30)
         parts["accelerator_units"] = next((accelerator[name] for name in UNITS if name in accelerator), None)
+    if limited := _limited_to(machine):
+        parts["cpu_limit"] = limited
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
     words = re.sub(r"\(.*?\)|@.*|CPU|Processor", " ", accelerator.get("properties") or machine["cpu"])
     name = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:32].strip("-")
     return f"{name}-{machine['cores']}c-{parts['memory_gib']}g-{digest}"
+
+
+def _limited_to(machine: Mapping[str, Any]) -> float | None:
+    """How many cores' worth of time the container gets, if that is less than its cores."""
+    quota, _, period = str(machine.get("cpu_limit") or "max").partition(" ")
+    if not (quota.isdecimal() and period.isdecimal() and int(period)):
+        return None
+    cores = round(int(quota) / int(period), 2)
+    return cores if cores < machine["cores"] else None
 
 
 def software() -> dict[str, Any]:
