@@ -90,12 +90,30 @@ def why_not(cell: Cell) -> str | None:
 
 def script(cell: Cell, stack: Stack) -> tuple[str, ...]:
     """Return the lines of a user's script that prepare a decoder and read a text."""
-    holding = cell.knob("weights") or registry.models.get(cell.model).usual_weights
-    if holding == "autocast":
+    if _holding_of(cell) == "autocast":
         return (*stack.script("for_inference", cell), *_script.inferring(cell))
-    cast = (f"model = model.to({dtype_name(cell.dtype)})",) if cell.dtype != PLAIN else ()
-    method = "weight_only" if holding in PACKED else "for_inference"
-    return (*cast, *stack.script(method, cell), "with torch.no_grad():", "    outputs = model(*inputs)")
+    method = "weight_only" if _holding_of(cell) in PACKED else "for_inference"
+    return (*_converted(cell), *stack.script(method, cell), "with torch.no_grad():", "    outputs = model(*inputs)")
+
+
+def script_of_compiled(cell: Cell, stack: Stack) -> tuple[str, ...]:
+    """Return the lines of a user's script that compile a decoder and read tokens through its one graph."""
+    note = "# inputs: the tokens, a key-value cache of fixed size, and the position as a tensor"
+    compiled = stack.script("compiled", cell)
+    if _holding_of(cell) == "autocast":
+        return (*compiled, note, *_script.inferring(cell))
+    packed = stack.script("weight_only", cell) if _holding_of(cell) in PACKED else ()
+    return (*_converted(cell), *packed, *compiled, note, "with torch.no_grad():", "    outputs = model(*inputs)")
+
+
+def _holding_of(cell: Cell) -> str:
+    """Return how the weights of a decoder are held."""
+    return cell.knob("weights") or registry.models.get(cell.model).usual_weights
+
+
+def _converted(cell: Cell) -> tuple[str, ...]:
+    """Return the line that converts a decoder to the dtype of the case, if one is needed."""
+    return (f"model = model.to({dtype_name(cell.dtype)})",) if cell.dtype != PLAIN else ()
 
 
 class GenerationSession(InferenceSession):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell, Mode, Session, Tensors, Workbench
+from ipexperf.bench.api import COMPILED, Cell, Mode, Session, Stack, Tensors, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _compiled_generation, _generation
@@ -47,6 +47,9 @@ class DecodeCompile(Mode):
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         return _compiled_generation.why_not(cell, facts)
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        return _generation.script_of_compiled(cell, stack)
 
     def open(self, bench: Workbench) -> Session:
         return CompiledDecodeSession(bench)
