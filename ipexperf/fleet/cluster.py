@@ -37,8 +37,12 @@ LEFT = (None, 1, 4)
 """Ray's reasons for the death of a node that left as intended: none, expected, or idle."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
 """Keeps Ray from sending usage reports, and from hiding cards from processes that reserve none."""
-OUTLIVE = {"RAY_gcs_rpc_server_reconnect_timeout_s": "86400"}
-"""Keeps Ray from killing a process that has not reached the head for a minute, because a run must report the loss."""
+HEAD_LOST = {"RAY_gcs_rpc_server_reconnect_timeout_s": "86400", "RAY_gcs_server_port_wait_time_s": "2"}
+"""What Ray does in a run that loses the head.
+
+The first keeps Ray from killing a process that has not reached the head for a minute, because a run must report the
+loss. The second lets it try twice, 41 seconds each, where the head dies while a run connects; without it 20 times.
+"""
 
 
 def ray() -> Any:
@@ -69,7 +73,7 @@ class Cluster:
     """A connection to the cluster at an address."""
 
     def __init__(self, address: str, source: str = "--perf-fleet") -> None:
-        os.environ.update({name: value for name, value in OUTLIVE.items() if name not in os.environ})
+        os.environ.update({name: value for name, value in HEAD_LOST.items() if name not in os.environ})
         self._ray = ray()
         self._lookers: dict[str, Any] = {}
         """The actor that looks at each host, by the host's node."""

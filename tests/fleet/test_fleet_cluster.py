@@ -132,7 +132,7 @@ def test_why_a_host_is_lost_is_said_in_few_words(error: str, reason: str) -> Non
 
 def test_ray_does_not_end_a_run_whose_head_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray would, after a minute, before the run has said what became of it. What `fleet up` starts, it ends."""
-    for name in clusters.OUTLIVE:
+    for name in clusters.HEAD_LOST:
         monkeypatch.setenv(name, "")  # so that it is put back afterwards
         monkeypatch.delenv(name)
     seen: list[str | None] = []
@@ -141,13 +141,13 @@ def test_ray_does_not_end_a_run_whose_head_is_gone(monkeypatch: pytest.MonkeyPat
         _private = type("Private", (), {"worker": type("Worker", (), {})})
 
         def init(self, **_: Any) -> None:
-            seen.extend(os.environ.get(name) for name in clusters.OUTLIVE)
+            seen.extend(os.environ.get(name) for name in clusters.HEAD_LOST)
 
     def module() -> Module:
-        seen.extend(os.environ.get(name) for name in clusters.OUTLIVE)
+        seen.extend(os.environ.get(name) for name in clusters.HEAD_LOST)
         return Module(0)
 
     monkeypatch.setattr(clusters, "ray", module)
     monkeypatch.setattr(clusters, "_check", lambda *_: None)
     Cluster("10.0.0.5:6379")
-    assert seen == [*clusters.OUTLIVE.values()] * 2, "it is set before Ray is imported"
+    assert seen == [*clusters.HEAD_LOST.values()] * 2, "it is set before Ray is imported"
