@@ -164,6 +164,9 @@ def measure(case: Case, conditions: Conditions, told: argparse.Namespace, chance
         reported.append(pairs.neighbour_ratio(times.bare, times.reported))
         waited.append(pairs.neighbour_ratio(times.bare, times.waited))
         within.append(pairs.neighbour_ratio(times.unpaused, times.reported))
+        # At once, so that a run that is cut off has told what it measured.
+        both = math.exp(-reported[-1]), math.exp(-within[-1])
+        print("    {:.4f} of the bare loop's throughput, {:.4f} of its own".format(*both), file=sys.stderr)
     print(f"{case.id} (batch {case.batch}): throughput of ipexperf over the bare loop's, 1 is no overhead")
     tell("reported", reported)
     tell("waited", waited)
