@@ -1,8 +1,7 @@
 """What a fleet costs a measured host: two workers of one case that take turns, one started through Ray, one without it.
 
-Ray's processes of a host run beside both, as they do on a host; with `--stop-ray` they are stopped while the worker
-without Ray has its turn. The median of neighbouring turns of a pair of fresh processes is one ratio, and the interval
-is over pairs.
+Ray's processes of a host run beside both. The median of neighbouring turns of a pair of fresh processes is one ratio,
+and the interval is over pairs.
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ import contextlib
 import json
 import os
 import random
-import signal
 import socket
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,19 +97,7 @@ def answer(half: Here | ThroughRay, requests: list[str], name: str) -> Any:
         raise SystemExit(f"{type(half).__name__}: expected {name}, got {line}") from None
 
 
-@contextlib.contextmanager
-def stopped(pids: Collection[int]) -> Iterator[None]:
-    """Stop these processes for as long as the block takes."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
-
-
-def pair(words: list[str], turns: int, chance: random.Random, *, stop_ray: bool) -> float:
+def pair(words: list[str], turns: int, chance: random.Random) -> float:
     """The log ratio of one pair of fresh processes, through Ray over here."""
     kinds: list[type[Here | ThroughRay]] = chance.sample([Here, ThroughRay], 2)
     with contextlib.ExitStack() as stack:
@@ -120,11 +106,9 @@ def pair(words: list[str], turns: int, chance: random.Random, *, stop_ray: bool)
             halves[kind] = stack.enter_context(contextlib.closing(kind(words)))
             answer(halves[kind], [], "ready")
         times: dict[type[Here | ThroughRay], list[float]] = {kind: [] for kind in kinds}
-        rays = membership.members() if stop_ray else {}
         for turn in range(turns):
             for kind in kinds if turn % 2 else kinds[::-1]:
-                with stopped(rays if kind is Here else ()):
-                    times[kind].append(answer(halves[kind], ["go"], "seconds"))
+                times[kind].append(answer(halves[kind], ["go"], "seconds"))
     return pairs.neighbour_ratio(times[Here], times[ThroughRay])
 
 
@@ -173,7 +157,6 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=40, help="turns of each process (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=4, help="samples of a turn (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the order in which the two of a pair start")
-    parser.add_argument("--stop-ray", action="store_true", help="stop Ray while the worker without it has its turn")
     parser.add_argument("--idle", type=float, metavar="SECONDS", help="measure Ray's idle processes instead")
     parser.add_argument("--model", default="resnet18")
     parser.add_argument("--dtype", default="fp32")
@@ -190,7 +173,7 @@ def main() -> None:
     with a_host() as port:
         cluster.Cluster(f"127.0.0.1:{port}")
         for number in range(arguments.pairs):
-            logs.append(pair(words, arguments.turns, chance, stop_ray=arguments.stop_ray))
+            logs.append(pair(words, arguments.turns, chance))
             found = pairs.combine(logs)
             spread = statistics.stdev(logs) if number else None
             say({"pairs": number + 1, "ratio": found.ratio, "lo": found.lo, "hi": found.hi, "log_sd": spread})

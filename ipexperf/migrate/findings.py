@@ -86,9 +86,10 @@ class Finding:
     """The main difference in kernels of the best candidate, in a line."""
 
     @property
-    def begun(self) -> bool:
-        """Whether any of its cases was started."""
-        return any(result.begun for result in (self.old, *(candidate.result for candidate in self.candidates)))
+    def answered(self) -> bool:
+        """Whether it has something to tell: any of its cases was started, or there is no equal."""
+        results = (self.old, *(candidate.result for candidate in self.candidates))
+        return self.replacement is Replacement.NONE or any(result.begun for result in results)
 
     @property
     def why_not(self) -> str:
@@ -139,15 +140,15 @@ class Findings:
 
     @property
     def answered(self) -> list[Finding]:
-        """The rows that have something to tell: those that were begun, and those without an equal."""
-        return [finding for finding in self.rows if finding.begun or finding.replacement is Replacement.NONE]
+        """The rows that have something to tell."""
+        return [finding for finding in self.rows if finding.answered]
 
     @property
     def never_begun(self) -> dict[str, list[Case]]:
         """The cases of the other rows, by reason."""
         cases: dict[str, list[Case]] = {}
         for finding in self.rows:
-            if finding not in self.answered:
+            if not finding.answered:
                 cases.setdefault(finding.why_not, []).append(finding.row.case)
         return cases
 

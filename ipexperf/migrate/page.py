@@ -69,7 +69,6 @@ class Page:
 def make(model: str, findings: Findings, lead: Sequence[str]) -> Page:
     """Make the page of a model's findings."""
     measured = [finding for finding in findings.rows if finding.best is not None]
-    rows = [("; ".join(map(_WORDS.explicit, cases)), reason) for reason, cases in findings.never_begun.items()]
     return Page(
         f"{model}: from {findings.rows[0].row.case.stack} to {_other(findings)}",
         tuple(lead),
@@ -80,7 +79,7 @@ def make(model: str, findings: Findings, lead: Sequence[str]) -> Page:
         tuple(advice.patches(findings)),
         tuple(_candidate(finding, candidate) for finding in findings.answered for candidate in finding.candidates),
         (
-            *(f"{cases}: {reason}" for cases, reason in rows),
+            *(f"{'; '.join(map(_WORDS.explicit, cases))}: {reason}" for reason, cases in findings.never_begun.items()),
             *(f"{named(ids, SHOWN)}: {reason}" for reason, ids in findings.left_out.items()),
         ),
     )
