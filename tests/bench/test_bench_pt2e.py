@@ -161,6 +161,15 @@ def test_dynamic_quantisation_is_compiled_too(stock: Quantiser) -> None:
 
 
 @needs_pt2e
+@pytest.mark.usefixtures("made")
+def test_a_layer_that_inductor_wrote_itself_is_proven_by_its_code(stock: Quantiser) -> None:
+    """Neither a trace nor oneDNN's log names the linear layer, which is one of three."""
+    checks = stock.run(stock.case("pixels", "infer_compile"), "own_products")
+    whole(checks, 3)
+    assert checks["compiled_step"]["found"].endswith("2 of 2 operators inside, 1 products that inductor wrote")
+
+
+@needs_pt2e
 @pytest.mark.skipif(not facts.pt2e_home("xpu"), reason="needs torch 2.7 or later, or a torchao with the quantizer")
 def test_a_program_for_intel_gpus_has_every_layer_quantised(stock: Quantiser) -> None:
     """Its activations are signed, which the kernels of a CPU refuse: here it is made, and not run."""

@@ -15,7 +15,7 @@ from quantiser import Quantiser, failed
 from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.artifacts import artifact
-from ipexperf.bench.evidence import accuracy, proof, quantised
+from ipexperf.bench.evidence import accuracy, proof, quantised, templates
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES
@@ -104,6 +104,11 @@ WHOLE = [Kernel("convolution", ("uint8", "int8")), Kernel("matmul", ("int8", "in
         ([WHOLE[0], Kernel("matmul", ("float32", "float32"))], {"dtype", "quantised_layers"}),
         ([WHOLE[0], Kernel("matmul", ("uint8", "float32"))], {"dtype", "quantised_layers"}),
         ([WHOLE[0]], {"quantised_layers"}),
+        # inductor's own template is in neither log
+        ([*WHOLE[:1], Kernel(templates.LAYER, ("uint8", "int8"))], set()),
+        ([Kernel("aten::conv", ("uint8",)), *WHOLE[:1], Kernel(templates.LAYER, ("uint8", "int8"))], set()),
+        ([*WHOLE, Kernel(templates.LAYER, ("float32", "float32"))], {"dtype", "quantised_layers"}),
+        ([*WHOLE, Kernel(templates.PRODUCT, ("float32", "float32"))], set()),
         # one layer that both logs tell of is one
         ([WHOLE[0], Kernel("quantized::conv2d", ("uint8",))], {"quantised_layers"}),
         ([], {"dtype", "quantised_layers"}),

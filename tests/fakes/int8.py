@@ -177,6 +177,14 @@ class Breaks(Stock):
         return super().compiled(Prints(), example, bench)
 
 
+class OwnProducts(Stock):
+    """Lets inductor write each linear layer itself, as max_autotune may. No operator and no log names them."""
+
+    def compiled_training(self, network: Any, bench: Workbench) -> Any:
+        del bench
+        return torch.compile(network, options={"max_autotune_gemm": True, "max_autotune_gemm_backends": "CPP"})
+
+
 for name, kind in (
     ("forgetful", StockForgetful),
     ("halfway", Halfway),
@@ -184,6 +192,7 @@ for name, kind in (
     ("exports", Exports),
     ("in_name_only", InNameOnly),
     ("breaks", Breaks),
+    ("own_products", OwnProducts),
     ("for_xpu", ForXpu),
     ("ipex_forgetful", IpexForgetful),
     ("ipex_halfway", IpexHalfway),

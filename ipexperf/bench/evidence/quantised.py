@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ipexperf.bench.api import Kernel
+from ipexperf.bench.evidence import templates
 from ipexperf.bench.evidence.proof import ATTENTION
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import DTYPES
@@ -16,7 +17,7 @@ from ipexperf.result import Check
 INTEGERS = DTYPES["int8"].operands
 LAYERS = ("aten::linear", "aten::convolution", "aten::lstm", "aten::gru")
 """Operators with weights that do the arithmetic, whatever module or function called them."""
-PRODUCTS = ("aten::bmm", "aten::baddbmm", "batch_matmul", ATTENTION)
+PRODUCTS = ("aten::bmm", "aten::baddbmm", "batch_matmul", templates.PRODUCT, ATTENTION)
 """Products of two activations, as in attention. They are not layers, and often in fp32 beside int8 layers."""
 BITS = {"int8": 8, "int4": 4, "da8w4": 4}
 """Bits of a packed weight. In `da8w4` the activations are rounded as well, to int8, anew in each step."""
@@ -49,9 +50,11 @@ def layers_that_ran(kernels: Iterable[Kernel], expected: int) -> Check:
     """Check that as many layers ran in int8 as the untouched network has, and none in another dtype."""
     kernels = list(kernels)
     whole = [kernel for kernel in layers(kernels) if kernel.operands and set(kernel.operands) <= INTEGERS]
-    # An operator may appear in the logs of both torch and oneDNN, so each log is counted alone.
+    # An operator may appear in the logs of both torch and oneDNN, so each log is counted alone. Inductor's templates
+    # are in neither.
+    written = templates.layers(whole)
     library = sum("::" not in kernel.name for kernel in whole)
-    int8 = max(library, len(whole) - library)
+    int8 = max(library, len(whole) - library - written) + written
     rest = Counter(f"{x.name} in {x.dtype}" for x in layers(kernels) if not set(x.operands) <= INTEGERS)
     beside = Counter(f"{x.name} in {x.dtype}" for x in kernels if x.name in PRODUCTS)
     text = f"{int8} of {expected} layers in int8{_list(', but ', rest)}{_list('; products of activations: ', beside)}"
@@ -78,10 +81,12 @@ def graph(text: str, expected: int) -> Check:
 
 
 def code(text: str, expected: int) -> Check:
-    """Check that every layer in inductor's code is a quantised operator of oneDNN."""
+    """Check that every layer in inductor's code is a quantised operator of oneDNN, or a template of its own in int8."""
     calls = [name for line in text.splitlines() if not line.lstrip().startswith("#") for name in _CALLED.findall(line)]
-    int8 = sum(bool(_INT8_CALL.match(name)) for name in calls)
+    written = layers(templates.kernels(text))
+    int8 = sum(bool(_INT8_CALL.match(name)) for name in calls) + sum(set(x.operands) <= INTEGERS for x in written)
     rest = Counter(name for name in calls if _FLOAT_CALL.match(name))
+    rest.update(f"{x.name} in {x.dtype}" for x in written if not set(x.operands) <= INTEGERS)
     summary = f"{int8} of {expected} layers called in int8{_list(', but ', rest)}"
     return Check("quantised_code", 0 < expected <= int8 and not rest, summary, f"all {expected}")
 

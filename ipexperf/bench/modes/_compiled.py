@@ -7,7 +7,7 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench.api import Captured, Device, Kernel, Look, Tensors
-from ipexperf.bench.evidence import compilation, fingerprint, proof
+from ipexperf.bench.evidence import compilation, fingerprint, proof, templates
 from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._inference import InferenceSession
@@ -76,7 +76,8 @@ class CompiledSession(InferenceSession):
 
     def kernels(self) -> list[Kernel]:
         self.events = proof.traced(self.step)
-        kernels = proof.kernels(self.events)
+        self.written = templates.kernels(self.code)
+        kernels = proof.kernels(self.events) + self.written
         if dtypes.quantised(self.bench.case.dtype):
             # Also from oneDNN's log: the name of an operator says little about its kernel.
             kernels += proof.logged(self.step, torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON))
@@ -93,6 +94,6 @@ class CompiledSession(InferenceSession):
         return [
             *super().proof(),
             *compiled,
-            compilation.one_region(self.events),
+            compilation.one_region(self.events, len(self.written)),
             *self.bench.stack.proof_of_code(self.network, self.code, self.arguments, self.bench),
         ]

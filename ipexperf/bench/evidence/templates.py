@@ -1,0 +1,60 @@
+"""Matrix products that inductor wrote itself, read from its code.
+
+With `max_autotune` inductor may take a C++ template of its own for a layer. Neither a trace nor oneDNN's log names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ipexperf.bench.api import Kernel
+from ipexperf.dtypes import DTYPES
+
+LAYER = "inductor::gemm"
+"""A linear layer, by the name that this project gives it."""
+PRODUCT = "inductor::bmm"
+"""A product of two activations, as in attention."""
+CPP_NAMES = {
+    "float": "float32",
+    "double": "float64",
+    "bfloat16": "bfloat16",
+    "at::BFloat16": "bfloat16",
+    "half": "float16",
+    "at::Half": "float16",
+    "uint8_t": "uint8",
+    "int8_t": "int8",
+}
+"""Names of dtypes in C++ code."""
+_FUNCTION = re.compile(r"^(\w+) = async_compile\.cpp_pybinding\(.*?'''(.*?)'''\)$", re.MULTILINE | re.DOTALL)
+_OPERANDS = re.compile(
+    r"inline void \w*micro_gemm\([^)]*?const ([\w:]+)\* __restrict__ A,\s*const ([\w:]+)\* __restrict__ B,"
+)
+_BATCHED = "_threaded_mm("
+"""In the name of a function that only the template for batches of matrices has."""
+
+
+def kernels(code: str) -> list[Kernel]:
+    """Return a kernel for each call of a template, given all the Python code that inductor generated."""
+    templates = {name: kernel for name, source in _FUNCTION.findall(code) if (kernel := _kernel(source))}
+    if not templates:
+        return []
+    called = re.compile(rf"^\s+({'|'.join(map(re.escape, templates))})\(", re.MULTILINE)
+    return [templates[name] for name in called.findall(code)]
+
+
+def layers(kernels: Iterable[Kernel]) -> int:
+    """Count the layers among kernels that are inductor's templates."""
+    return sum(kernel.name == LAYER for kernel in kernels)
+
+
+def _kernel(source: str) -> Kernel | None:
+    found = _OPERANDS.search(source)
+    if found is None:
+        return None
+    activations, weights = (CPP_NAMES.get(name, name) for name in found.groups())
+    # Packed integer weights of a layer in floating point are converted inside: it computes in the dtype of the others.
+    integers = DTYPES["int8"].operands
+    packed = weights in integers and activations not in integers
+    operands = (activations,) if packed else (activations, weights)
+    return Kernel(PRODUCT if _BATCHED in source else LAYER, operands)

@@ -1,0 +1,119 @@
+"""Products that inductor wrote itself: found in its code by their templates, with the dtypes of their operands."""
+
+from __future__ import annotations
+
+import pytest
+
+from ipexperf.bench.api import Kernel
+from ipexperf.bench.evidence import quantised, templates
+
+QUANTISE = """
+cpp_fused_quantize_per_tensor_0 = async_compile.cpp_pybinding(['const float*', 'uint8_t*'], r'''
+#include <torch/csrc/inductor/cpp_prefix.h>
+extern "C"  void  kernel(const float* in_ptr0,
+                       uint8_t* out_ptr0)
+{
+}
+''')
+"""
+PRODUCT = """
+{name} = async_compile.cpp_pybinding(['const {a}*', 'const {b}*', 'float*'], r'''
+#include <torch/csrc/inductor/cpp_prefix.h>
+#include <c10/util/Unroll.h>
+
+template <int64_t M, int64_t N, bool accum>
+inline void kernel_micro_gemm_kernel(
+    const {a}* __restrict__ A,
+    const {b}* __restrict__ B,
+    int32_t* __restrict__ C,
+    int64_t K
+) {{
+    __m512i va;
+}}
+
+template <bool accum, bool prefetch=false>
+inline void kernel_micro_gemm(
+    {first}const {a}* __restrict__ A,
+    const {b}* __restrict__ B,
+    int32_t* __restrict__ C,
+    int64_t M
+) {{
+}}
+
+extern "C"
+void {function}(const {a}* X, const {b}* W, float* Y)
+{{
+}}
+''')
+"""
+CALL = """
+async_compile.wait(globals())
+def call(args):
+    arg12_1, = args
+    with torch.no_grad():
+        # Topologically Sorted Source Nodes: [linear_1], Original ATen: [quantized_decomposed.quantize_per_tensor]
+        cpp_fused_quantize_per_tensor_0(arg12_1, buf0)
+"""
+"""In the form in which torch 2.14 writes it, shortened."""
+
+
+def product(a: str, b: str, name: str = "cpp_fused_addmm_1", function: str = "kernel", first: str = "") -> str:
+    return PRODUCT.format(name=name, a=a, b=b, function=function, first=first)
+
+
+def call(*names: str) -> str:
+    return CALL + "".join(f"        {name}(buf0, constant17, buf1)\n" for name in names)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "operands"),
+    [
+        ("uint8_t", "int8_t", ("uint8", "int8")),
+        ("float", "float", ("float32", "float32")),
+        ("at::BFloat16", "at::BFloat16", ("bfloat16", "bfloat16")),
+        ("half", "half", ("float16", "float16")),
+        # packed weights are converted inside
+        ("bfloat16", "uint8_t", ("bfloat16",)),
+        ("float", "int8_t", ("float32",)),
+    ],
+)
+def test_a_product_has_the_dtypes_of_its_operands(a: str, b: str, operands: tuple[str, ...]) -> None:
+    """Code that only quantises is no product, and the kernel below the template is no second one."""
+    code = QUANTISE + product(a, b) + call("cpp_fused_addmm_1")
+    assert templates.kernels(code) == [Kernel(templates.LAYER, operands)]
+
+
+def test_the_template_for_amx_is_a_product_too() -> None:
+    """It takes the state of the tiles before its operands."""
+    code = product("uint8_t", "int8_t", first="AMXState& amx_state,\n    ") + call("cpp_fused_addmm_1")
+    assert templates.kernels(code) == [Kernel(templates.LAYER, ("uint8", "int8"))]
+
+
+def test_each_call_is_a_product() -> None:
+    """Equal layers share a function, and a function that is never called is no layer."""
+    unused = product("float", "float", "cpp_fused_addmm_2")
+    code = QUANTISE + product("uint8_t", "int8_t") + unused + call("cpp_fused_addmm_1", "cpp_fused_addmm_1")
+    assert templates.kernels(code) == [Kernel(templates.LAYER, ("uint8", "int8"))] * 2
+    assert templates.kernels(QUANTISE + call()) == []
+    assert templates.kernels("") == []
+
+
+def test_a_batch_of_products_is_no_layer() -> None:
+    """Attention multiplies two activations. int8 leaves such products in floating point."""
+    code = product("float", "float", function="cpp_fused_bmm_1_threaded_mm") + call("cpp_fused_addmm_1")
+    assert templates.kernels(code) == [Kernel(templates.PRODUCT, ("float32", "float32"))]
+    assert quantised.layers(templates.kernels(code)) == []
+
+
+@pytest.mark.parametrize(
+    ("a", "ok", "found"),
+    [
+        ("uint8_t", True, "2 of 2 layers called in int8"),
+        ("float", False, "1 of 2 layers called in int8, but inductor::gemm in float32 x1"),
+    ],
+)
+def test_code_in_int8_may_have_layers_of_both_kinds(a: str, ok: bool, found: str) -> None:  # noqa: FBT001
+    """A template counts as an operator of oneDNN does, and one in floating point fails the check."""
+    operator = "    buf8 = torch.ops.onednn.qlinear_pointwise.tensor(buf7, x_scale_3, x_zp_3, _frozen_param24)\n"
+    check = quantised.code(product(a, "int8_t") + call("cpp_fused_addmm_1") + operator, 2)
+    assert (check.ok, check.found) == (ok, found)
