@@ -209,7 +209,7 @@ def test_the_first_slow_commit_is_named_past_one_that_does_not_build(
 
 
 def test_a_wheel_that_a_build_leaves_is_installed(
-    command: Callable[..., subprocess.CompletedProcess[str]], repository: Path, tmp_path: Path
+    command: Callable[..., subprocess.CompletedProcess[str]], repository: Path, tmp_path: Path, quick: str
 ) -> None:
     """Not the worktree: it is gone by then, and the neighbours' locks have the wheel."""
     build = repository.parent / "build.py"
@@ -223,14 +223,14 @@ def test_a_wheel_that_a_build_leaves_is_installed(
         "a_wheel(Path('dist'), 'pace', version, {'pace.py': text})\n"
     )
     words = ("--commits", "HEAD~2..HEAD", "--repo", str(repository), "--build", f"{sys.executable} {build}")
-    done = command(*words)
+    done = command(*words, PATH=quick)
     assert done.returncode == 0, done.stderr
     assert "change 3 (A Author, " in done.stdout.splitlines()[1]
     locks = sorted((tmp_path / ".ipexperf/bisect").glob("*.txt"))
     pins = [next(line for line in lock.read_text().splitlines() if line.startswith("pace==")) for lock in locks]
     assert [pin.split()[0] for pin in pins] == ["pace==1.3", "pace==1.2"]
     assert len(git(repository, "worktree", "list").splitlines()) == 1
-    assert command(*words).stderr.endswith("measured 0\n")
+    assert command(*words, PATH=quick).stderr.endswith("measured 0\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

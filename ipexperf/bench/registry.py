@@ -51,7 +51,8 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """Return the leaf with this name. Raise UsageError with the nearest name if there is none."""
-        self._search()
+        if name not in self._items:
+            self._search()
         if name not in self._items:
             raise UsageError(unknown(self.kind, name, self.names()))
         return self._items[name]

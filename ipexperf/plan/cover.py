@@ -56,6 +56,7 @@ class Planner:
         self.device = device
         self.facts = facts
         self._options = options
+        self._naming = {dtype: _naming(options, dtype) for dtype in DTYPES}
         self._missing: dict[str, str | None] = {}
         self.rows = features.every(device)
         models = [row.of("model") for row in self.rows if row.kind == "model"]
@@ -85,9 +86,8 @@ class Planner:
 
     def _case(self, cell: Cell, settings: Sequence[Setting] = (), options: Options | None = None) -> Case | LeftOut:
         turned_cell, unmet = knobs.turned(cell, tuple(settings), self.facts)
-        # An emulated dtype is left out unless the options name it.
-        options = dataclasses.replace(options or self._options, dtype=(cell.dtype,))
-        return matrix.case_of(turned_cell, unmet, options, self.facts, self._missing)
+        named = _naming(options, cell.dtype) if options else self._naming[cell.dtype]
+        return matrix.case_of(turned_cell, unmet, named, self.facts, self._missing)
 
     @functools.cached_property
     def _plain(self) -> list[Cell]:
@@ -131,7 +131,7 @@ class Planner:
             if plainest is not None:
                 yield plainest
 
-    @property
+    @functools.cached_property
     def _linear(self) -> list[Cell]:
         """The plain cells with the network of linear layers, if that is registered."""
         registered = features.LINEAR in self._models
@@ -320,6 +320,11 @@ def cost(case: Case) -> int:
     mode = registry.modes.get(case.mode)
     compiled = mode.graph in (COMPILED, EXPORTED)
     return 1 + mode.trains + 2 * compiled + 2 * mode.requests + 2 * (mode.processes(case) - 1)
+
+
+def _naming(options: Options, dtype: str) -> Options:
+    """Return the options with this dtype named: an emulated one is left out unless they name it."""
+    return dataclasses.replace(options, dtype=(dtype,))
 
 
 def _of_linear_layers(row: Row) -> bool:

@@ -59,7 +59,10 @@ class Branches(Whole):
 
 
 class Disables(Whole):
-    @torch._dynamo.disable  # type: ignore[untyped-decorator]
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden = torch._dynamo.disable(self.hidden)  # not a decorator, which would import dynamo at collection
+
     def hidden(self, images: Any) -> Any:
         return self.inner(images)
 
@@ -68,7 +71,10 @@ class Disables(Whole):
 
 
 class Refuses(Whole):
-    @torch._dynamo.disable  # type: ignore[untyped-decorator]
+    def __init__(self) -> None:
+        super().__init__()
+        self.forward = torch._dynamo.disable(self.forward)
+
     def forward(self, images: Any) -> Any:
         return self.inner(images)
 

@@ -50,17 +50,17 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
 
 @pytest.fixture
 def measured(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Measurement]]:
-    """Measures cases in three rounds; what was said meanwhile is kept."""
+    """Measures cases in rounds; what was said meanwhile is kept."""
     load = (fake, FORKED)
     loading.load(load)
     monkeypatch.setattr(group, "RETRIES", 0)
 
-    def measured(*cases: Any, said: list[str] | None = None, **options: Any) -> list[Measurement]:
+    def measured(*cases: Any, rounds: int = 2, said: list[str] | None = None, **options: Any) -> list[Measurement]:
         say = (said if said is not None else []).append
         conductor = Conductor(
             Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, say, policy=FREE
         )
-        running = GroupRun(GroupRequest(Group("a group", cases), 3), conductor, say, effort=QUICK, chance=chance())
+        running = GroupRun(GroupRequest(Group("a group", cases), rounds), conductor, say, effort=QUICK, chance=chance())
         running.run()
         conductor.close()
         return list(running.measurements().values())
@@ -77,7 +77,7 @@ def test_the_first_round_is_fresh_and_the_others_are_forked(
     measured: Callable[..., list[Measurement]], started: list[Server]
 ) -> None:
     """Under the case's own name; each launch proves how it began, and only a fresh one has what a process pays."""
-    found = measured(FP32, BF16)
+    found = measured(FP32, BF16, rounds=3)
     assert [one.case for one in found] == [FP32, BF16]
     for one in found:
         assert [launch.outcome for launch in one.launches] == ["ok"] * 3
@@ -94,7 +94,7 @@ def test_whoever_asks_for_fresh_processes_has_no_others(
 ) -> None:
     """`--perf-start fresh`."""
     found = measured(FP32, BF16, start="fresh")
-    assert [proofs(one) for one in found] == [[[], [], []]] * 2
+    assert [proofs(one) for one in found] == [[[], []]] * 2
     assert started == []
 
 
@@ -103,7 +103,7 @@ def test_a_server_for_one_worker_saves_nothing(
 ) -> None:
     """A case that is alone imports once a round either way."""
     [found] = measured(FP32)
-    assert proofs(found) == [[], [], []]
+    assert proofs(found) == [[], []]
     assert started == []
 
 
@@ -112,7 +112,7 @@ def test_cases_that_must_be_fresh_are(
 ) -> None:
     """What a mode says of itself holds here too."""
     monkeypatch.setattr(type(registry.modes.get("spin")), "fresh", "spinning makes one dizzy")
-    assert [proofs(one) for one in measured(FP32, BF16)] == [[[], [], []]] * 2
+    assert [proofs(one) for one in measured(FP32, BF16)] == [[[], []]] * 2
     assert started == []
 
 
@@ -132,7 +132,7 @@ def test_where_a_server_refuses_every_round_is_fresh(
     # The server alone: a fresh worker with it would end as well.
     monkeypatch.setattr(server, "environment_of", lambda *told: {**environment_of(*told), variable: "1"})
     said: list[str] = []
-    found = measured(FP32, BF16, said=said)
+    found = measured(FP32, BF16, rounds=3, said=said)
     assert [proofs(one) for one in found] == [[[], [], []]] * 2
     assert [launch.outcome for one in found for launch in one.launches] == ["ok"] * 6
     assert len([text for text in said if "started fresh in every round" in text and reason in text]) == 1
@@ -141,17 +141,19 @@ def test_where_a_server_refuses_every_round_is_fresh(
 
 @pytest.fixture
 def compared(fake: str, tmp_path: Path) -> Callable[..., Comparison]:
-    """Compares two arms in three pairs. `variables` are those of the second arm."""
+    """Compares two arms in pairs. `variables` are those of the second arm."""
     load = (fake, FORKED)
     loading.load(load)
 
-    def compared(variables: dict[str, str], *, repeat_builds: bool = False, **options: Any) -> Comparison:
+    def compared(
+        variables: dict[str, str], *, pairs: int = 2, repeat_builds: bool = False, **options: Any
+    ) -> Comparison:
         conductor = Conductor(
             Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, print, policy=FREE
         )
         a, b = (Arm(one, conductor.ready(one)) for one in (FP32, BF16))
         b = replace(b, conditions=replace(b.conditions, variables={**b.conditions.variables, **variables}))
-        policy = PairPolicy(max_pairs=3)
+        policy = PairPolicy(max_pairs=pairs)
         forking = conductor.forking
         arms, spent = [(a, b)], lambda: False
         contest = Contest(arms, [policy], QUICK, spent, chance(), print, forking=forking, repeat_builds=repeat_builds)
@@ -172,13 +174,13 @@ def test_later_pairs_are_forked_from_servers_of_the_comparison(
     variables: dict[str, str], servers: int, compared: Callable[..., Comparison], started: list[Server]
 ) -> None:
     """The first pair is fresh. One server imports for both arms of all others, or one for each arm if they differ."""
-    assert starts(compared(variables)) == [(None, None), (1.0, 1.0), (1.0, 1.0)]
+    assert starts(compared(variables, pairs=3)) == [(None, None), (1.0, 1.0), (1.0, 1.0)]
     assert len({server.pid for server in started}) == servers
     assert not any(server.alive for server in started)
 
 
 def test_pairs_can_all_be_fresh(compared: Callable[..., Comparison], started: list[Server]) -> None:
-    assert starts(compared({}, start="fresh")) == [(None, None)] * 3
+    assert starts(compared({}, start="fresh")) == [(None, None)] * 2
     assert started == []
 
 
@@ -197,8 +199,8 @@ def test_builds_that_are_judged_are_repeated_in_forked_workers(
 
     monkeypatch.setattr(Stepper, "rehearse", watched)
     found = compared({}, repeat_builds=True)
-    assert starts(found) == [(None, None)] * 3
-    for pair in range(3):
+    assert starts(found) == [(None, None)] * 2
+    for pair in range(2):
         turns = builds[2 * BUILDS * pair : 2 * BUILDS * (pair + 1)]
         assert [sorted(turns[at : at + 2]) for at in range(0, 2 * BUILDS, 2)] == [[("bf16", True), ("fp32", True)]] * 5
         assert all(turns[at][0] == turns[at + 1][0] for at in range(1, 2 * BUILDS - 2, 2)), "A B B A"

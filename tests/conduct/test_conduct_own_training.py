@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import functools
 import importlib.util
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import conduct_play
@@ -15,6 +19,8 @@ from ipexperf.bench.machine import facts
 from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
+from ipexperf.conduct.server import Order, Server
+from ipexperf.plan import start
 
 pytestmark = [pytest.mark.process, pytest.mark.torch]
 
@@ -22,6 +28,24 @@ NETS = Path(__file__).parents[1] / "fakes" / "mytraining.py"
 IPEX = pytest.mark.skipif(importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX")
 COMPILER = pytest.mark.skipif(not facts.gather().compiler, reason="needs a C++ compiler")
 CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < len(("rank", "rank")), reason="needs a core for each rank")
+
+
+@pytest.fixture(scope="module")
+def begin() -> Iterator[Callable[[Case, Conditions], tuple[Case, Conditions]]]:
+    """Lets a case start from the server of its stack, which imports once, unless its mode must start fresh."""
+    with contextlib.ExitStack() as running:
+
+        @functools.cache
+        def server(stack: str) -> Server:
+            return running.enter_context(contextlib.closing(Server(Order(stack, (), ("torch",)), None, {}, 500)))
+
+        def begin(case: Case, conditions: Conditions) -> tuple[Case, Conditions]:
+            if start.why_fresh(case, placed=False):
+                return case, conditions
+            forked = dataclasses.replace(case, knobs=((start.KNOB, start.FORK),))
+            return forked, dataclasses.replace(conditions, server=server(case.stack))
+
+        yield begin
 
 
 @pytest.mark.parametrize(
@@ -34,15 +58,20 @@ CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < len(("rank", "rank")),
         pytest.param("train_ddp", "stock", "learner", marks=CORES),
     ],
 )
-def test_it_is_trained_like_a_network_of_ours(mode: str, stack: str, name: str, tmp_path: Path) -> None:
+def test_it_is_trained_like_a_network_of_ours(
+    mode: str,
+    stack: str,
+    name: str,
+    tmp_path: Path,
+    begin: Callable[[Case, Conditions], tuple[Case, Conditions]],
+) -> None:
     """Proven, with a fingerprint, a loss that falls, the curve of stock fp32, and a checkpoint that can be loaded."""
     target = f"{NETS}:{name}"
     model = registry.models.get(own.register(target))
     case = Case(model.name, "cpu", "fp32", mode, stack, 16, model.size, data=model.data)
     settings = Settings(load=(target,), train_steps=40, checkpoint=str(tmp_path / "kept.pt"))
-    done, _ = conduct_play.launch(
-        case, 0, Conditions(settings, timeout=500, samples=3, seconds=0.02, memory=2**35), accuracy=True
-    )
+    case, conditions = begin(case, Conditions(settings, timeout=500, samples=3, seconds=0.02, memory=2**35))
+    done, _ = conduct_play.launch(case, 0, conditions, accuracy=True)
     assert (done.outcome, done.reason) == ("ok", "")
     assert [check for check in (*done.proof, *done.accuracy) if not check.ok] == []
     assert {"loss", "loss_curve", "checkpoint"} == {check.name for check in done.accuracy}
@@ -50,12 +79,15 @@ def test_it_is_trained_like_a_network_of_ours(mode: str, stack: str, name: str, 
     assert done.fingerprint is not None
 
 
-def test_targets_that_do_not_fit_are_one_sentence_of_the_launch() -> None:
+def test_targets_that_do_not_fit_are_one_sentence_of_the_launch(
+    begin: Callable[[Case, Conditions], tuple[Case, Conditions]],
+) -> None:
     """With the shapes of both, as the page and the table show it."""
     target = f"{NETS}:misfit"
     model = registry.models.get(own.register(target))
     case = Case(model.name, "cpu", "fp32", "train", "stock", 16, model.size, data=model.data)
-    done, _ = conduct_play.launch(case, 0, Conditions(Settings(load=(target,)), timeout=300), accuracy=True)
+    case, conditions = begin(case, Conditions(Settings(load=(target,)), timeout=300))
+    done, _ = conduct_play.launch(case, 0, conditions, accuracy=True)
     told = "mytraining.misfit: its training_loss does not take answers of 16x10 float32 and targets of 16x7 float32: "
     assert done.outcome == "error"
     assert done.reason.startswith(told)

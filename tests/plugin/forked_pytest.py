@@ -12,6 +12,7 @@ import contextlib
 import gc
 import importlib
 import importlib.util
+import io
 import os
 import runpy
 import signal
@@ -186,8 +187,11 @@ class Preload:
 
 
 def _import(options: Sequence[str], empty: str, names: Iterable[str] = ()) -> None:
-    with Path(os.devnull).open("w") as null, contextlib.redirect_stdout(null):
-        pytest.main(["-p", "no:cacheprovider", f"--rootdir={empty}", *options, empty], plugins=[Preload(names)])
+    words = ["-p", "no:cacheprovider", f"--rootdir={empty}", *options, empty]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        status = pytest.main(words, plugins=[Preload(names)])
+    # Without what it was to import, each run would import it again: that is slow, and no test would fail.
+    assert status == pytest.ExitCode.NO_TESTS_COLLECTED, said.getvalue()
 
 
 def rehearse(options: Sequence[str], folder: str) -> list[str]:
@@ -206,7 +210,9 @@ def rehearse(options: Sequence[str], folder: str) -> list[str]:
             try:
                 run(program, words, folder, dict(os.environ), *opened(str(out), str(err)))
             except SystemExit as ending:
-                modules.write_text("\n".join(sys.modules))
+                modules.write_text(
+                    "\n".join(name for name, module in sys.modules.items() if not _within(folder, module))
+                )
                 os._exit(int(ending.code or 0))
             except BaseException:  # noqa: BLE001 - this process must not become a second server
                 err.write_text(traceback.format_exc())
@@ -216,6 +222,11 @@ def rehearse(options: Sequence[str], folder: str) -> list[str]:
         assert status == 0, out.read_text() + err.read_text()
         names.update(modules.read_text().split())
     return sorted(name for name in names - set(sys.modules) if _installed(name))
+
+
+def _within(folder: str, module: object) -> bool:
+    """Whether a module is of the suite in this folder. Its conftest has the name of ours."""
+    return str(getattr(module, "__file__", None)).startswith(folder)
 
 
 def _installed(name: str) -> bool:

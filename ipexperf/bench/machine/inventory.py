@@ -25,8 +25,8 @@ INSTALLERS = frozenset({"pip", "uv"})
 CONTROLLER_EXTRAS = frozenset({"", "dev", "fleet", "postgresql"})
 """Extras of ipexperf whose packages serve the controller, not the workers. The empty name: its plain requirements."""
 DIGITS = 16
-_UNLIKE = re.compile(r"^\"?(\.\./)+bin/|\.dist-info/|__pycache__")
-"""Rows of RECORD that may differ between installations: scripts, which name their interpreter, and metadata."""
+_SCRIPT = re.compile(r"\"?(\.\./)+bin/")
+"""A row of RECORD of a script, which names its interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,8 @@ def content_of(record: Path) -> str:
         rows = record.read_text(encoding="utf-8").splitlines()
     except OSError:
         return ""
-    shared = (row for row in rows if not _UNLIKE.search(row))
+    # Two searches for a text are quicker than one for a pattern: torch and its companions have 30,000 rows.
+    shared = (row for row in rows if ".dist-info/" not in row and "__pycache__" not in row and not _SCRIPT.match(row))
     return hashlib.sha256("\n".join(sorted(shared)).encode()).hexdigest()[:DIGITS]
 
 
