@@ -353,9 +353,21 @@ def test_the_digest_of_what_ran_is_kept_and_a_file_without_it_is_read(tmp_path: 
 def test_a_session_brings_its_own_digest() -> None:
     """What joins says what runs now; what was not captured leaves what is known."""
     first = offered(EMPTY, candidate(TIMES, 1, fingerprint="1:abc")).baselines
-    assert offered(first, candidate(TIMES, 2, fingerprint="1:other")).baselines.cases[0].fingerprint == "1:other"
+    other = candidate(TIMES, 2, outcome="ok", ratio=1.0, fingerprint="1:other")
+    assert offered(first, other).baselines.cases[0].fingerprint == "1:other"
     assert offered(first, candidate(TIMES, 2)).baselines.cases[0].fingerprint == "1:abc"
     assert offered(first, candidate(TIMES, 2), replace=True).baselines.cases[0].fingerprint is None
+
+
+def test_an_inconclusive_session_of_other_kernels_is_refused() -> None:
+    """A network of the user's own may have changed under its name. Fingerprints of two versions cannot be compared."""
+    first = offered(EMPTY, candidate(TIMES, 1, fingerprint="1:abc")).baselines
+    other = candidate(TIMES, 2, outcome="inconclusive", ratio=1.0, fingerprint="1:other")
+    refused = offered(first, other).refused
+    assert refused == [(CASE.id, "it is inconclusive and ran other kernels than the baseline: replace the baseline")]
+    assert runs(offered(first, other, replace=True)) == ["run2"]
+    assert runs(offered(first, replace(other, fingerprint="2:other"))) == ["run1", "run2"]
+    assert runs(offered(first, replace(other, fingerprint="1:abc"))) == ["run1", "run2"]
 
 
 def test_an_older_run_that_joins_late_does_not_say_what_runs_now() -> None:
