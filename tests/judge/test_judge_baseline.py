@@ -162,6 +162,20 @@ def test_an_environment_that_has_no_names_is_damage(tmp_path: Path, section: str
         read(tmp_path, KEY)
 
 
+def test_an_environment_that_was_edited_by_hand_is_damage(tmp_path: Path) -> None:
+    """With other cores or threads in the file, times of another machine would be comparable."""
+    path = write(tmp_path, KNOWN)
+    path.write_text(path.read_text().replace('"threads": 2', '"threads": 4'))
+    with pytest.raises(BaselineError, match="is not what its run recorded: it was edited"):
+        read(tmp_path, KEY)
+
+
+def test_an_entry_under_the_id_of_another_case_is_damage(tmp_path: Path) -> None:
+    """A reviewer reads the id, and the judge the case."""
+    said = spoilt(tmp_path, lambda cases: cases[0]["case"].update(dtype="fp32"))
+    assert f"{CASE.id} is the id of an entry whose case is {replace(CASE, dtype='fp32').id}" in said
+
+
 def test_a_placement_of_several_instances_is_no_damage(tmp_path: Path) -> None:
     [known] = KNOWN.cases
     placed = {**known.environment, "placement": [{"cores": [0]}, {"cores": [1]}]}
