@@ -23,9 +23,10 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
+from ipexperf.judge.environment import incomparable
 from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import reference
-from ipexperf.result import Launch, Measurement, Role, RoundRecord, SeatRecord
+from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, SeatRecord
 
 RETRIES = 1
 """How often a launch on a contended machine is repeated at once."""
@@ -382,7 +383,7 @@ class GroupRun:
             self._say(f"{entry.case.id}: again, {side.launch.contended}")
             entry.launches.append(_replaced(side.launch))
             return True
-        self._take(entry, side.launch)
+        self._take(entry, _on_one_machine(side, entry.environment))
         return False
 
     def _take(self, entry: Entry, launch: Launch) -> None:
@@ -425,6 +426,14 @@ def _one_apart(a: Case, b: Case) -> bool:
     """Whether two cases of a group differ in one thing, so that tables show their ratio."""
     apart = [name for name in ("dtype", "mode", "stack", "knobs") if getattr(a, name) != getattr(b, name)]
     return len(apart) == 1
+
+
+def _on_one_machine(side: Side, first: Mapping[str, Any]) -> Launch:
+    """The launch, invalid if it had other cores or threads than the first: one case is not two machines' numbers."""
+    if not side.environment or not (changed := incomparable(first, side.environment)):
+        return side.launch
+    check = Check("same_machine", ok=False, found="; ".join(changed), expected="what the first launch had")
+    return replace(side.launch, proof=(*side.launch.proof, check))
 
 
 def _replaced(launch: Launch) -> Launch:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
 from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
-from ipexperf.bench.machine import energy, libraries, placement
+from ipexperf.bench.machine import control_groups, energy, libraries, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.conduct.placement import numbers
 from ipexperf.conduct.process import WAITING
@@ -116,8 +117,8 @@ def huge_pages(machine: Machine) -> Iterator[Finding]:
 
 def container(machine: Machine) -> Iterator[Finding]:
     """A CPU quota stops all threads at once for the rest of each period."""
-    quota = _quota(machine)
-    if quota is None:
+    quota = control_groups.cores(control_groups.cpu_limit(lambda path: machine.read(path.removeprefix("/"))))
+    if quota == math.inf:
         yield Finding("CPU limit", "ok", "none")
         return
     throttled = re.search(r"^nr_throttled (\d+)", machine.read("sys/fs/cgroup/cpu.stat") or "", re.MULTILINE)
@@ -128,16 +129,6 @@ def container(machine: Machine) -> Iterator[Finding]:
     else:
         advice = f"threads are stopped in the middle of a step: --perf-threads {max(1, int(quota))}, or lift the limit"
         yield Finding("CPU limit", "wrong", text, advice)
-
-
-def _quota(machine: Machine) -> float | None:
-    """The CPU quota of the container in CPUs, by either version of control groups. None: no quota."""
-    version2 = machine.read("sys/fs/cgroup/cpu.max")
-    if version2 is not None:
-        quota, _, period = version2.partition(" ")
-    else:
-        quota, period = (machine.read(f"sys/fs/cgroup/cpu/cpu.cfs_{word}_us") or "" for word in ("quota", "period"))
-    return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
 
 
 def busy(machine: Machine) -> Iterator[Finding]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from ipexperf.bench.machine import control_groups
 from ipexperf.bench.process import guard
 
 SHARE = 0.92
@@ -17,9 +17,15 @@ SHARE = 0.92
 def limit() -> int:
     """The memory limit for workers in bytes: a share of the container's or the machine's memory."""
     least = int(re.findall(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())[0]) * 1024
-    with contextlib.suppress(OSError, ValueError):  # no control group, or the text "max"
-        least = min(least, int(Path("/sys/fs/cgroup/memory.max").read_text()))
-    return int(least * SHARE)
+    allowed = control_groups.memory_limit(_read) or "max"
+    return int(min(least, int(allowed) if allowed.isdecimal() else least) * SHARE)
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None
 
 
 def together(sessions: Iterable[int], allowed: int) -> int:

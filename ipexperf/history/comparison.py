@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ipexperf.case import Case
 from ipexperf.history.query import known_metric
+from ipexperf.history.recorded_fingerprints import fingerprint_of
 from ipexperf.history.records import Recorded, RunDetail, RunRecord, of_case
-from ipexperf.judge import ratios
+from ipexperf.judge import ratios, structure
 from ipexperf.judge.environment import changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.outcomes import has_numbers
@@ -132,8 +133,7 @@ def _compared(
     ratio = None
     if not note and old is not None and new is not None:
         ratio = ratios.compare(old.values[metric.name], new.values[metric.name], Policy(), family)
-        fields = incomparable(old.environment, new.environment)
-        note = f"other hardware: {', '.join(fields)}" if fields else ratios.SINGLE if ratio.lo is None else ""
+        note = "; ".join(_cautions(old, new, ratio))
     accuracies = [accuracy(side) for side in (old, new)]
     named = next((score[0] for score in accuracies if score), None)
     sides = [score[1] if score and score[0] == named else None for score in accuracies]
@@ -160,6 +160,16 @@ def _compared(
         if old and new
         else (),
     )
+
+
+def _cautions(old: Recorded, new: Recorded, ratio: ratios.Ratio) -> Iterator[str]:
+    """What to know of a ratio before believing it."""
+    if fields := incomparable(old.environment, new.environment):
+        yield f"other hardware: {', '.join(fields)}"
+    if work := structure.other_work(*(fingerprint_of(side)[1] for side in (old, new))):
+        yield work
+    if ratio.lo is None:
+        yield ratios.SINGLE
 
 
 def _why_not(old: Recorded | None, new: Recorded | None, metric: str) -> str:

@@ -18,6 +18,8 @@ NEWEST = ("last", "latest", "newest")
 OLDEST = ("first", "oldest")
 DAYS = {"today": 0, "yesterday": 1}
 """Words for days, and how many days ago they were, in UTC."""
+AHEAD = timedelta(hours=1)
+"""How far the clock of another host may be ahead of ours."""
 DAY, MONTH, MOMENT = r"\d{4}-\d{2}-\d{2}", r"\d{4}-\d{2}", r"\d{4}-\d{2}-\d{2}[T ]\d{2}.*"
 
 
@@ -27,9 +29,25 @@ def resolve(connection: Connection, selector: str) -> str:
     if connection.execute(select(run.c.uid).where(run.c.uid == text)).first():
         return text
     base, back = parts(text)
+    if base in NEWEST:
+        _refuse_future(connection, text)
     rows = connection.execute(matches(connection, base, text).offset(back or 0).limit(1))
     uid = rows.scalar_one_or_none()
     return uid if uid is not None else unknown(connection, text)
+
+
+def _refuse_future(connection: Connection, text: str) -> None:
+    """Raise HistoryError if the newest run began in the future: it would hide every run of the days until then."""
+    ahead = (datetime.now(timezone.utc) + AHEAD).isoformat(timespec="microseconds")
+    begun = select(run.c.uid, run.c.started_at).order_by(*NEWEST_FIRST).limit(1)
+    newest = connection.execute(begun.where(run.c.started_at > ahead)).first()
+    if newest is None:
+        return
+    before = connection.execute(begun.where(run.c.started_at <= ahead)).scalar()
+    advice = f"the newest before that is {before}" if before else "name the run"
+    raise HistoryError(
+        f"{text!r} is not clear: run {newest[0]} began at {newest[1]}, in the future, as a wrong clock said; {advice}."
+    )
 
 
 def parts(text: str) -> tuple[str, int | None]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.bench import registry
 from ipexperf.case import AXES, Case
 from ipexperf.history.comparison import accuracy, unsound
+from ipexperf.history.recorded_fingerprints import fingerprint_of
 from ipexperf.history.records import Recorded
-from ipexperf.judge import ratios
+from ipexperf.judge import ratios, structure
 from ipexperf.judge.environment import incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.result import METRICS
@@ -198,6 +199,8 @@ def _notes(pair: _Pair, ratio: ratios.Ratio) -> Iterator[str]:
     """Notes on how far the number can be trusted."""
     if pair.fast.run_uid != pair.base.run_uid:
         yield APART
+        if work := structure.other_work(*(fingerprint_of(side)[1] for side in (pair.base, pair.fast))):
+            yield work
     if pair.kind != "device" and (fields := incomparable(pair.base.environment, pair.fast.environment)):
         yield f"other hardware: {', '.join(fields)}"
     if _emulated(pair.fast):

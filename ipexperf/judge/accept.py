@@ -9,7 +9,7 @@
   measuring it again and called it inconclusive.
 - Once the noise is known, an inconclusive session that leans slower than the tolerance is refused: measure it again.
 - A metric beside speed that regressed is refused likewise. One that moved is kept of the new session only.
-- An inconclusive session with other software or variables is refused, because it could mix two levels.
+- An inconclusive session with other software, variables or kernels is refused, because it could mix two levels.
 """
 
 from __future__ import annotations
@@ -174,17 +174,26 @@ def _sessions(
             raise _RefusedError(f"its {worse} regressed: accept it with --regression-ok")
     if replace or outcome in ("regressed", "improved", "platform_shift"):
         return (session,)
-    changed = differences(old.environment, candidate.environment, ("variables", "software"))
-    if outcome == "inconclusive" and changed:
-        raise _RefusedError(
-            f"it is inconclusive and was measured under another environment ({'; '.join(changed[:3])}): "
-            "replace the baseline, or measure again"
-        )
+    if outcome == "inconclusive":
+        _refuse_mixture(old, candidate)
     before = [_without(one, {other.metric for other in moved}) for one in old.sessions]
     sessions = tuple(sorted((*before, session), key=lambda x: x.started_at))[-policy.kept_sessions :]
     if session not in sessions:
         raise _RefusedError(f"it is older than the {policy.kept_sessions} sessions that a baseline keeps")
     return sessions
+
+
+def _refuse_mixture(old: CaseBaseline, candidate: Candidate) -> None:
+    """Refuse a session of other software, variables or kernels, which may be at another level."""
+    if changed := differences(old.environment, candidate.environment, ("variables", "software")):
+        raise _RefusedError(
+            f"it is inconclusive and was measured under another environment ({'; '.join(changed[:3])}): "
+            "replace the baseline, or measure again"
+        )
+    before, now = ((fingerprint or "").partition(":") for fingerprint in (old.fingerprint, candidate.fingerprint))
+    # Fingerprints of two versions differ by their form alone.
+    if before[2] and now[2] and before[0] == now[0] and before != now:
+        raise _RefusedError("it is inconclusive and ran other kernels than the baseline: replace the baseline")
 
 
 def _moved(old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy) -> list[Verdict]:

@@ -169,13 +169,22 @@ def read(directory: Path, machine_key: str) -> Baselines:
         environments = {
             name: _restored(environment, directory) for name, environment in document["environments"].items()
         }
-        return Baselines(machine_key, _cases(document["cases"], environments))
+        cases = _cases(document["cases"], environments)
+        _refuse_edited(document["environments"])
+        return Baselines(machine_key, cases)
     except LockError as error:
         raise BaselineError(str(error)) from error
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise BaselineError(
             f"{path} is damaged ({type(error).__name__}: {error}): restore it with git, or accept anew"
         ) from error
+
+
+def _refuse_edited(environments: Mapping[str, Any]) -> None:
+    """Raise ValueError for an environment that is not the one of its name: it says what may be compared with what."""
+    for name, environment in environments.items():
+        if _digest(environment) != name:
+            raise ValueError(f"environment {name} is not what its run recorded: it was edited")
 
 
 def write(directory: Path, baselines: Baselines) -> Path:
@@ -202,13 +211,11 @@ def write_text(path: Path, text: str) -> Path:
 
 def dumps(baselines: Baselines) -> str:
     """The text of the file. Environments are stored once, under a hash of their content."""
-    import hashlib
-
     environments: dict[str, Any] = {}
     cases = []
     for baseline in sorted(baselines.cases, key=lambda x: slot(x.case)):
         environment = rounded(_stored(baseline.environment))
-        digest = hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:12]
+        digest = _digest(environment)
         environments[digest] = _ordered(environment)
         cases.append(
             {
@@ -245,6 +252,13 @@ def dumps(baselines: Baselines) -> str:
         raise BaselineError(
             f"the baselines of {baselines.machine_key} hold a value that JSON cannot: {error}"
         ) from error
+
+
+def _digest(environment: Mapping[str, Any]) -> str:
+    """The name of an environment in the file."""
+    import hashlib
+
+    return hashlib.sha256(json.dumps(environment, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _stored(environment: Mapping[str, Any]) -> dict[str, Any]:
@@ -351,6 +365,8 @@ def _work(name: str, document: dict[str, Any]) -> Case:
     counts = (case.batch, case.size, case.version)
     if not all(isinstance(x, str) for x in texts) or not all(type(x) is int for x in counts):
         raise ValueError(f"{name} needs whole numbers as batch, size and version, and strings for the rest")
+    if case.id != name:
+        raise ValueError(f"{name} is the id of an entry whose case is {case.id}")
     return case
 
 

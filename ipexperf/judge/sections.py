@@ -40,6 +40,8 @@ class Change:
     evidence: tuple[str, ...] = ()
     loss: str = ""
     """The kind of the loss if the change can only cost time, one of `losses.MEANING`."""
+    work: bool = False
+    """Whether the work itself is another, and not how it is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +279,7 @@ def flops(old: Side, new: Side) -> list[Change]:
     """The work itself: a changed network rather than changed software."""
     if old.rows == new.rows:
         return []
-    return [Change(f"floating point operations of a step: {old.rows:,} -> {new.rows:,}")]
+    return [Change(f"other work: floating point operations of a step: {old.rows:,} -> {new.rows:,}", work=True)]
 
 
 def same_but_time(old: Side, new: Side) -> Iterable[Change]:

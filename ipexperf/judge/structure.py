@@ -142,6 +142,14 @@ def _changed(old: Fingerprint, new: Fingerprint, reason: str, gate: StructureGat
     return Structure("changed", reason, tuple(difference.lines()), losses, fails=fails)
 
 
+def other_work(old: Fingerprint | None, new: Fingerprint | None) -> str:
+    """How the work of a step in the untouched network differs. Empty if it does not, or is not known of both."""
+    before, after = ((side or {}).get("structure", {}).get("flops") for side in (old, new))
+    if before is None or after is None:
+        return ""
+    return "".join(change.text for change in sections.flops(Side(before, ()), Side(after, ())))
+
+
 def memory(old: Fingerprint, new: Fingerprint) -> str:
     """How the allocations of a step differ, or an empty text. Allocations are not part of the digest."""
     before, after = (fingerprint.get("beside", {}).get("memory") for fingerprint in (old, new))
@@ -152,7 +160,7 @@ def memory(old: Fingerprint, new: Fingerprint) -> str:
 
 
 def diff(old: Fingerprint, new: Fingerprint) -> Difference:
-    """All differences, those with the largest share of the time difference first."""
+    """All differences: other work first, then those with the largest share of the time difference."""
     common = [name for name in WORDS if name in old["structure"] and name in new["structure"]]
     shaky = {*old["unstable"], *new["unstable"]}
     unknown = [
@@ -173,7 +181,7 @@ def diff(old: Fingerprint, new: Fingerprint) -> Difference:
         slower += sections.same_but_time(*sides)
     total = _total(old, new)
     forward = 1 if total is None or total > 0 else -1
-    changes.sort(key=lambda change: -forward * (change.seconds or 0.0))
+    changes.sort(key=lambda change: (not change.work, -forward * (change.seconds or 0.0)))
     slower.sort(key=lambda change: -abs(change.seconds or 0.0))
     return Difference(tuple(changes), tuple(slower[:SHOWN]), tuple(unknown), total)
 

@@ -15,7 +15,7 @@ import pytest
 
 from ipexperf.bench import measure
 from ipexperf.bench import outcome as outcomes
-from ipexperf.bench.machine import facts
+from ipexperf.bench.machine import control_groups, facts
 from ipexperf.bench.process import environment
 from ipexperf.bench.process.worker import outcome_of
 from ipexperf.errors import WorkerError
@@ -265,19 +265,40 @@ def test_a_container_with_less_time_than_cores_is_another_machine() -> None:
         ({"cpu.max": "150000 100000"}, "150000 100000"),
         ({"cpu/cpu.cfs_quota_us": "150000", "cpu/cpu.cfs_period_us": "100000"}, "150000 100000"),
         ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, "max 100000"),
+        ({"batch/cpu.max": "150000 100000", "batch/job/cpu.max": "max 100000"}, "150000 100000"),
+        ({"cpu/job/cpu.cfs_quota_us": "50000", "cpu/job/cpu.cfs_period_us": "100000"}, "50000 100000"),
         ({}, None),
     ],
 )
 def test_the_limit_of_a_container_is_read_in_both_versions(
     files: dict[str, str], limit: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also of the groups above that of a process, which a batch system made: all of them limit it."""
     groups, read = "/sys/fs/cgroup/", environment._read
 
     def fake(path: str) -> str | None:
+        if path == "/proc/self/cgroup":
+            return "4:cpu,cpuacct:/job\n0::/batch/job"
         return files.get(path.removeprefix(groups)) if path.startswith(groups) else read(path)
 
     monkeypatch.setattr(environment, "_read", fake)
     assert environment.hardware()["cpu_limit"] == limit
+
+
+@pytest.mark.parametrize(
+    ("files", "limit"),
+    [
+        ({}, None),
+        ({"memory.max": "max"}, "max"),
+        ({"memory/memory.limit_in_bytes": "9223372036854771712"}, "max"),
+        ({"memory.max": "9000", "batch/memory.max": "5000", "batch/job/memory.max": "max"}, "5000"),
+        ({"memory/memory.limit_in_bytes": "9000", "memory/job/memory.limit_in_bytes": "700"}, "700"),
+    ],
+)
+def test_the_least_memory_of_all_groups_of_a_process_limits_it(files: dict[str, str], limit: str | None) -> None:
+    files = {f"/sys/fs/cgroup/{name}": text for name, text in files.items()}
+    files["/proc/self/cgroup"] = "7:memory:/job\n0::/batch/job"
+    assert control_groups.memory_limit(files.get) == limit
 
 
 def test_the_machine_key_can_be_read_by_people() -> None:

@@ -117,6 +117,24 @@ def test_a_measurement_has_every_launch(make: Callable[..., Conductor]) -> None:
     assert found.started_at < found.finished_at
 
 
+def test_a_launch_on_fewer_cores_than_the_first_is_invalid(make: Callable[..., Conductor]) -> None:
+    """`taskset` or a batch system may take cores away during a run."""
+    cores = iter((2, 2, 1))
+
+    def script(arms: Sequence[Arm]) -> Round:
+        count = next(cores)
+        environment = {"machine_key": f"m-{count}c", "hardware": {"cores": count}}
+        launch = Launch(arms[0].index, "ok", metrics={"step_time": 1.0})
+        return Round((Side(arms[0], launch, environment, ((1.0,),)),), "together", NOW)
+
+    found = measured(make(), launches=3, together=ScriptedRounds(script))
+    assert found.environment["machine_key"] == "m-2c"
+    assert [len(launch.proof) for launch in found.launches] == [0, 0, 1]
+    assert found.invalid == (
+        "proof failed: same_machine: found machine_key: m-2c -> m-1c; cores: 2 -> 1, expected what the first launch had"
+    )
+
+
 def test_the_first_failed_launch_is_the_last(make: Callable[..., Conductor]) -> None:
     """A case that failed is not launched again, and its measurement still says on which machine."""
     broken = case("segfault")

@@ -92,6 +92,8 @@ def test_the_older_kind_of_control_group_is_read_too(good: Machine) -> None:
     assert found(good, "CPU limit").state == "wrong"
     put(good, {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1"})
     assert found(good, "CPU limit").state == "ok"
+    put(good, {"proc/self/cgroup": "0::/batch/job", "sys/fs/cgroup/batch/cpu.max": "150000 100000"})
+    assert found(good, "CPU limit").found == "1.5 CPUs of time for 4 cores"
     (good.root / CPUS / "intel_pstate/no_turbo").unlink()
     put(good, {f"{CPUS}/cpufreq/boost": "1"})
     assert found(good, "turbo").state == "wrong"

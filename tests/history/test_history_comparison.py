@@ -21,6 +21,10 @@ NEWER = {
 }
 
 
+def captured(flops):
+    return {"version": 1, "digest": str(flops), "structure": {"flops": flops}, "unstable": [], "missing": {}}
+
+
 def record(history, *measurements, environment=ENVIRONMENT, verdict=OK):
     uid = history.start_run(environment, {})
     for measurement in measurements:
@@ -145,6 +149,17 @@ def test_another_machine_is_named_beside_the_ratio(history):
     ).cases
     assert case.note == "other hardware: machine_key: xeon-8480-2s -> xeon-6980p"
     assert case.change == "better"
+
+
+def test_a_network_that_does_other_work_under_the_same_name_is_named(history):
+    """Its owner changed the code between the runs: the ratio is right, and of two different things."""
+    sides = [
+        make_measurement(launches=tuple(replace(make_launch(i, step), fingerprint=captured(flops)) for i in range(3)))
+        for step, flops in ((0.02, 1000), (0.01, 500))
+    ]
+    changed, same = both(history, *sides), both(history, sides[0], sides[0])
+    assert changed.note == "other work: floating point operations of a step: 1,000 -> 500"
+    assert (changed.ratio, same.note) == (pytest.approx(0.5), "")
 
 
 def test_a_metric_that_is_none_is_refused(history):

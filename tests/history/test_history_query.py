@@ -27,6 +27,18 @@ def history(place):
         yield opened
 
 
+def test_a_run_from_the_future_is_not_the_last(place):
+    """The clock of a host was wrong. `gate` would judge that run, and never the one that has just ended."""
+    with History.open(place()) as opened:
+        late = opened.start_run(ENVIRONMENT, {"started_at": "2999-01-01T00:00:00Z"})
+        with pytest.raises(HistoryError, match=f"run {late} began at 2999-01-01T.* in the future.*; name the run"):
+            opened.find_run("last")
+        right = opened.start_run(ENVIRONMENT, {"started_at": "2026-05-01T08:00:00Z"})
+        with pytest.raises(HistoryError, match=f"'last~1' is not clear.*; the newest before that is {right}"):
+            opened.find_run("last~1")
+        assert opened.find_run(late[:13]).uid == late
+
+
 def number(history, selector):
     return history.find_run(selector).meta["number"]
 

@@ -111,6 +111,20 @@ def test_one_run_goes_before_two_and_two_are_said_to_be_two(history):
     assert [(round(x.speedup, 2), x.note) for x in speedups(apart)] == [(4.0, APART)]
 
 
+def test_two_runs_of_a_network_that_changed_between_them_are_of_other_work(history):
+    """Within a run the network is one, whatever its stack."""
+
+    def ran(case, step, flops):
+        structure = {"version": 1, "digest": str(flops), "structure": {"flops": flops}, "unstable": [], "missing": {}}
+        made = took(case, step)
+        return replace(made, launches=tuple(replace(x, fingerprint=structure) for x in made.launches))
+
+    old = record(history, ran(plain(), 0.080, 1000), day=1)
+    new = record(history, ran(plain(stack="ipex"), 0.020, 500), day=2)
+    (found,) = speedups([*old, *new])
+    assert found.note == f"{APART}; other work: floating point operations of a step: 1,000 -> 500"
+
+
 def test_an_emulated_dtype_and_a_single_launch_are_noted(history):
     """bf16 that is slow because the processor has none says nothing of bf16."""
     slow = took(plain(dtype="bf16"), 0.4, count=1)

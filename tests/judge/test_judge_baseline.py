@@ -162,6 +162,20 @@ def test_an_environment_that_has_no_names_is_damage(tmp_path: Path, section: str
         read(tmp_path, KEY)
 
 
+def test_an_environment_that_was_edited_by_hand_is_damage(tmp_path: Path) -> None:
+    """With other cores or threads in the file, times of another machine would be comparable."""
+    path = write(tmp_path, KNOWN)
+    path.write_text(path.read_text().replace('"threads": 2', '"threads": 4'))
+    with pytest.raises(BaselineError, match="is not what its run recorded: it was edited"):
+        read(tmp_path, KEY)
+
+
+def test_an_entry_under_the_id_of_another_case_is_damage(tmp_path: Path) -> None:
+    """A reviewer reads the id, and the judge the case."""
+    said = spoilt(tmp_path, lambda cases: cases[0]["case"].update(dtype="fp32"))
+    assert f"{CASE.id} is the id of an entry whose case is {replace(CASE, dtype='fp32').id}" in said
+
+
 def test_a_placement_of_several_instances_is_no_damage(tmp_path: Path) -> None:
     [known] = KNOWN.cases
     placed = {**known.environment, "placement": [{"cores": [0]}, {"cores": [1]}]}
@@ -353,9 +367,21 @@ def test_the_digest_of_what_ran_is_kept_and_a_file_without_it_is_read(tmp_path: 
 def test_a_session_brings_its_own_digest() -> None:
     """What joins says what runs now; what was not captured leaves what is known."""
     first = offered(EMPTY, candidate(TIMES, 1, fingerprint="1:abc")).baselines
-    assert offered(first, candidate(TIMES, 2, fingerprint="1:other")).baselines.cases[0].fingerprint == "1:other"
+    other = candidate(TIMES, 2, outcome="ok", ratio=1.0, fingerprint="1:other")
+    assert offered(first, other).baselines.cases[0].fingerprint == "1:other"
     assert offered(first, candidate(TIMES, 2)).baselines.cases[0].fingerprint == "1:abc"
     assert offered(first, candidate(TIMES, 2), replace=True).baselines.cases[0].fingerprint is None
+
+
+def test_an_inconclusive_session_of_other_kernels_is_refused() -> None:
+    """A network of the user's own may have changed under its name. Fingerprints of two versions cannot be compared."""
+    first = offered(EMPTY, candidate(TIMES, 1, fingerprint="1:abc")).baselines
+    other = candidate(TIMES, 2, outcome="inconclusive", ratio=1.0, fingerprint="1:other")
+    refused = offered(first, other).refused
+    assert refused == [(CASE.id, "it is inconclusive and ran other kernels than the baseline: replace the baseline")]
+    assert runs(offered(first, other, replace=True)) == ["run2"]
+    assert runs(offered(first, replace(other, fingerprint="2:other"))) == ["run1", "run2"]
+    assert runs(offered(first, replace(other, fingerprint="1:abc"))) == ["run1", "run2"]
 
 
 def test_an_older_run_that_joins_late_does_not_say_what_runs_now() -> None:

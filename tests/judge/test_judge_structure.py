@@ -187,7 +187,7 @@ def test_the_processor_the_library_and_the_work_have_words() -> None:
     told = lines(old, new, "library")
     assert told[0].startswith("oneDNN: primitives made anew in a step 0 -> 1")
     assert told[1] == "lines of oneDNN's log that could not be read: 0 -> 3"
-    assert lines(1000, 2000, "flops") == ["floating point operations of a step: 1,000 -> 2,000"]
+    assert lines(1000, 2000, "flops") == ["other work: floating point operations of a step: 1,000 -> 2,000"]
 
 
 def test_kernels_of_a_device_that_came_or_went_are_told() -> None:
@@ -198,14 +198,14 @@ def test_kernels_of_a_device_that_came_or_went_are_told() -> None:
 
 
 def test_the_largest_share_of_the_time_stands_first() -> None:
-    """Structure without a time comes after what took it, and what became faster last."""
+    """Other work before all; structure without a time comes after what took it, and what became faster last."""
     old = captured({"operators": [0.1, 0.3]}, operators=[operator("aten.a"), operator("aten.gone")], flops=1)
     new = captured(
         {"operators": [0.1, 0.1, 0.6]}, operators=[operator("aten.a"), operator("aten.b"), operator("aten.c")], flops=2
     )
     told = structure.diff(old, new).lines()
-    assert [line.split(" ")[1] for line in told] == ["aten::c", "aten::b", "point", "aten::gone"]
-    assert told[0].endswith("of the time difference")
+    assert [line.split(" ")[1] for line in told] == ["work:", "aten::c", "aten::b", "aten::gone"]
+    assert told[1].endswith("of the time difference")
     assert "time difference" not in told[3]
 
 
@@ -239,7 +239,7 @@ def test_the_same_digest_is_the_same() -> None:
 def test_another_digest_is_a_warning_and_fails_where_it_was_asked_to() -> None:
     found = judged(AFTER, AFTER, baseline=structure.name(BEFORE), before=BEFORE)
     assert (found.outcome, found.fails) == ("changed", False)
-    assert found.changes == ("floating point operations of a step: 1 -> 2",)
+    assert found.changes == ("other work: floating point operations of a step: 1 -> 2",)
     assert judged(AFTER, baseline=structure.name(BEFORE), before=BEFORE, gate="fail").fails
     assert not judged(AFTER, baseline=structure.name(BEFORE), before=BEFORE, gate="loss").fails
     lost = judged(AFTER, baseline=structure.name(BEFORE))

@@ -17,7 +17,7 @@ from typing import Any
 from ipexperf.bench.api import Device
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import facts, inventory, libraries, placement, variables
+from ipexperf.bench.machine import control_groups, facts, inventory, libraries, placement, variables
 
 ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
 DETACHED = "HEAD"
@@ -64,20 +64,10 @@ def hardware() -> dict[str, Any]:
         "frequency_khz": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"),
         "kernel": platform.release(),
         "huge_pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
-        "memory_limit": _read("/sys/fs/cgroup/memory.max"),
-        "cpu_limit": _cpu_limit(),
+        "memory_limit": control_groups.memory_limit(_read),
+        "cpu_limit": control_groups.cpu_limit(_read),
         "host": platform.node(),
     }
-
-
-def _cpu_limit() -> str | None:
-    """The quota and period of this container, as version 2 of control groups writes them: `150000 100000`."""
-    if (text := _read("/sys/fs/cgroup/cpu.max")) is not None:
-        return text
-    quota, period = (_read(f"/sys/fs/cgroup/cpu/cpu.cfs_{name}_us") for name in ("quota", "period"))
-    if quota is None or period is None:
-        return None
-    return f"{'max' if quota == '-1' else quota} {period}"
 
 
 def machine_key(machine: dict[str, Any]) -> str:
@@ -103,11 +93,8 @@ def machine_key(machine: dict[str, Any]) -> str:
 
 
 def _limited_to(machine: Mapping[str, Any]) -> float | None:
-    """How many cores' worth of time the container gets, if that is less than its cores."""
-    quota, _, period = str(machine.get("cpu_limit") or "max").partition(" ")
-    if not (quota.isdecimal() and period.isdecimal() and int(period)):
-        return None
-    cores = round(int(quota) / int(period), 2)
+    """How many cores' worth of time its control groups get, if that is less than its cores."""
+    cores = round(control_groups.cores(machine.get("cpu_limit")), 2)
     return cores if cores < machine["cores"] else None
 
 
