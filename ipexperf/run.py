@@ -383,7 +383,7 @@ class Run:
         if case in self._suspects:
             first, before = self._suspects.pop(case)
             verdict = remeasure.settle(before, verdict, gated=gated)
-            measurement = remeasure.together(first, measurement)
+            measurement = remeasure.merged(first, measurement)
         elif verdict.contended and not last and not measurement.cut:
             with interrupts.deferred():
                 self._recorder.case(*self._with_structure_and_policy(measurement, verdict))
@@ -393,7 +393,7 @@ class Run:
         elif verdict.outcome == "regressed":
             with interrupts.deferred():
                 self._recorder.case(
-                    *self._with_structure_and_policy(measurement, remeasure.never(verdict, gated=gated))
+                    *self._with_structure_and_policy(measurement, remeasure.without_second(verdict, gated=gated))
                 )
                 self._suspects[case] = measurement, verdict
             slower = gated and verdict.alone.outcome == "regressed"
@@ -410,7 +410,7 @@ class Run:
     def _unsettled(self, case: Case, measurement: Measurement) -> Verdict:
         """The verdict on a part of a measurement."""
         gate = self._gate(case)
-        return remeasure.unsettled(self._baselines.judge(measurement, gate), gated=PRIMARY in gate)
+        return remeasure.provisional(self._baselines.judge(measurement, gate), gated=PRIMARY in gate)
 
     def _record_so_far(self, running: Running) -> None:
         """Record what a group has so far, so that a killed run loses only the round in flight."""
@@ -531,7 +531,7 @@ class Run:
             self._record(*self._with_structure_and_policy(measurement, verdict))
         while self._suspects:
             case, (measurement, verdict) = self._suspects.popitem()
-            verdict = remeasure.never(verdict, gated=PRIMARY in self._gate(case))
+            verdict = remeasure.without_second(verdict, gated=PRIMARY in self._gate(case))
             self._record(*self._with_structure_and_policy(measurement, verdict))
 
     def block(self, measurement: Measurement, verdict: Verdict, places: Sequence[str]) -> str:

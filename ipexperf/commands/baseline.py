@@ -285,7 +285,7 @@ def run_diff(arguments: argparse.Namespace) -> int:
     for new in _files(arguments):
         for change in diff(baseline.read(arguments.other, new.machine_key), new):
             ratio = units.percent(change.ratio) if change.ratio else ""
-            console.say(f"{change.case_id:<40} {change.what}  {ratio}  {change.sessions}  {change.reason}")
+            console.say(f"{change.case_id:<40} {change.kind}  {ratio}  {change.sessions}  {change.reason}")
     return 0
 
 

@@ -45,7 +45,7 @@ class Roofs:
 
         Without `measure`, only ceilings count that this run or an earlier one has measured.
         """
-        work = roof.work(tuple(launches))
+        work = roof.counted_work(tuple(launches))
         if work is None:
             return list(launches)
         limits = self._ceilings(case.device, together(conditions), environment, measure=measure)
@@ -80,10 +80,10 @@ class Roofs:
 def _with_share(
     launch: Launch, work: Mapping[str, Any], dtype: str, limits: Mapping[str, Any] | str, devices: int
 ) -> Launch:
-    rated = roof.rated(launch, work, dtype)
+    rated = roof.with_rates(launch, work, dtype)
     if isinstance(limits, str):
-        return roof.noted(rated, f"has no roof: {limits}")
-    return roof.under(rated, limits, dtype, devices)
+        return roof.with_note(rated, f"has no roof: {limits}")
+    return roof.with_share(rated, limits, dtype, devices)
 
 
 def together(conditions: Conditions) -> Conditions:
