@@ -198,7 +198,7 @@ def _session(candidate: Candidate, former: Case, current: CaseBaseline, machine_
         case=candidate.case,
         former=former,
         machine_key=machine_key,
-        kept=frozenset(session.run for session in current.sessions),
+        current_runs=frozenset(session.run for session in current.sessions),
         at=current.accepted_at,
         by=current.accepted_by,
         reason=current.reason,
