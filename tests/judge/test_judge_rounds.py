@@ -71,7 +71,7 @@ def test_intervals_of_twins_contain_1_as_often_as_stated(count: int, spread: flo
     assert statistics.fmean(one.p_value < DISTRUST for one in found) <= 0.02
 
 
-def test_the_interval_after_three_rounds_is_about_four_per_cent_wide() -> None:
+def test_after_three_rounds_a_ratio_is_known_to_four_per_cent() -> None:
     """Where rounds spread by 2 %, as on a shared machine. More rounds make it narrower."""
     chance = random.Random(4)  # noqa: S311 - a simulation, no secret
     halves = {}
