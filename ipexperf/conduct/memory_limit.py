@@ -22,7 +22,7 @@ def limit() -> int:
     return int(least * SHARE)
 
 
-def together(sessions: Iterable[int], allowed: int) -> int:
+def used_bytes(sessions: Iterable[int], allowed: int) -> int:
     """Bytes used by these workers and everything they started. Exact only above `allowed`."""
     processes = guard.members(*sessions)
     most = sum(map(_resident, processes))
