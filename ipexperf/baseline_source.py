@@ -69,7 +69,7 @@ class RunBaselines:
         shared = self._shared(measurement.environment["machine_key"])
         if measurement.failure or measurement.never_began:
             return shared  # has nothing to compare
-        key = self._where(measurement)
+        key = self._comparable_key(measurement)
         if key not in self._policies:
             pool = usual_noise(list(self._series(measurement)), shared)
             self._policies[key] = dataclasses.replace(shared, tau_pool=pool)
@@ -108,13 +108,13 @@ class RunBaselines:
 
     def _window(self, case: Case, measurement: Measurement) -> CaseBaseline | None:
         """The baseline made of the last runs of a case on this machine. Cached for the run."""
-        key = (case.uid, *self._where(measurement))
+        key = (case.uid, *self._comparable_key(measurement))
         if key not in self._windows:
-            where, before = measurement.environment, measurement.started_at
-            self._windows[key] = self._ask(lambda history: self._last(history).of(case, where, before), None)
+            environment, before = measurement.environment, measurement.started_at
+            self._windows[key] = self._ask(lambda history: self._last(history).of(case, environment, before), None)
         return self._windows[key]
 
-    def _where(self, measurement: Measurement) -> tuple[Any, ...]:
+    def _comparable_key(self, measurement: Measurement) -> tuple[Any, ...]:
         """The key of comparable times: machine, unit, and for the last runs the threads."""
         from ipexperf.judge import yardstick
 

@@ -203,13 +203,13 @@ def _checked(
     )
 
 
-def _package(line: str, where: str) -> Package:
+def _package(line: str, place: str) -> Package:
     match = _PIN.fullmatch(line)
     if match is None:
-        raise LockError(f"{where}: expected NAME==VERSION, got '{line[:80]}': options and addresses are refused")
+        raise LockError(f"{place}: expected NAME==VERSION, got '{line[:80]}': options and addresses are refused")
     notes = match["notes"].strip().removeprefix("# ")
     if not _NOTE.fullmatch(notes):
-        raise LockError(f"{where}: expected '# content DIGEST, from ORIGIN' after the version, got '{notes[:80]}'")
+        raise LockError(f"{place}: expected '# content DIGEST, from ORIGIN' after the version, got '{notes[:80]}'")
     content = re.search(r"content ([0-9a-f]+)", notes)
     origin = re.search(r"from (\S+)", notes)
     return Package(
@@ -217,14 +217,14 @@ def _package(line: str, where: str) -> Package:
     )
 
 
-def _pair(text: str, where: str) -> tuple[str, str]:
+def _pair(text: str, place: str) -> tuple[str, str]:
     name, _, encoded = text.partition(" ")
     try:
         value = json.loads(encoded)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\0" in value:
-        raise LockError(f"{where}: expected NAME \"VALUE\", got '{text[:80]}'")
+        raise LockError(f"{place}: expected NAME \"VALUE\", got '{text[:80]}'")
     return name, value
 
 

@@ -328,7 +328,7 @@ def pytest_benchmark_group_stats(config: pytest.Config) -> Generator[None, Any, 
         *config.invocation_params.args,
     ]
     ours = config.stash.get(FED_KEY, set[str]())
-    return groups if ecosystem.table_requested(map(str, words)) else ecosystem.others(groups, ours)
+    return groups if ecosystem.table_requested(map(str, words)) else ecosystem.without_ours(groups, ours)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -203,7 +203,7 @@ class Recorder:
         with contextlib.suppress(IpexperfError):
             for measurement, verdict, policy in judged():
                 if measurement.launches:
-                    self.case(measurement, remeasure.unsettled(verdict), policy)
+                    self.case(measurement, remeasure.provisional(verdict), policy)
             write_rounds()
 
     def _meta(self) -> dict[str, Any]:

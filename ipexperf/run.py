@@ -88,10 +88,10 @@ def _check_rounds(options: Options) -> None:
 class Run:
     """One invocation of the suite. Each case is recorded as soon as it is measured."""
 
-    def __init__(self, options: Options, folder: Path, say: Callable[[str], None], where: Site | None = None) -> None:
-        """Plan a run. Its cases are measured on the site `where`, or on this host if there is none."""
+    def __init__(self, options: Options, folder: Path, say: Callable[[str], None], site: Site | None = None) -> None:
+        """Plan a run. Its cases are measured on this `site`, or on this host if there is none."""
         self.options = options
-        self._site = where or LocalSite(options, folder, say)
+        self._site = site or LocalSite(options, folder, say)
         baseline_source.check(options)
         live_baseline.check(options)
         _check_rounds(options)
@@ -292,7 +292,7 @@ class Run:
                     self._record(measurement, verdict, policy)
             self._record_rounds(running)
             raise
-        others = running.others() if against.lock else {}
+        others = running.other_sides() if against.lock else {}
         alone = self._without_baseline(others)
         for case, (measurement, verdict, policy) in complete.items():
             if case in alone:
@@ -383,7 +383,7 @@ class Run:
         if case in self._suspects:
             first, before = self._suspects.pop(case)
             verdict = remeasure.settle(before, verdict, gated=gated)
-            measurement = remeasure.together(first, measurement)
+            measurement = remeasure.merged(first, measurement)
         elif verdict.contended and not last and not measurement.cut:
             with interrupts.deferred():
                 self._recorder.case(*self._with_structure_and_policy(measurement, verdict))
@@ -393,7 +393,7 @@ class Run:
         elif verdict.outcome == "regressed":
             with interrupts.deferred():
                 self._recorder.case(
-                    *self._with_structure_and_policy(measurement, remeasure.never(verdict, gated=gated))
+                    *self._with_structure_and_policy(measurement, remeasure.without_second(verdict, gated=gated))
                 )
                 self._suspects[case] = measurement, verdict
             slower = gated and verdict.alone.outcome == "regressed"
@@ -410,7 +410,7 @@ class Run:
     def _unsettled(self, case: Case, measurement: Measurement) -> Verdict:
         """The verdict on a part of a measurement."""
         gate = self._gate(case)
-        return remeasure.unsettled(self._baselines.judge(measurement, gate), gated=PRIMARY in gate)
+        return remeasure.provisional(self._baselines.judge(measurement, gate), gated=PRIMARY in gate)
 
     def _record_so_far(self, running: Running) -> None:
         """Record what a group has so far, so that a killed run loses only the round in flight."""
@@ -531,7 +531,7 @@ class Run:
             self._record(*self._with_structure_and_policy(measurement, verdict))
         while self._suspects:
             case, (measurement, verdict) = self._suspects.popitem()
-            verdict = remeasure.never(verdict, gated=PRIMARY in self._gate(case))
+            verdict = remeasure.without_second(verdict, gated=PRIMARY in self._gate(case))
             self._record(*self._with_structure_and_policy(measurement, verdict))
 
     def block(self, measurement: Measurement, verdict: Verdict, places: Sequence[str]) -> str:
@@ -571,10 +571,10 @@ class Run:
         """The command that accepts this measurement as a baseline, or an empty text if it is not recorded."""
         if self.options.no_record:
             return ""
-        run, where = self.uid[:18] if self.uid else "last", "".join(self._where())
-        return f'ipexperf baseline accept {run} --case {measurement.case.id}{where} --regression-ok --reason "WHY"'
+        run, places = self.uid[:18] if self.uid else "last", "".join(self._place_options())
+        return f'ipexperf baseline accept {run} --case {measurement.case.id}{places} --regression-ok --reason "WHY"'
 
-    def _where(self) -> tuple[str, str]:
+    def _place_options(self) -> tuple[str, str]:
         """The `--db` and `--baselines` options that `ipexperf` needs to find this run; empty for the default places."""
         from ipexperf.history.addresses import hidden
 
@@ -590,25 +590,25 @@ class Run:
         from ipexperf.report.lines import wrapped
         from ipexperf.report.table import missing_lines, run_lines, summary_lines
 
-        where = []
+        commands = []
         if self.uid is not None:
-            database, baselines = self._where()
+            database, baselines = self._place_options()
             if self._recorder.stand_in is not None:
                 database = f" --db {shlex.quote(str(self._recorder.stand_in))}"
-            where = [f"ipexperf show {self._name}{database}    every number of this run"]
+            commands = [f"ipexperf show {self._name}{database}    every number of this run"]
             numbered = [x for x in self.measurements if outcomes.has_numbers(self.verdicts[x.case.uid].outcome)]
             if numbered:
-                where.append(f"ipexperf trend{database}        the same cases through time")
+                commands.append(f"ipexperf trend{database}        the same cases through time")
             else:
-                where.append("ipexperf doctor    what on this machine disturbs a measurement")
+                commands.append("ipexperf doctor    what on this machine disturbs a measurement")
             enough = Policy().minimum_launches
             if self._against is None and any(len(x.values(PRIMARY)) >= enough for x in numbered):
                 accept = f'ipexperf baseline accept {self._name}{database}{baselines} --reason "..."'
-                where.append(f"{accept}    judge later runs against this one")
+                commands.append(f"{accept}    judge later runs against this one")
             if self._report is not None and not self.unwritten:
-                where.append(f"{self._report / 'index.html'}    the same, drawn")
+                commands.append(f"{self._report / 'index.html'}    the same, drawn")
         if self.plan.left_out:
-            where.append("ipexperf cases --why    every cell that was left out, and its reason")
+            commands.append("ipexperf cases --why    every cell that was left out, and its reason")
         settled = self.settled()
         slower = [x.case.id for x in self.measurements if x.case.uid in settled.slower]
         failed = any(verdict.fails for verdict in self.verdicts.values())
@@ -620,7 +620,7 @@ class Run:
                 self.measurements,
                 settled.verdicts,
                 self.plan.reasons,
-                where,
+                commands,
                 self.options.ablate,
                 self.rounds,
                 self._prior,

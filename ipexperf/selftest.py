@@ -83,7 +83,7 @@ class Selftest:
 
             self._history, self._session = History.open(db), run_uid()
 
-    def go(self, trials: Sequence[tuple[Injection, Case, Case]]) -> None:
+    def run(self, trials: Sequence[tuple[Injection, Case, Case]]) -> None:
         """Run all trials, or as many as the time allows."""
         for number, (injection, case, other) in enumerate(trials, 1):
             if self._conductor.spent():
@@ -93,9 +93,9 @@ class Selftest:
                 continue  # its A/A failed, so injections would fail too
             spent = time.monotonic() - self._began
             self._say(f"trial {number} of {len(trials)}, after {spent:.0f} s: {injection.name}, {case.id}")
-            self._one(injection, case, other)
+            self._run_trial(injection, case, other)
 
-    def _one(self, injection: Injection, case: Case, other: Case) -> None:
+    def _run_trial(self, injection: Injection, case: Case, other: Case) -> None:
         """Compare a case with itself, slowed down or not."""
         started, begin = conducting.now(), time.monotonic()
         comparison, failure = None, ""
@@ -114,21 +114,21 @@ class Selftest:
         except WorkerError as error:
             failure = f"{error.outcome}: {error}"
         seconds = time.monotonic() - begin
-        self._keep(_trial(injection, case, comparison, failure, started, seconds), comparison)
+        self._record(_trial(injection, case, comparison, failure, started, seconds), comparison)
 
-    def _keep(self, trial: Trial, comparison: Comparison | None) -> None:
+    def _record(self, trial: Trial, comparison: Comparison | None) -> None:
         self.done.append(trial)
         self._say(f"{trial.injection}, {trial.case.id}: {trial.outcome}: {trial.reason}")
         if trial.size == 0 and not has_numbers(trial.outcome):
             self._broken.add(trial.case.uid)
         if comparison is None or not comparison.pairs:
             return  # no worker described the machine: nothing to record
-        where = comparison.pairs[0].a.environment
-        self.machine_key = where["machine_key"]
+        environment = comparison.pairs[0].a.environment
+        self.machine_key = environment["machine_key"]
         if self._history is not None:
             from ipexperf.history import selftests
 
-            selftests.record(self._history, self._session, trial, where, self.policy, Path.cwd().name)
+            selftests.record(self._history, self._session, trial, environment, self.policy, Path.cwd().name)
 
     def all_trials(self) -> list[Trial]:
         """All trials of this machine under this policy, including earlier selftests."""

@@ -52,7 +52,7 @@ class Comparing(Protocol):
     def judged(self, cut: str = "") -> Mapping[Case, Judged]:
         """Each case judged on what is known. `cut` is the reason for cases that were not begun."""
 
-    def others(self) -> Mapping[Case, OtherSide]:
+    def other_sides(self) -> Mapping[Case, OtherSide]:
         """The results of the other arm of each case whose comparison is over. Cases that had none are left out."""
 
     def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:

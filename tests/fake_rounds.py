@@ -42,7 +42,7 @@ def played(
             time = seconds(arm)
         except WorkerError as error:
             blamed = arm.blamed(error)
-            ended = launch.ended(blamed, arm.conditions.accelerator)
+            ended = launch.how_it_ended(blamed, arm.conditions.accelerator)
             return Side(arm, Launch(arm.index, *ended, log=error.log), environment, error=blamed)
         one = Launch(arm.index, "ok", samples=(Sample(time, time, 0.0),), metrics={"step_time": time})
         found = (*checks, *wrong.get(arm.name, ())) if arm.prove else ()

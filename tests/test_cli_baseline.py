@@ -1,4 +1,4 @@
-"""`ipexperf baseline accept`: the file and the history's rows, both or neither."""
+"""`ipexperf baseline accept` writes the file and the rows of the history, or neither."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def query(sql):
 
 
 def live():
-    """Model and run of every row that none superseded."""
+    """Model and run of every row that is not superseded."""
     return query(
         "SELECT c.model, r.uid FROM baseline b JOIN run r ON r.id = b.run_id JOIN series s ON s.id = b.series_id "
         'JOIN "case" c ON c.id = s.case_id WHERE b.superseded_by IS NULL ORDER BY b.id'
@@ -81,8 +81,8 @@ def sessions(path):
     return [(case["case"]["model"], session["run"]) for case in document["cases"] for session in case["sessions"]]
 
 
-def test_the_history_knows_which_of_its_runs_the_baseline_is_made_of(runs, path):
-    """A row for each accepted case, as long as its session is in the file: joined, joined, and then replaced."""
+def test_the_history_has_a_row_for_each_session_of_the_baseline(runs, path):
+    """After two sessions were appended, and after a third one replaced them."""
     for uid in runs[:2]:
         assert accept(uid) == 0
     assert sorted(live()) == sorted(sessions(path))
@@ -94,8 +94,8 @@ def test_the_history_knows_which_of_its_runs_the_baseline_is_made_of(runs, path)
     assert query(facts) == [("ada", "first light", "step_time")]
 
 
-def test_what_is_refused_leaves_no_row(runs, path, capsys):
-    """A run that is in already, and a case that was never launched, get neither into the file nor into the rows."""
+def test_a_refused_case_leaves_no_row(runs, path, capsys):
+    """Such as a run that is in the file already, and a case that was never launched."""
     assert accept(runs[0], "--case", "alexnet-cpu-bf16-infer-ipex") == 1
     assert "refused   alexnet-cpu-bf16-infer-ipex: it has 0 launches" in capsys.readouterr().out
     before = path.read_bytes()
@@ -106,7 +106,7 @@ def test_what_is_refused_leaves_no_row(runs, path, capsys):
 
 
 def test_an_acceptance_that_was_killed_before_its_rows_is_completed(runs, path):
-    """The file was written, and the process ended before the commit: the next acceptance adds the rows as they were."""
+    """The process was killed after it wrote the file. The next acceptance adds the missing rows."""
     accept(runs[0])
     rows, text = query("SELECT uid, series_id, run_id, reason FROM baseline ORDER BY uid"), path.read_text()
     assert len(rows) == len(MODELS)
@@ -120,7 +120,7 @@ def test_an_acceptance_that_was_killed_before_its_rows_is_completed(runs, path):
 
 
 def test_the_folder_is_named_by_option_or_environment(runs, tmp_path, monkeypatch, capsys):
-    """`--baselines` wins over IPEXPERF_BASELINES, which is the one that a test run takes too."""
+    """`--baselines` has precedence over IPEXPERF_BASELINES, which test runs read too."""
     monkeypatch.setenv("IPEXPERF_BASELINES", "kept")
     assert accept(runs[0]) == 0
     assert sessions(tmp_path / "kept" / f"{KEY}.json") == [(model, runs[0]) for model in MODELS]
@@ -132,15 +132,15 @@ def test_the_folder_is_named_by_option_or_environment(runs, tmp_path, monkeypatc
     assert "there is no folder elsewhere" in capsys.readouterr().err
 
 
-def test_a_folder_without_a_baseline_is_said_to_have_none(tmp_path, capsys):
-    """As the checkout's is before the first `accept`: no output at all would look like a fault."""
+def test_an_empty_folder_prints_that_there_is_no_baseline(tmp_path, capsys):
+    """As in a new checkout. No output would look like a fault."""
     (tmp_path / "none").mkdir()
     assert main(["baseline", "list", "--baselines", str(tmp_path / "none")]) == 0
     assert capsys.readouterr().out.startswith("no baseline in ")
 
 
 def test_a_file_that_git_does_not_know_yet_can_be_reviewed(runs, capsys):
-    """`git diff` alone shows nothing of it: what is said to do comes before it."""
+    """`git diff` shows nothing of it, so the message says what to do first."""
     assert accept(runs[0]) == 0
     told = capsys.readouterr().out.splitlines()[-1]
     assert told == f"baselines/{KEY}.json: review it with `git add -N` and `git diff`, and commit it"
@@ -148,8 +148,8 @@ def test_a_file_that_git_does_not_know_yet_can_be_reviewed(runs, capsys):
 
 @pytest.mark.parametrize("accepted_before", [False, True])
 @pytest.mark.parametrize(("trouble", "told"), [(NO_ROWS, "the disk is full"), (NO_COMMIT, "FOREIGN KEY constraint")])
-def test_a_history_that_takes_no_row_leaves_the_file_as_it_was(runs, path, capsys, trouble, told, accepted_before):
-    """One sentence and exit status 2, whether the row or its commit fails; the next try finds nothing half done."""
+def test_a_history_that_cannot_be_written_leaves_the_file_unchanged(runs, path, capsys, trouble, told, accepted_before):
+    """One sentence and exit status 2, whether the row or its commit fails. The next try succeeds."""
     if accepted_before:
         accept(runs[0])
     before, rows = path.read_bytes() if accepted_before else None, live()
@@ -169,7 +169,7 @@ def test_a_history_that_takes_no_row_leaves_the_file_as_it_was(runs, path, capsy
 
 
 def test_a_file_that_cannot_be_written_leaves_no_row(runs, path, capsys):
-    """One sentence, exit status 2, and the history is as it was."""
+    """One sentence and exit status 2."""
     path.parent.write_text("a file where the folder should be")
     assert accept(runs[0]) == 2
     told = capsys.readouterr().err

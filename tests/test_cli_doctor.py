@@ -23,7 +23,7 @@ Doctor = Callable[..., int]
 
 def found(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> None:
     """Let this be what a look at the machine finds."""
-    monkeypatch.setattr(machine, "look", lambda _: list(findings))
+    monkeypatch.setattr(machine, "run_checks", lambda _: list(findings))
 
 
 @pytest.fixture
@@ -40,10 +40,10 @@ def told(monkeypatch: pytest.MonkeyPatch, spread: float, shift: float = 1.0, *ch
     played(monkeypatch, lambda arm: shift * math.exp(chance.gauss(0, spread)) if arm.name == "A/A" else 1.0, *checks)
 
 
-def test_a_quiet_machine_can_gate_on_little(
+def test_a_quiet_machine_can_detect_a_small_slowdown(
     doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """And nothing is written anywhere: a look is no measurement."""
+    """Nothing is recorded."""
     told(monkeypatch, 0.002)
     assert doctor() == 0
     out = capsys.readouterr().out
@@ -54,7 +54,7 @@ def test_a_quiet_machine_can_gate_on_little(
     assert not (tmp_path / "ipexperf.db").exists()
 
 
-def test_a_noisy_machine_is_told_so(
+def test_a_noisy_machine_is_reported(
     doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told(monkeypatch, 0.2)
@@ -63,10 +63,10 @@ def test_a_noisy_machine_is_told_so(
     assert float(line.split(": ")[1].partition("%")[0]) > 15
 
 
-def test_a_machine_that_tells_the_same_apart_can_gate_on_nothing(
+def test_a_machine_on_which_equal_arms_differ_can_detect_nothing(
     doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The liar: its second arm is slower, whatever runs there."""
+    """Its second arm is always slower."""
     told(monkeypatch, 0.002, 1.2)
     assert doctor() == 0
     out = capsys.readouterr().out
@@ -74,20 +74,20 @@ def test_a_machine_that_tells_the_same_apart_can_gate_on_nothing(
     assert "honestly gate on" not in out
 
 
-def test_what_is_wrong_is_marked_and_ends_with_1(
+def test_a_wrong_finding_is_marked_and_ends_with_1(
     doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A step of a pipeline can ask for it."""
+    """So that a pipeline can use it."""
     wrong = Finding("turbo", "wrong", "on", "switch it off")
     found(monkeypatch, wrong, Finding("AMX", "note", "not there"))
     assert doctor("--no-pairs") == 1
     assert capsys.readouterr().out == "WRONG  turbo  on: switch it off\nnote   AMX    not there\n"
 
 
-def test_what_is_wrong_ends_with_1_though_nothing_can_be_measured(
+def test_a_wrong_finding_ends_with_1_although_nothing_can_be_measured(
     doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without torch no case can run: that is what doctor was asked to find. Where all is well it is a wrong wish."""
+    """Without torch no case can run. If all findings are fine, that is a usage error."""
     found(monkeypatch, Finding("torch", "wrong", "not installed", "pip install torch"))
     assert doctor("--device", "cpu") == 1
     out, err = capsys.readouterr()
@@ -118,6 +118,6 @@ def test_a_case_that_fails_says_nothing_of_the_machine(
     assert "is unknown" in capsys.readouterr().out
 
 
-def test_what_a_doctor_cannot_do_is_one_sentence(doctor: Doctor, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_impossible_request_is_one_sentence(doctor: Doctor, capsys: pytest.CaptureFixture[str]) -> None:
     assert doctor("--max-pairs", "25") == cli.USAGE_ERROR
     assert capsys.readouterr().err == "ipexperf: max_pairs: expected 1 to 24 pairs, got 25\n"

@@ -34,7 +34,7 @@ def case(number):
 
 @pytest.fixture
 def gate(tmp_path, monkeypatch, capsys):
-    """Records a run of these verdicts and asks for it: the exit status, and what was said."""
+    """Records a run with these verdicts and runs `gate`: the exit status and the output."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("IPEXPERF_DB", raising=False)
 
@@ -74,19 +74,19 @@ def said(*outcomes):
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else str(value),
 )
 def test_each_outcome_has_its_exit_status(gate, outcomes, pipeline, bisect):
-    """0 is fine, 1 is known to be wrong, 125 is what nobody can tell; a bisection is about slowdowns alone."""
+    """0 is fine, 1 is surely wrong, 125 is unknown. With --bisect only slowdowns are bad."""
     assert gate(*said(*outcomes))[0] == pipeline
     assert gate(*said(*outcomes), arguments=["--bisect"])[0] == bisect
 
 
 def test_a_run_that_fails_as_a_whole_is_bad(gate):
-    """Half of the cases slowed down together: no single one says so."""
+    """Half of the cases became slower together, and none does by itself."""
     assert gate(*said("ok", "platform_shift"), fails=True)[0] == 1
     assert gate(*said("ok", "platform_shift"), fails=False)[0] == 0
 
 
-def test_what_regressed_by_itself_is_bad_though_the_platform_moved(gate):
-    """Five such cases are a shift of the platform, and each of them failed its test: a bisection must not skip it."""
+def test_a_regressed_case_is_bad_although_the_platform_moved(gate):
+    """Five such cases are a shift of the platform, and each failed its test. A bisection must not skip it."""
     every = said(*["regressed"] * 5, "ok")
     for arguments in (["--bisect"], ["--case", case(3).id], ["--case", case(3).id, "--bisect"], []):
         status, told = gate(*every, arguments=arguments, fails=True, moved=range(5))
@@ -95,28 +95,28 @@ def test_what_regressed_by_itself_is_bad_though_the_platform_moved(gate):
 
 
 @pytest.mark.parametrize(("outcome", "status"), [("inconclusive", 125), ("improved", 0)])
-def test_what_moved_with_the_platform_is_what_its_test_was(gate, outcome, status):
-    """A machine that became faster as a whole is fine; what was no alarm and no all-clear stays neither."""
+def test_a_case_that_moved_with_the_platform_has_the_outcome_of_its_test(gate, outcome, status):
+    """A faster machine is fine. An inconclusive case stays inconclusive."""
     assert gate(*said(outcome), arguments=["--bisect"], moved=[0])[0] == status
     assert gate(*said(outcome), arguments=["--case", case(0).id], moved=[0])[0] == status
     assert gate(*said(*[outcome] * 5), moved=range(5))[0] == status
 
 
-def test_what_the_machines_other_work_spoilt_is_not_bad(gate):
+def test_a_contended_case_is_not_bad(gate):
     """As in the run itself: contended alone fails nothing, contended and unproven does."""
     assert gate(*said("invalid"), launch=BUSY)[0] == 125
     assert gate(*said("invalid"), launch=UNPROVEN)[0] == 1
 
 
-def test_a_changed_structure_is_bad_where_it_failed_its_test(gate):
-    """With --perf-structure fail the verdict says so, whatever the speed."""
+def test_a_changed_structure_is_bad_if_it_failed_its_test(gate):
+    """With --perf-structure fail, whatever the speed."""
     for fails, status in ((True, 1), (False, 0)):
         ran = Structure("changed", "the digest is not the baseline's", fails=fails)
         assert gate(Verdict("ok", "fine", structure=ran))[0] == status
 
 
 def test_a_lost_optimisation_is_bad_on_a_busy_machine_and_for_a_bisection_too(gate):
-    """It needs no clock. Where it was only warned of, it is bad for neither."""
+    """It needs no measurement of time. With --perf-structure warn it is not bad."""
     loss = "weaker instructions: convolution: jit:avx512_core -> jit:avx2 in 17 of 17 calls"
     for fails, status, bisect in ((True, 1, 1), (False, 125, 125)):
         ran = Structure("changed", "the digest is not the baseline's", losses=(loss,), fails=fails)
@@ -127,23 +127,22 @@ def test_a_lost_optimisation_is_bad_on_a_busy_machine_and_for_a_bisection_too(ga
         assert gate(busy, launch=BUSY, arguments=["--bisect"])[0] == bisect
 
 
-def test_of_a_run_in_which_too_little_counts_nobody_can_tell(gate):
-    """The rest may be fine. A case that is asked for by name has its own answer."""
+def test_a_run_in_which_too_few_cases_count_is_unknown(gate):
+    """The rest may be fine. A case that is named has its own result."""
     assert gate(*said("ok", "invalid"), launch=BUSY, spoilt=True)[0] == 125
     assert gate(*said("ok", "regressed"), spoilt=True)[0] == 1
     assert gate(*said("ok"), spoilt=True, arguments=["--case", case(0).id])[0] == 0
 
 
-def test_one_case_can_be_asked_for(gate):
-    """The others say nothing then."""
+def test_a_gate_of_one_case_ignores_the_others(gate):
     status, told = gate(*said("ok", "regressed"), arguments=["--case", case(0).id])
     assert (status, told.splitlines()[0].split(":")[0]) == (0, "fine")
     assert gate(*said("ok", "regressed"), arguments=["--case", case(1).id])[0] == 1
     assert gate(*said("ok"), arguments=["--case", "nobody"])[0] == 2
 
 
-def test_it_says_what_is_not_fine(gate):
-    """One line for the run and one for each such case, with its reason."""
+def test_the_output_names_each_case_that_is_not_fine(gate):
+    """One line for the run and one for each case, with its reason."""
     status, told = gate(*said("ok", "regressed", "inconclusive"))
     first, *rest = told.splitlines()
     assert status == 1
@@ -155,7 +154,7 @@ def test_it_says_what_is_not_fine(gate):
     ]
 
 
-def test_a_run_without_cases_cannot_be_told(gate):
+def test_a_run_without_cases_is_unknown(gate):
     """It was killed before its first case."""
     status, told = gate()
     assert status == 125
@@ -164,7 +163,7 @@ def test_a_run_without_cases_cannot_be_told(gate):
 
 @pytest.fixture
 def trouble(capsys):
-    """Asks for a gate that cannot be had: one sentence, and 2 or for a bisection 125; gives the sentence."""
+    """Runs a gate that fails: one sentence, and status 2, or 125 with --bisect. Returns the sentence."""
 
     def ask(*arguments, asked=1):
         capsys.readouterr()
@@ -186,12 +185,12 @@ def trouble(capsys):
      "last~999999999", "\0", "\udcff", "%", "x" * 100_000],
     ids=lambda value: ascii(value)[:30],
 )  # fmt: skip
-def test_a_run_that_nobody_has_is_no_verdict(gate, trouble, selector):
+def test_an_unknown_run_is_no_verdict(gate, trouble, selector):
     gate(*said("ok"))
     trouble(selector)
 
 
-def test_the_end_of_the_calendar_is_a_day_like_any_other(gate, trouble):
+def test_the_last_representable_day_is_accepted(gate, trouble):
     gate(*said("ok"))
     assert "no run matches '9999-12-31'" in trouble("9999-12-31")
     assert main(["trend", "--since", "2026-01-01", "--until", "9999-12-31"]) == 0
@@ -212,7 +211,7 @@ def test_a_history_that_cannot_be_opened_is_no_verdict(gate, trouble, place):
     [("launch", "doc"), ("verdict", "reason"), ("run", "meta"), ("environment", "doc"), ('"case"', "params")],
 )
 def test_a_damaged_document_is_no_verdict(gate, capsys, table, column, document):
-    """Of each table that a gate reads."""
+    """In each table that a gate reads."""
     gate(*said("ok"))
     with closing(sqlite3.connect("ipexperf.db")) as connection:
         connection.execute(f"UPDATE {table} SET {column} = CAST(? AS TEXT)", (document,))  # noqa: S608 - names of ours
@@ -224,8 +223,8 @@ def test_a_damaged_document_is_no_verdict(gate, capsys, table, column, document)
 
 
 @pytest.mark.parametrize("error", [KeyError("text"), MemoryError(), RuntimeError("two\nlines"), SystemExit(1)])
-def test_an_error_that_nobody_foresaw_is_no_verdict(gate, capsys, monkeypatch, error):
-    """It is one sentence, with its place, and no traceback."""
+def test_an_unexpected_error_is_no_verdict(gate, capsys, monkeypatch, error):
+    """One sentence with its place, and no traceback."""
     gate(*said("ok"))
 
     def fail(*_):
@@ -247,7 +246,7 @@ def test_an_error_that_nobody_foresaw_is_no_verdict(gate, capsys, monkeypatch, e
 )
 @pytest.mark.parametrize("bisect", ["--bisect", "--bis"])
 def test_a_wrong_argument_is_no_verdict(gate, capsys, arguments, bisect):
-    """argparse ends with 2, which is a bad commit for `git bisect run`."""
+    """argparse would end with 2, which is a bad commit for `git bisect run`."""
     gate(*said("ok"))
     assert main(["gate", *arguments]) == 2
     assert main(["gate", bisect, *arguments]) == 125
@@ -255,7 +254,7 @@ def test_a_wrong_argument_is_no_verdict(gate, capsys, arguments, bisect):
     assert "error: " in capsys.readouterr().err
 
 
-def test_a_case_that_the_run_has_not_is_no_verdict(gate, trouble):
+def test_a_case_that_is_not_in_the_run_is_no_verdict(gate, trouble):
     gate(*said("ok"))
     assert "has no case nobody" in trouble("--case", "nobody")
 
@@ -281,8 +280,8 @@ REDIRECTIONS = (
         ("| true; exit ${PIPESTATUS[0]}", None, "regressed", ""),
     ],
 )
-def test_an_answer_that_cannot_be_written_is_no_verdict(gate, outcome, unbuffered, redirection, statuses, monkeypatch):
-    """A reader who has seen enough, as `head` has, leaves the verdict as it is."""
+def test_output_that_cannot_be_written_is_no_verdict(gate, outcome, unbuffered, redirection, statuses, monkeypatch):
+    """A reader that closes the pipe early, such as `head`, changes no verdict."""
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     verdict, _ = gate(*said(outcome))
     for arguments, status in zip(("", "--bisect"), statuses or (verdict, verdict), strict=True):

@@ -1,4 +1,4 @@
-"""`ipexperf selftest`: what it tries, what it counts, what it keeps, and what it refuses."""
+"""`ipexperf selftest`: its trials, their rates, their records, and its errors."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def kept(path: Path) -> list[tuple[str, str]]:
         return [(trial.injection, trial.outcome) for trial in trials(history)]
 
 
-def test_what_is_the_same_is_ok_and_what_is_slowed_is_caught(
+def test_equal_arms_are_ok_and_slowed_arms_are_caught(
     selftest: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Counted by size, and each trial is in the history; only an A/A is asked to prove what it is."""
+    """Counted by size. Each trial is recorded, and only an A/A checks its proof."""
     asked = told(monkeypatch, honest)
     assert selftest("--injections", "busy3,busy10") == 0
     out, err = capsys.readouterr()
@@ -87,10 +87,10 @@ def test_what_is_the_same_is_ok_and_what_is_slowed_is_caught(
     assert not any(any(pair) for pair in proving[1:])
 
 
-def test_a_judge_that_sees_nothing_is_told(
+def test_a_slowdown_that_does_not_show_is_a_miss(
     selftest: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The liar: a machine on which what was injected does not show. It is a miss, not a pass."""
+    """On this machine injections cost nothing."""
     told(monkeypatch, lambda _: 1.0)
     assert selftest("--injections", "busy10") == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if "+10.0 %" in line)
@@ -100,7 +100,7 @@ def test_a_judge_that_sees_nothing_is_told(
 def test_a_machine_that_favours_one_arm_is_a_false_alarm(
     selftest: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The other liar: the second arm is slower though nothing was done to it."""
+    """The second arm is slower although nothing was done to it."""
     told(monkeypatch, lambda arm: 1.2 if arm.name == "A/A" else 1.0)
     assert selftest("--injections", "none") == 0
     assert "A/A called regressed: 1 of 1 (95% interval 2.5% to 100.0%)" in capsys.readouterr().out
@@ -109,7 +109,7 @@ def test_a_machine_that_favours_one_arm_is_a_false_alarm(
 def test_selftests_add_up_over_time(
     selftest: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """A second one tells of both; trials under another policy are another judge's."""
+    """The second one counts the trials of both, but not those under another policy."""
     told(monkeypatch, honest)
     assert selftest("--injections", "none", "--rounds", "2") == 0
     assert "over all selftests" not in capsys.readouterr().out
@@ -122,10 +122,10 @@ def test_selftests_add_up_over_time(
         assert trials(history, "another") == []
 
 
-def test_what_is_interrupted_leaves_what_was_measured(
+def test_an_interruption_keeps_earlier_trials(
     selftest: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Ctrl-C in the middle of the second trial: the first is told and kept."""
+    """Ctrl-C during the second trial: the first one is printed and recorded."""
 
     def slower(arm: Arm) -> float:
         if arm.conditions.settings.injected:
@@ -138,10 +138,10 @@ def test_what_is_interrupted_leaves_what_was_measured(
     assert kept(tmp_path) == [("A/A", "ok")]
 
 
-def test_what_the_time_ends_is_not_counted(
+def test_a_trial_that_was_cut_short_is_not_counted(
     selftest: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No trial begins after it, and one that was cut short says nothing of the judge."""
+    """No trial begins after the time is over."""
     told(monkeypatch, honest, spread=0.5)
     left = iter([False] * 4)
     monkeypatch.setattr("ipexperf.conduct.conductor.Conductor.spent", lambda _: next(left, True))
@@ -152,10 +152,9 @@ def test_what_the_time_ends_is_not_counted(
     assert "the time is up: 1 of 2 trials were not run" in err
 
 
-def test_a_case_that_is_wrong_is_tried_no_further(
+def test_a_case_whose_a_a_fails_its_proof_has_no_injections(
     selftest: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its A/A did not prove what it is: no injection says anything."""
     told(monkeypatch, honest, Check("dtype", ok=False, found="float32", expected="bf16"))
     assert selftest("--injections", "busy10") == 1
     out = capsys.readouterr().out
@@ -163,10 +162,10 @@ def test_a_case_that_is_wrong_is_tried_no_further(
     assert "known size" not in out
 
 
-def test_a_worker_that_dies_is_told(
+def test_a_worker_that_dies_is_reported(
     selftest: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Where no pair was measured nothing is kept, for nobody said where it was."""
+    """Without a measured pair nothing is recorded, because the environment is unknown."""
 
     def slower(_: Arm) -> float:
         raise WorkerError("crashed", "killed by SIGSEGV")
@@ -186,7 +185,7 @@ def test_a_worker_that_dies_is_told(
         (("--max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
     ],
 )
-def test_what_a_selftest_cannot_do_is_one_sentence(
+def test_an_impossible_request_is_one_sentence(
     selftest: Callable[..., int], more: tuple[str, str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert selftest(*more) == cli.USAGE_ERROR
@@ -197,7 +196,7 @@ def test_what_a_selftest_cannot_do_is_one_sentence(
 def test_injections_are_for_the_cores_that_the_cases_have(
     selftest: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On one core of several there is no thread to take away: what was called `threads` would be an A/A."""
+    """A case on one core has no thread to take away, so `threads` would be an A/A."""
     told(monkeypatch, honest)
     found: list[int] = []
 
@@ -216,13 +215,13 @@ def test_injections_are_for_the_cores_that_the_cases_have(
 def test_real_workers_are_slowed_down(
     selftest: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """From the command to processes and back: two pairs each, too few to say anything of speed, all kept."""
+    """From the command down to processes: two pairs each, too few for a verdict on speed, all recorded."""
     assert selftest("--injections", "busy5", "--turns", "2", "--steps", "1", "--max-pairs", "2") == 0
     assert "spent: 4 pairs" in capsys.readouterr().out
     assert [name for name, _ in kept(tmp_path)] == ["A/A", "busy5"]
 
 
-def test_nothing_is_kept_where_nothing_is_recorded(
+def test_with_no_record_nothing_is_recorded(
     selftest: Callable[..., int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     told(monkeypatch, honest)

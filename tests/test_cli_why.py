@@ -1,4 +1,4 @@
-"""`ipexperf why`: what a case ran otherwise than before, and what cannot be told, in one sentence."""
+"""`ipexperf why`: the differences between what a case ran in two runs, and errors in one sentence."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def refused(capsys, *arguments):
     return captured.err
 
 
-def test_a_change_is_told_with_its_share(capsys):
-    """Both sides in a line each, then the changes, then what differs in time alone."""
+def test_a_change_is_printed_with_its_share(capsys):
+    """A line for each side, then the changes, then what differs only in time."""
     out = told(capsys, "last~2", ID, "--against", "last~3")
     assert out.splitlines()[0] == f"{ID} (batch 16)"
     assert "now     run " in out
@@ -85,21 +85,21 @@ def test_a_change_is_told_with_its_share(capsys):
     assert "1. +1 aten::clone a step (1 -> 2): a copy; 100% of the time difference" in out
 
 
-def test_against_itself_nothing_changed(capsys):
-    """Two batches share an id: each is told."""
+def test_a_run_compared_with_itself_has_no_change(capsys):
+    """Two batches that share an id are both listed."""
     out = told(capsys, "last~3", ID, "--against", "last~3")
     assert out.count("structure: same") == 2
 
 
-def test_what_cannot_be_compared_is_said(capsys):
-    """Without a fingerprint, or in another version of its form, it is unknown."""
+def test_a_missing_fingerprint_is_printed_as_unknown(capsys):
+    """Also one in another version of the format."""
     assert "structure: unknown, because one of the two has no fingerprint" in told(
         capsys, "last~1", ID, "--against", "last~2"
     )
     assert "have versions 1 and 9" in told(capsys, "last", ID, "--against", "last~2")
 
 
-def test_a_baseline_is_what_it_is_held_against(capsys):
+def test_a_run_is_compared_with_its_baseline(capsys):
     assert (
         main(["baseline", "accept", "last~3", "--case", "vgg16-cpu-bf16-infer-ipex", "--reason", "x", "--by", "ada"])
         == 0
@@ -121,15 +121,15 @@ def test_a_baseline_is_what_it_is_held_against(capsys):
         (("last~3", "vgg16-cpu-bf16-infer-ipex", "--arm"), "only cases of --perf-against have one"),
     ],
 )
-def test_what_cannot_be_told_is_one_sentence(capsys, arguments, sentence):
+def test_an_impossible_comparison_is_one_sentence(capsys, arguments, sentence):
     err = refused(capsys, *arguments)
     assert err.startswith("ipexperf: ")
     assert sentence in err
     assert err.count("\n") == 1
 
 
-def test_the_other_arm_of_a_pair_is_one_to_be_held_against(capsys):
-    """What it ran was recorded beside the case: words, memory, and whose it is."""
+def test_a_case_of_a_pair_is_compared_with_the_other_arm(capsys):
+    """Whose fingerprint was recorded beside the case."""
     memory = {"allocations": 4, "allocated": 2**20, "peak": 2**20}
     other = {**captured(1, 0.001), "beside": {"memory": memory}}
     own = {**captured(2, 0.003), "beside": {"memory": {**memory, "allocations": 5}}}
@@ -144,7 +144,7 @@ def test_the_other_arm_of_a_pair_is_one_to_be_held_against(capsys):
 
 
 def test_the_baselines_are_those_of_a_test_run(capsys, monkeypatch):
-    """Where IPEXPERF_BASELINES says; `--baselines` wins over it."""
+    """From IPEXPERF_BASELINES. `--baselines` has precedence."""
     monkeypatch.setenv("IPEXPERF_BASELINES", "kept")
     assert main(["baseline", "accept", "last~3", "--case", ID, "--reason", "x"]) == 0
     capsys.readouterr()
@@ -152,8 +152,8 @@ def test_the_baselines_are_those_of_a_test_run(capsys, monkeypatch):
     assert "nothing was accepted" in refused(capsys, "last~2", ID, "--baselines", "baselines")
 
 
-def test_a_baseline_that_this_history_does_not_know_is_said_to_be(capsys, tmp_path):
-    """The file is in git, the history is not."""
+def test_a_baseline_without_a_session_in_this_history_is_reported(capsys, tmp_path):
+    """The file is in git, and the history is not."""
     assert main(["baseline", "accept", "last~3", "--case", ID, "--reason", "x"]) == 0
     capsys.readouterr()
     with History.open("other.db") as history:

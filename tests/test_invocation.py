@@ -33,14 +33,14 @@ def invocation(closed: list[str], **errors: BaseException | None) -> Any:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("the disk is full")])
-def test_what_ends_one_run_leaves_no_other_open(error: BaseException) -> None:
+def test_an_error_in_closing_one_run_leaves_no_other_open(error: BaseException) -> None:
     closed: list[str] = []
     with pytest.raises(type(error)):
         invocation(closed, a=error, b=None, c=None).finish("finished")
     assert closed == ["a finished", "b finished", "c finished", "cluster"]
 
 
-def test_all_is_well_if_it_is_with_every_run() -> None:
+def test_an_invocation_is_fine_if_every_run_is() -> None:
     closed: list[str] = []
     assert invocation(closed, a=None, b=None).finish("finished")
     assert closed == ["a finished", "b finished", "cluster"]

@@ -1,4 +1,4 @@
-"""Locks: what is written is read again, what is not ours is refused, and what differs is said."""
+"""Locks: written and parsed, invalid lines refused, and differences listed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LOCKS = st.builds(
 
 
 @given(LOCKS)
-def test_what_is_written_is_read_again(lock: Lock) -> None:
+def test_a_lock_survives_writing_and_parsing(lock: Lock) -> None:
     read = locks.parse(lock.text, "a lock")
     assert read == lock
     assert read.digest == lock.digest
@@ -94,7 +94,7 @@ def test_a_line_that_is_not_ours_is_refused(line: str, told: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "torch==2.8.0\n", "# ipexperf lock 2\n"])
-def test_what_is_no_lock_is_refused(text: str) -> None:
+def test_a_file_that_is_no_lock_is_refused(text: str) -> None:
     with pytest.raises(LockError, match="is not a lock"):
         locks.parse(text, "x.txt")
 
@@ -104,7 +104,7 @@ def test_a_lock_that_names_no_python_is_refused() -> None:
         locks.parse("# ipexperf lock 1\n", "x.txt")
 
 
-def test_what_differs_is_said_packages_first() -> None:
+def test_differences_are_listed_packages_first() -> None:
     old = a_lock(Package("a", "1", DIGEST), Package("b", "1", DIGEST), Package("c", "1", DIGEST))
     new = a_lock(
         Package("a", "2", DIGEST),
@@ -140,7 +140,7 @@ def test_the_patch_of_python_and_the_commit_do_not_make_other_software() -> None
         (Package("a", "2.8.0+cu130", DIGEST), "no versions with a local label"),
     ],
 )
-def test_what_may_not_be_had_again_is_known(package: Package, told: str | None) -> None:
+def test_packages_that_may_not_be_available_later_are_listed(package: Package, told: str | None) -> None:
     perishable = a_lock(package).perishable
     assert (told in perishable["a"]) if told else not perishable
 
@@ -164,8 +164,8 @@ def installed(*requires: str, **more: str) -> dict[str, Package]:
     return {"ipexperf": own, **others}
 
 
-def test_the_packages_of_the_controller_are_no_part_of_what_is_measured() -> None:
-    """An upgraded linter must not look like other software under test."""
+def test_a_lock_leaves_out_the_packages_of_the_controller() -> None:
+    """A newer linter is no other software under test."""
     packages = installed(
         "pytest>=8", 'ruff; extra == "dev"', 'torch==2.8.0; extra == "ipex"', 'timm; extra == "hub"',
         pytest="pluggy", pluggy="", ruff="", torch="sympy", sympy="", timm="", mine="helper", helper="", pip="",
@@ -173,14 +173,14 @@ def test_the_packages_of_the_controller_are_no_part_of_what_is_measured() -> Non
     assert [one.name for one in inventory._used(packages)] == ["helper", "mine", "sympy", "timm", "torch"]
 
 
-def test_without_ipexperf_all_but_installers_is_measured() -> None:
+def test_without_ipexperf_a_lock_has_all_packages_but_installers() -> None:
     packages = installed(torch="", ruff="", pip="", uv="")
     del packages["ipexperf"]
     assert [one.name for one in inventory._used(packages)] == ["torch", "ruff"]
 
 
-def test_every_extra_is_of_the_controller_or_of_the_workers() -> None:
-    """Whoever adds an extra decides whose packages it brings."""
+def test_every_extra_belongs_to_the_controller_or_to_the_workers() -> None:
+    """A new extra must be assigned to one of them."""
     from pathlib import Path
 
     import tomllib
@@ -190,7 +190,7 @@ def test_every_extra_is_of_the_controller_or_of_the_workers() -> None:
     assert extras - inventory.CONTROLLER_EXTRAS == {"ipex", "stock", "data", "hub", "torchao"}
 
 
-def test_an_inventory_travels_as_json() -> None:
+def test_an_inventory_survives_json() -> None:
     here = inventory.gather()
     assert Inventory.from_json(here.to_json()) == here
     assert "numpy" in here.versions

@@ -1,4 +1,4 @@
-"""The groups of a run whose cases other hosts measure: each is sent once, and a large matrix costs in proportion."""
+"""The groups of a run whose cases other hosts measure: each is sent once, in linear time."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Away:
 
 
 def announced(fake: str, folder: Path, models: int, **options: Any) -> tuple[Run, Away]:
-    """A run that has announced two cases of each of so many models."""
+    """A run that expects two cases of each of so many models."""
     site = Away()
     names = tuple(f"dummy{models}_{number}" for number in range(models))
     loading.load((fake,))
@@ -84,7 +84,7 @@ def test_without_rounds_each_case_is_sent_by_itself(fake: str, tmp_path: Path) -
 def test_announcing_costs_in_proportion_to_the_cases(
     fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Liar: each case looked at each other one, which takes a million cases a week."""
+    """If each case looked at all others, a million cases would take a week."""
     calls, name = 0, groups.name
 
     def counted(case: Case) -> str:

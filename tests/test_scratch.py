@@ -1,4 +1,4 @@
-"""Temporary folders: gone with their processes, and never while one of these lives."""
+"""Temporary folders: removed after their process has ended, and never before."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def holder(where: Path, *before: str) -> Iterator[tuple[subprocess.Popen[str], P
 
 
 def remains(where: Path, purpose: str = "dead") -> Path:
-    """What a killed process left: a folder in which something lies, and that nobody has locked."""
+    """A folder with a file in it that a killed process left, without a lock."""
     made = scratch.Scratch(purpose, where)
     left = where / re.sub(r"-\w{8}$", "-abcdefgh", made.path.name)
     left.mkdir()
@@ -63,8 +63,8 @@ def remains(where: Path, purpose: str = "dead") -> Path:
 
 
 @pytest.mark.process
-def test_what_a_killed_process_left_goes_with_the_next_folder(tmp_path: Path) -> None:
-    """As long as it lives, its folder is left alone; that of the dead one goes with all that is in it."""
+def test_the_next_folder_removes_those_of_killed_processes(tmp_path: Path) -> None:
+    """A folder whose process lives is left alone."""
     with holder(tmp_path) as (alive, kept), holder(tmp_path) as (process, left):
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -80,7 +80,7 @@ def test_what_a_killed_process_left_goes_with_the_next_folder(tmp_path: Path) ->
 
 @pytest.mark.process
 def test_a_process_of_another_container_keeps_its_folder(tmp_path: Path) -> None:
-    """Its number says nothing here, and ours nothing there."""
+    """Process numbers of one container mean nothing in another."""
     apart = ["unshare", "--pid", "--fork", "--kill-child"]
     if os.geteuid() or subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
         pytest.skip("needs root that may make a namespace of processes")
@@ -90,15 +90,15 @@ def test_a_process_of_another_container_keeps_its_folder(tmp_path: Path) -> None
 
 
 @pytest.mark.process
-def test_processes_that_tidy_up_at_once_do_not_disturb_one_another(tmp_path: Path) -> None:
-    """Each looks at all folders of the others while these make and remove them."""
+def test_processes_that_sweep_at_the_same_time_do_not_disturb_one_another(tmp_path: Path) -> None:
+    """Each sweeps while the others make and remove folders."""
     command = [sys.executable, "-c", MAKE_AND_GO, str(tmp_path)]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     assert [process.communicate()[1] for process in processes] == [""] * 4
     assert not list(tmp_path.iterdir())
 
 
-def test_two_that_remove_the_same_at_once_are_both_content(tmp_path: Path) -> None:
+def test_two_processes_may_remove_the_same_folder_at_once(tmp_path: Path) -> None:
     left = remains(tmp_path)
     for number in range(300):
         (left / f"file{number}").write_text("x")
@@ -111,8 +111,8 @@ def test_two_that_remove_the_same_at_once_are_both_content(tmp_path: Path) -> No
     assert not left.exists()
 
 
-def test_a_link_leads_nowhere(tmp_path: Path) -> None:
-    """Neither one that has the name of such a folder, nor one inside it."""
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    """Neither one with the name of such a folder, nor one inside it."""
     own, place = tmp_path / "own", tmp_path / "place"
     own.mkdir()
     place.mkdir()
@@ -127,7 +127,7 @@ def test_a_link_leads_nowhere(tmp_path: Path) -> None:
 
 
 def test_the_folder_of_another_user_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even by root, who could remove it."""
+    """Even by root."""
     left = remains(tmp_path)
     user = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: user + 1)
@@ -135,10 +135,8 @@ def test_the_folder_of_another_user_is_left_alone(tmp_path: Path, monkeypatch: p
     assert left.exists()
 
 
-def test_a_folder_whose_lock_another_kernel_may_know_is_left_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a disk that several hosts share, and whose file system keeps locks to each of them."""
+def test_a_folder_of_another_kernel_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disk that several hosts share, each may see only its own locks."""
     left = remains(tmp_path)
     boot = tmp_path / "boot_id"
     boot.write_text("01234567-89ab-cdef-0123-456789abcdef\n")
@@ -150,22 +148,22 @@ def test_a_folder_whose_lock_another_kernel_may_know_is_left_alone(
 @pytest.mark.parametrize(
     "name", ["ipexperf-leases", "ipexperf-waiting-1000", "ipexperf-shared-abcdefgh", "ipexperf", "ipexperf-dead"]
 )
-def test_files_that_only_look_alike_are_left_alone(tmp_path: Path, name: str) -> None:
+def test_files_with_similar_names_are_left_alone(tmp_path: Path, name: str) -> None:
     """The folder of leases, that of waiting runs, and what older versions left, which may be in use."""
     (tmp_path / name).mkdir()
     scratch.sweep(tmp_path)
     assert (tmp_path / name).exists()
 
 
-def test_a_folder_for_temporary_files_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path) -> None:
-    """Tidying up is a courtesy. What must write there says itself that it cannot."""
+def test_sweeping_a_folder_that_cannot_be_written_does_not_fail(tmp_path: Path) -> None:
+    """Whoever must write there reports it."""
     scratch.sweep(tmp_path / "missing")
     (tmp_path / "file").write_text("x")
     scratch.sweep(tmp_path / "file")
 
 
 @pytest.mark.process
-def test_what_lies_on_a_disk_that_is_read_only_now_stays_without_a_word(tmp_path: Path) -> None:
+def test_a_folder_on_a_read_only_disk_stays_without_an_error(tmp_path: Path) -> None:
     script = (
         'mount -t tmpfs tmpfs "$1" && cd "$1" && mkdir "$2" && mount -o remount,ro "$1" && '
         f'{sys.executable} -c "import sys; from pathlib import Path; from ipexperf import scratch; '
@@ -191,7 +189,7 @@ def test_what_lies_on_a_disk_that_is_read_only_now_stays_without_a_word(tmp_path
 def test_a_folder_that_was_swept_before_it_was_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between its making and its lock it looks like one that was left."""
+    """Between its creation and its lock it looks like one of a dead process."""
     make, made = tempfile.mkdtemp, []
 
     def swept(**words: object) -> str:
@@ -205,8 +203,8 @@ def test_a_folder_that_was_swept_before_it_was_locked_is_made_again(
         assert [str(path) for path in tmp_path.iterdir()] == [str(folder)] == made[1:]
 
 
-def test_where_nothing_can_be_locked_nothing_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder is had all the same, under a name that nobody sweeps, and goes at its end."""
+def test_without_locks_nothing_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder has a name that `sweep` ignores, and is removed at its end."""
 
     def flock(*_: object) -> None:
         raise OSError(37, "No locks available")
@@ -220,7 +218,7 @@ def test_where_nothing_can_be_locked_nothing_is_swept(tmp_path: Path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_was_moved_into_place_stays(tmp_path: Path) -> None:
+def test_a_folder_that_was_moved_away_is_not_removed(tmp_path: Path) -> None:
     with scratch.folder("moved", tmp_path) as folder:
         (folder / "file").write_text("x")
         folder.rename(tmp_path / "place")
@@ -228,7 +226,9 @@ def test_a_folder_that_was_moved_into_place_stays(tmp_path: Path) -> None:
     assert (tmp_path / "place" / "file").exists()
 
 
-def test_a_process_that_goes_elsewhere_removes_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_changes_its_directory_removes_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     made = scratch.Scratch("here", Path())
     (tmp_path / "elsewhere").mkdir()
@@ -238,7 +238,8 @@ def test_a_process_that_goes_elsewhere_removes_its_folder(tmp_path: Path, monkey
 
 
 @pytest.mark.process
-def test_the_folder_is_the_makers_and_not_that_of_its_forks(tmp_path: Path) -> None:
+def test_only_the_process_that_made_a_folder_removes_it(tmp_path: Path) -> None:
+    """Its forks do not."""
     made = scratch.Scratch("forked", tmp_path)
     pid = os.fork()
     if not pid:
@@ -250,7 +251,7 @@ def test_the_folder_is_the_makers_and_not_that_of_its_forks(tmp_path: Path) -> N
 
 
 def test_no_other_room_makes_temporary_files_that_a_kill_would_leave() -> None:
-    """What has no name (`TemporaryFile`) goes by itself. All others are made by `scratch`."""
+    """Unnamed files (`TemporaryFile`) vanish by themselves. `scratch` makes all others."""
     package = Path(scratch.__file__).parent
     named = re.compile(r"mkdtemp|mkstemp|TemporaryDirectory|NamedTemporaryFile")
     users = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if named.search(path.read_text())}

@@ -198,7 +198,7 @@ def _session(candidate: Candidate, former: Case, current: CaseBaseline, machine_
         case=candidate.case,
         former=former,
         machine_key=machine_key,
-        kept=frozenset(session.run for session in current.sessions),
+        current_runs=frozenset(session.run for session in current.sessions),
         at=current.accepted_at,
         by=current.accepted_by,
         reason=current.reason,
@@ -285,7 +285,7 @@ def run_diff(arguments: argparse.Namespace) -> int:
     for new in _files(arguments):
         for change in diff(baseline.read(arguments.other, new.machine_key), new):
             ratio = units.percent(change.ratio) if change.ratio else ""
-            console.say(f"{change.case_id:<40} {change.what}  {ratio}  {change.sessions}  {change.reason}")
+            console.say(f"{change.case_id:<40} {change.kind}  {ratio}  {change.sessions}  {change.reason}")
     return 0
 
 

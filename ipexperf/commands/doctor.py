@@ -46,7 +46,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     facts = arm.facts(arms.ArmWords(), options)
-    findings = machine.look(machine.Machine(Path("/"), tuple(allowed()), facts, os.environ))
+    findings = machine.run_checks(machine.Machine(Path("/"), tuple(allowed()), facts, os.environ))
     console.say("\n".join(_findings(findings)))
     sys.stdout.flush()
     wrong = any(finding.state == "wrong" for finding in findings)
@@ -86,7 +86,7 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
     chance = random.Random()  # noqa: S311 - a start order, no secret
     done = selftest.Selftest(conductor, policy, Effort(), chance, progress.say)
     try:
-        done.go(trials[:1])
+        done.run(trials[:1])
     finally:
         done.close()
     return report.lines(done.done[0], policy) if done.done else ["nothing was measured: the time was up"]

@@ -39,22 +39,22 @@ def run_prepare(arguments: argparse.Namespace) -> int:
         for number, case in enumerate(plan.cases, 1):
             progress.say(f"case {number} of {len(plan.cases)}: {case.id}")
             failed += not _ready(prerequisites, case)
-    count = sum(prerequisites.kept.values())
-    text = f"{count} made, {len(prerequisites.kept) - count} there already, for {plural(len(plan.cases), 'case')}"
+    count = sum(prerequisites.made.values())
+    text = f"{count} made, {len(prerequisites.made) - count} there already, for {plural(len(plan.cases), 'case')}"
     console.say(f"{text}{f'; {failed} could not be made' if failed else ''}")
     return FAILED if failed else 0
 
 
 def _ready(prerequisites: Prerequisites, case: Case) -> bool:
     """Make what a case loads, and print each new file. Returns whether all is there."""
-    before = set(prerequisites.kept)
+    before = set(prerequisites.made)
     try:
         prerequisites.ready(case)
     except WorkerError as error:
         console.say(f"failed         {case.id}: {error.reason}")
         return False
     finally:
-        for path, new in prerequisites.kept.items():
+        for path, new in prerequisites.made.items():
             if path not in before:
                 console.say(f"{'made' if new else 'there already':<13}  {path.parent.name}/{path.name}")
         sys.stdout.flush()

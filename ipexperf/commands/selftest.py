@@ -65,7 +65,7 @@ def run_selftest(arguments: argparse.Namespace) -> int:
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     done = selftest.Selftest(conductor, policy, effort, chance, progress.say, None if options.no_record else options.db)
     try:
-        done.go(trials * arguments.rounds)
+        done.run(trials * arguments.rounds)
     finally:
         _print(done, left_out)
         done.close()

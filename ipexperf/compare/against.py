@@ -161,9 +161,9 @@ class AgainstRun:
             blamed, name = entry.case, self._against.names[1]
             b = arm.arm(self._conductor, entry.case, self._against.own, name)
         except WorkerError as error:
-            outcome, reason = launch.ended(error, registry.devices.get(blamed.device).accelerator)
+            outcome, reason = launch.how_it_ended(error, registry.devices.get(blamed.device).accelerator)
             entry.launches = [Launch(0, outcome, f"{name}: {reason}" if name else reason, log=error.log)]
-            self._conductor.look(blamed, entry.launches)
+            self._conductor.quarantine_if_lost(blamed, entry.launches)
             return None
         return a, b
 
@@ -172,7 +172,7 @@ class AgainstRun:
         now = self._contest.comparisons() if self._contest else ()
         return {entry.case: comparison for entry, comparison in zip(self._playing, now, strict=bool(self._contest))}
 
-    def others(self) -> dict[Case, OtherSide]:
+    def other_sides(self) -> dict[Case, OtherSide]:
         """The results of the other arm of each case whose arms could be made."""
         return {case: _other_side(comparison) for case, comparison in self.comparisons().items()}
 
@@ -215,7 +215,7 @@ class AgainstRun:
         launches, environment = sequence.measured(comparison)
         launches = [*launches, *_failed(comparison, len(launches))]
         if comparison.failure is not None:
-            self._conductor.look(comparison.failure.arm.case, launches[-1:])
+            self._conductor.quarantine_if_lost(comparison.failure.arm.case, launches[-1:])
         roofed: Sequence[Launch] = launches
         if comparison.stop.why is not Why.INTERRUPTED:  # who interrupts does not want to wait for ceilings
             roofed = self._conductor.roofed(launches, entry.case, comparison.b.conditions, environment)
@@ -268,7 +268,7 @@ def _failed(comparison: Comparison, number: int) -> list[Launch]:
     """The launch record of an arm that failed, or that is not what its label says."""
     if comparison.failure is not None:
         accelerator = comparison.failure.arm.conditions.accelerator
-        ended = launch.ended(comparison.failure.error, accelerator)
+        ended = launch.how_it_ended(comparison.failure.error, accelerator)
         return [Launch(number, *ended, log=comparison.failure.error.log)]
     if comparison.stop.why is Why.WRONG:
         flaws = (flaw for pair in comparison.pairs if (flaw := sequence.wrong(pair.a.launch)))

@@ -271,7 +271,7 @@ class GroupRun:
             words = self._software.get(case.stack)
             conditions = arm.arm(self._conductor, case, words).conditions if words else self._conductor.ready(case)
         except WorkerError as error:
-            ended = launch.ended(error, registry.devices.get(case.device).accelerator)
+            ended = launch.how_it_ended(error, registry.devices.get(case.device).accelerator)
             self._take(entry, Launch(len(entry.launches), *ended, log=error.log))
             return
         entry.case, entry.conditions = self._conductor.start(case, conditions)
@@ -391,7 +391,7 @@ class GroupRun:
         entry.missing -= 1
         if launch.outcome != "ok":
             entry.over = True
-            self._conductor.look(entry.case, [launch])
+            self._conductor.quarantine_if_lost(entry.case, [launch])
             self._leave_lost_devices()
         self._roof(entry)
 

@@ -16,14 +16,14 @@ from ipexperf.conduct import instances, replays
 from ipexperf.conduct.launch import (
     P99_SAMPLES,
     RELATIVES,
-    accurate,
-    counted,
-    ended,
-    forked,
-    proven,
+    how_it_ended,
     record,
     to_samples,
-    waiting,
+    with_accuracy,
+    with_proof,
+    with_sample_note,
+    with_wait_note,
+    without_fresh_metrics,
 )
 from ipexperf.conduct.worker import Worker
 from ipexperf.conduct.yardstick import Stick
@@ -147,7 +147,7 @@ def failed(player: Player) -> Launch:
     """The launch record of an arm that failed."""
     assert player.failure is not None  # noqa: S101 - asked of those alone
     error = player.failure
-    return Launch(player.arm.index, *ended(error, player.arm.conditions.accelerator), log=error.log)
+    return Launch(player.arm.index, *how_it_ended(error, player.arm.conditions.accelerator), log=error.log)
 
 
 class Stepper:
@@ -257,12 +257,12 @@ class Stepper:
         if self._metered and not joules:
             launch = replace(launch, notes=(*launch.notes, f"{ENERGY} is unknown: {self._no_energy(spell.turns)}"))
         if not self.cold:
-            launch = counted(launch, samples, self.arm.conditions)
+            launch = with_sample_note(launch, samples, self.arm.conditions)
         if not registry.modes.get(self.arm.case.mode).open_loop:  # which waits for requests
-            launch = waiting(launch, samples, self.arm.conditions)
+            launch = with_wait_note(launch, samples, self.arm.conditions)
         if self.arm.prove:
-            launch = proven(self.worker, launch)
-        return forked(launch) if self.arm.conditions.settings.forked else launch
+            launch = with_proof(self.worker, launch)
+        return without_fresh_metrics(launch) if self.arm.conditions.settings.forked else launch
 
     def _no_energy(self, turns: Sequence[Turn]) -> str:
         """Why its turns do not tell their energy."""
@@ -274,7 +274,7 @@ class Stepper:
         return "its counter stood still, ran backwards or could not be read in a turn"
 
     def accuracy(self, launch: Launch) -> Launch:
-        return accurate(self.worker, launch, final=self.arm.final) if self.arm.accuracy else launch
+        return with_accuracy(self.worker, launch, final=self.arm.final) if self.arm.accuracy else launch
 
 
 def _energy(turns: Sequence[Turn]) -> dict[str, float]:
@@ -365,7 +365,7 @@ class Answerers:
         return self._group.launch(self.arm.index, windows, spell.shares, spell.contended, (*spell.notes, *unknown))
 
     def accuracy(self, launch: Launch) -> Launch:
-        return accurate(self.workers[0], launch, final=self.arm.final) if self.arm.accuracy else launch
+        return with_accuracy(self.workers[0], launch, final=self.arm.final) if self.arm.accuracy else launch
 
 
 class Yardstick:

@@ -271,7 +271,7 @@ class Contest:
         broken = next((side for side in (a, b) if side.error is not None), None)
         if broken is not None and broken.error is not None:
             # A driver may end the process itself; the last lines of its log say why.
-            outcome, _ = launch.ended(broken.error, broken.arm.conditions.accelerator)
+            outcome, _ = launch.how_it_ended(broken.error, broken.arm.conditions.accelerator)
             if outcome == "out_of_memory" and played.schedule == "together":
                 self._say(f"{broken.error.reason}: {APART}")
                 comparison.scheduler = Apart(mirrored=True, alone=self._together)

@@ -27,7 +27,7 @@ from ipexperf.compare.players import (
 )
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct.conductor import now
-from ipexperf.conduct.watch import Stretch, Watch, together
+from ipexperf.conduct.watch import Stretch, Watch, averaged
 from ipexperf.judge import rounds as judge
 from ipexperf.result import Launch, Schedule
 
@@ -49,7 +49,7 @@ LEAST = 3
 class Rotations:
     """Rotations (one turn of each arm), sorted into those that count and those taken on a busy machine."""
 
-    kept: list[dict[int, Turn]] = field(default_factory=list)
+    counted: list[dict[int, Turn]] = field(default_factory=list)
     dropped: list[dict[int, Turn]] = field(default_factory=list)
     pending: list[dict[int, Turn]] = field(default_factory=list)
     calm: list[Stretch] = field(default_factory=list)
@@ -60,12 +60,12 @@ class Rotations:
         samples = [x for rotation in self.pending for turn in rotation.values() for x in turn.samples]
         stretch = watch.stretch(samples)
         (self.busy if stretch.busy else self.calm).append(stretch)
-        (self.dropped if stretch.busy else self.kept).extend(self.pending)
+        (self.dropped if stretch.busy else self.counted).extend(self.pending)
         self.pending = []
 
     def of(self, arm: int) -> list[Turn]:
         """The turns of one arm that count."""
-        return [rotation[arm] for rotation in self.kept if arm in rotation]
+        return [rotation[arm] for rotation in self.counted if arm in rotation]
 
 
 class Together:
@@ -89,7 +89,7 @@ class Together:
             _blame_yardsticks(players, sticks)
             pulses = watch.end()
             sides = _sides(players, everyone, sticks, rotations, pulses, effort)
-        turns, dropped = len(rotations.kept), len(rotations.dropped)
+        turns, dropped = len(rotations.counted), len(rotations.dropped)
         thin = _thin(rotations, effort)
         return Round(tuple(sides), self.name, started, turns, dropped, time.monotonic() - began, thin)
 
@@ -206,15 +206,15 @@ def _rotate(
                 with guarded(player):
                     rotation[place] = player.turn()
         rotations.pending.append(rotation)
-        count = len(rotations.kept) + len(rotations.dropped) + len(rotations.pending)
+        count = len(rotations.counted) + len(rotations.dropped) + len(rotations.pending)
         late = time.monotonic() > until and count >= LEAST
         if time.monotonic() - spoken > SPEAK_SECONDS:
             spoken = time.monotonic()
-            say(f"turn {len(rotations.kept) + len(rotations.pending)}, {len(rotations.dropped)} dropped")
-        if watch.due or late or _enough(players, arms, effort, [*rotations.kept, *rotations.pending]):
+            say(f"turn {len(rotations.counted) + len(rotations.pending)}, {len(rotations.dropped)} dropped")
+        if watch.due or late or _enough(players, arms, effort, [*rotations.counted, *rotations.pending]):
             rotations.judge(watch)
-        busy = count >= 2 * effort.most and len(rotations.dropped) > len(rotations.kept)
-        if late or busy or cold or _enough(players, arms, effort, rotations.kept):
+        busy = count >= 2 * effort.most and len(rotations.dropped) > len(rotations.counted)
+        if late or busy or cold or _enough(players, arms, effort, rotations.counted):
             break
     if rotations.pending:
         rotations.judge(watch)
@@ -278,7 +278,7 @@ def _sides(
 
 def _thin(rotations: Rotations, effort: Effort) -> bool:
     """Whether the machine was busy for most of the round, so that too few turns count."""
-    return len(rotations.kept) < min(len(rotations.dropped), max(1, effort.turns // 2))
+    return len(rotations.counted) < min(len(rotations.dropped), max(1, effort.turns // 2))
 
 
 def _spell(place: int, everyone: Sequence[Player], rotations: Rotations, *, thin: bool) -> Spell:
@@ -290,12 +290,12 @@ def _spell(place: int, everyone: Sequence[Player], rotations: Rotations, *, thin
         turns = [*turns, *(rotation[place] for rotation in lost if place in rotation)]
         stretches = [*stretches, *rotations.busy]
         contended = rotations.busy[-1].busy
-    shares = together(stretches)
-    shares |= {"turns": float(len(rotations.kept)), "turns_dropped": float(len(rotations.dropped))}
+    shares = averaged(stretches)
+    shares |= {"turns": float(len(rotations.counted)), "turns_dropped": float(len(rotations.dropped))}
     shares["arms"] = float(len(everyone))
     notes = []
     if rotations.dropped and not contended:
-        share = f"{len(rotations.dropped)} of {len(rotations.dropped) + len(rotations.kept)} turns"
+        share = f"{len(rotations.dropped)} of {len(rotations.dropped) + len(rotations.counted)} turns"
         notes.append(f"dropped {share}, as did its neighbours: {rotations.busy[-1].busy}")
     if everyone[place].failure is None and not all(math.isfinite(turn.step) for turn in turns):
         notes.append("a turn has no valid time")

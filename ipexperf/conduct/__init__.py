@@ -1,1 +1,1 @@
-"""The controller's side of a worker: start it, talk to it, time it out, kill its tree, let two take turns."""
+"""The controller's side of workers: start, ask, time out and kill them, and watch the machine."""

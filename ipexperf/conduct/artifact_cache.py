@@ -11,14 +11,16 @@ from ipexperf import scratch
 from ipexperf.conduct import checksum
 
 
-def keep(path: Path, make: Callable[[Path], None], damaged: Callable[[str], None], sides: Sequence[str] = ()) -> bool:
+def make_once(
+    path: Path, make: Callable[[Path], None], damaged: Callable[[str], None], suffixes: Sequence[str] = ()
+) -> bool:
     """Make the file if it is missing or damaged. Other processes wait, and then find it.
 
-    `make` writes the file, and companions that have its name plus one of the suffixes in `sides`. All get checksums.
+    `make` writes the file, and companions named like it with one of these `suffixes` added. All get checksums.
     Returns whether the file was made now.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    files = [Path(f"{path}{side}") for side in ("", *sides)]
+    files = [Path(f"{path}{side}") for side in ("", *suffixes)]
     with FileLock(f"{path}.lock"):
         if path.exists():
             flaw = next(filter(None, map(_flaw, files)), "")
@@ -29,7 +31,7 @@ def keep(path: Path, make: Callable[[Path], None], damaged: Callable[[str], None
             make(place / path.name)
             # Move the file itself last, so that where it is, its companions are too.
             for file in reversed(files):
-                checksum.put(place / file.name, file)
+                checksum.move_with_checksum(place / file.name, file)
     return True
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 CHUNK = 2**20
 
 
-def beside(path: Path) -> Path:
+def checksum_file(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
 
 
@@ -21,14 +21,14 @@ def digest(path: Path) -> str:
     return hasher.hexdigest()
 
 
-def put(part: Path, path: Path) -> None:
+def move_with_checksum(part: Path, path: Path) -> None:
     """Move a finished file to its place and write its checksum in the format of `sha256sum -c`."""
-    new = beside(part)
+    new = checksum_file(part)
     try:
         new.write_text(f"{digest(part)}  {path.name}\n")
         part.replace(path)
         # If we are killed here, file and checksum do not match, and the file will be made again.
-        new.replace(beside(path))
+        new.replace(checksum_file(path))
     finally:
         new.unlink(missing_ok=True)
 
@@ -36,9 +36,9 @@ def put(part: Path, path: Path) -> None:
 def flaw(path: Path) -> str:
     """Why the file does not match its checksum, or an empty text."""
     try:
-        words = beside(path).read_text().split()
+        words = checksum_file(path).read_text().split()
     except FileNotFoundError:
-        return f"{beside(path).name} is missing"
+        return f"{checksum_file(path).name} is missing"
     except UnicodeDecodeError:
         words = []
-    return "" if words[:1] == [digest(path)] else f"its SHA-256 is not the one in {beside(path).name}"
+    return "" if words[:1] == [digest(path)] else f"its SHA-256 is not the one in {checksum_file(path).name}"

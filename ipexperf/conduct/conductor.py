@@ -106,7 +106,7 @@ class Conductor:
         self._unforkable = False
         """Whether a server could not fork. Later rounds do not try again."""
         self._roofs = None if options.no_roof else Roofs(self._prerequisites.cache, say)
-        self._pulses = None if options.no_pulse else Pulses(self._feeler, self._prerequisites.load, say)
+        self._pulses = None if options.no_pulse else Pulses(self._pulse_worker, self._prerequisites.load, say)
         self._folder = folder
         self._placed = options.placement is not None
         self._deadline = clock() + options.budget if options.budget else None
@@ -129,7 +129,7 @@ class Conductor:
         """Give the devices back until the next case is ready. Fork servers and the like stay."""
         self._prerequisites.lease.close()
 
-    def _feeler(self, case: Case) -> Worker:
+    def _pulse_worker(self, case: Case) -> Worker:
         """A worker that times the pulse kernels on the device of this case."""
         variables = registry.devices.get(case.device).variables(self._options.device_index, os.environ)
         return self._start(self._options.python, variables, self._options.timeout)
@@ -188,9 +188,9 @@ class Conductor:
         specs = {_server_spec(case, conditions, ahead=ahead) for case, conditions in cases}
         return specs if len(specs) < arms else set()
 
-    def look(self, case: Case, launches: Iterable[Launch]) -> None:
+    def quarantine_if_lost(self, case: Case, launches: Iterable[Launch]) -> None:
         """Quarantine the device of the case if one of these launches lost it."""
-        self._quarantine.look(case, launches)
+        self._quarantine.quarantine_if_lost(case, launches)
 
     def quarantined(self, case: Case) -> list[Launch]:
         """A launch record that says so if the device of the case was lost, else none."""
@@ -212,7 +212,7 @@ class Conductor:
         """
         if self._roofs is None or not environment:
             return launches
-        return self._roofs.over(launches, case, conditions, environment, measure=not self.spent())
+        return self._roofs.with_shares(launches, case, conditions, environment, measure=not self.spent())
 
     def left(self) -> float:
         """The seconds of the budget that are left. Time that was spent waiting for a device is not taken from it."""

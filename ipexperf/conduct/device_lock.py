@@ -35,7 +35,7 @@ TOKENS_END, MARKS_END = 2**47, 2**48
 A token is known to the processes that a holder starts. A mark, behind the tokens, is in its note for all to see.
 """
 MOST = 4096
-"""How many bytes of a holder's note are read."""
+"""Bytes of a holder's note to read."""
 LONGEST = 160
 """How many characters of a holder's command are kept."""
 _LOCK = struct.Struct("hhqqi4x")
@@ -54,7 +54,7 @@ class Holder:
     """The byte of the file that it has locked beside the device, so that the kernel can be asked whether it lives."""
 
     @classmethod
-    def this(cls) -> Holder:
+    def this_process(cls) -> Holder:
         """This process, from now on."""
         when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
         mark = TOKENS_END + secrets.randbelow(MARKS_END - TOKENS_END)
@@ -198,7 +198,7 @@ class DeviceLock:
             deserted, self._fd, self._first = self._fd, self._folder.open(self._device), False
             os.close(deserted)
             return False
-        note = Holder.this()
+        note = Holder.this_process()
         self._lock(token, 1 if shared else 2)
         self._lock(note.mark)
         fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, TURN)

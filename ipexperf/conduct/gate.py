@@ -1,4 +1,4 @@
-"""The contention gate: were the cores of a case ours while a launch was measured?"""
+"""The contention gate: whether other programs used the cores of a case while a launch was measured."""
 
 from __future__ import annotations
 

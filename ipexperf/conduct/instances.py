@@ -1,4 +1,4 @@
-"""Several workers that answer requests at the same time, each on cores of its own, as in a server."""
+"""Several workers of one case that answer requests at the same time, each on its own cores, as in a server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.launch import P99_SAMPLES, TIMES, counted, figures, waiting
+from ipexperf.conduct.launch import P99_SAMPLES, TIMES, figures, with_sample_note, with_wait_note
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import KEPT, Check, Launch, Sample
@@ -122,7 +122,7 @@ class Instances:
             "ok",
             samples=tuple(thinned(samples)),
             metrics={**metrics, **{name: max(x["metrics"][name] for x in replies) for name in replies[0]["metrics"]}},
-            proof=(*agreed([reply["checks"] for reply in proofs]), apart(proofs, conditions)),
+            proof=(*merged_checks([reply["checks"] for reply in proofs]), check_cores(proofs, conditions)),
             gate=gate,
             contended="; ".join(filter(None, (contended, behind))),
             log=self.workers[0].log(),
@@ -130,7 +130,7 @@ class Instances:
             emulated=any(reply["emulated"] for reply in replies),
             fingerprint=fingerprint,
         )
-        return waiting(counted(launch, samples, conditions), samples, conditions)
+        return with_wait_note(with_sample_note(launch, samples, conditions), samples, conditions)
 
     def _ask(self, do: str, **request: Any) -> list[dict[str, Any]]:
         for worker in self.workers:
@@ -170,7 +170,7 @@ def requests_noted(requests: int) -> list[str]:
     return results
 
 
-def agreed(replies: Sequence[Sequence[dict[str, Any]]]) -> list[Check]:
+def merged_checks(replies: Sequence[Sequence[dict[str, Any]]]) -> list[Check]:
     """Merge each check over all instances. It holds if it holds in every instance."""
     results = []
     for parts in zip(*replies, strict=True):
@@ -183,7 +183,7 @@ def agreed(replies: Sequence[Sequence[dict[str, Any]]]) -> list[Check]:
     return results
 
 
-def apart(proofs: Sequence[dict[str, Any]], conditions: Conditions) -> Check:
+def check_cores(proofs: Sequence[dict[str, Any]], conditions: Conditions) -> Check:
     """Check that the instances ran on the cores they were given, and shared none."""
     actual = [core for proof in proofs for core in proof["placement"]["cores"]]
     given = [core for instance in conditions.instances for core in (instance.settings.placement or {})["cores"]]

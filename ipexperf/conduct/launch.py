@@ -29,7 +29,7 @@ OPTIONAL = (
 )
 """Figures that a worker reports if it can: page faults only if the steps ran in its own process."""
 RELATIVES = ("relative_time", "yardstick_time")
-"""What a yardstick tells, where one took turns with the case."""
+"""Metrics of a case that took turns with a yardstick."""
 
 
 def to_samples(raw: list[list[float]]) -> list[Sample]:
@@ -57,14 +57,14 @@ def figures(samples: list[Sample], reply: Mapping[str, Any]) -> dict[str, float]
 
 
 def percentiles(walls: list[float], block: int) -> dict[str, float]:
-    """Those that there are samples enough for: one has none, and the mean of a block hides a slow step from p99."""
+    """The percentiles. A single sample has none. A p99 needs P99_SAMPLES, and single steps rather than blocks."""
     if len(walls) == 1:
         return {}
     values = {"p50": percentile(walls, 0.5), "p90": percentile(walls, 0.9)}
     return {**values, "p99": percentile(walls, 0.99)} if len(walls) >= P99_SAMPLES and block == 1 else values
 
 
-def counted(launch: Launch, samples: list[Sample], conditions: Conditions) -> Launch:
+def with_sample_note(launch: Launch, samples: list[Sample], conditions: Conditions) -> Launch:
     """The launch, with a note if it has fewer samples than asked for."""
     if len(samples) >= conditions.samples:
         return launch
@@ -73,7 +73,7 @@ def counted(launch: Launch, samples: list[Sample], conditions: Conditions) -> La
     return replace(launch, fewer=fewer, notes=(f"ended with fewer samples than asked: {fewer}", *launch.notes))
 
 
-def waiting(launch: Launch, samples: list[Sample], conditions: Conditions) -> Launch:
+def with_wait_note(launch: Launch, samples: list[Sample], conditions: Conditions) -> Launch:
     """The launch, with a note if its steps mostly waited, as for a sleep. On an accelerator they wait for the device.
 
     What the process waited for a core counts as if it had run: that is the machine's doing.
@@ -87,8 +87,8 @@ def waiting(launch: Launch, samples: list[Sample], conditions: Conditions) -> La
     return replace(launch, notes=(*launch.notes, note))
 
 
-def ended(error: WorkerError, accelerator: bool) -> tuple[LaunchOutcome, str]:  # noqa: FBT001 - there is no other
-    """How a launch ended, and why. An accelerator's runtime may end the process itself: its last words count."""
+def how_it_ended(error: WorkerError, accelerator: bool) -> tuple[LaunchOutcome, str]:  # noqa: FBT001 - there is no other
+    """The outcome of a launch that failed, and why. An accelerator's runtime may end the process: then read its log."""
     outcome: LaunchOutcome = error.outcome  # type: ignore[assignment]
     if outcome in ("crashed", "timed_out") and accelerator:
         for line in error.log.splitlines():
@@ -100,7 +100,7 @@ def ended(error: WorkerError, accelerator: bool) -> tuple[LaunchOutcome, str]:  
 def record(
     index: int, samples: list[Sample], reply: Mapping[str, Any], shares: Mapping[str, float], worker: Worker
 ) -> Launch:
-    """The launch with the numbers of its samples, of what its worker told, and of the machine meanwhile."""
+    """The launch with the numbers of its samples, of its worker's reply, and of the machine meanwhile."""
     return Launch(
         index,
         "ok",
@@ -112,8 +112,8 @@ def record(
     )
 
 
-def proven(worker: Worker, launch: Launch) -> Launch:
-    """The launch with the evidence that it ran as its label says, and what its mode and device measure beside."""
+def with_proof(worker: Worker, launch: Launch) -> Launch:
+    """The launch with its proof, its fingerprint, and the metrics of its mode and device."""
     proof = tuple(Check(**check) for check in worker.ask("proof")["checks"])
     if not any(check.name == "dtype" for check in proof):
         proof = (*proof, Check("dtype", ok=False, found="not proven", expected="a check of it by the mode"))
@@ -131,7 +131,7 @@ def proven(worker: Worker, launch: Launch) -> Launch:
 
 
 def _of_a_step(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
-    """What the step that was looked at took: counts, and what torch's allocators held at most at once."""
+    """Metrics of the captured step: counts, and the peak of torch's allocators."""
     beside = (fingerprint or {}).get("beside") or {}
     memory, counts, python = (beside.get(name) or {} for name in ("memory", "counts", "python"))
     values = {
@@ -144,17 +144,17 @@ def _of_a_step(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if value is not None}
 
 
-def forked(launch: Launch) -> Launch:
-    """The launch of a forked worker, without the metrics that only a fresh process tells."""
+def without_fresh_metrics(launch: Launch) -> Launch:
+    """The launch of a forked worker, without the metrics that only a fresh process can measure."""
     fresh = {metric.name for metric in METRICS.values() if metric.fresh}
     metrics = {name: value for name, value in launch.metrics.items() if name not in fresh}
     return replace(launch, metrics=metrics, gate={**launch.gate, "forked": 1.0})
 
 
-def accurate(worker: Worker, launch: Launch, *, final: bool = True) -> Launch:
-    """The launch with what its worker says of its results.
+def with_accuracy(worker: Worker, launch: Launch, *, final: bool = True) -> Launch:
+    """The launch with its accuracy.
 
-    A contended one that is not `final` is not asked: another will be, and training to the end takes minutes.
+    A contended launch that is not `final` gets none: it is measured again, and training to the end takes minutes.
     """
     if launch.contended and not final:
         return launch

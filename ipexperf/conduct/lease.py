@@ -77,7 +77,7 @@ class _ProcessLocks:
     def has(self, folder: Folder, claim: Claim) -> bool:
         return self._key(folder, claim) in self._locks
 
-    def anything(self, folder: Folder) -> bool:
+    def any_in(self, folder: Folder) -> bool:
         return any(key[:2] == (os.getpid(), str(folder.path)) for key in self._locks)
 
     def covers(self, folder: Folder, claim: Claim) -> bool:
@@ -275,7 +275,7 @@ def _tokens() -> list[int]:
 
 def _inside(folder: Folder) -> bool:
     """Whether another lease of this process, or of one that started it, holds any device."""
-    if _PROCESS.anything(folder):
+    if _PROCESS.any_in(folder):
         return True
     tokens = _tokens()
     for device in folder.devices() if tokens else ():

@@ -53,7 +53,7 @@ class Machine:
         return {core: text for core, text in values.items() if text is not None}
 
 
-def look(machine: Machine) -> list[Finding]:
+def run_checks(machine: Machine) -> list[Finding]:
     """Run all checks in a fixed order."""
     return [finding for check in CHECKS for finding in check(machine)]
 
@@ -212,7 +212,7 @@ def waiting(machine: Machine) -> Iterator[Finding]:
 
 
 def energy_counters(machine: Machine) -> Iterator[Finding]:
-    """What tells the joules of a step, for the processor and for each accelerator that was asked for."""
+    """Which counter gives the joules of a step, for the CPU and for each accelerator that was asked for."""
     counters = {"energy": energy.packages(machine.cores, machine.root)}
     if machine.facts.accelerators.get("xpu") == "":
         counters["energy of xpu"] = energy.intel_card(root=machine.root)

@@ -23,12 +23,12 @@ def larger(case: Case) -> bool:
 def refuse(case: Case, footprint: Footprint, limit: int, processes: int = 1) -> None:
     """Raise WorkerError if the case needs more memory than its workers may use, by a lower bound."""
     narrower = DTYPES[case.dtype].width / DTYPES[PLAIN].width
-    on_its_way = (footprint.kept if registry.modes.get(case.mode).trains else footprint.passing) * narrower
-    needed = processes * (footprint.examples + COPIES * footprint.weights + case.batch * on_its_way)
+    activations = (footprint.kept if registry.modes.get(case.mode).trains else footprint.passing) * narrower
+    needed = processes * (footprint.examples + COPIES * footprint.weights + case.batch * activations)
     if needed > limit:
         size = sizes.text(registry.models.get(case.model), case.size)
         parts = f"examples {_gib(footprint.examples)}, weights {COPIES} x {_gib(footprint.weights)}"
-        sum_of = f"{parts}, a batch {case.batch} x {_gib(on_its_way)}" + (f", {processes} times" * (processes > 1))
+        sum_of = f"{parts}, a batch {case.batch} x {_gib(activations)}" + (f", {processes} times" * (processes > 1))
         raise WorkerError(
             "out_of_memory",
             f"{size} in batches of {case.batch} needs at least {_gib(needed)} ({sum_of}), and there are {_gib(limit)}",

@@ -28,7 +28,7 @@ def _read(path: str) -> str | None:
         return None
 
 
-def together(sessions: Iterable[int], allowed: int) -> int:
+def used_bytes(sessions: Iterable[int], allowed: int) -> int:
     """Bytes used by these workers and everything they started. Exact only above `allowed`."""
     processes = guard.members(*sessions)
     most = sum(map(_resident, processes))

@@ -28,10 +28,10 @@ MAKING = {
     "weights": ("training weights", "the weights are trained again"),
     "quantise": ("quantising", "the network is quantised again"),
 }
-"""For each request that makes something: what it does, and what happens if the file is damaged."""
+"""For each request that makes a file: the words for doing so, and for doing it again if the file is damaged."""
 
 NO_LEASE = "measured without a lease: another process may have measured on the device at the same time"
-"""Noted with every launch of a run that asked for that."""
+"""The note of every launch with `--perf-lease off`."""
 
 
 class Prerequisites:
@@ -59,7 +59,7 @@ class Prerequisites:
         self.load = tuple(str(Path(item).resolve()) if item.endswith(".py") else item for item in options.load)
         """The modules and files of `--perf-load`, with absolute paths."""
         self._say = say
-        self.kept: dict[Path, bool] = {}
+        self.made: dict[Path, bool] = {}
         """The files that cases load, each with whether this run made it."""
         self.lease = lease.Lease(options.lease, say)
         self._shared = scratch.Scratch("shared")
@@ -70,7 +70,7 @@ class Prerequisites:
     def ready(self, case: Case, python: str | None = None) -> Conditions:
         """The conditions of a case. Makes what the case loads, unless the cache has it.
 
-        Whatever is measured comes by here first, so this takes the lease on its device.
+        Every measurement calls this first, so this takes the lease on its device.
 
         Inference loads trained weights, and int8 a network quantised by the interpreter that will run it. `python` is
         that interpreter if it is not that of the run. Libraries that its workers preload are its own.
@@ -160,13 +160,13 @@ class Prerequisites:
             self._say(f"{case.id}: {path.name} is not used, {flaw}: {again}")
 
         try:
-            new = artifact_cache.keep(path, make, damaged, sides)
+            new = artifact_cache.make_once(path, make, damaged, sides)
         except WorkerError as error:
             blamed = WorkerError(error.outcome, f"{doing}: {error.reason}", error.log)
             if blamed.outcome == "error":
                 self._failed[path] = blamed
             raise blamed from error
-        self.kept[path] = new or self.kept.get(path, False)
+        self.made[path] = new or self.made.get(path, False)
         return path
 
     def _conditions(self, case: Case, python: str | None = None) -> Conditions:

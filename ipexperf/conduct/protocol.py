@@ -12,7 +12,7 @@ from ipexperf.result import LAUNCH_OUTCOMES, NOT_BY_WORKERS, Check
 
 Shape: TypeAlias = "Callable[[Any], bool]"
 GREETING = "greeting"
-"""The name of what a worker says when it has started, without being asked."""
+"""The name of the message that a worker sends when it has started."""
 OUTCOMES = frozenset(LAUNCH_OUTCOMES) - frozenset(NOT_BY_WORKERS)
 """The outcomes that a worker may report. `crashed` is that of a rank which died."""
 SHOWN = 80
@@ -20,7 +20,7 @@ SHOWN = 80
 
 
 class MalformedError(ValueError):
-    """A line is no reply of the protocol. The message says what is wrong with it."""
+    """A line that is no reply of the protocol. The message says why."""
 
 
 def _number(value: Any) -> bool:
@@ -92,12 +92,12 @@ FIELDS: Mapping[str, Mapping[str, Shape]] = {
     "pulse": {"seconds": _numbers},
     "footprint": dict.fromkeys(("parameters", "flops", "weights", "examples", "passing", "kept"), _number),
 }
-"""What the reply to each request must have. It may have more."""
+"""The required fields of the reply to each request. A reply may have more."""
 OPTIONAL: Mapping[str, Mapping[str, Shape]] = {
     "warm": {"energy_seconds": _number, "no_energy": _text},
     "sample": {"joules": _number},
 }
-"""What it may have, of this kind."""
+"""Optional fields, whose type is checked too."""
 FIGURES = ("begin", "prepare", "memory")
 """The requests whose replies have optional figures, which must be numbers."""
 OTHER: Mapping[str, tuple[str, ...]] = {"prepare": ("cold",)}

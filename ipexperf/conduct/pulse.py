@@ -77,7 +77,7 @@ class Pulses:
     _readings: dict[tuple[str, str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def read(self, case: Case, settings: Settings) -> Reading:
-        """Time the kernels. If that fails, return nothing: no launch should fail because of it.
+        """Time the kernels. If that fails, return no times: no launch should fail because of it.
 
         The process takes the placement of the first settings, because a process is placed before it imports anything.
         """

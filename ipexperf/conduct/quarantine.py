@@ -14,7 +14,7 @@ class Quarantine:
     def __init__(self) -> None:
         self._lost: dict[str, str] = {}
 
-    def look(self, case: Case, launches: Iterable[Launch]) -> None:
+    def quarantine_if_lost(self, case: Case, launches: Iterable[Launch]) -> None:
         """Quarantine the device of the case if one of its launches lost it."""
         if any(launch.outcome == "device_lost" for launch in launches):
             self._lost.setdefault(case.device, case.id)

@@ -32,7 +32,7 @@ class Roofs:
         self._say = say
         self._known: dict[str, Mapping[str, Any] | str] = {}
 
-    def over(
+    def with_shares(
         self,
         launches: Sequence[Launch],
         case: Case,
@@ -45,10 +45,10 @@ class Roofs:
 
         Without `measure`, only ceilings count that this run or an earlier one has measured.
         """
-        work = roof.work(tuple(launches))
+        work = roof.counted_work(tuple(launches))
         if work is None:
             return list(launches)
-        limits = self._ceilings(case.device, together(conditions), environment, measure=measure)
+        limits = self._ceilings(case.device, as_one_worker(conditions), environment, measure=measure)
         devices = registry.modes.get(case.mode).processes(case) if conditions.accelerator else 1
         return [_with_share(x, work, case.dtype, limits, devices) if x.outcome == "ok" else x for x in launches]
 
@@ -70,7 +70,7 @@ class Roofs:
             part.write_text(json.dumps(reply["ceilings"], indent=1, sort_keys=True) + "\n")
 
         try:
-            artifact_cache.keep(path, make, lambda flaw: self._say(f"{path.name} is not used, {flaw}: {AGAIN}"))
+            artifact_cache.make_once(path, make, lambda flaw: self._say(f"{path.name} is not used, {flaw}: {AGAIN}"))
         except WorkerError as error:
             return f"measuring the machine's ceilings: {error.reason}"
         limits: Mapping[str, Any] = json.loads(path.read_text())
@@ -80,14 +80,14 @@ class Roofs:
 def _with_share(
     launch: Launch, work: Mapping[str, Any], dtype: str, limits: Mapping[str, Any] | str, devices: int
 ) -> Launch:
-    rated = roof.rated(launch, work, dtype)
+    rated = roof.with_rates(launch, work, dtype)
     if isinstance(limits, str):
-        return roof.noted(rated, f"has no roof: {limits}")
-    return roof.under(rated, limits, dtype, devices)
+        return roof.with_note(rated, f"has no roof: {limits}")
+    return roof.with_share(rated, limits, dtype, devices)
 
 
-def together(conditions: Conditions) -> Conditions:
-    """The conditions for one worker on all cores of a case's instances, whose ceilings hold for them together."""
+def as_one_worker(conditions: Conditions) -> Conditions:
+    """The conditions for one worker on all cores of a case's instances, whose ceilings hold for them as_one_worker."""
     plain = replace(conditions, server=None, notes=(), instances=())
     if not conditions.instances:
         return plain

@@ -53,7 +53,7 @@ class Watch:
         self._before = {
             dtype: conditions.pulse.read(case, conditions.settings) for dtype, (case, conditions) in self._felt.items()
         }
-        # With several arms, the turns have CPU accounts of their own, and a slow moment at one end says little.
+        # The turns of several arms are judged by their CPU accounts. A slow moment at one end says little about them.
         self._several = len(seats) > 1
         self._workers: tuple[int, ...] = ()
         self._policy = next((conditions.gate for _, conditions in seats), gate.POLICY)
@@ -85,7 +85,7 @@ class Watch:
         }
 
 
-def together(stretches: Sequence[Stretch]) -> dict[str, float]:
+def averaged(stretches: Sequence[Stretch]) -> dict[str, float]:
     """Average the shares of several stretches, weighted by length."""
     names = {name for stretch in stretches for name in stretch.shares}
     merged = {}

@@ -219,10 +219,10 @@ class Worker:
         alive = [worker for worker in (self, *self.beside) if not worker.killed]
         for worker in alive:
             worker._look = time.monotonic() + POLL_SECONDS  # noqa: SLF001 - one look covers all of them
-        if memory_limit.together([worker.pid for worker in alive], self.memory) <= self.memory:
+        if memory_limit.used_bytes([worker.pid for worker in alive], self.memory) <= self.memory:
             return
         # Blame the largest, even if it is not the one that we wait for.
-        largest = max(alive, key=lambda worker: memory_limit.together([worker.pid], 0))
+        largest = max(alive, key=lambda worker: memory_limit.used_bytes([worker.pid], 0))
         most = f"{self.memory / 2**30:.1f} GiB, {memory_limit.SHARE:.0%} of the memory here"
         others = ", together with the other arms of its round" if len(alive) > 1 else ""
         largest.condemn(WorkerError("out_of_memory", f"took more than {most}, with its child processes{others}"))

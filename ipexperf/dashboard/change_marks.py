@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ipexperf.history.board import Board, Line
     from ipexperf.history.changed import Event, Examined
     from ipexperf.history.medians import Moment
-    from ipexperf.judge.changes import Change
+    from ipexperf.judge.changes import ChangePoint
 
 
 MANY = 10.0
@@ -123,7 +123,7 @@ def _mark(line: Line, examined: Examined, event: Event, place: int, differ: Diff
     return Mark(place, "slower", f"{word}, until {end}", lines, *numbers, undone=True)
 
 
-def _extent(change: Change) -> str:
+def _extent(change: ChangePoint) -> str:
     """Say which way the step time went, and how far."""
     word = "slower" if change.up else "faster"
     if change.ratio is None:
@@ -133,7 +133,7 @@ def _extent(change: Change) -> str:
     return f"{word} by {abs(change.ratio - 1):.1%}"
 
 
-def _around(line: Line, examined: Examined, change: Change, differ: Differences) -> tuple[str, ...]:
+def _around(line: Line, examined: Examined, change: ChangePoint, differ: Differences) -> tuple[str, ...]:
     """Describe the runs around a step: the two between which it happened, their commits, and their environments."""
     last, first = examined.series.runs[change.earliest - 1], examined.series.runs[change.latest]
     ends = [run.started_at[:10] for run in (last, first)]

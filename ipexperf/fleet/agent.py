@@ -101,11 +101,11 @@ class Agent:
             env=variables,
             start_new_session=True,  # it finishes its group when we are gone
         )
-        self._lift(self._process)
+        self._restore_priority(self._process)
         self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
         self._reader.start()
 
-    def _lift(self, process: subprocess.Popen[str]) -> None:
+    def _restore_priority(self, process: subprocess.Popen[str]) -> None:
         """Give the process the priority that Ray's daemon has, unless we may not: Ray lowers that of what it starts."""
         from ipexperf.fleet.messages import ProgressLine, line
 

@@ -29,7 +29,7 @@ def chosen(hosts: Sequence[Host], text: str | None) -> list[Host]:
         raise UsageError("the fleet has no host: join one by ipexperf fleet join ADDRESS")
     if not text:
         return list(hosts)
-    test = _Parser(text, {name for host in hosts for name in host.labels} | {"name"}).whole()
+    test = _Parser(text, {name for host in hosts for name in host.labels} | {"name"}).parse()
     matching = [host for host in hosts if test(host)]
     if not matching:
         raise UsageError(f"{SOURCE} {text!r}: none of the {len(hosts)} hosts matches: ipexperf fleet hosts lists them")
@@ -62,30 +62,30 @@ class _Parser:
             yield _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
             place = match.end()
 
-    def whole(self) -> Test:
-        test = self._either()
+    def parse(self) -> Test:
+        test = self._or()
         if (rest := self._peek()) is not None:
             raise self._wrong(f"{rest.text!r} is too much")
         return test
 
-    def _either(self) -> Test:
-        tests = [self._both()]
+    def _or(self) -> Test:
+        tests = [self._and()]
         while self._take("or"):
-            tests.append(self._both())
+            tests.append(self._and())
         return lambda host: any(test(host) for test in tests)
 
-    def _both(self) -> Test:
-        tests = [self._negated()]
+    def _and(self) -> Test:
+        tests = [self._not()]
         while self._take("and"):
-            tests.append(self._negated())
+            tests.append(self._not())
         return lambda host: all(test(host) for test in tests)
 
-    def _negated(self) -> Test:
+    def _not(self) -> Test:
         if self._take("not"):
-            test = self._negated()
+            test = self._not()
             return lambda host: not test(host)
         if self._take("("):
-            test = self._either()
+            test = self._or()
             if not self._take(")"):
                 raise self._wrong("a parenthesis is not closed")
             return test
@@ -127,13 +127,13 @@ def _values(host: Host, label: str) -> tuple[str, ...]:
     return (host.name,) if label == "name" else host.words(label)
 
 
-def _holds(values: Sequence[str], sign: str, wanted: str) -> bool:
+def _holds(values: Sequence[str], sign: str, expected_value: str) -> bool:
     """Whether a label with these values passes. A host without the label differs from everything."""
     if sign == "!=":
-        return wanted not in values
+        return expected_value not in values
     if sign == "=":
-        return wanted in values
-    return any(COMPARE[sign](_parts(value), _parts(wanted)) for value in values)
+        return expected_value in values
+    return any(COMPARE[sign](_parts(value), _parts(expected_value)) for value in values)
 
 
 def _parts(text: str) -> list[tuple[int, int, str]]:

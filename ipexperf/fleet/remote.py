@@ -176,7 +176,7 @@ class RemoteSite:
     def say(self, line: str) -> None:
         self._board.put(line)
 
-    def here(self, measurement: Measurement, link: Link, notes: Sequence[str]) -> Measurement:
+    def adapted(self, measurement: Measurement, link: Link, notes: Sequence[str]) -> Measurement:
         """Return a host's measurement with the commit under test and times by our clock."""
         launches = tuple(
             dataclasses.replace(launch, notes=tuple(dict.fromkeys((*launch.notes, *notes))))
@@ -288,7 +288,7 @@ class RemoteGroup:
             return {case: self._failed(case, None) for case in self._request.group.cases}
         before = dict(self._request.before)
         measured = {
-            case: measurement if measurement == before.get(case) else self._site.here(measurement, link, self._notes)
+            case: measurement if measurement == before.get(case) else self._site.adapted(measurement, link, self._notes)
             for case, measurement in self._inbox.measurements.items()
         }
         if self._lost:
@@ -357,7 +357,7 @@ class RemoteComparison(RemoteGroup):
                 judged[case] = failed, judge.judge(failed, None, None, policy), policy
         return judged
 
-    def others(self) -> Mapping[Case, OtherSide]:
+    def other_sides(self) -> Mapping[Case, OtherSide]:
         return self._inbox.others
 
     def _cut(self, measurement: Measurement, reason: str) -> str:

@@ -366,7 +366,7 @@ class Host:
             measured = [(case, measurement) for case, (measurement, _, _) in judged.items()]
             verdicts = [(verdict, policy) for _, verdict, policy in judged.values()]
             if over and isinstance(message, Compare) and message.lock:
-                others = running.others()
+                others = running.other_sides()
         else:
             measured = list(running.measurements(cut).items())
         name = message.group.name

@@ -29,7 +29,7 @@ NEIGHBOURS = ("last_good", "first_bad")
 
 
 def row(search: BisectionRecord) -> dict[str, Any]:
-    """Return the row of a search, without its case. Its uid leaves out times: kept answers end a search alike."""
+    """Return the row of a search, without its case. Repeating a search from recorded answers gives the same uid."""
     values = finite(
         {
             **{name: getattr(search, name) for name in SAME},

@@ -18,7 +18,7 @@ from ipexperf.judge.levels import MINIMUM
 if TYPE_CHECKING:
     from ipexperf.history.medians import Medians
     from ipexperf.history.store import History
-    from ipexperf.judge.changes import Change, Course
+    from ipexperf.judge.changes import ChangePoint, Course
 
 
 PAST = 365
@@ -93,8 +93,8 @@ class Changes:
 class Event(NamedTuple):
     """A change and, if it is a regression that the next step undid, that step."""
 
-    change: Change
-    recovery: Change | None = None
+    change: ChangePoint
+    recovery: ChangePoint | None = None
 
 
 class Examined(NamedTuple):
@@ -149,7 +149,7 @@ def changes(
         _changed(history, entry.series, event)
         for entry in examined
         for event in entry.events()
-        if entry.series.runs[(event.recovery or event.change).known].started_at >= (span["since"] or "")
+        if entry.series.runs[(event.recovery or event.change).known_run].started_at >= (span["since"] or "")
     ]
     short = sum(len(entry.series.values) < 2 * MINIMUM for entry in examined)
     changed.sort(key=lambda x: (-_size(x), x.case_id, x.metric))
@@ -173,7 +173,7 @@ def _urgency(change: Changed) -> int:
 def _changed(history: History, series: Medians, event: Event) -> Changed:
     change, recovery = event
     last, first, likely = series.runs[change.earliest - 1], series.runs[change.latest], series.runs[change.index]
-    known_at = series.runs[change.known]
+    known_at = series.runs[change.known_run]
     step = change.kind == "step"
     sides = [history.environment(run.uid, series.case.uid) for run in (last, first)] if step else [{}, {}]
     commits_differ = step and last.commit and first.commit and last.commit != first.commit
@@ -203,7 +203,7 @@ def _changed(history: History, series: Medians, event: Event) -> Changed:
         known_started_at=known_at.started_at,
         recovered_run=back.uid if back else None,
         recovered_started_at=back.started_at if back else None,
-        recovered_known_run=series.runs[recovery.known].uid if recovery else None,
+        recovered_known_run=series.runs[recovery.known_run].uid if recovery else None,
         commits=f"{last.commit}..{first.commit}" if commits_differ else "",
         differences=tuple(between(*sides)),
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ROWS = 500
 """How many rows are copied in one statement."""
 Ids = Mapping[str, Mapping[int, int]]
-"""For each table the local number of a row here, by its number there."""
+"""For each table the row ids in the target, by those in the source."""
 
 
 def copy(source: History, target: History, *, newer: bool = False) -> Merged:
@@ -27,28 +27,28 @@ def copy(source: History, target: History, *, newer: bool = False) -> Merged:
 
     With `newer`, what the source has of a run that is still running in the target replaces what is there.
     """
-    reader = reading(source._engine, source._name)  # noqa: SLF001 - private to this package
-    writer = writing(target._engine, target._name, held=LONG_SECONDS)  # noqa: SLF001 - as above
-    with reader as there, writer as here:
-        running = _running(here)
-        _make_room(there, here, running, newer=newer)
+    opened_source = reading(source._engine, source._name)  # noqa: SLF001 - private to this package
+    opened_target = writing(target._engine, target._name, silence=LONG_SECONDS)  # noqa: SLF001 - as above
+    with opened_source as reader, opened_target as writer:
+        running = _unfinished(writer)
+        _drop_outdated_cases(reader, writer, running, newer=newer)
         ids: dict[str, dict[int, int]] = {}
         counts: Counter[str] = Counter()
         for table in schema.metadata.sorted_tables:
-            counts[table.name] = sum(_take(here, table, part, ids) for part in _parts(there, table))
+            counts[table.name] = sum(_insert_missing(writer, table, part, ids) for part in _batches(reader, table))
             if "uid" in table.c:
-                ids[table.name] = dict(_same(there, here, table))
-        updated = _go_on(there, here, running, ids)
-        _supersede(there, here, ids)
+                ids[table.name] = dict(_row_ids(reader, writer, table))
+        updated = _complete_runs(reader, writer, running, ids)
+        _supersede(reader, writer, ids)
     return Merged.of(source._name, counts, updated)  # noqa: SLF001 - as above
 
 
-def _parts(there: Connection, table: Table) -> Iterator[Sequence[Any]]:
+def _batches(reader: Connection, table: Table) -> Iterator[Sequence[Any]]:
     order = [table.c.id] if "id" in table.c else list(table.primary_key)
-    yield from there.execute(select(table).order_by(*order)).mappings().partitions(ROWS)
+    yield from reader.execute(select(table).order_by(*order)).mappings().partitions(ROWS)
 
 
-def _take(here: Connection, table: Table, rows: Sequence[Mapping[str, Any]], ids: Ids) -> int:
+def _insert_missing(writer: Connection, table: Table, rows: Sequence[Mapping[str, Any]], ids: Ids) -> int:
     """Insert the missing ones of these rows. Row ids are local, so references are translated."""
     values = []
     for row in rows:
@@ -64,26 +64,26 @@ def _take(here: Connection, table: Table, rows: Sequence[Mapping[str, Any]], ids
             else:
                 value[column.name] = ids[key.column.table.name][row[column.name]]
         values.append(value)
-    insert = postgresql.insert if here.dialect.name == "postgresql" else sqlite.insert
+    insert = postgresql.insert if writer.dialect.name == "postgresql" else sqlite.insert
     statement = insert(table).on_conflict_do_nothing().returning(*table.primary_key)
-    return len(here.execute(statement, values).all())
+    return len(writer.execute(statement, values).all())
 
 
-def _same(there: Connection, here: Connection, table: Table) -> Iterator[tuple[int, int]]:
-    """The numbers of each row of the source, there and here, by its uid."""
+def _row_ids(reader: Connection, writer: Connection, table: Table) -> Iterator[tuple[int, int]]:
+    """Yield the id of each row of the source, and that of the row with the same uid in the target."""
     query = select(table.c.id, table.c.uid).order_by(table.c.id)
-    for part in there.execute(query).partitions(ROWS):
+    for part in reader.execute(query).partitions(ROWS):
         uids = [row.uid for row in part]
         numbers = {
-            row.uid: row.id for row in here.execute(select(table.c.id, table.c.uid).where(table.c.uid.in_(uids)))
+            row.uid: row.id for row in writer.execute(select(table.c.id, table.c.uid).where(table.c.uid.in_(uids)))
         }
         yield from ((row.id, numbers[row.uid]) for row in part)
 
 
-def _running(here: Connection) -> dict[str, int]:
+def _unfinished(writer: Connection) -> dict[str, int]:
     """The number of each unfinished run, by its uid."""
     query = select(schema.run.c.uid, schema.run.c.id).where(schema.run.c.status == "running")
-    return {row.uid: row.id for row in here.execute(query)}
+    return {row.uid: row.id for row in writer.execute(query)}
 
 
 def _launches(connection: Connection, run: str) -> Counter[str]:
@@ -97,34 +97,34 @@ def _launches(connection: Connection, run: str) -> Counter[str]:
     return Counter(connection.execute(query).scalars())
 
 
-def _make_room(there: Connection, here: Connection, running: Mapping[str, int], *, newer: bool) -> None:
+def _drop_outdated_cases(reader: Connection, writer: Connection, running: Mapping[str, int], *, newer: bool) -> None:
     """Delete cases of an unfinished run that the source has more launches of, or all that it has if it is newer."""
     for run, number in running.items():
-        mine = _launches(here, run)
-        for case, count in _launches(there, run).items():
-            if newer or 0 < mine[case] < count:
-                store.withdraw(here, number, case)
+        own = _launches(writer, run)
+        for case, count in _launches(reader, run).items():
+            if newer or 0 < own[case] < count:
+                store.withdraw(writer, number, case)
 
 
-def _go_on(there: Connection, here: Connection, running: Mapping[str, int], ids: Ids) -> int:
-    """Complete the runs that were still running here, and have ended in the source. Return how many."""
+def _complete_runs(reader: Connection, writer: Connection, running: Mapping[str, int], ids: Ids) -> int:
+    """Complete the runs that were still running in the target, and have ended in the source. Return how many."""
     run = schema.run
     columns = [column for column in run.columns if column.name not in ("id", "uid", "environment_id")]
     updated = 0
     for uid, number in running.items():
         ended = select(run).where(run.c.uid == uid, run.c.status != "running")
-        if (row := there.execute(ended).mappings().one_or_none()) is not None:
+        if (row := reader.execute(ended).mappings().one_or_none()) is not None:
             values = {column.name: row[column.name] for column in columns}
             values["environment_id"] = ids["environment"][row["environment_id"]]
-            here.execute(update(run).where(run.c.id == number).values(values))
+            writer.execute(update(run).where(run.c.id == number).values(values))
             updated += 1
     return updated
 
 
-def _supersede(there: Connection, here: Connection, ids: Ids) -> None:
+def _supersede(reader: Connection, writer: Connection, ids: Ids) -> None:
     """Link each acceptance to the later one that replaced it, where this is missing."""
     table = schema.baseline
     query = select(table.c.id, table.c.superseded_by).where(table.c.superseded_by.is_not(None))
-    for number, later in there.execute(query):
-        mine = (table.c.id == ids["baseline"][number], table.c.superseded_by.is_(None))
-        here.execute(update(table).where(*mine).values(superseded_by=ids["baseline"][later]))
+    for number, later in reader.execute(query):
+        own = (table.c.id == ids["baseline"][number], table.c.superseded_by.is_(None))
+        writer.execute(update(table).where(*own).values(superseded_by=ids["baseline"][later]))

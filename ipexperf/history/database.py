@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BUSY_SECONDS = 10
 CACHE_KIB = 64 * 1024
 """Page cache of SQLite. The inner pages of ten million rows do not fit into the default of 2 MiB."""
-HELD_SECONDS = 5
+SILENT_SECONDS = 5
 """Longest silence of a writer within a transaction on a server. Others wait for it, even if its host is gone."""
 LONG_SECONDS = 600
 """The same for a migration or a copy, which may read for long between two statements."""
@@ -38,7 +38,7 @@ TURN = 0x69706578
 UNDECODABLE = (ArithmeticError, AttributeError, LookupError, NoResultFound, TypeError, ValueError, struct.error)
 """Exceptions raised while decoding a row that lacks a value or has a wrong type."""
 MIGRATIONS = Path(__file__).parent / "migrations"
-LOST = ("08", "53", "57P", "55P03", "25P03")
+TRANSIENT = ("08", "53", "57P", "55P03", "25P03")
 """SQLSTATEs of a server that is gone, full or shutting down, let a writer wait too long, or ended a silent one."""
 BLOCKED = {
     sqlite3.SQLITE_BUSY,
@@ -55,7 +55,7 @@ FILE = "file"
 ADDS = "adds"
 """Marks connections that added rows which others may be adding too."""
 
-_LIMITS = "set_config('lock_timeout', :wait, true), set_config('idle_in_transaction_session_timeout', :held, true)"
+_LIMITS = "set_config('lock_timeout', :wait, true), set_config('idle_in_transaction_session_timeout', :silence, true)"
 # In one statement, which sets the limits before it waits: each statement crosses the network.
 _ALONE = text(f"SELECT {_LIMITS}, pg_advisory_xact_lock(:turn)")
 _SHARED = text(f"SELECT {_LIMITS}, pg_advisory_xact_lock_shared(:turn)")
@@ -109,7 +109,7 @@ def translated(name: str) -> Iterator[None]:
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:
-        kind = UnavailableError if _lost(error) else HistoryError
+        kind = UnavailableError if _is_transient(error) else HistoryError
         raise kind(f"the {name} cannot be used: {_first_line(error)}.") from error
     except json.JSONDecodeError as error:
         raise HistoryError(f"the {name} is damaged: it holds a document that is not JSON: {error}.") from error
@@ -121,13 +121,13 @@ def translated(name: str) -> Iterator[None]:
 
 @contextmanager
 def writing(
-    engine: Engine, name: str, *, migrates: bool = False, beside: bool = False, held: float = HELD_SECONDS
+    engine: Engine, name: str, *, migrates: bool = False, beside: bool = False, silence: float = SILENT_SECONDS
 ) -> Iterator[Connection]:
     """Open a transaction that takes the write lock at once. Taking it later is how concurrent writers fail.
 
     On PostgreSQL too, only one process writes at a time, so what a writer has read does not change before it writes.
     Writers who come `beside` others share the lock there: they add nothing but rows of their own run, and `alone`
-    refuses the rest. The server ends a transaction that is silent for longer than `held`.
+    refuses the rest. The server ends a transaction that is silent for longer than `silence`.
 
     Unless it `migrates` the schema itself, it is refused if another program has done so since the history was opened.
     """
@@ -136,7 +136,7 @@ def writing(
         connection = plain.execution_options(writes=True, **{BESIDE: beside})
         with connection.begin():
             if engine.dialect.name == "postgresql":
-                limits = {"wait": f"{BUSY_SECONDS * 1000:.0f}", "held": f"{held * 1000:.0f}"}
+                limits = {"wait": f"{BUSY_SECONDS * 1000:.0f}", "silence": f"{silence * 1000:.0f}"}
                 connection.execute(_SHARED if beside else _ALONE, {**limits, "turn": TURN})
             connection.info[ADDS] = False
             if not migrates:
@@ -215,7 +215,7 @@ def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON")
 
 
-def _lost(error: DBAPIError | sqlite3.Error) -> bool:
+def _is_transient(error: DBAPIError | sqlite3.Error) -> bool:
     """Whether the same statement may succeed later."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):
@@ -224,7 +224,7 @@ def _lost(error: DBAPIError | sqlite3.Error) -> bool:
     state = getattr(cause, "sqlstate", None)
     if state is None:  # nobody answered
         return isinstance(error, OperationalError) or bool(getattr(error, "connection_invalidated", False))
-    return bool(state.startswith(LOST))
+    return bool(state.startswith(TRANSIENT))
 
 
 def _first_line(error: Exception) -> str:
@@ -342,7 +342,7 @@ def _migrate(engine: Engine, path: Path | None, name: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    with writing(engine, name, migrates=True, held=LONG_SECONDS) as connection:
+    with writing(engine, name, migrates=True, silence=LONG_SECONDS) as connection:
         revision = _revision(connection)  # again: another process may have migrated while this one waited
         if revision == schema.REVISION:
             return

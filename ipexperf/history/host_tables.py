@@ -64,7 +64,7 @@ def _sentence(verdict: HostVerdict) -> str:
 
 
 def over_hosts_text(compared: Compared) -> Text:
-    """Describe both sides, and what is to be known of the comparison as a whole."""
+    """Describe both sides, with the notes on the comparison as a whole."""
     lines = []
     for name, side in (("first", compared.first), ("second", compared.second)):
         when = moment(side.begin) if side.begin == side.end else f"{moment(side.begin)} to {moment(side.end)}"

@@ -37,7 +37,7 @@ class Medians:
     """One metric of one case on one machine: the median of each good run, oldest first.
 
     A run is good if the case was measured and nothing was found wrong with it: not its proof, not its accuracy. The
-    series of an accuracy has the runs that the judge rejected, too: it is about them.
+    series of an accuracy also has the runs that the judge rejected, because they show that it changed.
     """
 
     case: Case

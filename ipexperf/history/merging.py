@@ -81,9 +81,9 @@ def merge(path: Path, other: Path) -> Merged:
         with _transaction(connection):
             # Again: it may have been migrated since it was checked.
             _check_revision(sqlite_files.revision(connection, other, OTHER), other)
-            _make_room(connection)
-            counts = {table.name: _take(connection, table) for table in schema.metadata.sorted_tables}
-            updated = _go_on(connection)
+            _drop_outdated_cases(connection)
+            counts = {table.name: _insert_missing(connection, table) for table in schema.metadata.sorted_tables}
+            updated = _complete_runs(connection)
             _supersede(connection)
     return Merged.of(str(other), counts, updated)
 
@@ -107,7 +107,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.commit()
 
 
-def _make_room(connection: sqlite3.Connection) -> None:
+def _drop_outdated_cases(connection: sqlite3.Connection) -> None:
     """Delete cases of a run that measured them again since the last merge: the other file has more launches."""
     counted = "SELECT count(*) FROM {0}.launch l WHERE l.run_id = {1}.id AND l.case_id = {2}.id"
     ours, theirs = counted.format("main", "run", "mine"), counted.format(OTHER, "o", "its")
@@ -123,7 +123,7 @@ def _make_room(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE again")
 
 
-def _take(connection: sqlite3.Connection, table: Table) -> int:
+def _insert_missing(connection: sqlite3.Connection, table: Table) -> int:
     """Insert the missing rows of a table. Row ids are local, so references are translated by uid."""
     columns = [column for column in table.columns if column.name != "id" and not _own(table, column)]
     joins, values = [], []
@@ -149,7 +149,7 @@ def _own(table: Table, column: Column[object]) -> bool:
     return any(key.column.table is table for key in column.foreign_keys)
 
 
-def _go_on(connection: sqlite3.Connection) -> int:
+def _complete_runs(connection: sqlite3.Connection) -> int:
     """Complete the runs that were still running when they were merged, and have ended in the other file."""
     columns = [x.name for x in schema.run.columns if x.name not in ("id", "uid", "environment_id")]
     values = ", ".join(f'"{name}" = o."{name}"' for name in columns)

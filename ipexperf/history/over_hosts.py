@@ -174,7 +174,7 @@ def of_runs(
             f"{names[0]!r} and {names[1]!r} both name the run {min(both)}: name two fleet runs, days or commits, or "
             "two versions, such as torch=2.8 and torch=2.9."
         )
-    old, new = (_read(history, side) for side in sides)
+    old, new = (_cases_of_side(history, side) for side in sides)
     keys = sorted({*old.cases, *new.cases}, key=lambda key: (key[0].id, key[0].uid, key[1]))
     whole = [(key, _shares(old.cases.get(key, {}), new.cases.get(key, {}), metric)) for key in keys]
     judged = sum(_judgeable(shares) for _, shares in whole)
@@ -190,7 +190,7 @@ Key = tuple[Case, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _SideCases:
     """The recorded cases of a side, by case and kind, and then by host."""
 
     cases: Mapping[Key, Mapping[str, list[Recorded]]]
@@ -198,20 +198,20 @@ class _Read:
     """Runs that several hosts shared, which are left out."""
 
 
-def _read(history: History, side: Sequence[Member]) -> _Read:
+def _cases_of_side(history: History, side: Sequence[Member]) -> _SideCases:
     cases: dict[Key, dict[str, list[Recorded]]] = defaultdict(lambda: defaultdict(list))
     for member in side:
         if member.host is not None:
             for recorded in history.measurements(member.uid):
                 cases[recorded.case, recorded.machine_key][member.host].append(recorded)
-    return _Read(cases, sum(member.host is None for member in side))
+    return _SideCases(cases, sum(member.host is None for member in side))
 
 
 @dataclass(frozen=True, slots=True)
 class _Share:
     """The result of one host, with its ratio for the judge if it has one."""
 
-    shown: HostShare
+    host_share: HostShare
     ratio: HostRatio | None
 
 
@@ -259,7 +259,8 @@ def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, poli
     if _judgeable(shares):
         combined = several_hosts.judge([share.ratio for share in shares if share.ratio is not None], policy)
     odd = combined.odd if combined else ()
-    hosts = (replace(share.shown, note="odd") if share.shown.host in odd else share.shown for share in shares)
+    results = [share.host_share for share in shares]
+    hosts = (replace(result, note="odd") if result.host in odd else result for result in results)
     names = ("outcome", "ratio", "lo", "hi", "mde", "spread")
     numbers: dict[str, Any] = {name: getattr(combined, name, None) for name in names}
     return OverHosts(
@@ -279,14 +280,14 @@ def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, poli
 
 def _too_few(shares: Sequence[_Share]) -> str:
     """Why there is no verdict: one host or none measured both."""
-    usable = [share.shown.host for share in shares if share.ratio is not None]
-    reasons = Counter(share.shown.note for share in shares if share.ratio is None)
+    usable = [share.host_share.host for share in shares if share.ratio is not None]
+    reasons = Counter(share.host_share.note for share in shares if share.ratio is None)
     why = "; ".join(f"{reason} on {_named(_of(shares, reason))}" for reason in reasons)
     return f"{f'only {usable[0]} measured both' if usable else 'no host measured both'}{f': {why}' if why else ''}"
 
 
 def _of(shares: Sequence[_Share], reason: str) -> list[str]:
-    return [share.shown.host for share in shares if share.shown.note == reason]
+    return [share.host_share.host for share in shares if share.host_share.note == reason]
 
 
 def _named(names: Sequence[str]) -> str:
@@ -305,11 +306,11 @@ def _side(selector: str, side: Sequence[Member]) -> Side:
     )
 
 
-def _notes(sides: Sequence[Side], read: Sequence[_Read], cases: Sequence[OverHosts]) -> Iterator[str]:
+def _notes(sides: Sequence[Side], cases_of_sides: Sequence[_SideCases], cases: Sequence[OverHosts]) -> Iterator[str]:
     for side, name in zip(sides, ("first", "second"), strict=True):
         if len(side.software) > 1:
             yield f"the {name} mixes {len(side.software)} softwares: a ratio is over all of them"
-    if shared := sum(side.shared for side in read):
+    if shared := sum(side.shared for side in cases_of_sides):
         yield f"{shared} runs that several hosts shared are left out: each of their cases was on one host alone"
     if len(kinds := {case.machine_key for case in cases}) > 1:
         yield f"hosts of {len(kinds)} kinds: a ratio is over the hosts of one kind, because others may differ"

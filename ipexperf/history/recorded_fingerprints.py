@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def fingerprint_of(recorded: Recorded) -> tuple[Structure, Fingerprint | None]:
     """Return the fingerprint of a case's launches, and whether all launches have the same."""
-    return structure.of([launch.document.get("fingerprint") for launch in recorded.counted])
+    return structure.common([launch.document.get("fingerprint") for launch in recorded.counted])
 
 
 def roof(recorded: Recorded) -> Mapping[str, Any] | None:

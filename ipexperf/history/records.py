@@ -126,15 +126,15 @@ class Recorded:
 class Accepted:
     """One session of one case that became a baseline.
 
-    `kept` names the runs whose sessions are the baseline now. All other rows are superseded, also those of `former`:
-    the case as it was accepted before, if it has a new version and so a new series.
+    `current_runs` names the runs whose sessions are the baseline now. All other rows are superseded, also those of
+    `former`: the case as it was accepted before, if it has a new version and so a new series.
     """
 
     run_uid: str
     case: Case
     former: Case
     machine_key: str
-    kept: frozenset[str]
+    current_runs: frozenset[str]
     at: str
     by: str
     reason: str
@@ -157,7 +157,7 @@ class RunDetail:
         for case, recorded in zip(document["cases"], self.cases, strict=True):
             if recorded.verdict is not None:
                 replaced = {"evidence": evidence.document(recorded.verdict.evidence)}
-                fields = {**_shown(case["verdict"]), **replaced}.items()
+                fields = {**_verdict_document(case["verdict"]), **replaced}.items()
                 case["verdict"] = {"baseline" if name == "evidence" else name: value for name, value in fields}
         document["bisections"] = [search.to_json() for search in self.bisections]
         return document
@@ -167,7 +167,7 @@ OF_OTHERS = ("metric", "outcome", "reason", "ratio", "lo", "hi", "p_value", "mde
 """The fields of a document for the verdict on another metric than speed."""
 
 
-def _shown(verdict: Mapping[str, Any]) -> dict[str, Any]:
+def _verdict_document(verdict: Mapping[str, Any]) -> dict[str, Any]:
     """The document of a verdict on a case, with those on its other metrics."""
     document = {name: value for name, value in verdict.items() if name not in ("level", "constants")}
     others = [{name: other[name] for name in OF_OTHERS} for other in verdict["others"]]

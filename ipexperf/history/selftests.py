@@ -28,14 +28,14 @@ SAME = ("injection", "size", "seconds", "outcome", "reason", "ratio", "lo", "hi"
 
 
 def record(
-    history: History, session: str, trial: Trial, where: Mapping[str, Any], judged_by: PairPolicy, suite: str
+    history: History, session: str, trial: Trial, described: Mapping[str, Any], judged_by: PairPolicy, suite: str
 ) -> None:
     """Commit one trial of a selftest session, with its environment and policy."""
     times = {name: utc(getattr(trial, name)) for name in ("started_at", "finished_at")}
     values = finite({name: getattr(trial, name) for name in SAME} | {"log_ratios": trial.log_ratios}) | times
     constants = {"uid": content_uid(judged_by.to_json()), "doc": judged_by.to_json()}
     with writing(history._engine, history._name) as connection:  # noqa: SLF001 - this is the history's own room
-        values["environment_id"] = store.environment_of(connection, where)
+        values["environment_id"] = store.environment_of(connection, described)
         values["case_id"] = store.identify(connection, case, rows.case_row(trial.case, suite))
         values["policy_id"] = store.identify(connection, policy, constants)
         uid = content_uid([session, trial.case.uid, trial.injection, times])

@@ -101,7 +101,7 @@ class Scrubber:
         return value
 
     def _last_part(self, match: re.Match[str]) -> str:
-        """A path without its folders: the file's name says what it is, and the folders where somebody keeps it."""
+        """The last part of a path. The folders before it may have names."""
         path = match[0].rstrip("/\\")
         begin = len(path) if HOME.fullmatch(path) else max(path.rfind("/"), path.rfind("\\")) + 1
         folder, last = path[:begin], path[begin:]
@@ -153,7 +153,7 @@ def _keep_only(history: History, runs: Sequence[str]) -> int:
 
 
 def _scrub(connection: sqlite3.Connection, words: Sequence[str], *, keep_logs: bool) -> tuple[Scrubber, int]:
-    """Hide names in every text of every table. Return what hid them, and the number of logs that were left out."""
+    """Hide names in every text of every table. Return the scrubber, and the number of logs that were left out."""
     logs = 0
     connection.execute("BEGIN IMMEDIATE")
     if not keep_logs:

@@ -172,7 +172,7 @@ class History(Queries):
             self._adding = adds(connection)
 
     def record_bisection(self, search: BisectionRecord, suite: str) -> None:
-        """Commit the end of a search. One that ends as before, from kept answers, changes nothing."""
+        """Commit the end of a search. Repeating it from recorded answers changes nothing."""
         with writing(self._engine, self._name) as connection:
             for lock_row in bisections.lock_rows(search):
                 identify(connection, lock, lock_row)
@@ -207,7 +207,7 @@ class History(Queries):
     @contextmanager
     def accepting(self, sessions: Iterable[Accepted]) -> Iterator[None]:
         """Write accepted baselines, and commit them at the end of the block. Roll back on an exception."""
-        with writing(self._engine, self._name, held=LONG_SECONDS) as connection:
+        with writing(self._engine, self._name, silence=LONG_SECONDS) as connection:
             for accepted in sessions:
                 _accept(connection, accepted, self._run(connection, accepted.run_uid).id)
             yield
@@ -370,7 +370,7 @@ def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
     values = {**rows.baseline_row(accepted), "series_id": ids[uids[0]], "run_id": run_id}
     mine = identify(connection, baseline, values)
     others = (baseline.c.series_id.in_(list(ids.values())), baseline.c.id != mine, baseline.c.superseded_by.is_(None))
-    query_of_runs = select(run.c.id).where(run.c.uid.in_(accepted.kept - {accepted.run_uid}))
+    query_of_runs = select(run.c.id).where(run.c.uid.in_(accepted.current_runs - {accepted.run_uid}))
     gone = update(baseline).where(*others, baseline.c.run_id.not_in(query_of_runs))
     connection.execute(gone.values(superseded_by=mine))
     # The same acceptance twice within a second: it is valid again.

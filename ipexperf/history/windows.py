@@ -46,18 +46,20 @@ class Windows:
         newest = next(self._good(case, environment, before, alike=False), None)
         return _baseline(case, [newest], None, branch) if newest else None
 
-    def _good(self, case: Case, where: Mapping[str, Any], before: str | None, *, alike: bool) -> Iterator[Recorded]:
+    def _good(
+        self, case: Case, environment: Mapping[str, Any], before: str | None, *, alike: bool
+    ) -> Iterator[Recorded]:
         """Yield the last usable sessions, newest first. Runs that are left out are not read.
 
         A run that was resumed has copies of what the run that was cut off had measured: each is one session, and none
         if it is what began at `before`.
         """
-        metric = yardstick.metric(where)
+        metric = yardstick.metric(environment)
         seen: set[tuple[object, ...]] = set()
         own = utc(before) if before else None
-        uid = series_uid(case.uid, where["machine_key"], metric)
-        for run in self._history.past(uid, branch=_branch(where), before=before, launches=LAUNCHES):
-            if run.spoilt or (alike and incomparable(run.environment, where)):
+        uid = series_uid(case.uid, environment["machine_key"], metric)
+        for run in self._history.past(uid, branch=_branch(environment), before=before, launches=LAUNCHES):
+            if run.spoilt or (alike and incomparable(run.environment, environment)):
                 continue
             recorded = self._recorded(run.uid, case)
             if recorded is None or not _sound(recorded, metric) or recorded.started_at == own:

@@ -1,4 +1,4 @@
-"""Decide which measurements become baselines. A new session is appended to the kept ones, or replaces them.
+"""Decide which measurements become baselines. A new session is appended to the stored ones, or replaces them.
 
 - `failed` and `invalid` (contended, unproven, inaccurate) data never gets in.
 - A known slowdown is accepted only with `regression_ok`. A slowdown and an improvement replace the sessions: two levels
@@ -8,7 +8,8 @@
   reach three sessions. A slowdown surely beyond the hard limit is refused even then, also if the run ended before
   measuring it again and called it inconclusive.
 - Once the noise is known, an inconclusive session that leans slower than the tolerance is refused: measure it again.
-- A metric beside speed that regressed is refused likewise. One that moved is kept of the new session only.
+- A session in which a metric beside speed regressed is refused likewise. Where such a metric moved, older sessions lose
+  their values of it.
 - An inconclusive session with other software, variables or kernels is refused, because it could mix two levels.
 """
 
@@ -76,12 +77,13 @@ class Acceptance:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BaselineChange:
     """A row of a diff between two baselines. `ratio` is the slowdown that the change allows."""
 
     case_id: str
     batch: int
-    what: str
+    kind: str
+    """`added`, `removed`, `replaced`, `extended` or `edited`."""
     old: float | None
     new: float | None
     ratio: float | None
@@ -118,9 +120,9 @@ def accept(
     refused: list[tuple[str, str]] = []
     slots: set[tuple[str, int, int, str]] = set()
     for candidate in sorted(records, key=lambda x: x.started_at):
-        # Of several sessions offered together, the first replaces and the others join it.
+        # If several sessions are offered together, the first replaces the old ones and the others join it.
         again = replace and slot(candidate.case) not in slots
-        # The verdicts on the later ones were against a baseline that is gone by now.
+        # The later ones were judged against a baseline that this call has changed.
         stale = slot(candidate.case) in slots
         try:
             sessions = _sessions(baselines, candidate, policy, regression_ok=regression_ok, replace=again, stale=stale)
@@ -130,10 +132,10 @@ def accept(
         slots.add(slot(candidate.case))
         old = baselines.at(candidate.case)
         joined = old is not None and len(sessions) > 1
-        # A run from before the newest session may join late. What ran then is not what runs now.
+        # A run older than the newest session may join. Then the environment of the newest session stays.
         late = old if sessions[-1].run != candidate.run else None
-        values = _of_run(candidate)
-        # The accuracy stays the one first accepted, or it could walk away in small steps.
+        values = _run_metrics(candidate)
+        # Keep the accuracy that was accepted first, or it could drift in small steps.
         accuracy = old.accuracy if old and joined else {name: values[name] for name in accuracies() if name in values}
         baselines = baselines.put(
             CaseBaseline(
@@ -166,7 +168,7 @@ def _sessions(
         fields = changed_case(old.case, candidate.case) + incomparable(old.environment, candidate.environment)
         if fields:
             raise _RefusedError(f"it is not comparable with the baseline ({'; '.join(fields)}): replace the baseline")
-    outcome, ratio = _standing(old, candidate, session, policy, stale=stale)
+    outcome, ratio = _outcome_now(old, candidate, session, policy, stale=stale)
     moved = _moved(old, candidate, session, policy)
     if not regression_ok:
         _refuse_slower(outcome, ratio, policy, sure=replace or len(old.sessions) >= policy.known_sessions)
@@ -207,13 +209,13 @@ def _moved(old: CaseBaseline, candidate: Candidate, session: Session, policy: Po
 
 
 def _fails(verdict: Verdict) -> bool:
-    """Whether a metric that regressed is judged in any run."""
+    """Whether a metric regressed that every run judges, whatever its `--perf-gate`."""
     gate = METRICS[verdict.metric].gate
     return verdict.outcome == "regressed" and gate is not None and gate.usual
 
 
 def _without(session: Session, names: Collection[str]) -> Session:
-    """A session without some metrics: one that moved begins anew, because two levels would look like noise."""
+    """A session without these metrics. They moved, and two levels in one baseline would look like noise."""
     rest = {name: value for name, value in session.metrics.items() if name not in names}
     return dataclasses.replace(session, metrics=rest)
 
@@ -246,19 +248,19 @@ def _session(baselines: Baselines, candidate: Candidate, policy: Policy) -> Sess
         started_at=candidate.started_at,
         commit=candidate.commit or "",
         launches=tuple(rounded(float(value)) for value in launches),
-        metrics=_of_run(candidate),
+        metrics=_run_metrics(candidate),
     )
 
 
-def _standing(
+def _outcome_now(
     old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy, *, stale: bool
 ) -> tuple[Outcome, float | None]:
-    """The verdict on the candidate, judged again if the baseline has changed since."""
+    """The outcome and ratio of the candidate, judged again if the baseline has changed since."""
     judged = not stale and candidate.outcome not in ("no_baseline", "not_comparable")
     if judged and candidate.outcome != "inconclusive":
         return candidate.outcome, candidate.ratio
     verdict, ratio = _compared(old, candidate, session, policy)
-    # A run that ended before its second look calls even a sure slowdown inconclusive. Refuse it all the same.
+    # A run that ended before it measured again calls even a sure slowdown inconclusive. Refuse it all the same.
     return (candidate.outcome, candidate.ratio) if judged and verdict != "regressed" else (verdict, ratio)
 
 
@@ -274,7 +276,7 @@ def _compared(
     return decide(comparison, policy), math.exp(comparison.log_ratio)
 
 
-def _of_run(candidate: Candidate) -> dict[str, float]:
+def _run_metrics(candidate: Candidate) -> dict[str, float]:
     return {
         name: rounded(float(METRICS[name].of_launches(candidate.metrics[name])))
         for name in sorted(METRICS)
@@ -286,7 +288,7 @@ def _percent(ratio: float | None) -> str:
     return "an unknown share" if ratio is None else f"{ratio - 1:.1%}"
 
 
-def diff(old: Baselines, new: Baselines) -> list[Change]:
+def diff(old: Baselines, new: Baselines) -> list[BaselineChange]:
     """The changes that a reviewer should see: added, removed and changed cases, and how much slower each may now be."""
     before, after = ({slot(x.case): x for x in side.cases} for side in (old, new))
     rows = []
@@ -295,13 +297,13 @@ def diff(old: Baselines, new: Baselines) -> list[Change]:
         if left == right:
             continue
         rows.append(
-            Change(
+            BaselineChange(
                 case_id=place[0],
                 batch=place[1],
-                what=_kind_of_change(left, right),
+                kind=_kind_of_change(left, right),
                 old=left.step_time if left else None,
                 new=right.step_time if right else None,
-                ratio=_forgiven(left, right) if left and right else None,
+                ratio=_allowed_slowdown(left, right) if left and right else None,
                 sessions=f"{len(left.sessions) if left else 0} -> {len(right.sessions) if right else 0}",
                 reason=right.reason if right else "",
             )
@@ -309,7 +311,7 @@ def diff(old: Baselines, new: Baselines) -> list[Change]:
     return rows
 
 
-def _forgiven(old: CaseBaseline, new: CaseBaseline) -> float:
+def _allowed_slowdown(old: CaseBaseline, new: CaseBaseline) -> float:
     """The slowdown that accepting allows, in the judged unit if that is the same on both sides."""
     if yardstick.content(old.environment) == yardstick.content(new.environment):
         return new.level / old.level

@@ -1,4 +1,4 @@
-"""Combine two verdicts on a case: against the last runs, which move along, and against a fixed baseline, the anchor."""
+"""Combine two verdicts on a case: one against its last runs, and one against a fixed baseline, the anchor."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ipexperf.result import AnchorEvidence, BaselineEvidence, Verdict
 
 
 def beside(rolling: Verdict, anchor: Verdict | None) -> Verdict:
-    """The verdict against the last runs, with the anchor's beside it. If only the anchor fails the case, the anchor's.
+    """Return the verdict against the last runs, or the one against the anchor if only that one fails the case.
 
-    A moving window never sees a loss of one per cent a week. The anchor does.
+    Either way the evidence has both. The last runs never show a loss of one per cent a week. The anchor does.
     """
     if anchor is None:
         return replace(rolling, reason=f"{rolling.reason}; there is no anchor: nothing was accepted for this case")
@@ -24,6 +24,6 @@ def beside(rolling: Verdict, anchor: Verdict | None) -> Verdict:
 
 
 def _with(verdict: Verdict, anchor: AnchorEvidence) -> BaselineEvidence:
-    """The evidence of a verdict on a stored baseline, with the anchor's."""
+    """The evidence of a verdict, and the anchor's in it."""
     evidence = verdict.evidence if isinstance(verdict.evidence, BaselineEvidence) else BaselineEvidence()
     return replace(evidence, anchor=anchor)

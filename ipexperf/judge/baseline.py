@@ -31,7 +31,7 @@ WIDTH = 110
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One accepted run of a case: what its launches say together of each metric, and the step time of each.
+    """One accepted run of a case: one value of each metric over its launches, and the step time of each launch.
 
     Step times are in seconds, or in units of the yardstick that the environment names.
     """
@@ -45,7 +45,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class CaseBaseline:
-    """The kept sessions of a case, oldest first, and who accepted them, when and why."""
+    """The accepted sessions of a case, oldest first, and who accepted them, when and why."""
 
     case: Case
     sessions: tuple[Session, ...]
@@ -87,10 +87,10 @@ class Baselines:
     machine_key: str
     cases: tuple[CaseBaseline, ...] = ()
     _by_id: dict[str, list[CaseBaseline]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """The cases by their ids, once somebody looks for one: a run looks for each of its cases."""
+    """The cases by their ids. Made by the first `find`, because a run looks for each of its cases."""
 
     def find(self, case: Case) -> CaseBaseline | None:
-        """The baseline of this very case, or else one with the same id, which the judge will call not comparable."""
+        """The baseline of exactly this case, or else one with the same id, which the judge will call not comparable."""
         if not self._by_id:
             for baseline in self.cases:
                 self._by_id.setdefault(baseline.case.id, []).append(baseline)
@@ -202,7 +202,7 @@ def write_text(path: Path, text: str) -> Path:
                 stream.write(text)
                 stream.flush()
                 os.fsync(stream.fileno())
-            part.chmod(0o644)  # whatever the umask: the usual permissions of a repository
+            part.chmod(0o644)  # the usual permissions of a file in a repository, whatever the umask
             part.replace(path)
     except OSError as error:
         raise BaselineError(f"{path} cannot be written: {error}") from error
@@ -262,7 +262,7 @@ def _digest(environment: Mapping[str, Any]) -> str:
 
 
 def _stored(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """The environment as the file keeps it. Its lock has a file of its own, which lists the packages."""
+    """The environment as the file keeps it: without the packages, which the file of its lock lists."""
     document = {name: value for name, value in environment.items() if name != "lock_text"}
     if document.get("lock"):
         software = document.get("software", {})
@@ -271,7 +271,7 @@ def _stored(environment: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _restored(document: Any, directory: Path) -> Any:
-    """The environment with the packages of its lock, if that is there."""
+    """The environment with the packages of its lock, if the lock has a file."""
     digest = document.get("lock")
     if not digest:
         return document
@@ -323,12 +323,12 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
     if not sessions or not all(x.launches and all(0 < t < math.inf for t in x.launches) for x in sessions):
         raise ValueError(f"{entry['id']} needs sessions with launches above 0 s")
     if len({x.run for x in sessions}) < len(sessions):
-        # Copies of one session agree, so the machine would seem to differ less from one session to the next.
+        # Copies of one session agree, so sessions would seem to differ less than they do.
         raise ValueError(f"{entry['id']} has a session twice")
     environment = _environment(entry["id"], environments[entry["environment"]])
     judged = yardstick.metric(environment)
     for session in sessions:
-        # Both were made of the same launches. Whoever edits one number by hand, or merges badly, changes one of them.
+        # Both were computed from the same launches. An edit by hand or a bad merge changes only one of them.
         stated = session.metrics.get(judged)
         if stated is not None and not math.isclose(statistics.median(session.launches), stated, rel_tol=1e-4):
             launches = f"the median of its launches is {statistics.median(session.launches):.{DIGITS}g}"

@@ -123,7 +123,7 @@ def questions_left(
     return left_after(_Search(changes, fits, ties or {}, confirm=confirm), answers)
 
 
-class Counted(Protocol):
+class CountedSearch(Protocol):
     """A search that knows how many questions it has left."""
 
     def run(self) -> Generator[Any, Answer, Any]: ...
@@ -131,7 +131,7 @@ class Counted(Protocol):
     def left(self) -> int: ...
 
 
-def left_after(state: Counted, answers: Iterable[Answer]) -> int:
+def left_after(state: CountedSearch, answers: Iterable[Answer]) -> int:
     """How many questions a search has left at most after these answers."""
     course = state.run()
     try:
@@ -224,13 +224,13 @@ class _Search:
             raise _CannotTellError(text, self._everything)
         causes = yield from self._causes()
         yield from self._confirm(causes)
-        return self._named(causes)
+        return self._finding_of(causes)
 
     def _causes(self) -> Asking[list[_Cause]]:
-        """All sets that are enough.
+        """All sets of changes that are enough to be bad.
 
-        Every way to leave out one part of each known cause must make the bad end good. Where it does not, another
-        cause is left in it.
+        Every way to leave out one part of each known cause must make the bad end good. Where it does not,
+        what is left contains another cause.
         """
         causes: list[_Cause] = []
         to_leave_out: list[Candidate] = [frozenset()]
@@ -293,7 +293,10 @@ class _Search:
                 return _Cause(tuple(parts), proof - self._splits.needed_by(required), proof)
 
     def _enough(self, required: Candidate, high: Candidate) -> Asking[tuple[Candidate, Candidate]]:
-        """Ask for the smallest candidate with the required changes. If it is bad, it is returned as both."""
+        """Ask whether the smallest candidate with the required changes is bad. Return a good and a bad candidate.
+
+        If it is bad, the required changes are enough: it is returned as both.
+        """
         for candidate in self._splits.containing(required, high):
             answer = self._implied(candidate)
             if answer is None:
@@ -307,7 +310,7 @@ class _Search:
         return high, high
 
     def _narrow(self, low: Candidate, high: Candidate, parts: Candidate) -> Asking[tuple[Candidate, Candidate]]:
-        """Bring a good and a bad candidate as near to one another as candidates between them have answers."""
+        """Ask for candidates between a good and a bad one until none is left. Return the nearest good and bad pair."""
         tries = 0
         unsure: list[Candidate] = []
         while tries < MAX_TRIES:
@@ -331,10 +334,10 @@ class _Search:
         return low, high
 
     def _confirm(self, causes: list[_Cause]) -> Asking[None]:
-        """Ask for what follows from the other answers, so that no claim about several changes rests on one answer.
+        """Ask questions whose answers are implied already, so that no claim about several changes rests on one answer.
 
-        No part of a cause is missing without need, and each of several causes is bad without the others. An answer
-        that says otherwise contradicts an earlier one. One that is missing changes nothing.
+        Each part of a cause must be needed, and each of several causes must be bad without the others. An answer that
+        says otherwise contradicts an earlier one and ends the search. A skipped question changes nothing.
         """
         parts = [self._splits.largest_without(part, cause.proof) for cause in causes for part in cause.parts]
         yield from self._ask_also(causes, parts)
@@ -345,7 +348,7 @@ class _Search:
             alone = [candidate for cause in causes for candidate in self._alone(cause, causes, twice=True)]
             yield from self._ask_also(causes, alone)
             self._to_confirm = 0
-            yield from self._ask_also(causes, self._good_once())
+            yield from self._ask_also(causes, self._recheck_harmless())
 
     def _ask_also(self, causes: list[_Cause], candidates: Iterable[Candidate]) -> Asking[None]:
         questions = [question for question in dict.fromkeys(candidates) if question and question not in self._answers]
@@ -357,10 +360,10 @@ class _Search:
     def _alone(self, cause: _Cause, causes: list[_Cause], *, twice: bool = False) -> list[Candidate]:
         """Candidates that show once more that the cause needs none of the other causes.
 
-        If `twice`, it is to be seen without each of the other changes once more.
+        With `twice`, ask also where one candidate has shown it: without each of the other changes once more.
         """
         others = [other for other in causes if other is not cause]
-        proofs = [candidate for candidate in self._of(Answer.BAD) if self._shows_alone(candidate, cause, others)]
+        proofs = [candidate for candidate in self._answered(Answer.BAD) if self._shows_alone(candidate, cause, others)]
         if proofs and not twice:
             return []
         company = frozenset.intersection(*proofs) - cause.proof if proofs else frozenset[Change]()
@@ -372,9 +375,9 @@ class _Search:
             return [half, self._splits.largest_without(half - cause.proof, high)]
         return [candidate] if cause.proof <= candidate else []
 
-    def _good_once(self) -> list[Candidate]:
-        """Candidates with the changes that only one of the largest good candidates shows to be harmless."""
-        good = self._of(Answer.GOOD)
+    def _recheck_harmless(self) -> list[Candidate]:
+        """Candidates that test once more the changes that only one good candidate shows to be harmless."""
+        good = self._answered(Answer.GOOD)
         once = []
         for most in good:
             rest = most.difference(*(other for other in good if other != most))
@@ -410,28 +413,28 @@ class _Search:
 
     def _contradiction(self, candidate: Candidate, answer: Answer) -> Candidate | None:
         if answer is Answer.BAD:
-            return next((good for good in self._of(Answer.GOOD) if candidate <= good), None)
+            return next((good for good in self._answered(Answer.GOOD) if candidate <= good), None)
         if answer is Answer.GOOD:
-            return next((bad for bad in self._of(Answer.BAD) if bad <= candidate), None)
+            return next((bad for bad in self._answered(Answer.BAD) if bad <= candidate), None)
         return None
 
     def _implied(self, candidate: Candidate) -> Answer | None:
-        """The answer that is known already, or follows from those to other candidates."""
+        """The answer to a candidate, if it was asked before or follows from other answers."""
         if candidate in self._answers:
             return self._answers[candidate]
-        if not candidate or any(candidate <= good for good in self._of(Answer.GOOD)):
+        if not candidate or any(candidate <= good for good in self._answered(Answer.GOOD)):
             return Answer.GOOD
-        if any(bad <= candidate for bad in self._of(Answer.BAD)):
+        if any(bad <= candidate for bad in self._answered(Answer.BAD)):
             return Answer.BAD
         return None
 
-    def _of(self, wanted: Answer) -> list[Candidate]:
-        return [candidate for candidate, answer in self._answers.items() if answer is wanted]
+    def _answered(self, sought: Answer) -> list[Candidate]:
+        return [candidate for candidate, answer in self._answers.items() if answer is sought]
 
     def _unanswered(self) -> set[Candidate]:
-        return {*self._of(Answer.SKIP), *self._of(Answer.UNSURE)}
+        return {*self._answered(Answer.SKIP), *self._answered(Answer.UNSURE)}
 
-    def _named(self, causes: list[_Cause]) -> Finding:
+    def _finding_of(self, causes: list[_Cause]) -> Finding:
         return dataclasses.replace(self._finding(*self._culprits(causes)), proof=tuple(self._proof(causes)))
 
     def _culprits(self, causes: list[_Cause]) -> tuple[Outcome, str, tuple[Candidate, ...]]:
@@ -464,8 +467,8 @@ class _Search:
         return Finding(outcome, reason, culprits, suspects, len(self._answers), last_good, first_bad)
 
     def _neighbours(self) -> tuple[Candidate | None, Candidate | None]:
-        good = [frozenset[Change](), *self._of(Answer.GOOD)]
-        pairs = [(low, high) for high in self._of(Answer.BAD) for low in good if low < high]
+        good = [frozenset[Change](), *self._answered(Answer.GOOD)]
+        pairs = [(low, high) for high in self._answered(Answer.BAD) for low in good if low < high]
         return min(pairs, key=lambda pair: (len(pair[1] - pair[0]), len(pair[1])), default=(None, None))
 
 

@@ -1,4 +1,4 @@
-"""Change points of one series: where its level moved and stayed, where it drifts, and where it has two modes.
+"""ChangePoint points of one series: where its level moved and stayed, where it drifts, and where it has two modes.
 
 `levels` divides the runs, `shapes` tells steps from drifts and modes, and `change_range` says where a step may lie.
 """
@@ -34,7 +34,7 @@ Direction = Literal["regressed", "improved", "changed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangePoint:
     """A level that moved: `index` is the first run of the new one, `old` and `new` the levels.
 
     `score` is the difference in units of the noise around it; `before` and `after` count the runs of its levels.
@@ -53,7 +53,7 @@ class Change:
     """The new level began with one of the runs from `earliest` to `latest`: 95 % of such ranges hold it.
 
     A drift or two modes begin with the run before `earliest` and last to `latest`."""
-    known: int
+    known_run: int
     """The run with which it could first be reported."""
     kind: Kind = "step"
     switches: int = 0
@@ -79,7 +79,7 @@ class Change:
             return "changed"
         return "improved" if self.up == higher_is_better else "regressed"
 
-    def undone_by(self, later: Change) -> bool:
+    def undone_by(self, later: ChangePoint) -> bool:
         """Whether the next step of the same series returned to the old level."""
         neighbours = self.kind == later.kind == "step" and later.index - later.before == self.index
         return neighbours and abs(later.new - self.old) <= BACK * abs(self.new - self.old)
@@ -100,16 +100,16 @@ class Piece:
 class Course:
     """The changes of a series, oldest first, and the pieces that its runs are divided into. A short one has none."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ChangePoint, ...] = ()
     pieces: tuple[Piece, ...] = ()
 
 
-def find(values: Sequence[float]) -> list[Change]:
+def find(values: Sequence[float]) -> list[ChangePoint]:
     """The changes of a series of finite numbers, oldest first: one number a run, the median of its launches."""
     return find_each([values])[0]
 
 
-def find_each(series: Sequence[Sequence[float]]) -> list[list[Change]]:
+def find_each(series: Sequence[Sequence[float]]) -> list[list[ChangePoint]]:
     """The changes of each of many series."""
     return [list(course.changes) for course in courses(series)]
 
@@ -195,7 +195,7 @@ class _Series:
         rho = change_range.likeness(self.scaled, self.starts) if len(parts) > 1 else 0.0
         steps = (self._step(*pair, rho) for pair in pairwise(parts))
         changes += [step for step in steps if step is not None]
-        return Course(tuple(sorted(changes, key=lambda change: change.known)), tuple(pieces))
+        return Course(tuple(sorted(changes, key=lambda change: change.known_run)), tuple(pieces))
 
     def _piece(self, part: Stretch) -> Piece:
         values = self.values[part.begin : part.end]
@@ -212,13 +212,13 @@ class _Series:
         middle, noise = self.unit
         return self.scale.number(middle + place * noise)
 
-    def _unsteady(self, part: Stretch, piece: Piece) -> Change:
+    def _unsteady(self, part: Stretch, piece: Piece) -> ChangePoint:
         """A drift or two modes as a change."""
         runs = part.end - part.begin
         noise = noise_of(self.scaled[part.begin : part.end])
         upper = int((self.scaled[part.begin : part.end] > (part.first + part.last) / 2).sum())
         before, after = (runs - upper, upper) if part.shape == "bistable" else (0, runs)
-        return Change(
+        return ChangePoint(
             index=part.begin,
             old=piece.first,
             new=piece.last,
@@ -227,12 +227,12 @@ class _Series:
             after=after,
             earliest=part.begin + 1,
             latest=part.end - 1,
-            known=part.known,
+            known_run=part.known_run,
             kind=part.shape if part.shape != "level" else "step",
             switches=len(part.switches),
         )
 
-    def _step(self, old: Stretch, new: Stretch, rho: float) -> Change | None:
+    def _step(self, old: Stretch, new: Stretch, rho: float) -> ChangePoint | None:
         """The step between two stretches, unless it is no more than the end of a drift or of two modes."""
         first = old.switches[-1] if old.switches else old.begin
         end = new.switches[0] if new.switches else new.end
@@ -250,7 +250,7 @@ class _Series:
         if beside in ({"drift"}, {"level", "drift"}) and shapes.joined(self.scaled, old, new, self.limit):
             return None
         earliest, latest = change_range.likely(flat, first, index, end, rho)
-        return Change(
+        return ChangePoint(
             index=index,
             old=self._number(old.last) if old.shape == "drift" else _median(self.values[first:index]),
             new=self._number(new.first) if new.shape == "drift" else _median(self.values[index:end]),
@@ -259,7 +259,7 @@ class _Series:
             after=end - index,
             earliest=earliest,
             latest=latest,
-            known=index + MINIMUM - 1,
+            known_run=index + MINIMUM - 1,
         )
 
 

@@ -16,12 +16,12 @@ SURE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The smallest slowdowns that four of five comparisons would show, by number of pairs."""
+    """The smallest slowdown that four of five comparisons would show, for some numbers of pairs."""
 
     spread: float
     """The log standard deviation of the pairs."""
     at_most: float
-    """Its upper bound, which is used."""
+    """The upper bound of that spread. The effects are computed from it."""
     effects: tuple[tuple[int, float], ...]
     """Numbers of pairs, each with the smallest slowdown as a fraction."""
 

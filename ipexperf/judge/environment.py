@@ -28,16 +28,16 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequen
         before, after = (dict(_flat(_named(side.get(section, {})))) for side in (old, new))
         names = sorted({*before, *after} - VOLATILE)
         if not all(PACKAGES in side.get(section, {}) for side in (old, new)):
-            # One of them was recorded before packages were: that one lacks them is no difference.
+            # An environment that was recorded before packages were lacks them. That is no difference.
             names = [name for name in names if not name.startswith(f"{PACKAGES}.")]
         # A library that reports its own version needs no second line for the installed package.
         all_names = set(names)
-        names = [name for name in names if not _said_twice(name, all_names)]
+        names = [name for name in names if not _has_own_field(name, all_names)]
         lines += _changes(before, after, names)
     return list(dict.fromkeys(lines))
 
 
-def _said_twice(name: str, names: set[str]) -> bool:
+def _has_own_field(name: str, names: set[str]) -> bool:
     """Whether a package also has a field of its own, such as torch."""
     return name.startswith(f"{PACKAGES}.") and name.removeprefix(f"{PACKAGES}.") in names
 

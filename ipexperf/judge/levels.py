@@ -105,16 +105,16 @@ def divided(scaled: Floats, measured: Floats, limit: float) -> list[list[int]]:
     return every
 
 
-def noise_of(some: Floats) -> float:
+def noise_of(values: Floats) -> float:
     """The noise of these runs in units of the noise of their series, at least 1. Changes of level do not count."""
     import numpy as np
 
-    steps = len(some) - 1
-    few = steps < 2 * MINIMUM
+    steps = len(values) - 1
+    short = steps < 2 * MINIMUM
     # Few runs have no room for a change, and their smallest steps alone would underestimate the noise.
-    variance = float(np.square(np.diff(some)).mean()) / 2 if few else float(spread(some)) ** 2
+    variance = float(np.square(np.diff(values)).mean()) / 2 if short else float(spread(values)) ** 2
     square = (USUAL + steps * variance) / (USUAL + steps)
-    return max(1.0, math.sqrt(square * DOUBT if few and square > SCATTERED else square))
+    return max(1.0, math.sqrt(square * DOUBT if short and square > SCATTERED else square))
 
 
 def noise_beside(scaled: Floats, index: int) -> tuple[float, float]:

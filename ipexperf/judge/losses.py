@@ -3,8 +3,8 @@
 A newer library may run other kernels that are as fast. It has no reason to run weaker instructions than the CPU has, to
 fall back to a reference kernel, or to give up a fusion. Such a change needs no clock to be judged.
 
-Each function gets what is gone and what came, and returns the kind of the loss, or an empty text. Names that are in no
-table are never losses.
+Each function gets what was removed and what was added, and returns the kind of the loss, or an empty text. Names that
+are in no table are never losses.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ BYTES = {
     **dict.fromkeys(("f64", "float64"), 8),
 }
 """Bytes of the dtypes that compute, as oneDNN and torch call them."""
-COME = {
+ADDED = {
     "aten::batch_norm": UNFOLDED,
     "aten::aminmax": OBSERVER,
     "aten::histc": OBSERVER,
@@ -114,18 +114,18 @@ TO_HOST = ("Memcpy DtoH", "Memcpy D2H", "Memcpy D2M")
 """Prefixes of the names of copies from the device: CUDA's, and those of SYCL's profilers."""
 
 
-def weaker(gone: Iterable[str], come: Iterable[str], order: Sequence[str]) -> str:
-    """The loss if everything that came is weaker than everything that is gone. Unknown names are no loss."""
-    before, after = ([order.index(name) if name in order else None for name in side] for side in (gone, come))
+def weaker(removed: Iterable[str], added: Iterable[str], order: Sequence[str]) -> str:
+    """The loss if everything added is weaker than everything removed. Unknown names are no loss."""
+    before, after = ([order.index(name) if name in order else None for name in side] for side in (removed, added))
     ranked = [[place for place in side if place is not None] for side in (before, after)]
     if not before or not after or ranked != [before, after]:
         return ""
     return WEAKER if max(ranked[1]) < min(ranked[0]) else ""
 
 
-def implementation(gone: Iterable[str], come: Iterable[str]) -> str:
+def implementation(removed: Iterable[str], added: Iterable[str]) -> str:
     """The loss if a primitive's calls moved between these implementations, such as `brg_conv_fwd:avx512_core_bf16`."""
-    old, new = list(gone), list(come)
+    old, new = list(removed), list(added)
     if not old or not new:
         return ""
     if any(name.startswith(PLAIN) for name in new) and not any(name.startswith(PLAIN) for name in old):
@@ -139,9 +139,9 @@ def instructions(name: str) -> str:
     return min(sets, key=lambda word: INSTRUCTIONS.index(word) if word in INSTRUCTIONS else -1)
 
 
-def dtypes(gone: Iterable[str], come: Iterable[str]) -> str:
-    """The loss if calls moved between these combinations of dtypes. The narrowest of each is what it computes in."""
-    before, after = ([_narrowest(types) for types in side] for side in (gone, come))
+def dtypes(removed: Iterable[str], added: Iterable[str]) -> str:
+    """The loss if calls moved between these combinations of dtypes. An operator computes in its narrowest dtype."""
+    before, after = ([_narrowest(types) for types in side] for side in (removed, added))
     if not before or not after or None in before or None in after:
         return ""
     return WIDER if min(filter(None, after)) > max(filter(None, before)) else ""
@@ -154,8 +154,8 @@ def _narrowest(types: str) -> int | None:
 
 def operator(name: str, before: Mapping[str, int], after: Mapping[str, int]) -> str:
     """The loss if an operator's calls changed. Both mappings have the calls of all operators."""
-    if name in COME:
-        return COME[name] if after.get(name, 0) and not before.get(name, 0) else ""
+    if name in ADDED:
+        return ADDED[name] if after.get(name, 0) and not before.get(name, 0) else ""
     if name not in REPLACED or not before.get(name, 0) or after.get(name, 0):
         return ""
     kind, plain = REPLACED[name]

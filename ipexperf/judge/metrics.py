@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NOTHING_COMPARED = ("no_baseline", "not_comparable")
 """Outcomes of a case that had nothing to be compared with."""
 SURE = 8
-"""From so many processes on their smallest value is no chance: what happens to one in two happens to eight in 0.4 %."""
+"""Least number of processes whose smallest value counts. If every second process is odd, all of eight are in 0.4 %."""
 
 
 def in_sessions(
@@ -56,13 +56,13 @@ def in_pairs(
 ) -> tuple[Verdict, ...]:
     """Judge the metrics of this gate, which share `alpha`, over pairs: the metrics of both processes of each.
 
-    Of a metric whose smallest value counts, few pairs say too little: all processes of an arm may be odd ones.
+    A metric whose smallest value counts needs at least SURE pairs: all of a few processes may be odd ones.
     """
     verdicts = []
     names = beside_speed(gate)
     for name in names:
-        repeated = _both(pairs, METRICS[name].repeated)
-        values = repeated or _both(pairs, name)
+        repeated = _paired_values(pairs, METRICS[name].repeated)
+        values = repeated or _paired_values(pairs, name)
         if not values or not all(0 < number < math.inf for number in (value for both in values for value in both)):
             continue
         policy = MetricPolicy.of(METRICS[name], alpha / len(names), pairs=True, repeated=bool(repeated))
@@ -83,7 +83,9 @@ def in_pairs(
     return tuple(verdicts)
 
 
-def _both(pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], name: str) -> list[tuple[float, float]]:
+def _paired_values(
+    pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], name: str
+) -> list[tuple[float, float]]:
     """The values of a metric in the pairs of which both processes have it."""
     return [(a[name], b[name]) for a, b in pairs if name in a and name in b]
 
@@ -124,14 +126,14 @@ def moderated(values: Sequence[float], noise: float, trust: float) -> Spread:
     return Spread(math.sqrt(squares / freedom), freedom)
 
 
-def judge(estimate: Estimate, level: Level, policy: MetricPolicy, other: str) -> Verdict:
+def judge(estimate: Estimate, level: Level, policy: MetricPolicy, than: str) -> Verdict:
     """Judge one metric, given how much it changed."""
     worse = -1 if METRICS[policy.metric].higher_is_better else 1
     turned = replace(estimate, log_ratio=worse * estimate.log_ratio)
     outcome = decide(turned, policy)
     return Verdict(
         outcome,
-        _sentence(outcome, estimate, policy, other),
+        _sentence(outcome, estimate, policy, than),
         metric=policy.metric,
         ratio=of_log(estimate.log_ratio),
         lo=of_log(estimate.lower(policy.ok_alpha)),
@@ -173,25 +175,25 @@ def combined(speed: Verdict, others: Sequence[Verdict], *, gated: bool = True) -
             return replace(both, outcome="no_baseline", reason="the baseline has nothing of what --perf-gate names")
         outcome = min((verdict.outcome for verdict in others), key=place)
         return replace(
-            both, outcome=outcome, reason=_named(verdict for verdict in others if verdict.outcome == outcome)
+            both, outcome=outcome, reason=_reasons(verdict for verdict in others if verdict.outcome == outcome)
         )
     if not regressed:
         return replace(speed, others=tuple(others))
     if speed.outcome == "regressed":
-        return replace(both, reason=f"{speed.reason}; {_named(regressed)}")
-    return replace(both, outcome="regressed", reason=f"{_named(regressed)}; {PRIMARY}: {speed.reason}")
+        return replace(both, reason=f"{speed.reason}; {_reasons(regressed)}")
+    return replace(both, outcome="regressed", reason=f"{_reasons(regressed)}; {PRIMARY}: {speed.reason}")
 
 
-def _named(verdicts: Iterable[Verdict]) -> str:
+def _reasons(verdicts: Iterable[Verdict]) -> str:
     return "; ".join(f"{verdict.metric}: {verdict.reason}" for verdict in verdicts)
 
 
-def _sentence(outcome: Outcome, estimate: Estimate, policy: MetricPolicy, other: str) -> str:
+def _sentence(outcome: Outcome, estimate: Estimate, policy: MetricPolicy, than: str) -> str:
     ratio, lo, hi = (
         of_log(log_ratio) - 1
         for log_ratio in (estimate.log_ratio, estimate.lower(policy.ok_alpha), estimate.upper(policy.ok_alpha))
     )
-    text = f"{abs(ratio):.1%} {'more' if ratio >= 0 else 'less'} than {other}"
+    text = f"{abs(ratio):.1%} {'more' if ratio >= 0 else 'less'} than {than}"
     text += f" ({1 - 2 * policy.ok_alpha:.0%} interval {lo:+.1%} to {hi:+.1%})"
     if outcome in ("regressed", "improved"):
         return f"{text}, surely beyond {policy.harmless * policy.tolerance:.2%}"

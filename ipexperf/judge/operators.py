@@ -1,4 +1,4 @@
-"""Compare the operators of two fingerprints. Consequences of a change are reported once, with the change."""
+"""Compare the operators of two fingerprints. What an operator calls is reported with it, once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.judge import losses
-from ipexperf.judge.sections import NAMED, Change, Side, counted
+from ipexperf.judge.sections import NAMED, Side, StructureChange, counted
 
 MEANING = {
     "aten::contiguous": "a copy, to lie contiguous",
@@ -46,12 +46,12 @@ PLUMBING = frozenset(
 Rows = Mapping[str, Mapping[str, Any]]
 
 
-def operators(old: Side, new: Side) -> list[Change]:
+def operators(old: Side, new: Side) -> list[StructureChange]:
     """Operators that appeared, disappeared, or changed dtypes or shapes, each with what it calls."""
     before, after = _by_name(old), _by_name(new)
     times = _time(old, new)
     changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
-    roots = {name for name in changed if not _explained(name, before, after, changed)}
+    roots = {name for name in changed if not _changed_only_in_callers(name, before, after, changed)}
     below = _below(roots, changed, before, after)
     # Operators that call one another have no outermost one: report each by itself.
     for name in changed - roots - set().union(*below.values()):
@@ -71,31 +71,31 @@ def operators(old: Side, new: Side) -> list[Change]:
             text += _dtypes(before.get(name), after.get(name))
             seconds = sum(times[part] for part in (name, *more))
             loss = losses.operator(name, calls_before, calls_after)
-            changes.append(Change(text, seconds, (f"with {', '.join(more)}",) if more else (), loss))
+            changes.append(StructureChange(text, seconds, (f"with {', '.join(more)}",) if more else (), loss))
         elif types := _types(before[name], after[name]):
             retyped[str(types)].append(name)
-            if name in losses.COMPUTING and (loss := losses.dtypes(types.gone, types.come)):
+            if name in losses.COMPUTING and (loss := losses.dtypes(types.removed, types.added)):
                 wider[str(types)] = loss
         elif before[name].get("shapes") != after[name].get("shapes"):
-            changes.append(Change(f"{name}: other shapes in its {calls[1]} calls", times[name]))
+            changes.append(StructureChange(f"{name}: other shapes in its {calls[1]} calls", times[name]))
         else:
-            changes.append(Change(f"{name}: called from elsewhere, as often as before", times[name]))
+            changes.append(StructureChange(f"{name}: called from elsewhere, as often as before", times[name]))
     for text, names in retyped.items():
         more = sorted({part for name in names for part in below[name]})
         named = ", ".join(f"{after[name]['calls']} {name}" for name in names[:NAMED])
         named += f" and {len(names) - NAMED} more operators" if len(names) > NAMED else ""
         seconds = sum(times[part] for part in (*names, *more))
         evidence = (f"with {', '.join(more)}",) if more else ()
-        changes.append(Change(f"{text} in {named}", seconds, evidence, wider.get(text, "")))
+        changes.append(StructureChange(f"{text} in {named}", seconds, evidence, wider.get(text, "")))
     return changes
 
 
-def _plumbing(names: set[str], before: Rows, after: Rows, times: Mapping[str, float]) -> list[Change]:
+def _plumbing(names: set[str], before: Rows, after: Rows, times: Mapping[str, float]) -> list[StructureChange]:
     if not names:
         return []
     sides = [{name: rows.get(name, {}).get("calls", 0) for name in names} for rows in (before, after)]
     text = counted(*sides) or f"other shapes in {', '.join(sorted(names)[:NAMED])}"
-    return [Change(f"views and allocations: {text}", sum(times[name] for name in names))]
+    return [StructureChange(f"views and allocations: {text}", sum(times[name] for name in names))]
 
 
 def _dtypes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
@@ -103,8 +103,8 @@ def _dtypes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -
     if before is None or after is None:
         return ""
     sides = [{word for types in row["types"] for word in types.split(", ") if word} for row in (before, after)]
-    gone, come = sorted(sides[0] - sides[1]), sorted(sides[1] - sides[0])
-    return (f", {' and '.join(gone)} no more" if gone else "") + (f", {' and '.join(come)} now" if come else "")
+    lost, gained = sorted(sides[0] - sides[1]), sorted(sides[1] - sides[0])
+    return (f", {' and '.join(lost)} no more" if lost else "") + (f", {' and '.join(gained)} now" if gained else "")
 
 
 def _by_name(side: Side) -> Rows:
@@ -126,14 +126,14 @@ def _inside(name: str, rows: Rows) -> Mapping[str, int]:
 
 
 def _callers(name: str, before: Rows, after: Rows) -> set[str]:
-    """The callers from which it was called more or less often, or all callers if no count changed."""
+    """The callers that now call an operator more or less often, or all of its callers if no count changed."""
     sides = _inside(name, before), _inside(name, after)
     moved = {caller for caller in {*sides[0], *sides[1]} if sides[0].get(caller, 0) != sides[1].get(caller, 0)}
     return moved or {*sides[0], *sides[1]}
 
 
-def _explained(name: str, before: Rows, after: Rows, changed: set[str]) -> bool:
-    """Whether all of its changes lie inside other operators that changed."""
+def _changed_only_in_callers(name: str, before: Rows, after: Rows, changed: set[str]) -> bool:
+    """Whether an operator changed only inside other operators that changed."""
     callers = _callers(name, before, after) - {name}
     return bool(callers) and callers <= changed
 
@@ -154,16 +154,16 @@ def _below(roots: set[str], changed: set[str], before: Rows, after: Rows) -> dic
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """The combinations of dtypes that an operator is no longer called with, and those that came."""
+    """The combinations of dtypes that an operator is no longer called with, and the new ones."""
 
-    gone: Counter[str]
-    come: Counter[str]
+    removed: Counter[str]
+    added: Counter[str]
 
     def __bool__(self) -> bool:
-        return bool(self.gone or self.come)
+        return bool(self.removed or self.added)
 
     def __str__(self) -> str:
-        return " -> ".join(" or ".join(side) or "nothing" for side in (sorted(self.gone), sorted(self.come)))
+        return " -> ".join(" or ".join(side) or "nothing" for side in (sorted(self.removed), sorted(self.added)))
 
 
 def _types(before: Mapping[str, Any], after: Mapping[str, Any]) -> Types:

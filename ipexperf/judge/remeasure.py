@@ -9,7 +9,7 @@ from ipexperf.outcomes import has_numbers
 from ipexperf.result import PRIMARY, Measurement, Verdict
 
 
-def together(first: Measurement, second: Measurement) -> Measurement:
+def merged(first: Measurement, second: Measurement) -> Measurement:
     """Merge both measurements. The later launches continue the numbering."""
     begin = len(first.launches)
     later = (replace(launch, index=begin + number) for number, launch in enumerate(second.launches))
@@ -23,14 +23,14 @@ def settle(first: Verdict, second: Verdict, *, gated: bool = True) -> Verdict:
         return replace(second, reason=_lead(first) + second.reason)
     again = {verdict.metric: verdict for verdict in second.others}
     others = [
-        _settled(verdict, again[verdict.metric]) if verdict.metric in again else never(verdict)
+        _settled(verdict, again[verdict.metric]) if verdict.metric in again else without_second(verdict)
         for verdict in first.others
     ]
     return combined(_settled(first.alone, second.alone), others, gated=gated)
 
 
 def _settled(first: Verdict, second: Verdict) -> Verdict:
-    """The verdict on one metric. One that was no reason to measure again keeps its first verdict."""
+    """The verdict on one metric. The first one stays unless it was `regressed`."""
     if first.outcome != "regressed":
         return first
     if second.outcome == "regressed":
@@ -38,12 +38,12 @@ def _settled(first: Verdict, second: Verdict) -> Verdict:
     return replace(second, outcome="inconclusive", reason=f"{_lead(first)}{second.outcome}: {second.reason}")
 
 
-def never(first: Verdict, *, gated: bool = True) -> Verdict:
+def without_second(first: Verdict, *, gated: bool = True) -> Verdict:
     """The verdict if the run ended before the second measurement: what looked regressed is inconclusive."""
-    return combined(_never(first.alone), [_never(verdict) for verdict in first.others], gated=gated)
+    return combined(_undecided(first.alone), [_undecided(verdict) for verdict in first.others], gated=gated)
 
 
-def _never(first: Verdict) -> Verdict:
+def _undecided(first: Verdict) -> Verdict:
     if first.outcome != "regressed":
         return first
     text = (
@@ -60,9 +60,9 @@ def _worse(verdict: Verdict) -> str:
     return "slower" if verdict.metric == PRIMARY else "worse"
 
 
-def unsettled(verdict: Verdict, *, gated: bool = True) -> Verdict:
-    """The verdict on a part of a measurement, which may not say `regressed` yet."""
-    return never(verdict, gated=gated) if verdict.outcome == "regressed" else verdict
+def provisional(verdict: Verdict, *, gated: bool = True) -> Verdict:
+    """The verdict while the measurement goes on: `inconclusive` in place of `regressed`."""
+    return without_second(verdict, gated=gated) if verdict.outcome == "regressed" else verdict
 
 
 def _percent(verdict: Verdict) -> str:

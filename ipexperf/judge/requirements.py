@@ -57,8 +57,8 @@ class Mixes:
         ]
 
     def conflicts(self, candidate: Candidate) -> list[str]:
-        """Why the mix does not fit, a sentence for each requirement that it breaks."""
-        taken = self._taken(candidate)
+        """A sentence for each requirement that the mix breaks."""
+        taken = self._names_from_bad(candidate)
         return [
             conflict.reason
             for conflict in self._conflicts
@@ -79,7 +79,7 @@ class Mixes:
             ties.setdefault(change_of[taken], []).append(change_of[missing])
         return ties
 
-    def _taken(self, candidate: Candidate) -> set[str]:
+    def _names_from_bad(self, candidate: Candidate) -> set[str]:
         taken: set[str] = {canonicalize_name(change.name) for change in candidate if change.kind == "package"}
         unknown = sorted(taken - {name for name in self._names if self._differs(name)})
         if unknown:

@@ -16,18 +16,20 @@ ABOVE = 1.1
 """A case beyond this share of the compute ceiling shows that the ceiling is too low."""
 
 
-def rated(launch: Launch, work: Mapping[str, Any], dtype: str) -> Launch:
+def with_rates(launch: Launch, work: Mapping[str, Any], dtype: str) -> Launch:
     """Add operations and bytes per second to the launch. Bytes are a lower bound: only those that no fusion avoids."""
     speed = launch.metrics["throughput"] / work["items"]
     rates = {"flop_rate": work["flops"] * speed, "byte_rate": work["elements"] * DTYPES[dtype].width * speed}
     return replace(launch, metrics={**launch.metrics, **rates})
 
 
-def under(launch: Launch, ceilings: Mapping[str, Any], dtype: str, devices: int = 1) -> Launch:
+def with_share(launch: Launch, ceilings: Mapping[str, Any], dtype: str, devices: int = 1) -> Launch:
     """Add to a launch with rates its share of the ceilings of its devices, or a note why there is none."""
     peak, bandwidth = ceilings["peaks"].get(dtype), ceilings["bandwidth"]
     if peak is None:
-        return noted(launch, f"has no roof: {ceilings['missing'].get(dtype, f'no ceiling of {dtype} was measured')}")
+        return with_note(
+            launch, f"has no roof: {ceilings['missing'].get(dtype, f'no ceiling of {dtype} was measured')}"
+        )
     computing = launch.metrics["flop_rate"] / (peak["rate"] * devices)
     moving = launch.metrics["byte_rate"] / (bandwidth["rate"] * devices)
     # The larger share is the same as the work over the lower of both roofs, at the case's own intensity.
@@ -43,15 +45,15 @@ def under(launch: Launch, ceilings: Mapping[str, Any], dtype: str, devices: int 
     if computing <= ABOVE:
         return compared
     why = "that was measured on a busy machine, or none of the products tried is as fast as this case"
-    return noted(compared, f"computed {computing:.2f} times its ceiling: {why}")
+    return with_note(compared, f"computed {computing:.2f} times its ceiling: {why}")
 
 
-def noted(launch: Launch, note: str) -> Launch:
+def with_note(launch: Launch, note: str) -> Launch:
     """Add a note to the launch."""
     return replace(launch, notes=(*launch.notes, note))
 
 
-def work(launches: tuple[Launch, ...]) -> Mapping[str, Any] | None:
+def counted_work(launches: tuple[Launch, ...]) -> Mapping[str, Any] | None:
     """The work counted in any of a case's launches. None if none was counted."""
     counts = (x.fingerprint.get("beside", {}).get("work") for x in launches if x.fingerprint)
     return next((count for count in counts if count and (count["flops"] or count["elements"])), None)

@@ -32,7 +32,7 @@ class RunVerdict:
     slower: tuple[str, ...] = ()
     """Cases that are slower than chance allows over all cases, though none is by itself."""
     spoilt: bool = False
-    """Whether too many of its cases do not count. Then the run does not pass, though nothing may be wrong."""
+    """Whether too many of its cases do not count. Then the run does not pass."""
 
 
 def benjamini_hochberg(p_values: Sequence[float], rate: float) -> list[bool]:

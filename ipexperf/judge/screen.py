@@ -81,27 +81,29 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
         p_value=comparison.p_value(math.log1p(policy.tolerance)),
         mde=smallest_effect(comparison, policy),
         policy=policy.label,
-        evidence=replace(evidence, between_sessions=comparison.between.scale, between_sessions_known=comparison.known),
+        evidence=replace(
+            evidence, between_sessions=comparison.between.scale, between_sessions_known=comparison.estimated
+        ),
     )
 
 
 def decide(comparison: Comparison, policy: Policy) -> Outcome:
     """Judge speed. Regressed and improved need proof at alpha, ok needs the tolerance excluded, else inconclusive."""
     tolerance = math.log1p(policy.tolerance)
-    limit = tolerance if comparison.known else math.log1p(policy.hard_limit)
+    limit = tolerance if comparison.estimated else math.log1p(policy.hard_limit)
     if comparison.lower(policy.alpha) > limit:
         return "regressed"
     if comparison.upper(policy.alpha) < -limit:
         return "improved"
     # Assumed noise may be too small for this machine. It suffices for large slowdowns, but not to call a case ok.
-    if comparison.known and comparison.upper(policy.ok_alpha) < tolerance:
+    if comparison.estimated and comparison.upper(policy.ok_alpha) < tolerance:
         return "ok"
     return "inconclusive"
 
 
 def smallest_effect(comparison: Comparison, policy: Policy) -> float:
     """The smallest slowdown, as a fraction, that this data would have called regressed with the policy's power."""
-    limit = math.log1p(policy.tolerance if comparison.known else policy.hard_limit)
+    limit = math.log1p(policy.tolerance if comparison.estimated else policy.hard_limit)
     reach = comparison.half_width(policy.alpha) + comparison.half_width(1 - policy.mde_power)
     # None instead of infinity, which JSON does not have.
     return math.expm1(min(limit + reach, WIDEST))
@@ -171,10 +173,14 @@ def _sentence(outcome: Outcome, comparison: Comparison, sessions: int, policy: P
     word = f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} less time"
     count = f"{sessions} session{'s' if sessions > 1 else ''}"
     unknown = (
-        "" if comparison.known else f", the noise between sessions being unknown ({count} of {policy.known_sessions})"
+        ""
+        if comparison.estimated
+        else f", the noise between sessions being unknown ({count} of {policy.known_sessions})"
     )
     if outcome == "regressed":
-        limit = f"tolerance of {policy.tolerance:.0%}" if comparison.known else f"hard limit of {policy.hard_limit:.0%}"
+        limit = (
+            f"tolerance of {policy.tolerance:.0%}" if comparison.estimated else f"hard limit of {policy.hard_limit:.0%}"
+        )
         return f"{word} than the baseline ({interval}), surely beyond the {limit}{unknown}"
     if outcome == "improved":
         return f"{word} than the baseline ({interval}){unknown}"

@@ -32,7 +32,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StructureChange:
     """One difference in words, how much longer it takes if that is known, and what shows it."""
 
     text: str
@@ -46,30 +46,30 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The change of one facet of calls: how often each value is gone, how often each came, and the number of calls."""
+    """The change of one facet: how many calls lost each value, how many got each, and the number of calls."""
 
-    gone: Counter[str]
-    come: Counter[str]
+    removed: Counter[str]
+    added: Counter[str]
     total: int
 
     def __bool__(self) -> bool:
-        return bool(self.gone or self.come)
+        return bool(self.removed or self.added)
 
     @property
-    def turned(self) -> bool:
+    def replaced(self) -> bool:
         """Whether calls changed from one value to another, rather than being added or removed."""
-        return bool(self.gone and self.come)
+        return bool(self.removed and self.added)
 
     def __str__(self) -> str:
-        if len(self.gone) == len(self.come) == 1 and self.gone.total() == self.come.total():
-            (source,), (target,) = self.gone, self.come
-            return f"{source} -> {target} in {self.come.total()} of {self.total} calls"
-        sides = (self.gone, self.come)
+        if len(self.removed) == len(self.added) == 1 and self.removed.total() == self.added.total():
+            (source,), (target,) = self.removed, self.added
+            return f"{source} -> {target} in {self.added.total()} of {self.total} calls"
+        sides = (self.removed, self.added)
         texts = [", ".join(f"{word} x{count}" for word, count in side.most_common(NAMED)) for side in sides]
         return " -> ".join(words or NOTHING for words in texts)
 
 
-def primitives(old: Side, new: Side) -> list[Change]:
+def primitives(old: Side, new: Side) -> list[StructureChange]:
     """oneDNN: changed implementations, dtypes, layouts and fusions, and added or removed calls."""
     changes = []
     for name, direction in _kinds(old, new):
@@ -85,30 +85,30 @@ def primitives(old: Side, new: Side) -> list[Change]:
         parts = [] if calls[0] == calls[1] else [f"{calls[1] - calls[0]:+d} a step ({calls[0]} -> {calls[1]})"]
         # The layout of weights follows from the kernel that reads them.
         moves = {facet: _moved(before, after, facet) for facet in FACETS}
-        turned = [facet for facet in FACETS if moves[facet].turned]
+        replaced = [facet for facet in FACETS if moves[facet].replaced]
         images = _moved(before, after, "images")
-        listed = [facet for facet in turned if facet in FACETS[:3]] or ([] if images.turned else turned)
+        listed = [facet for facet in replaced if facet in FACETS[:3]] or ([] if images.replaced else replaced)
         parts += [f"{_label(facet)}{moves[facet]}" for facet in listed]
         # Report a changed layout of images beside a changed implementation too, because it may be the reason.
-        parts += [f"images {images}"] if images.turned else []
-        came = FACETS[:1] + FACETS[3:4]
+        parts += [f"images {images}"] if images.replaced else []
+        also_told = FACETS[:1] + FACETS[3:4]
         evidence = [
             f"{facet}: {move}"
             for facet, move in moves.items()
-            if facet not in listed and (move.turned or (move and facet in came))
+            if facet not in listed and (move.replaced or (move and facet in also_told))
         ]
         text = "; ".join(parts) or "other shapes"
         seconds = new.time(keep) - old.time(keep)
-        changes.append(Change(f"{label}: {text}", seconds, tuple(evidence), _loss(name, moves)))
+        changes.append(StructureChange(f"{label}: {text}", seconds, tuple(evidence), _loss(name, moves)))
     return changes
 
 
 def _loss(primitive: str, moves: Mapping[str, Move]) -> str:
     """The kind of loss that these moves are, or an empty text. A wider dtype explains other kernels too."""
     kernel, types, fused = (moves[facet] for facet in ("implementation", "types", "fused"))
-    wider = losses.dtypes(types.gone, types.come) if primitive in losses.COMPUTE else ""
-    unfused = fused.turned and set(fused.come) == {NONE}
-    return wider or losses.implementation(kernel.gone, kernel.come) or (losses.UNFUSED if unfused else "")
+    wider = losses.dtypes(types.removed, types.added) if primitive in losses.COMPUTE else ""
+    unfused = fused.replaced and set(fused.added) == {NONE}
+    return wider or losses.implementation(kernel.removed, kernel.added) or (losses.UNFUSED if unfused else "")
 
 
 def _kind(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -146,7 +146,7 @@ def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any
     return Move(sides[0] - sides[1], sides[1] - sides[0], sides[1].total())
 
 
-def graph(old: Side, new: Side) -> list[Change]:
+def graph(old: Side, new: Side) -> list[StructureChange]:
     """TorchScript: added and removed nodes, and what that means for fusions, weights and fallbacks."""
     before, after = (Counter({row["node"]: row["calls"] for row in side.rows}) for side in (old, new))
     if before == after:
@@ -166,7 +166,7 @@ def graph(old: Side, new: Side) -> list[Change]:
     if after[slow] > before[slow]:
         texts.append((f"+{after[slow] - before[slow]} fallbacks to unoptimised graphs", losses.FALLBACK))
     nodes = counted(before, after)
-    return [Change(text, None, (nodes,), loss) for text, loss in texts] or [Change(f"graph: {nodes}")]
+    return [StructureChange(text, None, (nodes,), loss) for text, loss in texts] or [StructureChange(f"graph: {nodes}")]
 
 
 def _fusions(before: Counter[str], after: Counter[str]) -> list[tuple[str, str]]:
@@ -194,12 +194,12 @@ def counted(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     return ", ".join([*texts, *([f"and {len(order) - NAMED} more" if len(order) > NAMED else ""])]).removesuffix(", ")
 
 
-def kernels(old: Side, new: Side) -> list[Change]:
+def kernels(old: Side, new: Side) -> list[StructureChange]:
     """Added and removed kernels of an accelerator."""
     before, after = (Counter({row.get("kernel", "rest"): row["calls"] for row in side.rows}) for side in (old, new))
     names = sorted(name for name in {*before, *after} if before[name] != after[name])
     return [
-        Change(
+        StructureChange(
             f"{after[name] - before[name]:+d} {name} a step ({before[name]} -> {after[name]})",
             new.time(lambda row, name=name: row.get("kernel", "rest") == name)  # type: ignore[misc]
             - old.time(lambda row, name=name: row.get("kernel", "rest") == name),  # type: ignore[misc]
@@ -209,7 +209,7 @@ def kernels(old: Side, new: Side) -> list[Change]:
     ]
 
 
-def compiled(old: Side, new: Side) -> list[Change]:
+def compiled(old: Side, new: Side) -> list[StructureChange]:
     """torch.compile: graphs, breaks, and what the generated code calls."""
     before, after = old.rows, new.rows
     # Each sentence with the kind of loss that it is.
@@ -223,10 +223,10 @@ def compiled(old: Side, new: Side) -> list[Change]:
         changes.append((text, losses.BROKEN if broken[1] > broken[0] else ""))
     if before["calls"] != after["calls"]:
         changes.append((f"generated code calls {counted(before['calls'], after['calls'])}", ""))
-    return [Change(f"torch.compile: {text}", loss=loss) for text, loss in changes]
+    return [StructureChange(f"torch.compile: {text}", loss=loss) for text, loss in changes]
 
 
-def processor(old: Side, new: Side) -> list[Change]:
+def processor(old: Side, new: Side) -> list[StructureChange]:
     """Threads and instruction sets in effect."""
     words = {"threads": "threads", "aten": "ATen's instructions", "onednn": "oneDNN's instructions"}
     before, after = old.rows, new.rows
@@ -235,14 +235,14 @@ def processor(old: Side, new: Side) -> list[Change]:
         "onednn": losses.weaker(before["onednn"], after["onednn"], losses.ONEDNN),
     }
     changes = [
-        Change(f"{phrase}: {_listed(before[key])} -> {_listed(after[key])}", loss=weaker.get(key, ""))
+        StructureChange(f"{phrase}: {_listed(before[key])} -> {_listed(after[key])}", loss=weaker.get(key, ""))
         for key, phrase in words.items()
         if before[key] != after[key]
     ]
     names = sorted(
         name for name in {*before["limits"], *after["limits"]} if _limit(before, name) != _limit(after, name)
     )
-    return [*changes, *(Change(f"{name}: {_limit(before, name)} -> {_limit(after, name)}") for name in names)]
+    return [*changes, *(StructureChange(f"{name}: {_limit(before, name)} -> {_limit(after, name)}") for name in names)]
 
 
 def _limit(side: Mapping[str, Any], name: str) -> str:
@@ -253,7 +253,7 @@ def _listed(value: Any) -> str:
     return ", ".join(value) or "unknown" if isinstance(value, list) else str(value)
 
 
-def library(old: Side, new: Side) -> list[Change]:
+def library(old: Side, new: Side) -> list[StructureChange]:
     """Primitives that oneDNN creates anew in each step, and unreadable lines of its log."""
     before, after = old.rows, new.rows
     changes = []
@@ -267,22 +267,26 @@ def library(old: Side, new: Side) -> list[Change]:
             if created[0] != created[1]
             else "asks its cache "
         )
-        changes.append(Change(f"oneDNN: {again}{text}", loss=losses.ANEW if created[1] > created[0] else ""))
+        changes.append(StructureChange(f"oneDNN: {again}{text}", loss=losses.ANEW if created[1] > created[0] else ""))
     if before["unparsed"] != after["unparsed"]:
         changes.append(
-            Change(f"lines of oneDNN's log that could not be read: {before['unparsed']} -> {after['unparsed']}")
+            StructureChange(
+                f"lines of oneDNN's log that could not be read: {before['unparsed']} -> {after['unparsed']}"
+            )
         )
     return changes
 
 
-def flops(old: Side, new: Side) -> list[Change]:
+def flops(old: Side, new: Side) -> list[StructureChange]:
     """The work itself: a changed network rather than changed software."""
     if old.rows == new.rows:
         return []
-    return [Change(f"other work: floating point operations of a step: {old.rows:,} -> {new.rows:,}", work=True)]
+    return [
+        StructureChange(f"other work: floating point operations of a step: {old.rows:,} -> {new.rows:,}", work=True)
+    ]
 
 
-def same_but_time(old: Side, new: Side) -> Iterable[Change]:
+def same_but_time(old: Side, new: Side) -> Iterable[StructureChange]:
     """Rows that differ only in time."""
     if not isinstance(old.rows, list):
         return []
@@ -293,7 +297,7 @@ def same_but_time(old: Side, new: Side) -> Iterable[Change]:
     named = {repr(row): next(iter(row.values())) for row in new.rows}
     pairs = [(named[row], times[1] - times[0]) for row, times in by_shape.items() if len(times) == 2 and row in named]
     return [
-        Change(f"{name}: {seconds * 1e3:+.3g} ms a step, otherwise the same", seconds)
+        StructureChange(f"{name}: {seconds * 1e3:+.3g} ms a step, otherwise the same", seconds)
         for name, seconds in pairs
         if abs(seconds) > LONGER
     ]

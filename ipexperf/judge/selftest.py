@@ -57,7 +57,7 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SizeRates:
     """All trials of one size. `missed` were called ok (or improved), though not below the tolerance."""
 
     size: float
@@ -81,7 +81,7 @@ class Summary:
     """A/A trials that were called improved."""
     undecided: int
     """A/A trials that ended inconclusive."""
-    rows: tuple[Row, ...]
+    rows: tuple[SizeRates, ...]
     measured: tuple[Trial, ...]
     """Trials of an injection of unknown size. They cannot be missed."""
     cut: int
@@ -118,10 +118,10 @@ def summarise(trials: Sequence[Trial], tolerance: float) -> Summary:
     )
 
 
-def _row(size: float, trials: Sequence[Trial], tolerance: float) -> Row:
+def _row(size: float, trials: Sequence[Trial], tolerance: float) -> SizeRates:
     harmless = size < tolerance
     called_ok = _count(trials, "ok")
-    return Row(
+    return SizeRates(
         size=size,
         trials=len(trials),
         caught=_count(trials, "regressed"),

@@ -40,7 +40,7 @@ class Stretch:
     end: int
     first: float
     last: float
-    known: int
+    known_run: int
     """The run with which a drift or two modes could first be reported."""
     switches: tuple[int, ...] = ()
     """The runs with which a series switched from one mode to the other."""
@@ -74,15 +74,15 @@ def joined(scaled: Floats, old: Stretch, new: Stretch, limit: float) -> bool:
     square = sum(noise**2 for noise in noise_beside(scaled, index)) / 2
     apart = sum(float(np.square(scaled[stretch.begin : stretch.end] - line(stretch)).sum()) for stretch in (old, new))
     runs = np.arange(first, end)
-    rests = []
+    deviations = []
     for place in range(max(first + 1, index - AROUND), min(end - 1, index + AROUND)):
         columns = [np.ones(len(runs))]
         columns += [np.minimum(runs - place, 0)] if old.shape == "drift" else []
         columns += [np.maximum(runs - place, 0)] if new.shape == "drift" else []
         design = np.column_stack(columns)
         fitted = design @ np.linalg.lstsq(design, values, rcond=None)[0]
-        rests.append(float(np.square(values - fitted).sum()))
-    return min(rests) <= apart + limit**2 * square
+        deviations.append(float(np.square(values - fitted).sum()))
+    return min(deviations) <= apart + limit**2 * square
 
 
 def line(part: Stretch) -> Floats:
@@ -117,7 +117,7 @@ class _Sums:
         """The mean squared noise of a stretch."""
         return float(self.noise[end] - self.noise[begin]) / (end - begin)
 
-    def rest(self, begin: int, end: int) -> float:
+    def deviations(self, begin: int, end: int) -> float:
         """The sum of squared deviations from the mean of a stretch."""
         total = float(self.values[end] - self.values[begin])
         return float(self.squares[end] - self.squares[begin]) - total**2 / (end - begin)
@@ -138,12 +138,12 @@ class _Steps:
     """Neighbouring levels with steps between them: their bounds, and the squared deviations from the levels."""
 
     bounds: Sequence[int]
-    rest: float
+    deviations: float
     limit: float
 
     def cost(self, square: float) -> float:
         """The squared deviations in units of the noise, plus the price of each step."""
-        return self.rest / square + self.limit**2 * (len(self.bounds) - 2)
+        return self.deviations / square + self.limit**2 * (len(self.bounds) - 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +161,10 @@ class _Window:
     def stretch(self, limit: float) -> Stretch:
         begin, end = self.bounds[0], self.bounds[-1]
         if self.shape == "bistable":
-            known = min(end, self.switches[SWITCHES - 1] + MINIMUM) - 1
+            known_run = min(end, self.switches[SWITCHES - 1] + MINIMUM) - 1
         else:
-            known = _drift_known(begin, end, self.last - self.first, limit, self.square)
-        return Stretch(self.shape, begin, end, self.first, self.last, known, self.switches)
+            known_run = _drift_known_run(begin, end, self.last - self.first, limit, self.square)
+        return Stretch(self.shape, begin, end, self.first, self.last, known_run, self.switches)
 
 
 def _windows(scaled: Floats, bounds: Sequence[int], limit: float) -> list[_Window]:
@@ -172,51 +172,53 @@ def _windows(scaled: Floats, bounds: Sequence[int], limit: float) -> list[_Windo
     if len(bounds) == 2:
         return []
     sums = _Sums.of(scaled)
-    rests = [0.0, *accumulate(sums.rest(*level) for level in pairwise(bounds))]
+    running = [0.0, *accumulate(sums.deviations(*level) for level in pairwise(bounds))]
     windows: list[_Window] = []
     for levels in range(min(WIDEST, len(bounds) - 1), 1, -1):
         for first in range(len(bounds) - levels):
-            steps = _Steps(bounds[first : first + levels + 1], rests[first + levels] - rests[first], limit)
+            steps = _Steps(bounds[first : first + levels + 1], running[first + levels] - running[first], limit)
             begin, end = steps.bounds[0], steps.bounds[-1]
             meets = (other for other in windows if other.bounds[0] < end and begin < other.bounds[-1])
-            most = max((other.saved for other in meets), default=0.0)
-            windows += [window for window in (_drift(sums, steps, most), _modes(sums, steps, most)) if window]
+            least_saving = max((other.saved for other in meets), default=0.0)
+            windows += [
+                window for window in (_drift(sums, steps, least_saving), _modes(sums, steps, least_saving)) if window
+            ]
     return windows
 
 
-def _drift(sums: _Sums, steps: _Steps, most: float) -> _Window | None:
-    """Replace these levels by a straight line. None if that saves no more than `most`."""
+def _drift(sums: _Sums, steps: _Steps, least_saving: float) -> _Window | None:
+    """Replace these levels by a straight line. None if that saves no more than `least_saving`."""
     begin, end = steps.bounds[0], steps.bounds[-1]
     square, slope, runs = sums.square(begin, end), sums.slope(begin, end), end - begin
-    rest = sums.rest(begin, end) - slope**2 * _leverage(runs)
-    saved = steps.cost(square) - rest / square - steps.limit**2
-    if saved <= most:
+    deviations = sums.deviations(begin, end) - slope**2 * _leverage(runs)
+    saved = steps.cost(square) - deviations / square - steps.limit**2
+    if saved <= least_saving:
         return None
     half = slope * (runs - 1) / 2
     middle = sums.mean(begin, end)
     return _Window(saved, "drift", steps.bounds, middle - half, middle + half, square)
 
 
-def _modes(sums: _Sums, steps: _Steps, most: float) -> _Window | None:
-    """Replace these levels by two modes. None if that saves no more than `most`."""
+def _modes(sums: _Sums, steps: _Steps, least_saving: float) -> _Window | None:
+    """Replace these levels by two modes. None if that saves no more than `least_saving`."""
     begin, end = steps.bounds[0], steps.bounds[-1]
     square, price = sums.square(begin, end), SWITCH * steps.limit**2
     values = sums.scaled[begin:end]
-    low, high = _two(values)
+    low, high = _two_centres(values)
     costs = _beside(values, low, high) / square
-    spare = steps.cost(square) - MODES * steps.limit**2 - most
+    spare = steps.cost(square) - MODES * steps.limit**2 - least_saving
     if float(costs.min(axis=1).sum()) + price * SWITCHES >= spare:
         return None
-    path = _path(costs, price)
+    path = _likeliest_modes(costs, price)
     switches = [place for place, pair in enumerate(pairwise(path), 1) if pair[0] != pair[1]]
-    rest = sum(float(pair[mode]) for pair, mode in zip(costs, path, strict=True)) + price * len(switches)
-    if len(switches) < SWITCHES or rest >= spare:
+    deviations = sum(float(pair[mode]) for pair, mode in zip(costs, path, strict=True)) + price * len(switches)
+    if len(switches) < SWITCHES or deviations >= spare:
         return None
     moved = tuple(begin + place for place in switches)
-    return _Window(most + spare - rest, "bistable", steps.bounds, low, high, square, moved)
+    return _Window(least_saving + spare - deviations, "bistable", steps.bounds, low, high, square, moved)
 
 
-def _two(values: Floats) -> tuple[float, float]:
+def _two_centres(values: Floats) -> tuple[float, float]:
     """The two centres with the smallest sum of squared distances (2-means in one dimension)."""
     import numpy as np
 
@@ -234,7 +236,7 @@ def _beside(values: Floats, low: float, high: float) -> Floats:
     return np.stack((np.square(values - low), np.square(values - high)), axis=1)
 
 
-def _path(costs: Floats, price: float) -> list[int]:
+def _likeliest_modes(costs: Floats, price: float) -> list[int]:
     """The cheapest sequence of modes, 0 or 1 for each run, where each switch has a price (Viterbi's algorithm)."""
     totals, came = (0.0, 0.0), []
     for low, high in costs.tolist():
@@ -249,7 +251,7 @@ def _path(costs: Floats, price: float) -> list[int]:
     return path[::-1]
 
 
-def _drift_known(begin: int, end: int, rise: float, limit: float, square: float) -> int:
+def _drift_known_run(begin: int, end: int, rise: float, limit: float, square: float) -> int:
     """The first run with which a drift of this slope is as large as a step must be."""
     slope = rise / (end - begin - 1)
     for runs in range(2 * MINIMUM, end - begin):

@@ -1,6 +1,6 @@
 """Choose candidates that fit: between a good and a bad one, around required changes, and without others.
 
-The search over changes says what it wants to know. Here is what may be asked for it.
+`bisection` decides what to find out. This file finds a candidate for it that can be installed.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Comparison:
     log_ratio: float
     within: Spread
     between: Spread
-    known: bool
+    estimated: bool
     """Whether the noise between sessions was estimated rather than assumed."""
 
     def half_width(self, tail: float) -> float:
@@ -154,7 +154,7 @@ def compare(launches: Sequence[float], sessions: Sequence[Sequence[float]], poli
         log_ratio=statistics.fmean(new) - centre(means),
         within=Spread(within, freedom or 1),
         between=Spread(tau.scale * math.sqrt(1 + share), tau.freedom),
-        known=own_spread,
+        estimated=own_spread,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ipexperf.judge import sections
 from ipexperf.judge.operators import operators
-from ipexperf.judge.sections import Change, Side
+from ipexperf.judge.sections import Side, StructureChange
 from ipexperf.result import Structure, StructureGate
 
 Fingerprint = Mapping[str, Any]
@@ -37,15 +37,15 @@ SURE = 0.02
 class Difference:
     """The differences of two fingerprints: in structure, and in time only."""
 
-    changes: tuple[Change, ...]
-    slower: tuple[Change, ...]
+    changes: tuple[StructureChange, ...]
+    slower: tuple[StructureChange, ...]
     """Rows that ran the same, but took another time."""
     unknown: tuple[str, ...]
     """Sections missing in one of the two, or unstable."""
     total: float | None
     """Seconds that the captured step took longer under the profiler. None if no shares can be computed."""
 
-    def share(self, change: Change) -> float | None:
+    def share(self, change: StructureChange) -> float | None:
         """The share of the time difference that a change accounts for."""
         if self.total is None or change.seconds is None:
             return None
@@ -70,7 +70,7 @@ def name(digest: Fingerprint | None) -> str | None:
     return f"{digest['version']}:{digest['digest']}" if digest and digest["digest"] else None
 
 
-def of(captured: Sequence[Fingerprint | None]) -> tuple[Structure, Fingerprint | None]:
+def common(captured: Sequence[Fingerprint | None]) -> tuple[Structure, Fingerprint | None]:
     """The common fingerprint of a case's launches, or why there is none: `unstable` or `unknown`."""
     fingerprints = [fingerprint for fingerprint in captured if fingerprint]
     if not fingerprints:
@@ -103,7 +103,7 @@ def judge(
     Only a changed structure can fail the test: with `loss` if it can only cost time, with `fail` always. An unstable
     or unknown one never does.
     """
-    state, structure = of(launches)
+    state, structure = common(launches)
     if state.outcome != "same" or structure is None:
         return state
     if baseline is None:
@@ -125,7 +125,7 @@ def judge(
 def between(old: Fingerprint | None, new: Fingerprint | None, *, gate: StructureGate = "warn") -> Structure:
     """Compare the two arms of a pair. By default a difference is no alarm, because it may be intended."""
     for word, fingerprint in (("the other arm: ", old), ("", new)):
-        state, _ = of([fingerprint])
+        state, _ = common([fingerprint])
         if state.outcome != "same":
             return replace(state, reason=word + state.reason)
     if old is None or new is None or old["version"] != new["version"]:
@@ -168,8 +168,8 @@ def diff(old: Fingerprint, new: Fingerprint) -> Difference:
         for name in WORDS
         if name in shaky or (name in old["structure"]) != (name in new["structure"])
     ]
-    changes: list[Change] = []
-    slower: list[Change] = []
+    changes: list[StructureChange] = []
+    slower: list[StructureChange] = []
     for section in common:
         if section in shaky:
             continue

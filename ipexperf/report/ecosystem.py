@@ -30,7 +30,9 @@ def table_requested(words: Iterable[str]) -> bool:
     return any(word.partition("=")[0] in DISPLAY for word in words)
 
 
-def others(groups: Iterable[tuple[str | None, Sequence[Any]]], ours: Collection[str]) -> list[tuple[str | None, Any]]:
+def without_ours(
+    groups: Iterable[tuple[str | None, Sequence[Any]]], ours: Collection[str]
+) -> list[tuple[str | None, Any]]:
     """The groups of pytest-benchmark's table without these benchmarks, which our own table has."""
     left = [
         (group, [benchmark for benchmark in benchmarks if benchmark["fullname"] not in ours])

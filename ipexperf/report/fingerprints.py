@@ -36,17 +36,17 @@ def structure_lines(measurements: Sequence[Measurement], verdicts: Mapping[str, 
     lines = []
     if lost:
         lines.append(f"OPTIMISATIONS LOST ({len(lost)}): these run what can only cost time")
-        lines += _few([(name, structure.losses, structure.reason) for name, structure in lost])
+        lines += _limited([(name, structure.losses, structure.reason) for name, structure in lost])
     if changed:
         other = "the other arm does" if pairs else "their baseline did"
         lines.append(f"STRUCTURE CHANGED ({len(changed)}): these run different kernels than {other}")
-        lines += _few([(name, structure.changes, structure.reason) for name, structure in changed])
+        lines += _limited([(name, structure.changes, structure.reason) for name, structure in changed])
     if unstable:
         lines.append(f"STRUCTURE UNSTABLE ({len(unstable)}): the kernels differ from step to step: {_names(unstable)}")
     return lines
 
 
-def _few(cases: Sequence[tuple[str, Sequence[str], str]]) -> list[str]:
+def _limited(cases: Sequence[tuple[str, Sequence[str], str]]) -> list[str]:
     """A line for each of the first cases: its first change, or else the reason."""
     lines = []
     for name, changes, reason in cases[:TOLD]:

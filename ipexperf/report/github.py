@@ -52,10 +52,10 @@ def annotated(cases: Iterable[Row], line: str, *, fails: bool) -> list[str]:
             by_level["warning"].append((f"contended: {name}", row.verdict.reason))
         if structure is not None and structure.outcome == "changed":
             by_level["warning"].append((f"what ran changed: {name}", "; ".join(structure.changes) or structure.reason))
-    return [_command(kind, title, text) for kind, message in by_level.items() for title, text in _few(message)]
+    return [_command(kind, title, text) for kind, message in by_level.items() for title, text in _limited(message)]
 
 
-def _few(lines: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+def _limited(lines: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     """As many lines as GitHub shows. The last says how many are missing."""
     if len(lines) <= MOST:
         return lines

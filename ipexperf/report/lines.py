@@ -1,4 +1,4 @@
-"""Lines of a summary: plain text, at most 120 columns wide."""
+"""Lines of a summary: plain text, at limit 120 columns wide."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def labelled(label: str, text: str) -> list[str]:
     return wrapped(f"{label}: {text}")
 
 
-def named(names: Sequence[str], most: int = NAMED) -> str:
+def named(names: Sequence[str], limit: int = NAMED) -> str:
     """The first of these names without duplicates, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(dict.fromkeys(names[:most])) + more
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(dict.fromkeys(names[:limit])) + more

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipexperf.judge.selftest import CONFIDENCE, Rate, Row, Summary, Trial
+from ipexperf.judge.selftest import CONFIDENCE, Rate, SizeRates, Summary, Trial
 from ipexperf.report.units import percent, plural, seconds
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _alarms(summary: Summary) -> str:
     return f"false alarms, A/A called regressed: {rate_text(summary.slower)}; {more}"
 
 
-def _rate_lines(rows: Sequence[Row]) -> list[str]:
+def _rate_lines(rows: Sequence[SizeRates]) -> list[str]:
     if not rows:
         return []
     cells = [

@@ -58,10 +58,10 @@ class Compared:
         narrow = lo is not None and hi is not None and hi / lo < ratios.WIDE
         return f"{self.value} +-{math.ceil(100 * (hi / ratio - 1))}%" if narrow and hi else self.value
 
-    def sentence(self, after: str, nothing: str) -> str:
+    def sentence(self, after: str, if_alike: str) -> str:
         """'1.74 times (1.61 to 1.88)', and whether no difference is seen."""
         text = f"{self.value} {after} ({self.bounds})"
-        return text if self.differs or self.ratio.lo is None else f"{text}, {nothing}"
+        return text if self.differs or self.ratio.lo is None else f"{text}, {if_alike}"
 
 
 @dataclass(frozen=True, slots=True)

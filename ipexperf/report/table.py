@@ -58,7 +58,7 @@ def summary_lines(
     measurements: Sequence[Measurement],
     verdicts: Mapping[str, Verdict],
     left_out: Mapping[str, int],
-    where: Sequence[str],
+    commands: Sequence[str],
     ablated: Sequence[str] = (),
     rounds: Sequence[RoundRecord] = (),
     prior: Pools = PRIORS,
@@ -82,9 +82,9 @@ def summary_lines(
         lines.append(f"left out: {plural(total, 'cell')} of the matrix")
         for reason, count in sorted(left_out.items(), key=lambda item: (-item[1], item[0])):
             lines += textwrap.wrap(reason, WIDTH - 8, initial_indent=f"{count:>6}  ", subsequent_indent=" " * 8)
-    if where:
+    if commands:
         lines.append("where to look next:")
-        lines += [f"  {line}" for line in where]
+        lines += [f"  {line}" for line in commands]
     return lines
 
 

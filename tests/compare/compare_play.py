@@ -1,4 +1,4 @@
-"""What the tests of comparisons share: arms, rounds that were never played, and players that are no processes."""
+"""Arms, scripted rounds and scripted players for the tests of comparisons."""
 
 from __future__ import annotations
 

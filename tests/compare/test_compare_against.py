@@ -51,7 +51,7 @@ def against(other: Case, words: ArmWords, policy: PairPolicy = POLICY, *, mine: 
 def judged(
     conductor: Conductor, other: Against, *, tolerance: float | None = None, together: Scheduler | None = None
 ) -> Judged:
-    """The one case of a run against this."""
+    """The measurement and verdict of a run with one case."""
     [case] = other.cases
     run = AgainstRun(other, [(case, Wish(tolerance))], conductor, lambda _: None, QUICK, chance(), together=together)
     run.run()
@@ -59,7 +59,7 @@ def judged(
 
 
 def test_a_case_against_another_arm_has_the_launches_of_its_own_workers(conductor: Conductor) -> None:
-    """Recorded under the name of the other arm, with what the judge said, and what a reader must know of the pairs."""
+    """It is recorded under a name with the other arm, with the verdict and the evidence of the pairs."""
     other = against(case(dtype="bf16"), parse("dtype=bf16", FLAG))
     measurement, verdict, policy = judged(conductor, other, together=scripted(slower(0.001, 1.2)))
     assert dict(measurement.case.knobs)[AGAINST] == "dtype=bf16"
@@ -78,14 +78,14 @@ def test_a_case_against_another_arm_has_the_launches_of_its_own_workers(conducto
 
 
 def test_a_test_may_have_a_tolerance_of_its_own(conductor: Conductor) -> None:
-    """What is 20 % slower is nobody's business where half as slow again is allowed."""
+    """A slowdown of 20 % passes with a tolerance of 50 %."""
     rounds = scripted(slower(0.001, 1.2))
     _, verdict, policy = judged(conductor, against(CASE, ArmWords()), tolerance=0.5, together=rounds)
     assert (verdict.outcome, policy.tolerance) == ("ok", 0.5)
 
 
 def test_an_arm_that_failed_is_the_last_launch_of_its_case(conductor: Conductor) -> None:
-    """After those that it had, and the case failed."""
+    """After the launches that it had. The case failed."""
     died = WorkerError("crashed", f"{OTHER}: killed by SIGSEGV", "its last words")
     rounds = scripted(iter([pair(1.0, 1.0), failed(died)]))
     measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()), together=rounds)
@@ -95,8 +95,8 @@ def test_an_arm_that_failed_is_the_last_launch_of_its_case(conductor: Conductor)
     assert dict(measurement.case.knobs)[AGAINST] == ITSELF
 
 
-def test_another_arm_that_is_not_what_its_label_says_is_told_by_name(conductor: Conductor) -> None:
-    """Nobody is compared to a liar."""
+def test_another_arm_whose_proof_fails_is_named(conductor: Conductor) -> None:
+    """Then there is no comparison."""
     lie = Check("dtype", ok=False, found="float32", expected="bf16")
     rounds = scripted(iter([pair(side(1.0, lie), 1.0)]))
     measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()), together=rounds)
@@ -104,8 +104,8 @@ def test_another_arm_that_is_not_what_its_label_says_is_told_by_name(conductor: 
     assert verdict.outcome == "failed"
 
 
-def test_a_device_that_the_other_arm_lost_is_that_arms(conductor: Conductor) -> None:
-    """The next case against it is not launched; one that stays on its own device is."""
+def test_a_device_that_the_other_arm_lost_is_in_quarantine(conductor: Conductor) -> None:
+    """The next case against it is not launched. One that stays on its own device is."""
     words = parse("device=lossy", FLAG)
     lost = failed(WorkerError("device_lost", f"{OTHER}: gone"))
     rounds = scripted(iter([replace(lost, sides=lost.sides[::-1]), pair(1.0, 1.0)]))
@@ -118,10 +118,10 @@ def test_a_device_that_the_other_arm_lost_is_that_arms(conductor: Conductor) -> 
     assert len(rounds.asked) == 2
 
 
-def test_a_device_that_is_lost_while_the_other_arm_is_made_ready_is_that_arms(
+def test_a_device_lost_while_the_other_arm_is_prepared_is_in_quarantine(
     conductor: Conductor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The case's own device stays in use, and the reason says whose failure it was."""
+    """The case's own device stays in use, and the reason names the other arm."""
     ready = conductor.ready
 
     def lost(case: Case, python: str | None = None) -> Conditions:
@@ -139,7 +139,7 @@ def test_a_device_that_is_lost_while_the_other_arm_is_made_ready_is_that_arms(
 def test_a_case_that_the_budget_left_no_time_for_is_not_begun(
     conductor: Conductor, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even its weights are looked for, and it did not fail."""
+    """Its weights are not looked up either, and it did not fail."""
     clock.now = 61.0
     monkeypatch.setattr(conductor, "ready", lambda *_: pytest.fail("weights were looked for"))
     measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
@@ -149,7 +149,7 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_begun(
 
 
 def test_pairs_that_the_budget_ended_say_so(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the judge was not sure by then: the measurement is cut."""
+    """If the judge was not sure by then, the measurement is cut."""
     rounds = scripted(slower(0.5))
     monkeypatch.setattr(conductor, "spent", lambda: len(rounds.asked) >= 2)
     measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()), together=rounds)
@@ -163,10 +163,10 @@ def _stop() -> None:
 
 
 @pytest.mark.parametrize("when", ["in a round", "after a round", "before"])
-def test_what_is_known_when_somebody_stops_it_is_judged(
+def test_an_interrupted_run_is_judged_on_what_is_known(
     when: str, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whenever that is: each case of the run has a measurement and a verdict that is no alarm."""
+    """Whenever that is, each case has a measurement and a verdict that is no alarm."""
     cases = {case(dtype=dtype): CASE for dtype in ("fp32", "bf16")}
     ready, stop = conductor.ready, KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""Arms of which no two are alive together: for what does not fit side by side, and for cold starts."""
+"""Arms that run one after another: those that do not fit in memory side by side, and cold starts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def played(*arms: Arm, mirrored: bool = True, alone: Scheduler | None = None) ->
 
 
 def stepping(*steps: float, busy: str = "", thin: bool = False) -> ScriptedRounds:
-    """Let launch k of a round take steps of this length."""
+    """Have launch k of a round take steps of this length."""
     come = iter(steps)
 
     def script(arms: Sequence[Arm]) -> Round:
@@ -49,7 +49,7 @@ def stepping(*steps: float, busy: str = "", thin: bool = False) -> ScriptedRound
 def test_a_pair_apart_is_four_launches_of_which_one_is_alive_at_a_time(
     fake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A B B A, or B A A B: each arm has all its turns, its proof, and the note that says so."""
+    """A B B A, or B A A B. Each arm has all its turns, its proof, and a note."""
     loading.load((fake,))
     alive: set[int] = set()
     order: list[str] = []
@@ -83,8 +83,8 @@ def test_a_pair_apart_is_four_launches_of_which_one_is_alive_at_a_time(
     assert math.isfinite(found.log_ratio(0, 1))
 
 
-def test_an_even_drift_drops_out_of_a_pair_apart() -> None:
-    """A B B A: the second process of an arm is as much later than the other's as its first was sooner."""
+def test_a_steady_drift_cancels_in_a_pair_apart() -> None:
+    """A B B A: the second process of an arm is as much later than that of the other as its first was earlier."""
     drift = [math.exp(0.1 * launch) for launch in range(4)]
     assert played(A, B, alone=stepping(*drift)).log_ratio(0, 1) == pytest.approx(0)
     rounds = stepping(*drift)
@@ -95,7 +95,7 @@ def test_an_even_drift_drops_out_of_a_pair_apart() -> None:
 
 
 def test_the_record_of_an_arm_is_of_both_its_launches() -> None:
-    """Their samples, with the figures of all of them; only the last is asked for proof."""
+    """It has the samples of both. Only the last one is proven."""
     rounds = stepping(1.0, 1.0, 3.0, 3.0)
     found = played(replace(A, accuracy=True), replace(B, accuracy=True), alone=rounds)
     assert [(arm.prove, arm.accuracy) for [arm] in rounds.asked] == [(False, False)] * 2 + [(True, True)] * 2
@@ -107,15 +107,15 @@ def test_the_record_of_an_arm_is_of_both_its_launches() -> None:
     assert (found.turns, found.dropped, found.thin) == (3, 4, False)
 
 
-def test_a_busy_machine_is_told_of_once() -> None:
-    """By a sentence for both launches of an arm; one of them with too few turns makes a round with too few."""
+def test_a_busy_machine_is_noted_once() -> None:
+    """In one sentence for both launches of an arm. If one has too few turns, the round has too few."""
     found = played(A, B, alone=stepping(*[1.0] * 4, busy=BUSY, thin=True))
     assert [one.launch.contended for one in found.sides] == [BUSY, BUSY]
     assert found.thin
 
 
 def test_an_arm_that_fails_apart_fails_alone(fake: str) -> None:
-    """The other has both its launches."""
+    """The other arm has both of its launches."""
     loading.load((fake,))
     arms = [Arm(case(model), quick(fake), model) for model in ("segfault", "tiny")]
     found = played(*arms)
@@ -126,7 +126,7 @@ def test_an_arm_that_fails_apart_fails_alone(fake: str) -> None:
 
 
 def test_cold_starts_have_a_ratio_of_one_step_each(fake: str) -> None:
-    """One process each, one sample each, in random order."""
+    """One process and one sample each, in random order."""
     loading.load((fake, COLD))
     arms = [Arm(case(dtype=dtype, mode="start"), quick(fake, COLD)) for dtype in ("fp32", "bf16")]
     found = played(*arms, mirrored=False)

@@ -1,4 +1,4 @@
-"""Arms: what their words give them, and what two of them differ in."""
+"""Arms: their conditions, and the differences between two of them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def given(base: Arm, **more: Any) -> Arm:
     return replace(base, conditions=replace(base.conditions, **more))
 
 
-def test_whatever_was_asked_for_is_a_difference() -> None:
-    """The case, its knobs, the variables and the interpreter; an arm and itself have none."""
+def test_every_setting_of_an_arm_is_a_difference() -> None:
+    """Case, knobs, variables and interpreter. An arm does not differ from itself."""
     assert arm.differ(A, A, None) == []
     assert arm.differ(A, B, None) == ["dtype: fp32 -> bf16"]
     more = given(A, python="/other/python", variables={"OMP_NUM_THREADS": "1"})
@@ -43,7 +43,7 @@ def test_whatever_was_asked_for_is_a_difference() -> None:
 def test_two_spellings_of_an_interpreter_are_no_difference(
     spelling: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But two environments are, though both have the same file behind their `python`."""
+    """Two environments are one, even if both link `python` to the same file."""
     for name in ("here", "there"):
         (tmp_path / name / "bin").mkdir(parents=True)
         (tmp_path / name / "bin" / "python").symlink_to(sys.executable)
@@ -56,8 +56,8 @@ def test_two_spellings_of_an_interpreter_are_no_difference(
     assert arm.differ(a, c, None) == [f"interpreter: {tmp_path}/here/bin/python -> there/bin/python"]
 
 
-def test_what_the_shell_says_too_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What counts is what the processes get, whoever says it."""
+def test_a_variable_with_the_same_value_in_the_shell_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what the processes get counts."""
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
     b = given(A, variables={"ONEDNN_MAX_CPU_ISA": "AVX2"})
     assert arm.differ(A, b, None) == ["ONEDNN_MAX_CPU_ISA: as it is -> AVX2"]
@@ -67,7 +67,7 @@ def test_what_the_shell_says_too_is_no_difference(monkeypatch: pytest.MonkeyPatc
     assert arm.differ(A, b, None) == ["ONEDNN_MAX_CPU_ISA: SSE41 -> AVX2"]
 
 
-def test_a_value_that_may_be_a_secret_is_a_difference_and_is_not_told() -> None:
+def test_a_possible_secret_is_a_difference_and_is_masked() -> None:
     a, b = (given(A, variables={"MY_TOKEN": value}) for value in ("hunter22", "s3cret55"))
     [line] = arm.differ(a, b, None)
     assert line.startswith("MY_TOKEN: hidden-")
@@ -75,7 +75,7 @@ def test_a_value_that_may_be_a_secret_is_a_difference_and_is_not_told() -> None:
     assert "s3cret55" not in line
 
 
-def test_an_arm_runs_with_the_value_that_is_not_recorded() -> None:
+def test_an_arm_runs_with_the_real_value_of_a_masked_variable() -> None:
     words = parse("MY_TOKEN=hunter22", "--perf-against")
     assert words.variables == {"MY_TOKEN": "hunter22"}
     assert "hunter22" not in words.text
@@ -96,16 +96,15 @@ def made(fake: str, tmp_path: Path) -> Callable[..., Arm]:
     return made
 
 
-def test_the_threads_of_an_arm_are_those_of_its_workers(made: Callable[..., Arm]) -> None:
-    """A worker has a thread a core, whatever the variable says: an arm that says it means it."""
+def test_the_threads_of_an_arm_replace_one_thread_a_core(made: Callable[..., Arm]) -> None:
     plain, single = (made(text, threads=2) for text in ("", "OMP_NUM_THREADS=1"))
     assert (plain.conditions.settings.threads, single.conditions.settings.threads) == (2, 1)
     assert single.conditions.variables["OMP_NUM_THREADS"] == "1"
     assert plain.name == single.name == "its name"
 
 
-def test_the_threads_of_an_arm_are_no_breach_of_its_placement(made: Callable[..., Arm]) -> None:
-    """What the placement says of threads is what the arm says; multistream, which has a thread a core, refuses it."""
+def test_the_placement_of_an_arm_has_the_threads_of_the_arm(made: Callable[..., Arm]) -> None:
+    """Multistream, which has one thread a core, refuses them."""
     placed = placement.read("cores=0")
     one = replace(CASE, knobs=((placement.KNOB, "cores=0"),))
     plain, told = (made(text, one, placement=placed).conditions.settings for text in ("", "OMP_NUM_THREADS=3"))
@@ -121,7 +120,7 @@ def test_the_threads_of_an_arm_are_no_breach_of_its_placement(made: Callable[...
 def test_the_threads_of_an_arm_that_waits_sleep_whatever_the_shell_says(
     made: Callable[..., Arm], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that spins burns the core of the other's turn: only the arm itself may ask for that."""
+    """Spinning threads would use the core of the other arm's turn. Only the arm itself may ask for that."""
     monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
     assert made("").conditions.variables["OMP_WAIT_POLICY"] == "PASSIVE"
     spinning = made("OMP_WAIT_POLICY=ACTIVE").conditions.variables
@@ -130,7 +129,7 @@ def test_the_threads_of_an_arm_that_waits_sleep_whatever_the_shell_says(
 
 @pytest.mark.process
 def test_an_arm_that_cannot_import_its_stack_is_refused_in_one_sentence(fake: str) -> None:
-    """Before anything is measured; an arm that changes neither interpreter nor variables is not asked."""
+    """Before anything is measured. An arm without an interpreter or variables of its own is not checked."""
     loading.load((fake,))
     options = Options(load=(fake, "/nowhere/at/all.py"), timeout=30)
     arm.check_imports([CASE], parse("dtype=bf16", "arm"), options, "--perf-against")
@@ -138,8 +137,8 @@ def test_an_arm_that_cannot_import_its_stack_is_refused_in_one_sentence(fake: st
         arm.check_imports([CASE], parse("A=1", "arm"), options, "--perf-against")
 
 
-def test_a_failure_says_whose_it_is() -> None:
-    """By the arm's name, where it has one: the case's own failure begins with nothing."""
+def test_the_reason_of_a_failure_begins_with_the_name_of_its_arm() -> None:
+    """If the arm has one."""
     died = WorkerError("crashed", "killed by SIGSEGV", "a log")
     assert A.blamed(died).reason == "arm a: killed by SIGSEGV"
     assert (A.blamed(died).outcome, A.blamed(died).log) == ("crashed", "a log")
@@ -149,7 +148,6 @@ def test_a_failure_says_whose_it_is() -> None:
 def test_every_instance_of_an_arm_runs_in_its_software(
     made: Callable[..., Arm], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Workers that answer at the same time are the arm's, too."""
     monkeypatch.setattr(type(registry.modes.get("spin")), "shares", lambda *_: [(0,), (0,)])
     conditions = made(f"python={sys.executable} SIDE=b").conditions
     seen = [(one.python, one.variables.get("SIDE")) for one in conditions.instances]
@@ -159,7 +157,7 @@ def test_every_instance_of_an_arm_runs_in_its_software(
 def test_what_an_arm_preloads_is_of_its_own_interpreter(
     made: Callable[..., Arm], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a mode needs an OpenMP runtime: the interpreter of the run may have none."""
+    """Such as the OpenMP runtime that a mode requires, which the interpreter of the run may lack."""
     looked: list[str | None] = []
 
     def find(options: Options, openmp: str = "") -> None:

@@ -89,7 +89,7 @@ def test_the_first_round_is_fresh_and_the_others_are_forked(
     assert not any(server.alive for server in started)
 
 
-def test_whoever_asks_for_fresh_processes_has_no_others(
+def test_with_start_fresh_every_round_is_fresh(
     measured: Callable[..., list[Measurement]], started: list[Server]
 ) -> None:
     """`--perf-start fresh`."""
@@ -98,19 +98,16 @@ def test_whoever_asks_for_fresh_processes_has_no_others(
     assert started == []
 
 
-def test_a_server_for_one_worker_saves_nothing(
-    measured: Callable[..., list[Measurement]], started: list[Server]
-) -> None:
-    """A case that is alone imports once a round either way."""
+def test_a_single_case_has_no_server(measured: Callable[..., list[Measurement]], started: list[Server]) -> None:
+    """It imports once a round either way."""
     [found] = measured(FP32)
     assert proofs(found) == [[], []]
     assert started == []
 
 
-def test_cases_that_must_be_fresh_are(
+def test_cases_of_a_mode_that_must_be_fresh_are_fresh(
     measured: Callable[..., list[Measurement]], started: list[Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a mode says of itself holds here too."""
     monkeypatch.setattr(type(registry.modes.get("spin")), "fresh", "spinning makes one dizzy")
     assert [proofs(one) for one in measured(FP32, BF16)] == [[[], []]] * 2
     assert started == []
@@ -127,7 +124,7 @@ def test_where_a_server_refuses_every_round_is_fresh(
     started: list[Server],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is said once, it is not tried again, and no measurement suffers."""
+    """One message says so, the server is not tried again, and no measurement fails."""
     environment_of = server.environment_of
     # The server alone: a fresh worker with it would end as well.
     monkeypatch.setattr(server, "environment_of", lambda *told: {**environment_of(*told), variable: "1"})
@@ -173,7 +170,7 @@ def starts(found: Comparison) -> list[tuple[float | None, float | None]]:
 def test_later_pairs_are_forked_from_servers_of_the_comparison(
     variables: dict[str, str], servers: int, compared: Callable[..., Comparison], started: list[Server]
 ) -> None:
-    """The first pair is fresh. One server imports for both arms of all others, or one for each arm if they differ."""
+    """The first pair is fresh. One server imports for both arms of the others, or one for each arm if they differ."""
     assert starts(compared(variables, pairs=3)) == [(None, None), (1.0, 1.0), (1.0, 1.0)]
     assert len({server.pid for server in started}) == servers
     assert not any(server.alive for server in started)
@@ -187,7 +184,7 @@ def test_pairs_can_all_be_fresh(compared: Callable[..., Comparison], started: li
 def test_builds_that_are_judged_are_repeated_in_forked_workers(
     compared: Callable[..., Comparison], started: list[Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In turns, so that a disturbance hits both arms; the pairs themselves start fresh, as what they tell wants."""
+    """In turns, so that a disturbance hits both arms. The pairs themselves start fresh."""
     builds: list[tuple[str, bool]] = []
     rehearse = Stepper.rehearse
 
@@ -212,7 +209,7 @@ def test_builds_that_are_judged_are_repeated_in_forked_workers(
 def test_builds_are_not_repeated_where_nothing_may_be_forked(
     compared: Callable[..., Comparison], started: list[Server], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One build of each process is judged then, which the comparison says once."""
+    """Then the one build of each process is judged, and a message says so once."""
     found = compared({}, repeat_builds=True, start="fresh")
     assert capsys.readouterr().out.count("builds are timed once a process, and not repeated") == 1
     assert not any("quickest_prepare" in pair.a.launch.metrics for pair in found.pairs)

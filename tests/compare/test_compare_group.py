@@ -1,4 +1,4 @@
-"""The rounds of a run: what becomes of launches that fail, do not fit, or were not alone on the machine."""
+"""The rounds of a run: launches that fail, do not fit into memory, or were contended."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def measured(conductor: Conductor, launches: int = 1, **more: Any) -> Measuremen
 
 
 def launched(*told: str) -> ScriptedRounds:
-    """Let launches be contended or crash as told, each with its number as step time.
+    """Have launches be contended or crash, each with its number as step time.
 
-    Contended ones seem unproven as well: it must not matter.
+    Contended ones fail their proof too, which must not matter.
     """
 
     def launch(arm: Arm) -> Launch:
@@ -136,7 +136,7 @@ def test_a_launch_on_fewer_cores_than_the_first_is_invalid(make: Callable[..., C
 
 
 def test_the_first_failed_launch_is_the_last(make: Callable[..., Conductor]) -> None:
-    """A case that failed is not launched again, and its measurement still says on which machine."""
+    """A failed case is not launched again. Its measurement still has the environment."""
     broken = case("segfault")
     run = of(make(), broken, launches=3)
     run.run()
@@ -147,7 +147,7 @@ def test_the_first_failed_launch_is_the_last(make: Callable[..., Conductor]) -> 
 
 
 def test_a_contended_launch_is_measured_once_more(make: Callable[..., Conductor]) -> None:
-    """The second try counts; where it is contended too, the case says why. Accuracy is of the first that is not."""
+    """The second try counts, contended or not. The first launch that counts has the accuracy."""
     rounds = launched(BUSY, "", BUSY, BUSY)
     found = measured(make(), launches=2, together=rounds)
     assert requests(rounds) == [(0, True, False), (1, True, False), (2, False, False), (3, False, False)]
@@ -161,8 +161,8 @@ def test_a_contended_launch_is_measured_once_more(make: Callable[..., Conductor]
     assert found.contended == f"machine contended: {BUSY}"
 
 
-def test_a_launch_that_was_measured_again_is_kept_and_does_not_count(make: Callable[..., Conductor]) -> None:
-    """Its numbers and its reason are recorded; no statistic, no check and no outcome of the case is made of them."""
+def test_a_launch_that_was_measured_again_is_recorded_and_does_not_count(make: Callable[..., Conductor]) -> None:
+    """It has its numbers and its reason. No statistic, check or outcome of the case uses them."""
     found = measured(make(), launches=2, together=launched(BUSY, "", ""))
     assert (found.failure, found.contended, found.invalid) == ("", "", "")
     assert [x.index for x in found.counted] == [1, 2]
@@ -173,8 +173,8 @@ def test_a_launch_that_was_measured_again_is_kept_and_does_not_count(make: Calla
     assert not first.proof[0].ok
 
 
-def test_what_stayed_contended_is_made_again_and_the_rest_stays(make: Callable[..., Conductor]) -> None:
-    """Later in the run only the launch that was disturbed is made again, whichever it was, and told of once."""
+def test_a_later_pass_repeats_only_the_launches_that_stayed_contended(make: Callable[..., Conductor]) -> None:
+    """Whichever they were, and the notes are not doubled."""
     rounds = launched(BUSY, BUSY, "", "", "")
     conductor = make()
     before = measured(conductor, launches=3, together=rounds)
@@ -194,33 +194,33 @@ def test_what_stayed_contended_is_made_again_and_the_rest_stays(make: Callable[.
     assert (found.started_at, found.environment["machine_key"]) == (before.started_at, "m")
 
 
-def test_launches_are_numbered_on_from_an_earlier_look(make: Callable[..., Conductor]) -> None:
-    """A case that had three of them has the fourth next."""
+def test_a_later_pass_continues_the_numbers_of_launches(make: Callable[..., Conductor]) -> None:
+    """After three launches the next is the fourth."""
     found = measured(make(), launches=2, numbers=((CASE, 3),), together=launched(*[""] * 5))
     assert [x.index for x in found.launches] == [3, 4]
 
 
-def test_what_is_kept_is_held_against_the_ceilings_once(
+def test_launches_are_compared_with_the_ceilings_once(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second time would tell the notes of its roof twice."""
+    """Twice would double the notes."""
     rounds = launched(BUSY, BUSY, "", "")
     roofed: list[list[int]] = []
 
-    def over(launches: list[Launch], *_: Any, **__: Any) -> list[Launch]:
+    def with_shares(launches: list[Launch], *_: Any, **__: Any) -> list[Launch]:
         roofed.append([x.index for x in launches])
         return [dataclasses.replace(x, notes=(*x.notes, "has a roof")) for x in launches]
 
     conductor = make()
-    monkeypatch.setattr(conductor._roofs, "over", over)
+    monkeypatch.setattr(conductor._roofs, "with_shares", with_shares)
     before = measured(conductor, launches=2, together=rounds)
     found = measured(conductor, launches=2, before=((CASE, before),), together=rounds)
     assert roofed == [[0, 1, 2], [3]]
     assert [x.notes for x in found.launches] == [("has a roof",)] * 4
 
 
-def test_a_machine_that_is_never_ours_is_told_of_with_the_accuracy(make: Callable[..., Conductor]) -> None:
-    """The very last try is asked for accuracy, contended or not: it is none the worse for it."""
+def test_on_a_machine_that_stays_busy_the_last_try_has_the_accuracy(make: Callable[..., Conductor]) -> None:
+    """Other programs do not change accuracy."""
     rounds = launched(*[BUSY] * 6)
     conductor = make()
     before = measured(conductor, together=rounds)
@@ -232,7 +232,7 @@ def test_a_machine_that_is_never_ours_is_told_of_with_the_accuracy(make: Callabl
 
 
 def test_nothing_is_made_again_once_the_budget_is_spent(make: Callable[..., Conductor], clock: Clock) -> None:
-    """Then what was measured stays as it was, contended and all."""
+    """The measurement stays as it was, with its contended launches."""
     rounds = launched(*[BUSY] * 2)
     conductor = make(budget=HOUR)
     before = measured(conductor, together=rounds)
@@ -240,8 +240,8 @@ def test_nothing_is_made_again_once_the_budget_is_spent(make: Callable[..., Cond
     assert measured(conductor, before=((CASE, before),), together=rounds) is before
 
 
-def test_a_failure_after_a_contended_launch_is_the_cases(make: Callable[..., Conductor]) -> None:
-    """What the second try ended with is the outcome of the case, on the machine that the first one told of."""
+def test_a_failure_of_the_second_try_is_the_outcome_of_the_case(make: Callable[..., Conductor]) -> None:
+    """With the environment of the first try."""
     found = measured(make(), launches=3, together=launched(BUSY, "crashed"))
     assert [x.outcome for x in found.launches] == ["contended", "crashed"]
     assert found.failure == "crashed: it fell over"
@@ -252,7 +252,7 @@ def test_a_failure_after_a_contended_launch_is_the_cases(make: Callable[..., Con
 def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
     make: Callable[..., Conductor], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even its weights are looked for: it never began, it says why, and it did not fail."""
+    """Its weights are not looked up either. It never began, has a reason, and did not fail."""
     planned = make(budget=HOUR)
     clock.now = HOUR + 1
     monkeypatch.setattr(planned, "ready", lambda _: pytest.fail("weights were looked for"))
@@ -261,8 +261,10 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
     assert found.never_began == "the budget (--perf-budget) was spent already"
 
 
-def test_launches_that_the_budget_left_no_time_for_are_told(make: Callable[..., Conductor], clock: Clock) -> None:
-    """The launches that there was time for count, and the measurement says how many are missing."""
+def test_a_measurement_counts_the_launches_that_the_budget_left_no_time_for(
+    make: Callable[..., Conductor], clock: Clock
+) -> None:
+    """The others count."""
     planned = make(budget=HOUR)
     rounds = launched(*[""] * 3)
 
@@ -277,10 +279,10 @@ def test_launches_that_the_budget_left_no_time_for_are_told(make: Callable[..., 
     assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
 
 
-def test_a_case_that_the_budget_cut_short_is_held_against_the_ceilings(
+def test_a_case_that_the_budget_cut_short_is_compared_with_known_ceilings(
     make: Callable[..., Conductor], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that are known: no time is left to measure them."""
+    """There is no time to measure others."""
     planned = make(budget=HOUR)
     rounds = launched(*[""] * 3)
     measures: list[bool] = []
@@ -289,11 +291,11 @@ def test_a_case_that_the_budget_cut_short_is_held_against_the_ceilings(
         clock.now = HOUR + 1
         return rounds._script(arms)
 
-    def over(launches: list[Launch], *_: Any, measure: bool) -> list[Launch]:
+    def with_shares(launches: list[Launch], *_: Any, measure: bool) -> list[Launch]:
         measures.append(measure)
         return [dataclasses.replace(x, notes=("has a roof",)) for x in launches]
 
-    monkeypatch.setattr(planned._roofs, "over", over)
+    monkeypatch.setattr(planned._roofs, "with_shares", with_shares)
     found = measured(planned, launches=3, together=ScriptedRounds(slow))
     assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
     assert ([x.notes for x in found.launches], measures) == ([("has a roof",)], [False])
@@ -302,7 +304,7 @@ def test_a_case_that_the_budget_cut_short_is_held_against_the_ceilings(
 def test_a_contended_launch_is_not_measured_again_once_the_budget_is_spent(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No launch begins after the budget, not a second try either: the case stays contended."""
+    """So the case stays contended."""
     rounds = launched(BUSY, "")
     planned = make(budget=HOUR)
     monkeypatch.setattr(planned, "spent", lambda: bool(rounds.asked))
@@ -310,8 +312,8 @@ def test_a_contended_launch_is_not_measured_again_once_the_budget_is_spent(
     assert requests(rounds) == [(0, True, False)]
 
 
-def test_an_interrupted_group_has_what_was_measured(make: Callable[..., Conductor]) -> None:
-    """Whenever somebody stops it: the launches that are whole, and why there are no more."""
+def test_an_interrupted_group_has_its_complete_launches(make: Callable[..., Conductor]) -> None:
+    """And the reason why there are no more, whenever it is interrupted."""
 
     def say(text: str) -> None:
         if "round 3" in text:
@@ -326,7 +328,7 @@ def test_an_interrupted_group_has_what_was_measured(make: Callable[..., Conducto
 
 
 def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(make: Callable[..., Conductor]) -> None:
-    """They say that somebody stopped it; a group that never began has nothing."""
+    """Its cases have the reason. A group that never began has no measurement."""
     made: list[str] = []
 
     def after() -> None:
@@ -347,7 +349,7 @@ def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(make: Call
 
 
 def test_each_round_is_handed_over_once(make: Callable[..., Conductor]) -> None:
-    """One that could not be kept is handed over again the next time, before those that came after it."""
+    """If storing one fails, the next call passes it again, before later ones."""
     run = of(make(), FP32, BF16, launches=3, together=beside())
     kept: list[int] = []
     run.run(lambda: run.hand_over(lambda one: kept.append(one.number)))
@@ -368,7 +370,7 @@ def test_each_round_is_handed_over_once(make: Callable[..., Conductor]) -> None:
 
 
 def beside(ends: Callable[[Arm, int], str] = lambda *_: "", **metrics: float) -> ScriptedRounds:
-    """Let each arm among so many end as told, or well, with these metrics beside its step time."""
+    """Have each arm of a round end as given, or well, with these metrics beside its step time."""
 
     def side(arm: Arm, arms: int) -> Side:
         ended = ends(arm, arms)
@@ -385,7 +387,7 @@ def beside(ends: Callable[[Arm, int], str] = lambda *_: "", **metrics: float) ->
 
 
 def company(rounds: ScriptedRounds) -> list[list[tuple[str, str]]]:
-    """Who took turns in each round: the names and the dtypes of its arms."""
+    """The names and dtypes of the arms of each round."""
     return [[(arm.name, arm.case.dtype) for arm in arms] for arms in rounds.asked]
 
 
@@ -393,8 +395,8 @@ REFERENCE, TWIN = ("the reference", "fp32"), ("the twin", "fp32")
 OWN = [("", "fp32"), ("", "bf16"), ("", "fp16")]
 
 
-def test_the_cases_of_a_group_take_turns_and_are_on_record_as_one_round(make: Callable[..., Conductor]) -> None:
-    """Launch k of each is its worker in round k; any two of them have a ratio."""
+def test_the_cases_of_a_group_take_turns_and_are_recorded_as_one_round(make: Callable[..., Conductor]) -> None:
+    """Launch k of each is its worker in round k. Each two of them have a ratio."""
     rounds = beside()
     run = of(make(), BF16, FP32, FP16, launches=2, together=rounds)
     run.run()
@@ -409,7 +411,7 @@ def test_the_cases_of_a_group_take_turns_and_are_on_record_as_one_round(make: Ca
 
 
 def test_a_twin_sits_beside_the_reference_and_has_no_launch(make: Callable[..., Conductor]) -> None:
-    """It says how far equal arms lie apart; its numbers are nobody's measurement."""
+    """It shows how far equal arms differ. Its numbers belong to no measurement."""
     rounds = beside()
     run = of(make(), BF16, FP32, twin=True, together=rounds)
     run.run()
@@ -420,7 +422,7 @@ def test_a_twin_sits_beside_the_reference_and_has_no_launch(make: Callable[..., 
 
 
 def test_a_group_of_one_has_no_twin(make: Callable[..., Conductor]) -> None:
-    """Nothing is held against it: there is no ratio that a twin could vouch for, and no round on record."""
+    """There is no ratio, and no recorded round."""
     rounds = beside()
     run = of(make(), FP32, twin=True, together=rounds)
     run.run()
@@ -428,7 +430,7 @@ def test_a_group_of_one_has_no_twin(make: Callable[..., Conductor]) -> None:
 
 
 def test_an_arm_that_fails_ends_alone_and_the_others_have_their_launches(make: Callable[..., Conductor]) -> None:
-    """The first failed launch of a case is its last; the rounds of the others go on without it."""
+    """The first failed launch of a case is its last. The other cases go on."""
     rounds = beside(lambda arm, _: "crashed" if arm.case == BF16 else "")
     run = of(make(), FP32, BF16, FP16, launches=2, together=rounds)
     run.run()
@@ -438,8 +440,8 @@ def test_an_arm_that_fails_ends_alone_and_the_others_have_their_launches(make: C
     assert company(rounds) == [OWN, [OWN[0], OWN[2]]]
 
 
-def test_only_those_are_made_again_whose_launch_was_contended(make: Callable[..., Conductor]) -> None:
-    """Beside the reference, so that the second try has a ratio too; the first is no seat of its round."""
+def test_only_contended_launches_are_repeated(make: Callable[..., Conductor]) -> None:
+    """Beside the reference, so that the second try has a ratio too. The first is no seat of its round."""
     rounds = beside(lambda arm, _: BUSY if arm.case == BF16 and arm.index == 0 else "")
     run = of(make(), FP32, BF16, FP16, together=rounds)
     run.run()
@@ -449,10 +451,10 @@ def test_only_those_are_made_again_whose_launch_was_contended(make: Callable[...
     assert judge.logs(run.rounds, FP32, BF16) == [0.0]
 
 
-def test_what_does_not_fit_beside_the_others_is_tried_beside_the_reference_and_then_alone(
+def test_a_case_that_does_not_fit_is_tried_beside_the_reference_and_then_alone(
     make: Callable[..., Conductor],
 ) -> None:
-    """The same launch, each time: no failure is on record. In later rounds it is where it fitted, at once."""
+    """It is the same launch each time, without a recorded failure. Later rounds begin with what fitted."""
     said: list[str] = []
     rounds = beside(lambda arm, arms: "out_of_memory" if arm.case == BF16 and arms > 1 else "")
     run = of(make(), FP32, BF16, FP16, launches=2, say=said.append, together=rounds)
@@ -466,8 +468,8 @@ def test_what_does_not_fit_beside_the_others_is_tried_beside_the_reference_and_t
     ]
 
 
-def test_what_does_not_even_fit_alone_is_out_of_memory(make: Callable[..., Conductor]) -> None:
-    """Then that is how its launch ended, and the others are what they were."""
+def test_a_case_that_does_not_fit_alone_is_out_of_memory(make: Callable[..., Conductor]) -> None:
+    """The other cases are not affected."""
     rounds = beside(lambda arm, _: "out_of_memory" if arm.case == BF16 else "")
     run = of(make(), FP32, BF16, launches=2, together=rounds)
     run.run()
@@ -476,8 +478,8 @@ def test_what_does_not_even_fit_alone_is_out_of_memory(make: Callable[..., Condu
     assert company(rounds) == [OWN[:2], [("", "bf16")], [("", "fp32")]]
 
 
-def test_what_is_known_to_be_too_much_together_is_not_tried(make: Callable[..., Conductor]) -> None:
-    """Once their peaks are known, and are more than there is, they sit beside the reference one after the other."""
+def test_cases_whose_known_peaks_do_not_fit_together_are_not_tried_together(make: Callable[..., Conductor]) -> None:
+    """They take turns with the reference one after the other."""
     rounds = beside(peak_memory=4.0)
     run = of(make(memory=10), FP32, BF16, FP16, launches=2, together=rounds)
     run.run()
@@ -487,7 +489,7 @@ def test_what_is_known_to_be_too_much_together_is_not_tried(make: Callable[..., 
 def test_more_arms_than_may_take_turns_are_split_around_the_reference(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each part has it, once more where its launch is in another part: all have a ratio to it."""
+    """Each part has the reference, so that all have a ratio to it."""
     monkeypatch.setattr(group, "MOST_ARMS", 3)
     rounds = beside()
     cases = [case(dtype="fp32"), *(case(dtype="bf16", batch=batch) for batch in range(1, 6))]
@@ -499,7 +501,7 @@ def test_more_arms_than_may_take_turns_are_split_around_the_reference(
 
 
 def test_a_lost_device_ends_the_other_cases_on_it(make: Callable[..., Conductor]) -> None:
-    """Nobody is launched there in the next round, nor in the next group; a case on another device is."""
+    """Nothing is launched there in the next round or group. Cases on other devices go on."""
     lossy = [case(dtype=dtype, device="lossy") for dtype in ("fp32", "bf16")]
     rounds = beside(lambda arm, _: "device_lost" if arm.case == lossy[1] else "")
     conductor = make()
@@ -517,10 +519,10 @@ def test_a_lost_device_ends_the_other_cases_on_it(make: Callable[..., Conductor]
     assert len(rounds.asked) == 2
 
 
-def test_a_case_that_cannot_be_made_ready_fails_alone(
+def test_a_case_whose_weights_cannot_be_trained_fails_alone(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Weights that cannot be trained are its own trouble: it has one launch that says so."""
+    """It has one launch with the reason."""
     rounds = beside()
     conductor = make()
     ready = conductor.ready
@@ -541,7 +543,7 @@ def test_a_case_that_cannot_be_made_ready_fails_alone(
 
 @pytest.fixture
 def alive(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """How many workers were alive whenever one more was started."""
+    """How many workers were alive whenever another one was started."""
     now: list[int] = []
     counts: list[int] = []
     begin, end = Worker.__init__, Worker.__exit__
@@ -564,7 +566,7 @@ def alive(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 def test_cold_starts_are_interleaved_and_never_alive_together(
     make: Callable[..., Conductor], alive: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each round has one cold start of each and of the twin, in random order: an hour between them would be drift."""
+    """Each round has one cold start of each case and of the twin, in random order, because the machine drifts."""
     started: list[str] = []
     send = Worker.send
 
@@ -587,7 +589,7 @@ def test_cold_starts_are_interleaved_and_never_alive_together(
 
 
 def test_cases_that_take_turns_are_all_alive_together(make: Callable[..., Conductor], alive: list[int]) -> None:
-    """A group of real workers: each has its launch, its proof and its accuracy, and the twin no launch."""
+    """Real workers: each case has its launch, its proof and its accuracy, and the twin has no launch."""
     run = of(make(no_roof=True), FP32, BF16, twin=True)
     run.run()
     assert alive == [1, 2, 3]
@@ -601,7 +603,7 @@ def test_cases_that_take_turns_are_all_alive_together(make: Callable[..., Conduc
 
 
 def scattered(*factors: float) -> ScriptedRounds:
-    """Let bf16 take this many times as long as the others, in one round after another."""
+    """Have bf16 take this many times as long as the others, one factor for each round."""
     come = iter(factors)
 
     def script(arms: Sequence[Arm]) -> Round:
@@ -624,7 +626,7 @@ def scattered(*factors: float) -> ScriptedRounds:
 def test_a_group_with_an_imprecise_ratio_gets_more_rounds(
     factors: tuple[float, ...], rounds: int, make: Callable[..., Conductor]
 ) -> None:
-    """Up to twice as many as planned, and every case has a launch in each of them."""
+    """Up to twice as many as planned, with a launch of every case in each."""
     run = of(make(start="fresh"), FP32, BF16, launches=2, precision=0.12, together=scattered(*factors))
     run.run()
     assert len(run.rounds) == rounds
@@ -632,14 +634,14 @@ def test_a_group_with_an_imprecise_ratio_gets_more_rounds(
         assert ([launch.index for launch in one.launches], one.cut) == ([*range(rounds)], "")
 
 
-def test_rounds_for_precision_need_to_be_asked_for(make: Callable[..., Conductor]) -> None:
+def test_without_a_precision_there_are_no_more_rounds(make: Callable[..., Conductor]) -> None:
     run = of(make(start="fresh"), FP32, BF16, launches=2, together=scattered(1.0, 1.3, 1.1, 1.2))
     run.run()
     assert len(run.rounds) == 2
 
 
 def test_an_interruption_in_a_round_for_precision_cuts_nothing(make: Callable[..., Conductor]) -> None:
-    """The cases have all launches that were planned."""
+    """The cases have all planned launches."""
     rounds = scattered(1.0, 1.3, 1.1)
     run = of(make(start="fresh"), FP32, BF16, launches=2, precision=0.05, together=rounds)
 
@@ -664,7 +666,7 @@ def test_a_group_advances_one_round_at_a_time(make: Callable[..., Conductor]) ->
 
 
 def test_a_stack_may_have_software_of_its_own(make: Callable[..., Conductor]) -> None:
-    """Its interpreter and variables. Other stacks run in those of the run."""
+    """An interpreter and variables. Other stacks run in those of the run."""
     rounds = beside()
     registry.stacks.add("other", registry.stacks.get("plain"))
     words = ArmWords(python="/other/bin/python", variables={"SIDE": "b"})
@@ -675,8 +677,8 @@ def test_a_stack_may_have_software_of_its_own(make: Callable[..., Conductor]) ->
     assert seen == {"plain": (None, None), "other": ("/other/bin/python", "b")}
 
 
-def test_a_busy_machine_is_a_note_where_only_ratios_count(make: Callable[..., Conductor]) -> None:
-    """The launch is not made again, and counts."""
+def test_with_ratios_alone_a_busy_machine_is_only_noted(make: Callable[..., Conductor]) -> None:
+    """The launch is not repeated, and counts."""
     rounds = launched(BUSY, "")
     [one] = measured(make(), ratios_alone=True, together=rounds).launches
     assert len(rounds.asked) == 1

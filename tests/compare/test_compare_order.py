@@ -24,14 +24,14 @@ def cycle(arms: int, seed: int, number: int = 0) -> list[list[int]]:
 
 @given(st.integers(2, 9), SEEDS, st.integers(0, 2))
 def test_in_each_cycle_every_arm_follows_every_other_equally_often(arms: int, seed: int, number: int) -> None:
-    """What one leaves in the caches, it leaves to each of the others alike."""
+    """What an arm leaves in the caches affects all others alike."""
     found = Counter(neighbours for row in cycle(arms, seed, number) for neighbours in itertools.pairwise(row))
     assert found == dict.fromkeys(itertools.permutations(range(arms), 2), 2 if arms % 2 else 1)
 
 
 @given(st.integers(1, 9), SEEDS)
 def test_in_each_cycle_every_arm_is_at_every_place_equally_often(arms: int, seed: int) -> None:
-    """Each rotation has a turn of every arm, and none is first more often than another."""
+    """Each rotation has one turn of every arm."""
     rows = cycle(arms, seed)
     assert all(sorted(row) == list(range(arms)) for row in rows)
     assert Counter(place for row in rows for place in enumerate(row)) == dict.fromkeys(
@@ -39,8 +39,8 @@ def test_in_each_cycle_every_arm_is_at_every_place_equally_often(arms: int, seed
     )
 
 
-def test_the_order_is_random_and_that_of_its_seed() -> None:
-    """Cycles differ from one another: what has a period of its own falls on no arm always."""
+def test_the_order_follows_its_seed_and_differs_between_cycles() -> None:
+    """A periodic disturbance does not always hit the same arm."""
     assert cycle(5, 1) == cycle(5, 1)
     assert len({str(cycle(5, 1, number)) for number in range(5)}) > 1
     assert cycle(5, 1) != cycle(5, 2)
@@ -50,8 +50,8 @@ STEPS = st.lists(st.tuples(st.floats(1e-5, 10), st.integers(1, 500)), min_size=1
 
 
 @given(STEPS, st.floats(0.01, 1))
-def test_arms_that_are_alike_in_length_have_one_block(arms: list[tuple[float, int]], seconds: float) -> None:
-    """What the first step of a block costs more is then the same share of both; it is no smaller than either's own."""
+def test_arms_with_similar_steps_have_equal_blocks(arms: list[tuple[float, int]], seconds: float) -> None:
+    """The extra cost of the first step of a block is the same share. No block is shorter than the arm chose."""
     steps, blocks = [step for step, _ in arms], [block for _, block in arms]
     shapes = order.shapes(steps, blocks, seconds)
     for one, other in itertools.combinations(range(len(arms)), 2):
@@ -61,8 +61,8 @@ def test_arms_that_are_alike_in_length_have_one_block(arms: list[tuple[float, in
 
 
 @given(STEPS, st.floats(0.01, 1))
-def test_a_turn_lasts_as_long_as_it_was_asked_to(arms: list[tuple[float, int]], seconds: float) -> None:
-    """At least so long, and by less than a sample longer."""
+def test_a_turn_lasts_as_long_as_requested(arms: list[tuple[float, int]], seconds: float) -> None:
+    """At least as long, and longer by less than a sample."""
     steps, blocks = [step for step, _ in arms], [block for _, block in arms]
     for step, shape in zip(steps, order.shapes(steps, blocks, seconds), strict=True):
         sample = step * shape.block
@@ -71,11 +71,11 @@ def test_a_turn_lasts_as_long_as_it_was_asked_to(arms: list[tuple[float, int]], 
         assert shape.samples == 1 or (shape.samples - 1) * sample <= seconds
 
 
-def test_arms_of_unlike_length_keep_their_own_blocks() -> None:
-    """A hundred steps of the slow one in one sample would be a turn of a minute."""
+def test_arms_with_different_steps_have_their_own_blocks() -> None:
+    """A hundred steps of the slow arm in one sample would make a turn of a minute."""
     assert order.shapes([0.001, 0.0012, 0.6], [20, 30, 1], 0.05) == [Shape(2, 30), Shape(2, 30), Shape(1, 1)]
 
 
-def test_a_row_of_neighbours_is_alike_only_as_far_as_each_is_to_the_next() -> None:
-    """One between two others is like both: all three have the longest block of them."""
+def test_arms_are_grouped_by_neighbouring_step_times() -> None:
+    """One between two others is similar to both: all three have the longest block."""
     assert [shape.block for shape in order.shapes([1e-3, 1.4e-3, 1.9e-3, 4e-3], [9, 8, 7, 3], 0.01)] == [9, 9, 9, 3]

@@ -1,4 +1,4 @@
-"""Players: how a turn of an arm begins, when it has enough of them, and what becomes of its failure."""
+"""Players: the warm-up of a turn, when an arm has enough turns, and its failure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ipexperf.result import Launch, Sample
 
 
 def stepper(*looks: list[float], arm: Arm = A, **told: Any) -> Stepper:
-    """One that took these looks, and was told this."""
+    """A player with these first steps measured, and this reply."""
     found = Stepper(arm, contextlib.ExitStack())
     found.reply = {"step": 0.001, **told}
     found._looks = list(looks)
@@ -47,7 +47,7 @@ class Answers:
 
 
 def test_steps_that_are_slow_after_another_arms_turn_are_warm_up() -> None:
-    """As many as are seen to be slower than the later ones; what one look saw alone is no habit."""
+    """As many as are slower than later ones in most of the looks."""
     cold = [3.0, 1.5, *[1.0] * 10]
     assert stepper(cold, cold, cold).warm_steps() == 2
     assert stepper([1.0] * 12, [1.0] * 12, [1.0] * 12).warm_steps() == 0
@@ -56,12 +56,12 @@ def test_steps_that_are_slow_after_another_arms_turn_are_warm_up() -> None:
 
 
 def test_a_step_that_is_slow_by_chance_in_the_middle_is_no_warm_up() -> None:
-    """Only the first half is looked at: an arm would be warmed for ever."""
+    """Only the first half counts, or an arm could be warmed up for ever."""
     late = [*[1.0] * 9, 5.0, 1.0, 1.0]
     assert stepper(late, late, late).warm_steps() == 0
 
 
-def test_who_was_not_looked_at_is_not_warmed() -> None:
+def test_an_arm_without_a_look_has_no_warm_up() -> None:
     assert stepper().warm_steps() == 0
 
 
@@ -72,7 +72,7 @@ def test_never_more_than_the_first_half_is_warm_up(looks: list[list[float]]) -> 
 
 @pytest.mark.parametrize(("step", "count"), [(0.001, 24), (0.01, 10), (0.02, 5)])
 def test_a_look_is_short(step: float, count: int) -> None:
-    """Twenty-four steps, or what there is time for, and at least four: each by itself, and none of them warm."""
+    """24 steps, or as many as there is time for, and at least four. Each is one sample without warm-up."""
     one, answers = stepper(step=step), Answers(step)
     one._worker = answers  # type: ignore[assignment] # what is asked of a worker is all that is needed
     one.look()
@@ -80,8 +80,8 @@ def test_a_look_is_short(step: float, count: int) -> None:
 
 
 @pytest.mark.parametrize(("told", "warm"), [({"step": LONG}, 1), ({"step": NEVER_COLD}, 0), ({"cold": True}, 0)])
-def test_who_need_not_be_looked_at_is_not(told: dict[str, Any], warm: int) -> None:
-    """One long step is warm-up enough, a very long one needs none, and the second step of a cold start is none."""
+def test_an_arm_with_long_steps_or_a_cold_start_has_no_look(told: dict[str, Any], warm: int) -> None:
+    """A long step is warm-up enough, a very long one needs none, and a cold start has one step."""
     one, answers = stepper(**told), Answers(1.0)
     one._worker = answers  # type: ignore[assignment]
     one.look()
@@ -92,14 +92,14 @@ def turn(wall: float, samples: int = 1, block: int = 1) -> Turn:
     return Turn.of([Sample(wall, wall, 0.0)] * samples, block)
 
 
-def test_a_turn_is_its_mean_step_and_lasts_as_long_as_all_of_them() -> None:
-    """A block of ten steps is timed as one, and its sample tells the mean of them."""
+def test_the_time_of_a_turn_is_its_mean_step_and_its_length_all_steps() -> None:
+    """A block of ten steps is one sample."""
     found = Turn.of([Sample(0.002, 0.0, 0.0), Sample(0.004, 0.0, 0.0)], 10)
     assert (found.step, found.wall) == (pytest.approx(0.003), pytest.approx(0.06))
 
 
-def test_an_arm_has_enough_when_it_has_the_samples_and_the_seconds() -> None:
-    """Few long steps are as little evidence as many short ones in an instant."""
+def test_an_arm_has_enough_with_both_the_samples_and_the_seconds() -> None:
+    """A few long steps do not suffice, nor do many short ones in an instant."""
     one = stepper(arm=Arm(CASE, quick(samples=4, seconds=1.0)))
     assert not one.enough([turn(0.01, samples=4)])
     assert not one.enough([turn(0.6), turn(0.6)])
@@ -111,8 +111,8 @@ def test_a_cold_arm_has_enough_with_its_one_step() -> None:
     assert stepper(cold=True).enough([turn(0.01)])
 
 
-def test_who_fails_is_ended_and_named() -> None:
-    """What ends one player is kept, and does not leave the block."""
+def test_a_player_that_fails_is_ended_and_keeps_its_error() -> None:
+    """The error does not leave the block."""
     one, died = stepper(), WorkerError("crashed", "killed by SIGSEGV", "a log")
     answers = Answers(1.0, fails=died)
     one._worker = answers  # type: ignore[assignment]
@@ -125,8 +125,8 @@ def test_who_fails_is_ended_and_named() -> None:
     assert (record.outcome, record.reason, record.log) == ("crashed", "arm a: killed by SIGSEGV", "a log")
 
 
-def test_what_is_no_failure_of_an_arm_is_nobodys() -> None:
-    """Somebody who stops the run stops all of it."""
+def test_an_interruption_leaves_the_block() -> None:
+    """It ends the whole run."""
     one = stepper()
     with pytest.raises(KeyboardInterrupt), guarded(one):
         raise KeyboardInterrupt
@@ -148,8 +148,8 @@ def replayer(arm: Arm = A) -> tuple[Replayer, Served]:
     return one, worker
 
 
-def test_a_turn_of_served_requests_is_one_replay_of_all_of_them() -> None:
-    """Its time is the mean of their times a token; it lasts as long as the requests came."""
+def test_a_turn_of_requests_is_one_replay() -> None:
+    """Its time is the mean time a token. It lasts as long as the requests arrive."""
     one, _ = replayer(Arm(CASE, quick(samples=3, seconds=5.0)))
     turn = one.turn()
     assert (turn.step, turn.wall, len(turn.samples)) == (pytest.approx(0.3), 5.0, 3)
@@ -158,23 +158,23 @@ def test_a_turn_of_served_requests_is_one_replay_of_all_of_them() -> None:
     assert not replayer(Arm(CASE, quick(samples=3, seconds=5.1)))[0].enough([turn])
 
 
-def test_requests_are_served_once_before_any_counts() -> None:
-    """Not at their planned moments, which would take as long as a turn; and the first ones of a turn count."""
+def test_requests_are_replayed_once_as_warm_up() -> None:
+    """All at once, because their planned moments would take as long as a turn."""
     one, worker = replayer()
     one.warm()
     one.look()
     assert worker.asked == [{"do": "warm"}, {"do": "replay", "at_once": True}]
 
 
-def test_the_shape_of_a_turn_of_steps_is_not_that_of_a_replay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks are for steps: a request is never one of a block."""
+def test_a_replay_has_no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks are for steps."""
     one, _ = replayer()
     monkeypatch.setattr(one, "look", lambda: None)
     together._warm([one], Effort())
     assert (one.shape.samples, one.shape.block, one.shape.warm) == (1, 1, 0)
 
 
-def test_who_serves_requests_that_come_at_planned_moments_replays_them() -> None:
+def test_a_mode_with_planned_requests_replays_them() -> None:
     case = Case("llama_small", "cpu", "fp32", "serve", "stock", 8, 64)
     assert type(players.new_player(Arm(case, quick()), contextlib.ExitStack())) is Replayer
     steps = dataclasses.replace(case, mode="decode")
@@ -185,7 +185,7 @@ def test_who_serves_requests_that_come_at_planned_moments_replays_them() -> None
     ("joules", "energy"),
     [((2.0, 4.0), 0.75), ((2.0, None), None), ((None, None), None), ((), None)],
 )
-def test_the_energy_of_a_step_is_known_if_every_turn_tells_its_own(
+def test_the_energy_of_a_step_needs_the_energy_of_every_turn(
     joules: tuple[float | None, ...], energy: float | None
 ) -> None:
     """Turns of two samples of two steps each."""
@@ -202,26 +202,26 @@ def test_the_energy_of_a_step_is_known_if_every_turn_tells_its_own(
         ({"cold": True}, "a cold start has no turns that could tell it"),
     ],
 )
-def test_why_turns_tell_no_energy_is_known(told: dict[str, Any], reason: str) -> None:
+def test_a_note_says_why_turns_have_no_energy(told: dict[str, Any], reason: str) -> None:
     assert stepper(**told)._no_energy([Turn.of([Sample(1.0, 1.0, 0.0)], 1)]) == reason
 
 
 @pytest.mark.parametrize(("metered", "samples", "seconds"), [(True, None, 1.5), (False, None, 0.05), (True, 2, 0.02)])
-def test_turns_are_as_long_as_counters_need_where_energy_is_wanted(
+def test_turns_are_as_long_as_energy_counters_need(
     metered: bool,  # noqa: FBT001 - a case of the table
     samples: int | None,
     seconds: float,
 ) -> None:
-    """Those of every arm, with some to spare. A number of samples that was asked for stays."""
+    """With a margin, for every arm. A requested number of samples stays."""
     both = [stepper(step=0.01, energy_seconds=needs) for needs in (0.01, 1.0)]
     for one in both:
-        one._worker = Told()  # type: ignore[assignment] # what is asked of a worker is all that is needed
+        one._worker = WarmWorker()  # type: ignore[assignment] # what is asked of a worker is all that is needed
     together._warm(both, Effort(samples=samples, metered=metered))
     for one in both:
         assert one.shape.samples * one.shape.block * one.step == pytest.approx(seconds)
 
 
-class Told(Answers):
+class WarmWorker(Answers):
     """A worker that is warm, and was before."""
 
     def __init__(self) -> None:
@@ -231,7 +231,7 @@ class Told(Answers):
         return {} if do == "warm" else super().ask(do, **request)
 
 
-def test_who_serves_requests_is_told_that_they_have_no_energy() -> None:
+def test_a_note_says_that_requests_have_no_energy() -> None:
     """A replay waits for its requests, and instances share a counter."""
 
     class Group:

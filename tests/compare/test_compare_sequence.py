@@ -1,4 +1,4 @@
-"""Rounds until the judge is sure: when they end, and whose fault it is where an arm fails."""
+"""Rounds until the judge is sure: when they end, and which arm is at fault if one fails."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def contest(
     say: Callable[[str], None] = lambda _: None,
     **more: Any,
 ) -> Contest:
-    """Comparisons of these, while the budget of so many looks at it lasts."""
+    """Comparisons of these arms, while the budget lasts for so many checks of it."""
     left = iter([False] * budget)
     pairs = sides or ((A, B),)
     spent = lambda: next(left, True)  # noqa: E731 - a name for what is called once a round
@@ -84,7 +84,7 @@ def test_pairs_end_as_soon_as_the_judge_is_sure() -> None:
 
 
 def test_warm_steps_are_found_in_the_first_pair_alone() -> None:
-    """Later pairs begin their turns with as many as either arm needed: the same for both, or the ratio leans."""
+    """Later pairs use as many as either arm needed: the same for both, or the ratio would be biased."""
 
     def warmed() -> Iterator[Round]:
         for one in slower(0.001, 1.2):
@@ -99,15 +99,15 @@ def test_warm_steps_are_found_in_the_first_pair_alone() -> None:
     assert [[arm.warm for arm in arms] for arms in rounds.asked] == [[None] * 2, *[[3] * 2] * 3]
 
 
-def test_an_arm_that_is_spoilt_on_purpose_is_asked_for_no_proof() -> None:
-    """It could not have one."""
+def test_an_arm_that_is_slowed_on_purpose_is_not_proven() -> None:
+    """It could not pass."""
     rounds = scripted(slower(0.001, 1.2))
     measure(prove=False, together=rounds)
     assert {arm.prove for arms in rounds.asked for arm in arms} == {False}
 
 
-def test_pairs_end_where_there_may_be_no_more() -> None:
-    """With noise that hides everything the most pairs are the end, and nothing is claimed."""
+def test_pairs_end_at_the_maximum() -> None:
+    """The noise hides everything, and the verdict is inconclusive."""
     found = measure(PairPolicy(max_pairs=8), together=scripted(slower(0.5)))
     assert (found.decision.outcome, len(found.pairs)) == ("inconclusive", 8)
     assert (found.stop.why, found.stop.text) == (Why.MOST, "there were as many pairs as were allowed: 8")
@@ -117,7 +117,7 @@ def test_pairs_end_where_there_may_be_no_more() -> None:
 
 @pytest.mark.parametrize(("budget", "stopped"), [(0, "already"), (1, "after 1 pair"), (5, "after 5 pairs")])
 def test_pairs_end_with_the_budget(budget: int, stopped: str) -> None:
-    """No pair begins after it; what there is by then is judged, as the last look."""
+    """No pair begins after it. The judge then takes its last look."""
     found = measure(budget=budget, together=scripted(slower(0.5)))
     assert len(found.pairs) == budget
     assert found.decision.outcome == "inconclusive"
@@ -125,15 +125,15 @@ def test_pairs_end_with_the_budget(budget: int, stopped: str) -> None:
     assert found.cut
 
 
-def test_what_the_budget_ended_may_be_sure_all_the_same() -> None:
-    """The last look spends what is left of the alarm rate."""
+def test_a_comparison_that_the_budget_ended_may_be_decided() -> None:
+    """The last look spends the rest of the alarm rate."""
     found = measure(budget=3, together=scripted(slower(0.001, 2.0)))
     assert (found.decision.outcome, found.decision.pairs, found.cut) == ("regressed", 3, False)
 
 
 @pytest.mark.parametrize("wrong", ["a", "b"])
-def test_an_arm_that_is_not_what_its_label_says_ends_the_pairs(wrong: str) -> None:
-    """After the first pair, whichever arm it is: nothing is decided."""
+def test_an_arm_whose_proof_fails_ends_the_pairs(wrong: str) -> None:
+    """After the first pair, whichever arm it is, without a decision."""
     checks = {name: (WRONG,) if name == wrong else () for name in "ab"}
     rounds = itertools.repeat(pair(side(1.0, *checks["a"]), side(1.0, *checks["b"])))
     found = measure(together=scripted(rounds))
@@ -143,8 +143,8 @@ def test_an_arm_that_is_not_what_its_label_says_ends_the_pairs(wrong: str) -> No
     assert found.decision.outcome == "inconclusive"
 
 
-def test_an_arm_that_fails_ends_the_pairs_and_is_kept() -> None:
-    """The pairs before it are there, and nothing is decided by them."""
+def test_an_arm_that_fails_ends_the_pairs() -> None:
+    """The earlier pairs are there, without a decision."""
     died = WorkerError("crashed", "arm b: killed by SIGSEGV")
     found = measure(together=scripted(iter([pair(1.0, 1.0), failed(died)])))
     assert found.failure is not None
@@ -153,8 +153,8 @@ def test_an_arm_that_fails_ends_the_pairs_and_is_kept() -> None:
     assert (found.decision.outcome, found.cut) == ("inconclusive", False)
 
 
-def test_a_driver_that_ends_the_process_says_that_it_was_memory() -> None:
-    """Its last words are what counts, as they are for a launch alone; on the CPU nobody's words are."""
+def test_a_driver_that_ends_the_process_for_memory_is_recognised() -> None:
+    """By the log, as for a single launch. On the CPU the log does not count."""
     words = "level_zero backend failed with error: 39 (UR_RESULT_ERROR_OUT_OF_DEVICE_MEMORY)"
     aborted = WorkerError("crashed", "arm b: killed by SIGABRT", words)
     for accelerator in (True, False):
@@ -164,8 +164,8 @@ def test_a_driver_that_ends_the_process_says_that_it_was_memory() -> None:
         assert (found.failure and found.failure.error) == (None if accelerator else aborted)
 
 
-def test_what_does_not_fit_together_is_measured_apart() -> None:
-    """From the first pair on that did not, and it is said. What does not fit even so is a failure."""
+def test_arms_that_do_not_fit_together_are_measured_apart() -> None:
+    """From that pair on, with a message. If an arm does not fit alone, it fails."""
     full = WorkerError("out_of_memory", "arm b: took more than there is")
     pairs = slower(0.001, 1.2)
     rounds = too_large(full, lambda arm: side(1.0) if arm.name == A.name else next(pairs).sides[1])
@@ -183,8 +183,8 @@ def test_what_does_not_fit_together_is_measured_apart() -> None:
     assert (found.stop.text, found.failure.error, found.pairs) == ("an arm failed", full, ())
 
 
-def test_what_is_measured_apart_is_measured_there_and_back() -> None:
-    """A B B A: an even drift drops out."""
+def test_arms_measured_apart_run_in_both_orders() -> None:
+    """A B B A, so that a steady drift cancels."""
     rounds = too_large(WorkerError("out_of_memory", "full"), lambda arm: side(1.0 if arm.name == A.name else 2.0))
     found = measure(PairPolicy(max_pairs=1), together=rounds)
     together, *apart = [[arm.name for arm in arms] for arms in rounds.asked]
@@ -196,7 +196,7 @@ def test_what_is_measured_apart_is_measured_there_and_back() -> None:
 
 
 def test_a_pair_with_too_few_turns_left_is_made_again() -> None:
-    """It is no pair, and the number of the next is its own; nothing is told of it but that it was."""
+    """It does not count as a pair, and its number is used again. A message says so."""
     said: list[str] = []
     busy = side(1.0)
     thin = pair(1.0, replace(busy, launch=replace(busy.launch, contended=BUSY)), thin=True)
@@ -209,8 +209,8 @@ def test_a_pair_with_too_few_turns_left_is_made_again() -> None:
     assert f"{B.case.id}: the machine was busy, so this pair is made again: {BUSY}" in said
 
 
-def test_a_machine_that_is_always_busy_has_its_pairs_all_the_same() -> None:
-    """Both arms suffered alike: after a few that were made again they count, and their launches say what was."""
+def test_on_a_machine_that_stays_busy_pairs_count() -> None:
+    """Both arms suffer alike. After a few repetitions pairs count, and their launches have a note."""
     busy = side(1.0)
     busy = replace(busy, launch=replace(busy.launch, contended=BUSY))
     rounds = scripted(itertools.repeat(pair(busy, busy, thin=True)))
@@ -223,7 +223,7 @@ def test_a_machine_that_is_always_busy_has_its_pairs_all_the_same() -> None:
 
 
 def test_comparisons_of_a_contest_share_their_rounds() -> None:
-    """Each ends for itself, and the others go on: what is decided takes no more turns."""
+    """Each ends by itself. A decided one takes no more turns."""
     others = [(replace(A, name=name), replace(B, name=name)) for name in ("one", "two")]
     noise = itertools.cycle((0.5, 2.0))
 
@@ -242,7 +242,7 @@ def test_comparisons_of_a_contest_share_their_rounds() -> None:
 
 
 def test_more_comparisons_than_may_take_turns_have_rounds_of_their_own() -> None:
-    """Eight arms at most: one of five comparisons has another round, in the same pass over all of them."""
+    """A round has eight arms at most, so one of five comparisons has its own round in the same pass."""
     rounds = scripted(itertools.repeat(pair(1.0, 1.5)))
     found = contest(*[(A, B)] * 5, together=rounds).run()
     asked = [len(arms) for arms in rounds.asked]
@@ -250,8 +250,8 @@ def test_more_comparisons_than_may_take_turns_have_rounds_of_their_own() -> None
     assert [one.decision.outcome for one in found] == ["regressed"] * 5
 
 
-def test_a_failure_of_one_comparison_is_not_the_others() -> None:
-    """Whose arm crashed is out; the others have their verdicts."""
+def test_a_failure_ends_only_its_comparison() -> None:
+    """The others have their verdicts."""
     died = WorkerError("crashed", "killed by SIGSEGV")
 
     def played() -> Iterator[Round]:
@@ -266,7 +266,7 @@ def test_a_failure_of_one_comparison_is_not_the_others() -> None:
 
 
 def test_an_interrupted_contest_has_its_rounds() -> None:
-    """What was measured by then is judged as the last look, and it says that somebody stopped it."""
+    """The judge takes its last look, and the comparison says that it was interrupted."""
     open_ = contest(together=scripted(slower(0.5)))
     rounds = iter(range(1, 99))
 
@@ -283,7 +283,7 @@ def test_an_interrupted_contest_has_its_rounds() -> None:
 
 
 def test_a_contest_that_is_interrupted_before_it_began_has_nothing() -> None:
-    """And can be asked all the same."""
+    """Its comparisons can still be read."""
 
     def say(_: str) -> None:
         raise KeyboardInterrupt
@@ -296,8 +296,8 @@ def test_a_contest_that_is_interrupted_before_it_began_has_nothing() -> None:
     assert sequence.measured(found) == ([], {})
 
 
-def test_what_was_asked_for_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processes found it around them too, with all that came of it."""
+def test_a_requested_variable_is_one_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environments have it too, but it is listed once. What follows from it is listed as well."""
     around = [{"software": {"threads": threads}, "variables": {"A": value}} for threads, value in ((2, "0"), (1, "1"))]
     sides = [replace(side(1.0), environment=environment) for environment in around]
     monkeypatch.setenv("A", "0")
@@ -306,16 +306,16 @@ def test_what_was_asked_for_is_told_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert measure(b=b, together=rounds).differences == ("A: 0 -> 1", "threads: 2 -> 1")
 
 
-def test_arms_that_are_the_same_are_said_to_be() -> None:
-    """An A/A has no differences, however its processes found the machine."""
+def test_equal_arms_have_no_differences() -> None:
+    """Whatever the environments of their processes are."""
     around = [{"software": {"threads": threads}} for threads in (2, 1)]
     rounds = scripted(itertools.repeat(pair(*(replace(side(1.0), environment=one) for one in around))))
     assert measure(b=A, together=rounds).differences == ()
     assert measure(together=rounds).differences == ("dtype: fp32 -> bf16", "threads: 2 -> 1")
 
 
-def test_it_is_told_how_far_the_pairs_are() -> None:
-    """From the third on with what they say so far, and how long they may last at most."""
+def test_progress_says_how_many_pairs_there_are() -> None:
+    """From the third on with the estimate so far, and the time that they may take at most."""
     said: list[str] = []
     measure(say=said.append, together=scripted(slower(0.05, 1.2)))
     assert said[:2] == [f"{B.case.id} against arm a: pair {number} of at most 24" for number in (1, 2)]
@@ -323,8 +323,7 @@ def test_it_is_told_how_far_the_pairs_are() -> None:
     assert said[2].endswith(" s more")
 
 
-def test_each_launch_has_what_the_other_arm_ran() -> None:
-    """The record is of the second arm, beside the fingerprint of the first."""
+def test_each_launch_has_the_fingerprint_of_the_other_arm() -> None:
     a, b = side(1.0), side(1.2)
     a = replace(a, launch=replace(a.launch, fingerprint={"digest": "a"}))
     b = replace(b, launch=replace(b.launch, fingerprint={"digest": "b"}))
@@ -335,7 +334,7 @@ def test_each_launch_has_what_the_other_arm_ran() -> None:
 
 @pytest.mark.process
 def test_real_arms_are_compared_to_the_end(fake: str) -> None:
-    """Fresh processes each round, proof and accuracy in the first alone."""
+    """With real workers, fresh in each round. Proof and accuracy are checked in the first one only."""
     loading.load((fake,))
     arms = [Arm(case(dtype=dtype), quick(fake), name) for dtype, name in (("fp32", "arm a"), ("bf16", "arm b"))]
     found = measure(PairPolicy(max_pairs=2), a=arms[0], b=arms[1])

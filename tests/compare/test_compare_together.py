@@ -1,4 +1,4 @@
-"""Arms that take turns: one that fails ends alone, and what disturbs one is dropped of all."""
+"""Arms that take turns: one that fails ends alone, and a disturbance of one drops the turns of all."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Quiet:
 def scripted(
     monkeypatch: pytest.MonkeyPatch, *times: Callable[[int], float], busy: Callable[[int], bool] = lambda _: False
 ) -> list[Scripted]:
-    """Lets arms be no processes, of which turn k takes as long as told, while the machine is busy in rotation k."""
+    """Replaces arms by scripts: turn k takes as long as given, and the machine is busy in rotation k if given."""
     found: list[Scripted] = []
 
     def player(arm: Arm, _: contextlib.ExitStack, *, metered: bool) -> Scripted:
@@ -78,7 +78,7 @@ FOUR = Effort(turns=4, most=4)
 
 
 def test_each_arm_has_its_turns_and_the_ratio_is_that_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that gets slower and slower makes all of them slower: not the ratio of two."""
+    """A machine that becomes slower and slower slows all arms, and not the ratio of two."""
     scripted(monkeypatch, *(lambda turn, times=times: times * 2.0**turn for times in (1.0, 3.0, 1.0)))  # type: ignore[misc]
     found = rounds_of(3, FOUR)
     assert [side.times for side in found.sides[:2]] == [((1.0, 2.0, 4.0, 8.0),), ((3.0, 6.0, 12.0, 24.0),)]
@@ -88,8 +88,8 @@ def test_each_arm_has_its_turns_and_the_ratio_is_that_of_neighbours(monkeypatch:
     assert (found.schedule, found.turns, found.dropped, found.thin) == ("together", 4, 0, False)
 
 
-def test_turns_go_on_until_the_ratios_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What spreads has the most turns, and what does not the least; never more than may be."""
+def test_turns_go_on_until_the_ratios_are_precise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noisy arms have the most turns, and quiet ones the least."""
     noise = itertools.cycle((1.0, 1.3, 0.8))
     for second, turns in ((lambda _: 1.0, 4), (lambda _: next(noise), 9)):
         scripted(monkeypatch, lambda _: 1.0, second)
@@ -100,7 +100,7 @@ def test_turns_go_on_until_the_ratios_are_known(monkeypatch: pytest.MonkeyPatch)
 def test_turns_go_on_until_each_arm_has_the_samples_and_seconds_that_were_asked_for(
     wish: dict[str, Any], arms: Callable[..., list[Arm]]
 ) -> None:
-    """The most turns are for the sake of a precise ratio. They are no reason to give less than was asked for."""
+    """The maximum of turns limits only those for precision."""
     found = play(*arms("tiny", "tiny", **{"seconds": 0.5, **wish}), effort=Effort(turns=2, most=3, seconds=0.02))
     assert found.turns > 3
     for side in found.sides:
@@ -110,13 +110,13 @@ def test_turns_go_on_until_each_arm_has_the_samples_and_seconds_that_were_asked_
         assert side.launch.fewer == ""
 
 
-def test_a_fixed_number_of_turns_is_kept_whatever_samples_are_asked_for(arms: Callable[..., list[Arm]]) -> None:
-    """`ab --turns 3` are three turns."""
+def test_a_fixed_number_of_turns_overrides_samples_and_seconds(arms: Callable[..., list[Arm]]) -> None:
+    """`ab --turns 3` makes three turns."""
     assert play(*arms("tiny", "tiny", samples=40, seconds=5.0), effort=Effort.of(3, 1)).turns == 3
 
 
 def test_contended_stretches_drop_the_turns_of_every_arm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What disturbed one arm alone would be its slowdown: none of its neighbours' turns counts either."""
+    """Otherwise a disturbance of one arm would look like its slowdown."""
     busy = {1, 3}
     scripted(
         monkeypatch,
@@ -134,8 +134,8 @@ def test_contended_stretches_drop_the_turns_of_every_arm(monkeypatch: pytest.Mon
         assert (side.launch.gate["turns"], side.launch.gate["turns_dropped"], side.launch.gate["arms"]) == (4, 2, 2)
 
 
-def test_too_few_turns_that_count_are_told_and_then_all_of_them_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A launch has numbers whatever the machine did: it says that it was contended, and why."""
+def test_if_too_few_turns_count_all_do_and_the_launch_is_contended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it has numbers, and a reason."""
     scripted(monkeypatch, lambda _: 1.0, lambda _: 2.0, busy=lambda rotation: rotation > 0)
     found = rounds_of(2, FOUR)
     assert found.thin
@@ -146,21 +146,20 @@ def test_too_few_turns_that_count_are_told_and_then_all_of_them_count(monkeypatc
     assert found.log_ratio(0, 1) == pytest.approx(math.log(2))
 
 
-def test_a_machine_that_is_always_busy_ends_the_turns_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_turns_end_on_a_machine_that_stays_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     scripted(monkeypatch, lambda _: 1.0, lambda _: 1.0, busy=lambda _: True)
     found = rounds_of(2, FOUR)
     assert (found.thin, found.turns, found.dropped) == (True, 0, 2 * FOUR.most)
 
 
-def test_patience_ends_the_turns_of_slow_arms_with_as_many_as_tell_something(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The seconds that were asked for, twelve times over; but never fewer turns than make a median."""
+def test_patience_ends_the_turns_of_slow_arms_after_at_least_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After twelve times the seconds that were asked for."""
     monkeypatch.setattr(together, "PATIENCE", 0)
     scripted(monkeypatch, lambda _: 1.0, lambda _: 2.0)
     assert rounds_of(2, Effort(turns=50, most=99)).turns == LEAST
 
 
-def test_a_time_that_is_no_number_gives_no_ratio_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that stood still makes nothing fast."""
+def test_a_time_of_zero_gives_no_ratio_and_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     scripted(monkeypatch, lambda _: 1.0, lambda turn: math.inf if turn == 2 else 1.0)
     found = rounds_of(2, FOUR)
     assert math.isnan(found.log_ratio(0, 1))
@@ -169,7 +168,7 @@ def test_a_time_that_is_no_number_gives_no_ratio_and_is_told(monkeypatch: pytest
 
 
 def test_an_arm_that_fails_in_a_turn_leaves_the_turns_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that it had are nobody's; the others have all that they were to have."""
+    """Its own turns do not count. The others have all of theirs."""
 
     def dies(turn: int) -> float:
         if turn == 2:
@@ -196,8 +195,7 @@ def test_where_all_arms_fail_the_turns_end(monkeypatch: pytest.MonkeyPatch) -> N
     assert found.turns <= 1
 
 
-def test_a_long_round_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for minutes without a word."""
+def test_a_long_round_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(together, "SPEAK_SECONDS", -1.0)
     scripted(monkeypatch, lambda _: 1.0, lambda _: 1.0, busy=lambda rotation: rotation == 0)
     said: list[str] = []
@@ -222,7 +220,7 @@ def arms(fake: str, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Arm]]
 def test_workers_that_are_alive_together_take_turns_in_a_balanced_order(
     arms: Callable[..., list[Arm]], sent: Sent, gone: Callable[[int], bool]
 ) -> None:
-    """Each rotation has a turn of each, each follows each of the others equally often, and an arm's turns are alike."""
+    """Each rotation has one turn of each, each follows each other equally often, and the turns of an arm are equal."""
     found = play(*arms("tiny", "tiny", "tiny"), effort=Effort(turns=6, most=6, seconds=0.01))
     turns = [(pid, request) for pid, do, request in sent.requests if do == "sample" and "warm" in request]
     assert len(turns) == 18
@@ -239,13 +237,13 @@ def test_workers_that_are_alive_together_take_turns_in_a_balanced_order(
 
 
 def test_workers_build_one_at_a_time(arms: Callable[..., list[Arm]], sent: Sent) -> None:
-    """They import side by side. Two builds at once would share the cores, and tell a time that is neither's."""
+    """They import at the same time. Two builds at once would share the cores and slow each other down."""
     play(*arms("tiny", "tiny"))
     starts = [do for _, do, _ in sent.requests if do in ("begin", "prepare", "environment")]
     assert starts == ["begin", "begin", "prepare", "environment", "prepare", "environment"]
 
 
-def test_arms_whose_warm_steps_are_known_are_not_looked_at(arms: Callable[..., list[Arm]], sent: Sent) -> None:
+def test_arms_with_known_warm_steps_have_no_look(arms: Callable[..., list[Arm]], sent: Sent) -> None:
     """Each turn begins with as many as an earlier round found."""
     known = [replace(arm, warm=2) for arm in arms("tiny", "tiny")]
     found = play(*known, effort=Effort(turns=6, most=6, seconds=0.01))
@@ -254,8 +252,8 @@ def test_arms_whose_warm_steps_are_known_are_not_looked_at(arms: Callable[..., l
     assert {side.launch.gate["turn_warm"] for side in found.sides} == {2.0}
 
 
-def test_each_arm_of_a_round_is_a_launch_on_record(arms: Callable[..., list[Arm]]) -> None:
-    """Real workers: both have numbers, proof and accuracy, and share what the machine did."""
+def test_each_arm_of_a_round_is_a_launch(arms: Callable[..., list[Arm]]) -> None:
+    """Real workers: both have numbers, proof and accuracy, and the same figures of the machine."""
     found = play(*(replace(arm, index=3, accuracy=True) for arm in arms("tiny", "other")))
     for side in found.sides:
         assert (side.launch.index, side.launch.outcome, side.launch.notes) == (3, "ok", ())
@@ -269,21 +267,19 @@ def test_each_arm_of_a_round_is_a_launch_on_record(arms: Callable[..., list[Arm]
     assert math.isfinite(found.log_ratio(0, 1))
 
 
-def test_what_is_asked_of_an_arm_is_what_it_tells(arms: Callable[..., list[Arm]], sent: Sent) -> None:
-    """A twin is asked for neither proof nor accuracy: it is there for the others."""
+def test_a_twin_has_neither_proof_nor_accuracy(arms: Callable[..., list[Arm]], sent: Sent) -> None:
     first, second = arms("tiny", "tiny")
     found = play(replace(first, accuracy=True), replace(second, prove=False))
     assert (sent.of("proof"), sent.of("accuracy")) == (["fp32"], ["fp32"])
     assert (found.sides[1].launch.outcome, found.sides[1].launch.proof) == ("ok", ())
 
 
-def test_equal_arms_are_not_far_apart(arms: Callable[..., list[Arm]]) -> None:
-    """What they take of each other cannot be many times the same arithmetic, on whatever machine this is."""
+def test_equal_arms_have_a_ratio_near_1(arms: Callable[..., list[Arm]]) -> None:
     found = play(*arms("tiny", "tiny"), effort=Effort(turns=8, most=8, seconds=0.01))
     assert 1 / 3 < math.exp(found.log_ratio(0, 1)) < 3
 
 
-def test_a_slower_arm_is_seen_to_be(arms: Callable[..., list[Arm]]) -> None:
+def test_a_slower_arm_has_a_larger_time(arms: Callable[..., list[Arm]]) -> None:
     """It sleeps for thirty times as long as the other one works."""
     assert play(*arms("tiny", "slow")).log_ratio(0, 1) > math.log(3)
 
@@ -306,7 +302,7 @@ def test_an_arm_that_fails_in_the_middle_of_a_round_ends_alone(
     gone: Callable[[int], bool],
     tmp_path: Path,
 ) -> None:
-    """However that is: it is named, it is gone, and the others have their turns, their launches and their proof."""
+    """However it fails: it is named and killed, and the others have their turns, launches and proof."""
     sign = tmp_path / "sign"
     one, bad, other = arms("tiny", "obedient", "tiny", variables={"FAKE_SIGN": str(sign)}, memory=400 * MIB)
     bad = replace(bad, name="the bad one", conditions=replace(bad.conditions, timeout=4.0 if told == "hang" else 60.0))
@@ -334,10 +330,10 @@ def test_an_arm_that_fails_in_the_middle_of_a_round_ends_alone(
     assert all(gone(pid) for pid in sent.names)
 
 
-def test_the_worker_that_grew_is_blamed_and_not_the_one_that_is_waited_for(
+def test_the_worker_that_grew_is_killed_and_not_the_one_that_is_waited_for(
     arms: Callable[..., list[Arm]], sent: Sent, tmp_path: Path
 ) -> None:
-    """All of them count together; who is asked just when it is seen has done nothing."""
+    """The limit is for the memory of all together."""
     sign = tmp_path / "sign"
     variables = {"FAKE_SIGN": str(sign)}
     grown, waiting = arms("obedient", "hang", variables=variables, timeout=5.0, memory=400 * MIB)
@@ -355,14 +351,14 @@ def test_the_worker_that_grew_is_blamed_and_not_the_one_that_is_waited_for(
 
 
 def test_an_arm_that_never_becomes_ready_ends_alone(arms: Callable[..., list[Arm]]) -> None:
-    """Before any turn: the other one has its round as if it had been alone."""
+    """Before any turn. The other arm has its round as if it were alone."""
     found = play(*arms("import_error", "tiny"))
     assert [side.launch.outcome for side in found.sides] == ["import_error", "ok"]
     assert found.sides[1].launch.samples
 
 
-def test_where_no_arm_becomes_ready_nobody_feels_the_pulse(arms: Callable[..., list[Arm]]) -> None:
-    """A process on a device that was just lost would be the next to hang there."""
+def test_if_no_arm_becomes_ready_the_pulse_is_not_read(arms: Callable[..., list[Arm]]) -> None:
+    """Its process might hang on a device that was just lost."""
 
     class Pulse:
         def read(self, *_: object) -> dict[str, float]:
@@ -373,10 +369,10 @@ def test_where_no_arm_becomes_ready_nobody_feels_the_pulse(arms: Callable[..., l
     assert found.turns == 0
 
 
-def test_a_pulse_that_was_slow_is_of_the_arms_of_its_dtype(
+def test_a_slow_pulse_concerns_the_arms_of_its_dtype(
     arms: Callable[..., list[Arm]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is felt once for each dtype, whose kernels it has; the others' launches are none the worse."""
+    """It is read once for each dtype, with its kernels. Launches of other dtypes are not affected."""
     felt: list[str] = []
 
     class Pulse:
@@ -396,7 +392,7 @@ def test_a_pulse_that_was_slow_is_of_the_arms_of_its_dtype(
 def test_the_kernels_accounts_drop_the_turns_of_real_workers(
     arms: Callable[..., list[Arm]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the gate says of a stretch is said of all turns in it."""
+    """The verdict of the gate on a stretch holds for all turns in it."""
     stretches = iter([BUSY, BUSY])
     monkeypatch.setattr(gate, "contended", lambda *_: next(stretches, ""))
     monkeypatch.setattr(watch, "STRETCH_SECONDS", 0.0)
@@ -405,7 +401,7 @@ def test_the_kernels_accounts_drop_the_turns_of_real_workers(
     assert [len(side.times[0]) for side in found.sides] == [4, 4]
 
 
-def test_what_dropped_turns_and_warm_steps_use_is_not_in_the_energy_of_a_step(
+def test_dropped_turns_and_warm_steps_are_not_in_the_energy_of_a_step(
     arms: Callable[..., list[Arm]], sent: Sent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each step of the second and third rotation uses a hundred joules, and the machine was busy then."""
@@ -426,10 +422,10 @@ def test_what_dropped_turns_and_warm_steps_use_is_not_in_the_energy_of_a_step(
 
 
 @pytest.mark.parametrize("busy", ["", BUSY])
-def test_a_cold_start_is_stepped_once_however_busy_the_machine_is(
+def test_a_cold_start_has_one_step_however_busy_the_machine_is(
     busy: str, arms: Callable[..., list[Arm]], sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its second step would be none: where it was disturbed, the launch says so."""
+    """A second step would not be cold. The launch has a note."""
     monkeypatch.setattr(gate, "contended", lambda *_: busy)
     [arm] = arms("tiny")
     [side] = play(replace(arm, case=replace(arm.case, mode="start"))).sides
@@ -441,7 +437,7 @@ def test_a_cold_start_is_stepped_once_however_busy_the_machine_is(
 def test_arms_share_the_yardstick_of_their_kind_of_work(
     arms: Callable[..., list[Arm]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One worker more, whatever their number; where it fails, it is named, and nothing is wrong with the cases."""
+    """One more worker, whatever their number. If it fails, it is named, and nothing is wrong with the cases."""
     made: list[object] = []
     start = together.Yardstick.start
 

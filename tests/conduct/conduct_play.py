@@ -1,4 +1,4 @@
-"""One launch and one measurement, as a round of one arm and a group of one case make them."""
+"""Make one launch in a round of one arm, or one measurement in a group of one case."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ipexperf.result import Launch, Measurement
 def launch(
     case: Case, index: int, conditions: Conditions, *, accuracy: bool, final: bool = True
 ) -> tuple[Launch, dict[str, Any]]:
-    """A launch of the case with nothing beside it, and the environment that its worker told."""
+    """A launch of the case alone, and the environment that its worker reported."""
     if case.mode not in registry.modes.names():
         loading.load(conditions.settings.load)  # as a command does before it plans
     arm = Arm(case, conditions, index=index, accuracy=accuracy, final=final)

@@ -1,4 +1,4 @@
-"""Quantised networks: made once of certain weights, kept with what lies beside them, and made again when damaged."""
+"""Quantised networks: made once from the weights, stored with their recipe, and made again if damaged."""
 
 from __future__ import annotations
 
@@ -79,10 +79,8 @@ def ready(maker: Maker, fake: str, tmp_path: Path) -> Callable[..., Path]:
     return ready
 
 
-def test_a_network_is_quantised_once_and_kept_with_what_lies_beside_it(
-    ready: Callable[..., Path], maker: Maker
-) -> None:
-    """A second run finds the file and its recipe, each with its sum, says nothing and makes nothing."""
+def test_a_network_is_quantised_once_and_stored_with_its_recipe(ready: Callable[..., Path], maker: Maker) -> None:
+    """A second run finds both files with their checksums, prints nothing and makes nothing."""
     said: list[str] = []
     path = ready(say=said.append)
     assert ready(say=said.append) == path
@@ -95,10 +93,10 @@ def test_a_network_is_quantised_once_and_kept_with_what_lies_beside_it(
 
 @pytest.mark.parametrize("side", ["", *artifact.SIDES])
 @pytest.mark.parametrize("damage", ["changed", "lost"])
-def test_a_damaged_artifact_is_told_and_made_again(
+def test_a_damaged_artifact_is_reported_and_made_again(
     ready: Callable[..., Path], maker: Maker, side: str, damage: str
 ) -> None:
-    """Whichever of the files is changed or gone, the network is quantised again, and its weights are not touched."""
+    """If any of its files is changed or missing, the network is quantised again. Its weights are not touched."""
     path = ready()
     file = Path(f"{path}{side}")
     whole = file.read_bytes()
@@ -118,7 +116,7 @@ def test_a_damaged_artifact_is_told_and_made_again(
 
 
 def test_other_weights_are_another_artifact(ready: Callable[..., Path], maker: Maker) -> None:
-    """Weights that were trained again, and came out otherwise, are not run as what the old ones were quantised to."""
+    """Weights that were trained again with another result need their own quantised network."""
     first = ready()
     for file in (first.parents[1] / "weights").glob("*.sha256"):
         file.unlink()
@@ -130,22 +128,21 @@ def test_other_weights_are_another_artifact(ready: Callable[..., Path], maker: M
 
 
 @pytest.mark.process
-def test_the_interpreter_that_runs_it_is_the_one_that_quantises_it(ready: Callable[..., Path], maker: Maker) -> None:
-    """An arm with an interpreter of its own has what was made there, even where its versions are the same."""
+def test_the_interpreter_of_an_arm_quantises_its_own_network(ready: Callable[..., Path], maker: Maker) -> None:
+    """Even if its versions are those of the other arm."""
     ready(python=sys.executable)
     assert maker.asked == ["weights", "quantise"]
     assert maker.python == sys.executable
 
 
 def test_another_dtype_needs_no_artifact(ready: Callable[..., Path], maker: Maker) -> None:
-    """Nothing is quantised for a case in fp32."""
     with pytest.raises(AssertionError):
         ready(dataclasses.replace(SMALL, dtype="fp32"))
     assert maker.asked == ["weights"]
 
 
 def test_a_quantisation_that_fails_leaves_nothing_behind(ready: Callable[..., Path], maker: Maker) -> None:
-    """The reason says what was being done, and neither half a network nor a recipe without one is left."""
+    """The reason says what failed. Neither a partial network nor a recipe without one is left."""
     maker.fails = "no such operator"
     with pytest.raises(WorkerError, match=r"^quantising: no such operator$"):
         ready()

@@ -32,7 +32,7 @@ def launched(fake: str, mode: str) -> Launch:
 
 
 def test_a_cold_mode_is_sampled_once_and_nothing_is_warmed_up(fake: str, asked: list[str]) -> None:
-    """Whatever was asked for: one sample of one step, which was the first of its process."""
+    """Whatever the options ask for: one sample of the first step of the process."""
     done = launched(fake, "start")
     assert (done.outcome, len(done.samples), done.block) == ("ok", 1, 1)
     assert [(check.name, check.ok) for check in done.proof] == [("dtype", True), ("cold", True)]
@@ -41,16 +41,14 @@ def test_a_cold_mode_is_sampled_once_and_nothing_is_warmed_up(fake: str, asked: 
     assert {"others", "steal", "run_delay"} <= set(done.gate)
 
 
-def test_a_cold_launch_has_no_figures_that_one_sample_cannot_have(fake: str) -> None:
-    """No percentiles, no warm-up, and no note that there are fewer samples than asked."""
+def test_a_cold_launch_has_no_percentiles_and_no_note_on_samples(fake: str) -> None:
     done = launched(fake, "start")
     assert done.metrics["step_time"] == done.samples[0].wall
     assert not {"p50", "p90", "p99", "warm_time"} & set(done.metrics)
     assert done.notes == ("it was cold",)
 
 
-def test_what_a_session_measures_beside_its_steps_is_in_the_launch(fake: str) -> None:
-    """Metrics and notes of the mode are the launch's, under names that everybody knows."""
+def test_metrics_and_notes_of_the_mode_are_in_the_launch(fake: str) -> None:
     done = launched(fake, "start")
     assert (done.metrics["build_time"], done.metrics["first_inference"]) == (0.25, 0.5)
     assert done.metrics["accuracy"] == 1.0
@@ -58,8 +56,8 @@ def test_what_a_session_measures_beside_its_steps_is_in_the_launch(fake: str) ->
 
 
 @pytest.mark.parametrize("mode", ["spin", "start"])
-def test_every_launch_tells_how_long_its_imports_took(fake: str, mode: str) -> None:
-    """It is a metric of its own: smaller is better, in seconds, and no part of a sample."""
+def test_every_launch_has_its_import_time(fake: str, mode: str) -> None:
+    """It is a metric by itself and in no sample."""
     done = launched(fake, mode)
     assert done.metrics["import_time"] > 0
     assert (METRICS["import_time"].unit, METRICS["import_time"].higher_is_better) == ("s", False)
@@ -79,8 +77,8 @@ def figures(count: int, block: int = 1) -> dict[str, float]:
     return launch.figures(samples, {"items": 1, "block": block, "peak_memory": 0})
 
 
-def test_a_p99_needs_its_samples() -> None:
-    """There is none below 662, and from then on it is the sample of that rank; one sample has no percentile at all."""
+def test_a_p99_needs_662_samples() -> None:
+    """It is the sample of that rank. One sample has no percentile at all."""
     assert "p99" not in figures(661)
     assert figures(662)["p99"] == 656.0
     assert figures(1000)["p99"] == 990.0
@@ -88,12 +86,12 @@ def test_a_p99_needs_its_samples() -> None:
 
 
 def test_the_means_of_blocks_have_no_p99() -> None:
-    """A slow step in a block of quick ones does not show in its mean."""
+    """The mean of a block hides a slow step."""
     assert "p99" not in figures(1000, block=2)
 
 
 def test_662_is_the_least_number_of_samples_that_bounds_a_p99() -> None:
-    """With so many, and not with one fewer, at most one lies beyond the true p99 with a chance below 1 %."""
+    """With 662, and not with 661, the chance that at most one lies beyond the true p99 is below 1 %."""
 
     def chance(count: int) -> float:
         return math.pow(0.99, count) + count * 0.01 * math.pow(0.99, count - 1)

@@ -1,4 +1,4 @@
-"""The folder of the locks: open to all users, and nothing in it is believed or followed."""
+"""The folder of the locks: all users may write there, so nothing in it is trusted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def folder(leases: Path) -> Iterator[Folder]:
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_every_user_may_lock(umask: int, tmp_path: Path) -> None:
-    """Whatever the umask of who came first; and only the owner of a file may remove it."""
+    """Whatever the umask of the first user. Only the owner of a file may remove it."""
     before = os.umask(umask)
     try:
         folder = Folder(tmp_path / "new")
@@ -51,7 +51,7 @@ def test_every_user_may_lock(umask: int, tmp_path: Path) -> None:
 def test_the_folder_is_the_same_for_all_unless_a_variable_says_otherwise(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """$TMPDIR is no matter: users and jobs have their own."""
+    """It does not depend on $TMPDIR, which differs between users and jobs."""
     monkeypatch.delenv(LEASES)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(device_lock, "FOLDER", tmp_path / "host")
@@ -80,7 +80,7 @@ def why_not(folder: Folder, name: str) -> str:
     return reason(error.value, folder.path)
 
 
-def test_a_folder_that_cannot_be_is_one_sentence(tmp_path: Path) -> None:
+def test_an_impossible_folder_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to(tmp_path)
     assert refused(tmp_path / "no" / "such") == "no such file or directory"
@@ -107,8 +107,8 @@ def test_a_full_or_read_only_folder_is_one_sentence(
     assert why_not(folder, "cpu") == f"cpu.lease: {words}"
 
 
-def test_what_another_user_planted_is_not_opened(folder: Folder, tmp_path: Path) -> None:
-    """A link would let us write into a file of our own, and a pipe would let us wait for ever."""
+def test_links_and_pipes_of_other_users_are_not_opened(folder: Folder, tmp_path: Path) -> None:
+    """Through a link we would write into a file of our own, and a pipe would block for ever."""
     ours = tmp_path / "ours"
     ours.write_text("precious")
     (folder.path / "link.lease").symlink_to(ours)
@@ -128,8 +128,8 @@ def test_what_another_user_planted_is_not_opened(folder: Folder, tmp_path: Path)
     assert not (tmp_path / "new").exists()
 
 
-def test_a_file_that_was_tidied_away_is_made_again(folder: Folder) -> None:
-    """Who locks a deleted file would be alone with it."""
+def test_a_deleted_lock_file_is_made_again(folder: Folder) -> None:
+    """A lock on a deleted file would exclude nobody."""
     lock = DeviceLock(folder, "cpu")
     (folder.path / "cpu.lease").unlink()
     token = device_lock.new_token()
@@ -140,8 +140,8 @@ def test_a_file_that_was_tidied_away_is_made_again(folder: Folder) -> None:
 
 
 @pytest.mark.process
-def test_a_waiter_whose_file_was_tidied_away_finds_the_new_one(folder: Folder) -> None:
-    """Its place in the queue was one of the deleted file."""
+def test_a_waiter_whose_lock_file_was_deleted_finds_the_new_one(folder: Folder) -> None:
+    """Its place in the queue was a byte of the deleted file."""
     lock, token = DeviceLock(folder, "cpu"), device_lock.new_token()
     with Holder("cpu") as old:
         old.held()
@@ -160,13 +160,13 @@ def test_a_waiter_whose_file_was_tidied_away_finds_the_new_one(folder: Folder) -
 @example(json.dumps({"mark": "1", "user": "a", "command": "b", "since": "c"}).encode())
 @example(json.dumps({"mark": MARK, "user": ["a"], "command": "b", "since": "c"}).encode())
 @example(json.dumps({"mark": 2**63, "user": "a", "command": "b", "since": "c"}).encode())
-def test_a_note_that_is_none_is_not_read(text: bytes) -> None:
-    """Whoever may lock may write, so anything may be in a file."""
+def test_an_invalid_note_is_ignored(text: bytes) -> None:
+    """Every user may write to the file, so it may contain anything."""
     assert Note.parse(text) is None
 
 
 @given(st.text(), st.text(max_size=400))
-def test_a_note_does_not_steer_the_terminal_of_its_reader(user: str, command: str) -> None:
+def test_a_note_has_no_control_characters_for_the_terminal_of_its_reader(user: str, command: str) -> None:
     note = Note.parse(json.dumps({"mark": MARK, "user": user, "command": command, "since": "\033[2J"}).encode())
     assert note is not None
     assert note.text(7).isprintable()
@@ -189,7 +189,7 @@ def test_a_holder_is_shown_by_its_command_without_secrets(words: list[str], text
 
 @pytest.mark.process
 def test_other_files_of_the_folder_are_not_opened(folder: Folder) -> None:
-    """To close one would take from this process its own locks on it."""
+    """Closing one would release the locks that this process has on it."""
     (folder.path / "history.db").write_text("precious")
     os.mkfifo(folder.path / "pipe")
     with Holder("cpu") as other:
@@ -199,7 +199,7 @@ def test_other_files_of_the_folder_are_not_opened(folder: Folder) -> None:
 
 @pytest.mark.process
 def test_a_false_note_is_not_believed(folder: Folder) -> None:
-    """Who holds the lock is for the kernel to say."""
+    """Only the kernel knows who holds a lock."""
     with Holder("cpu") as other:
         other.held()
         note = {"mark": MARK, "user": "somebody", "command": "else", "since": "ever"}

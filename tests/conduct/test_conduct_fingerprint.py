@@ -1,4 +1,4 @@
-"""What ran is asked for in a pass of its own: after every sample, and it is the launch's."""
+"""The controller asks a worker for the fingerprint after all samples, and stores it with the launch."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def launched(fake: str, ran: Path, mode: str = "looked_at", **found: int) -> Lau
     return conduct_play.launch(case, 0, conditions, accuracy=True)[0]
 
 
-def test_it_is_asked_for_after_the_samples_and_before_the_accuracy(fake: str, asked: list[str], tmp_path: Path) -> None:
-    """Nothing that is captured can lie in a sample, in the memory, or in a metric."""
+def test_a_fingerprint_is_captured_between_samples_and_accuracy(fake: str, asked: list[str], tmp_path: Path) -> None:
+    """So it changes no sample, no memory and no metric."""
     done = launched(fake, tmp_path / "ran.json", relu=3)
     assert done.outcome == "ok"
     assert asked[-5:] == ["proof", "metrics", "fingerprint", "accuracy", "close"]
@@ -36,21 +36,20 @@ def test_it_is_asked_for_after_the_samples_and_before_the_accuracy(fake: str, as
     assert done.fingerprint["structure"] == {"graph": [{"node": "relu", "calls": 3}]}
 
 
-def test_two_launches_of_the_same_have_one_digest(fake: str, tmp_path: Path) -> None:
-    """In processes of their own; and another structure has another."""
+def test_two_launches_of_the_same_case_have_one_digest(fake: str, tmp_path: Path) -> None:
+    """Each is a process of its own. Another structure has another digest."""
     digests = [launched(fake, tmp_path / "ran.json", relu=count).fingerprint["digest"] for count in (3, 3, 4)]  # type: ignore[index]
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_what_is_random_is_marked(fake: str, tmp_path: Path) -> None:
-    """The second look differed from the first."""
+def test_a_section_that_differs_between_two_steps_is_marked_unstable(fake: str, tmp_path: Path) -> None:
     done = launched(fake, tmp_path / "ran.json", random=1)
     assert done.fingerprint is not None
     assert (done.fingerprint["unstable"], done.fingerprint["digest"]) == (["graph"], None)
 
 
-def test_a_look_that_fails_costs_no_measurement(fake: str, tmp_path: Path) -> None:
-    """The numbers were taken, and the reason is kept."""
+def test_a_failed_capture_costs_no_measurement(fake: str, tmp_path: Path) -> None:
+    """The launch has its numbers, and the reason is stored."""
     ran = tmp_path / "ran.json"
     conditions = Conditions(
         Settings(load=(fake, LOOKED_AT)), variables={"FAKE_RAN": str(ran)}, timeout=30, samples=5, seconds=0.05
@@ -62,5 +61,5 @@ def test_a_look_that_fails_costs_no_measurement(fake: str, tmp_path: Path) -> No
     assert "FileNotFoundError" in done.fingerprint["missing"]["graph"]
 
 
-def test_a_mode_without_looks_has_none(fake: str, tmp_path: Path) -> None:
+def test_a_mode_without_captures_has_no_fingerprint(fake: str, tmp_path: Path) -> None:
     assert launched(fake, tmp_path / "ran.json", "spin").fingerprint is None

@@ -1,4 +1,4 @@
-"""The gate and the watch: what they see of the machine, which is what the case has of it."""
+"""The gate and the watch: they judge the load on the cores that a case may use."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ def reading(at: float, busy: float, steal: float, ours: float, cores: int = 4, *
         ),
     ],
 )
-def test_the_gate_says_who_took_the_machine(shares: dict[str, float], told: str) -> None:
-    """A launch at its limits is free; over them, the sentence names who took how much and what was allowed."""
+def test_the_reason_names_what_took_the_machine_and_how_much(shares: dict[str, float], told: str) -> None:
+    """A launch just at the limits is not contended."""
     assert gate.contended(shares, LIMITS) == told
 
 
-def test_what_the_worker_used_is_not_held_against_it() -> None:
-    """Shares are of all cores: our own CPU time is taken off, other people's is not."""
+def test_the_cpu_time_of_the_worker_itself_is_no_contention() -> None:
+    """Shares are of all cores."""
     before, after = reading(100.0, 50.0, 1.0, 10.0), reading(110.0, 74.0, 3.0, 22.0)
     samples = [Sample(wall=1.0, cpu=1.0, delay=0.4), Sample(wall=1.0, cpu=1.0, delay=0.4)]
     found = gate.between(before, after, samples, 4)
     assert found == pytest.approx({"others": 0.3, "steal": 0.05, "run_delay": 0.1, "held_up": 0.1})
 
 
-def test_what_the_machine_waited_for_is_a_share_of_the_time() -> None:
-    """Not of the cores' time. What the kernel tells on one side only is nothing."""
+def test_pressure_is_a_share_of_wall_time() -> None:
+    """Not of the time of the cores. A resource that only one reading has is left out."""
     before = reading(100.0, 0.0, 0.0, 0.0, stalled={"cpu": 5.0, "memory": 1.0}, mhz=3000.0)
     after = reading(110.0, 0.0, 0.0, 0.0, stalled={"cpu": 7.5, "memory": 1.0, "io": 3.0}, mhz=2400.0)
     found = gate.between(before, after, [], 4)
@@ -81,8 +81,8 @@ def test_what_the_machine_waited_for_is_a_share_of_the_time() -> None:
     }
 
 
-def test_pressure_and_clock_are_told_where_the_kernel_tells_them(tmp_path: Path) -> None:
-    """The clock is that of the cores that are asked for."""
+def test_pressure_and_clock_are_recorded_if_the_kernel_reports_them(tmp_path: Path) -> None:
+    """The clock is that of the given cores."""
     line = "some avg10=0.36 avg60=0.49 avg300=0.73 total=824126932\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
     (tmp_path / "cpu").write_text(line)
     (tmp_path / "io").write_text("nothing of the kind\n")
@@ -96,7 +96,7 @@ def test_pressure_and_clock_are_told_where_the_kernel_tells_them(tmp_path: Path)
 
 
 def test_threads_that_wait_for_one_another_are_not_held_up() -> None:
-    """More threads than cores wait however free the machine is; they are held up while the cores work for others."""
+    """More threads than cores always wait. They are held up only while the cores work for others."""
     found = reading(100.0, 50.0, 0.0, 10.0, cores=2)
 
     def held_up(cpu: float) -> float:
@@ -105,22 +105,22 @@ def test_threads_that_wait_for_one_another_are_not_held_up() -> None:
     assert [held_up(2.0), held_up(1.0), held_up(0.0)] == pytest.approx([0.0, 0.5, 0.95])
 
 
-def test_one_thread_of_many_cores_is_held_up_by_its_own_time() -> None:
-    """As a share of what 64 cores could have done, a thread that waited all the time would have waited for nothing."""
+def test_the_held_up_share_of_one_thread_is_of_its_own_time() -> None:
+    """As a share of the time of 64 cores, a thread that always waited would hardly count."""
     found = reading(100.0, 50.0, 0.0, 10.0, cores=64)
     shares = gate.between(found, found, [Sample(wall=1.0, cpu=0.2, delay=0.8)], 1)
     assert (shares["run_delay"], shares["held_up"]) == pytest.approx((0.8, 0.8))
     assert "threads waited for a core 80%" in gate.contended(shares, LIMITS)
 
 
-def test_a_quiet_clock_is_never_negative() -> None:
-    """Accounts that lag behind one another give no negative share, and no samples give no delay."""
+def test_shares_are_never_negative() -> None:
+    """Kernel accounts may lag behind one another. Without samples there is no delay."""
     before, after = reading(1.0, 5.0, 1.0, 1.0), reading(1.0, 5.0, 1.0, 2.0)
     assert gate.between(before, after, [], 4) == FREE
 
 
 def stat(folder: Path, *busy: float, steal: float = 0.0) -> Path:
-    """What the kernel tells of cores that were busy, or the hypervisor's, for so many seconds."""
+    """The text of /proc/stat for cores that were busy, or stolen, for so many seconds."""
     tick = gate._tick()
     lines = [f"cpu{core} {int(x * tick)} 0 0 900 0 0 0 {int(steal * tick)} 0 0" for core, x in enumerate(busy)]
     path = folder / "stat"
@@ -136,8 +136,10 @@ def stat(folder: Path, *busy: float, steal: float = 0.0) -> Path:
         (range(16), 0.225, ""),
     ],
 )
-def test_other_processes_count_where_the_case_may_run(tmp_path: Path, cores: range, others: float, told: str) -> None:
-    """Four of sixteen cores are busy for somebody else: that is all of it for a case there, and nothing for others."""
+def test_other_processes_count_only_on_the_cores_of_the_case(
+    tmp_path: Path, cores: range, others: float, told: str
+) -> None:
+    """Four of sixteen cores are busy for others. Only a case on these four is contended."""
     before = Reading(0.0, gate.accounts(cores, cores, stat(tmp_path, *[5.0] * 16)), 0.0)
     after = Reading(10.0, gate.accounts(cores, cores, stat(tmp_path, *[14.0] * 4, *[5.0] * 12)), 0.0)
     shares = gate.between(before, after, [], len(cores))
@@ -145,14 +147,14 @@ def test_other_processes_count_where_the_case_may_run(tmp_path: Path, cores: ran
     assert gate.contended(shares, LIMITS) == told
 
 
-def test_steal_counts_where_the_case_may_run(tmp_path: Path) -> None:
+def test_steal_counts_only_on_the_cores_of_the_case(tmp_path: Path) -> None:
     before = Reading(0.0, gate.accounts((1,), (1,), stat(tmp_path, 5.0, 5.0)), 0.0)
     after = Reading(10.0, gate.accounts((1,), (1,), stat(tmp_path, 5.0, 5.0, steal=2.0)), 0.0)
     assert gate.between(before, after, [], 1)["steal"] == pytest.approx(0.2)
 
 
-def test_a_core_that_goes_or_comes_is_left_out(tmp_path: Path) -> None:
-    """Offline it has no line: neither its past nor its absence is anybody's work."""
+def test_a_core_that_goes_offline_or_online_is_left_out(tmp_path: Path) -> None:
+    """An offline core has no line."""
     few, more = ((5.0, 5.0), (10.0, 15.0)), ((5.0, 5.0, 400.0), (10.0, 15.0, 500.0))
     for old, new in ((more[0], few[1]), (few[0], more[1])):
         before = Reading(0.0, gate.accounts((0, 2), (0, 2), stat(tmp_path, *old)), 0.0)
@@ -160,8 +162,8 @@ def test_a_core_that_goes_or_comes_is_left_out(tmp_path: Path) -> None:
         assert gate.between(before, after, [], 2)["others"] == pytest.approx(0.5)
 
 
-def test_a_container_that_numbers_its_cores_anew_has_those_that_it_tells_of(tmp_path: Path) -> None:
-    """Cores 6 and 7 of the host are 0 and 1 there, though affinity has the host's numbers."""
+def test_in_a_container_that_renumbers_cores_all_listed_cores_count(tmp_path: Path) -> None:
+    """Cores 6 and 7 of the host are 0 and 1 there, while the affinity has the numbers of the host."""
     every = {0: Account(1.0, 0.0), 1: Account(2.0, 0.0)}
     assert gate.accounts((6, 7), (6, 7), stat(tmp_path, 1.0, 2.0)) == every
     # Line 1 is not the host's core 1: that one of ours is beyond what is told gives the numbering away.
@@ -169,7 +171,7 @@ def test_a_container_that_numbers_its_cores_anew_has_those_that_it_tells_of(tmp_
     assert gate.accounts((1,), (0, 1), stat(tmp_path, 1.0, 2.0)) == {1: Account(2.0, 0.0)}
 
 
-def test_the_kernels_accounts_are_of_the_cores_that_were_asked_for() -> None:
+def test_the_accounts_are_those_of_the_given_cores() -> None:
     found = gate.read(ALL[-1:])
     assert list(found.cores) == ALL[-1:]
     assert found.cores[ALL[-1]].busy > 0
@@ -192,14 +194,14 @@ def placed(cores: tuple[int, ...] | None, threads: int | None = None) -> Setting
         ([placed((0, 1), 2), placed((4, 5), 2)], {0, 1, 4, 5}, 4),
     ],
 )
-def test_a_case_has_the_cores_that_it_was_given(settings: list[Settings], cores: set[int], threads: int) -> None:
-    """All that are ours, where nobody placed it; and instances have theirs together."""
+def test_a_case_has_the_cores_of_its_placement(settings: list[Settings], cores: set[int], threads: int) -> None:
+    """Without a placement all that this process may use. The cores of instances are added up."""
     assert watch.room(settings) == Room(frozenset(cores), threads)
 
 
 @pytest.fixture
 def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], int]]:
-    """At which cores the gate looked, and for how many threads: each time that it was another than before."""
+    """The cores that the gate read, and for how many threads, each time that they changed."""
     found: list[tuple[list[int], int]] = []
 
     def between(before: Reading, after: Reading, samples: list[Sample], threads: int) -> dict[str, float]:
@@ -215,8 +217,8 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], int]]:
 
 @pytest.mark.process
 @needs_two_cores
-def test_a_launch_is_watched_where_it_is_placed(looked: list[tuple[list[int], int]]) -> None:
-    """From the option to the kernel's accounts; and where nothing was asked for, everywhere."""
+def test_a_launch_is_watched_on_the_cores_of_its_placement(looked: list[tuple[list[int], int]]) -> None:
+    """From the option down to the accounts of the kernel. Without a placement on all cores."""
     loading.load(FAKES)
     plain = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.02)
     for wish in (read(f"cores={ALL[-1]}"), None):
@@ -227,8 +229,8 @@ def test_a_launch_is_watched_where_it_is_placed(looked: list[tuple[list[int], in
 
 @pytest.mark.process
 @needs_two_cores
-def test_instances_are_watched_on_the_cores_of_all(looked: list[tuple[list[int], int]]) -> None:
-    """Not on those that they leave free."""
+def test_instances_are_watched_on_their_cores_together(looked: list[tuple[list[int], int]]) -> None:
+    """And not on those that they leave free."""
     loading.load(FAKES)
     case = replace(CASE, mode="beside")
     given = placement.apply(Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.1), case, None)
@@ -236,8 +238,8 @@ def test_instances_are_watched_on_the_cores_of_all(looked: list[tuple[list[int],
     assert looked == [(ALL[:2], 2)]
 
 
-def test_arms_that_take_turns_are_watched_on_the_cores_of_both(looked: list[tuple[list[int], int]]) -> None:
-    """One after the other, so that their threads do not add up."""
+def test_arms_that_take_turns_are_watched_on_the_cores_of_all(looked: list[tuple[list[int], int]]) -> None:
+    """They run one after the other, so their threads do not add up."""
     one, other = (Conditions(placed((ALL[0],), 1)), Conditions(placed(tuple(ALL), None)))
     watched = Watch([(CASE, one), (CASE, other)])
     watched.begin()

@@ -1,4 +1,4 @@
-"""Instances beside one another: one launch, whose numbers are of all of them, and which fails with any of them."""
+"""Several instances at the same time are one launch: it has the numbers of all, and fails if one fails."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(model: str, seconds: float = 0.2) -> Launch:
 @pytest.mark.process
 @pytest.mark.parametrize(("final", "asked"), [(False, False), (True, True)])
 def test_contended_instances_that_are_measured_again_are_not_asked_for_accuracy(*, final: bool, asked: bool) -> None:
-    """As a single worker is not."""
+    """Likewise for a single worker."""
     loading.load(FAKES)
     conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.05, gate=BUSY)
     given = placement.apply(conditions, case("tiny"), None)
@@ -58,7 +58,7 @@ def check(done: Launch, name: str) -> Check:
 
 @pytest.mark.process
 def test_two_instances_are_one_launch() -> None:
-    """The latencies of both are its samples, their memory is added up, and each is alone on its core."""
+    """Its samples are the latencies of both, its memory is their sum, and each has its own core."""
     done = run("tiny")
     assert (done.outcome, done.reason) == ("ok", "")
     assert len(done.samples) >= 5
@@ -75,24 +75,24 @@ def test_two_instances_are_one_launch() -> None:
 
 
 @pytest.mark.process
-def test_the_end_of_one_is_the_end_of_all() -> None:
-    """An instance that dies is named in the launch's reason, and no number is left."""
+def test_the_death_of_one_instance_fails_the_launch() -> None:
+    """The reason names the instance, and no number is left."""
     done = run("half_dead", seconds=1.0)
     assert (done.outcome, done.reason) == ("crashed", "instance 1: ended with exit status 3")
     assert (done.samples, done.metrics) == ((), {})
 
 
 @pytest.mark.process
-def test_an_instance_that_takes_the_others_cores_is_caught() -> None:
-    """It was alone on its core when it was prepared; the cores are read again after it was measured."""
+def test_an_instance_that_moves_to_the_cores_of_another_is_detected() -> None:
+    """The cores are read again after the measurement."""
     done = run("mover")
     assert not check(done, "placement").ok
     assert not check(done, "instance_cores").ok
 
 
 @pytest.mark.process
-def test_the_conductor_starts_instances_where_a_mode_has_them(tmp_path: Path) -> None:
-    """A whole measurement, on the cores of the placement that was asked for."""
+def test_the_conductor_starts_instances_for_a_mode_that_has_them(tmp_path: Path) -> None:
+    """A whole measurement, on the cores of the placement."""
     loading.load(FAKES)
     text = f"cores={CORES[0]}"
     options = Options(load=FAKES, samples=5, seconds=0.1, timeout=60, placement=read(text))
@@ -101,8 +101,8 @@ def test_the_conductor_starts_instances_where_a_mode_has_them(tmp_path: Path) ->
     assert [told["cores"] for told in found.environment["placement"]] == [[CORES[0]]]
 
 
-def test_fewer_requests_than_a_p99_needs_are_told() -> None:
-    """There is no p99 then, and a reader hears why; one that is kept in part says so too."""
+def test_a_note_explains_a_missing_p99() -> None:
+    """Another note says if only a part of the requests is stored."""
     noted = instances.requests_noted
     assert noted(661) == ["no p99: 661 of the 662 requests that it needs"]
     assert noted(662) == []
@@ -110,7 +110,7 @@ def test_fewer_requests_than_a_p99_needs_are_told() -> None:
 
 
 def test_latencies_are_thinned_evenly() -> None:
-    """From the first to the last, none twice; few are all kept."""
+    """From the first to the last, none twice. Few are stored completely."""
     many = [Sample(float(number), 0.0, 0.0) for number in range(10_000)]
     kept = instances.thinned(many)
     assert len(kept) == len(set(kept)) == KEPT

@@ -1,4 +1,4 @@
-"""Signals wait until what must not be interrupted is over, and reach whoever handles them then, once."""
+"""Signals wait until the end of a block that must not be interrupted. Then each is handled once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """The handlers as they were; SIGINT is not ignored, as it is in a job in a shell's background."""
+    """Restores the handlers afterwards. SIGINT is not ignored meanwhile, as it is in a background job of a shell."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -48,7 +48,7 @@ def send(*numbers: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 3])
-def test_a_handler_of_somebodys_own_is_called_once_after_the_block(times: int, heard: list[int]) -> None:
+def test_a_handler_of_the_user_is_called_once_after_the_block(times: int, heard: list[int]) -> None:
     before = [signal.getsignal(number) for number in SIGNALS]
     with interrupts.deferred():
         send(*SIGNALS * times)
@@ -57,7 +57,7 @@ def test_a_handler_of_somebodys_own_is_called_once_after_the_block(times: int, h
     assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
-def test_the_outermost_block_is_the_one_that_counts(heard: list[int]) -> None:
+def test_signals_wait_for_the_end_of_the_outermost_block(heard: list[int]) -> None:
     with interrupts.deferred():
         with interrupts.deferred():
             signal.raise_signal(signal.SIGINT)
@@ -78,8 +78,8 @@ def test_ctrl_c_is_a_keyboard_interrupt_after_the_block() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_first_sigterm_is_soft_after_the_block_too() -> None:
-    """And the second one ends the process as ever."""
+def test_a_first_sigterm_is_a_keyboard_interrupt_after_the_block_too() -> None:
+    """The second one ends the process."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with interrupts.sigterm_as_interrupt():
         with pytest.raises(KeyboardInterrupt), interrupts.deferred():
@@ -108,7 +108,7 @@ def test_an_error_of_the_block_ends_it_as_well(heard: list[int]) -> None:
     assert heard == [signal.SIGTERM]
 
 
-def test_what_is_ignored_stays_ignored() -> None:
+def test_an_ignored_signal_stays_ignored() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with interrupts.deferred():
         signal.raise_signal(signal.SIGINT)
@@ -126,8 +126,8 @@ def test_a_signal_that_kills_does_so_after_the_block() -> None:
     assert (process.returncode, process.stdout) == (-signal.SIGTERM, "written\n")
 
 
-def test_another_thread_may_use_it() -> None:
-    """Python lets the main thread alone set handlers."""
+def test_another_thread_may_enter_the_block() -> None:
+    """Python sets handlers only in the main thread."""
     before = signal.getsignal(signal.SIGINT)
     handlers = []
 
@@ -141,8 +141,8 @@ def test_another_thread_may_use_it() -> None:
     assert handlers == [before]
 
 
-def test_ctrl_c_at_any_moment_leaves_no_deaf_handler(heard: list[int]) -> None:
-    """At each line of the block's beginning and end, with SIGTERM waiting: one of them is heard, and all later ones."""
+def test_ctrl_c_at_any_line_of_the_block_loses_no_later_signal(heard: list[int]) -> None:
+    """At each line of its beginning and end, with SIGTERM pending: one of both is handled, and all later ones."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for moment in range(1, 200):
         heard.clear()
@@ -200,7 +200,7 @@ class Dying:
 def test_an_interruption_that_python_swallows_is_not_lost(
     number: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It comes up where the next worker is asked for something, once."""
+    """It is raised once, at the next request to a worker."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     with interrupts.sigterm_as_interrupt():
         interrupts.check()
@@ -211,7 +211,7 @@ def test_an_interruption_that_python_swallows_is_not_lost(
     assert capsys.readouterr().err == ""
 
 
-def test_other_errors_in_destructors_are_told_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_in_destructors_are_printed_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(unraisable.exc_type))
 

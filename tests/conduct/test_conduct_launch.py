@@ -35,8 +35,8 @@ def test_the_percentile_is_the_nearest_rank(values: list[float], share: float, e
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0, 1))
-def test_the_percentile_was_measured(values: list[float], share: float) -> None:
-    """A percentile is one of the values, and at least the share of them is no larger."""
+def test_the_percentile_is_one_of_the_values(values: list[float], share: float) -> None:
+    """And at least its share of them is no larger."""
     found = launch.percentile(values, share)
     assert found in values
     assert sum(value <= found for value in values) >= share * len(values) - 1e-9
@@ -47,9 +47,9 @@ def test_the_percentile_was_measured(values: list[float], share: float) -> None:
     [(0.03, 0.0, False, True), (0.03, 0.9, False, False), (1.9, 0.0, False, False), (0.03, 0.0, True, False)],
 )
 def test_a_step_that_mostly_waits_has_a_note(*, cpu: float, delay: float, accelerator: bool, noted: bool) -> None:
-    """A network that sleeps. Not one that waits for a busy core, or for an accelerator."""
+    """Such as a network that sleeps, but not one that waits for a busy core or for an accelerator."""
     samples = [Sample(1.0, cpu, delay)] * 3
-    found = launch.waiting(Launch(0, "ok"), samples, Conditions(Settings(), accelerator=accelerator))
+    found = launch.with_wait_note(Launch(0, "ok"), samples, Conditions(Settings(), accelerator=accelerator))
     note = "mostly waited in its steps: its process used 3% of one core"
     assert found.notes == ((note,) if noted else ())
 
@@ -73,7 +73,7 @@ def test_figures_are_medians_in_base_units() -> None:
     )
 
 
-class Told:
+class FakeWorker:
     """A worker that proves nothing, and saw this fingerprint."""
 
     def __init__(self, fingerprint: dict[str, Any] | None, accuracy: dict[str, Any] | None = None) -> None:
@@ -103,45 +103,45 @@ class Told:
 def test_the_memory_of_a_step_is_that_of_its_fingerprint(
     fingerprint: dict[str, Any] | None, expected: float | None
 ) -> None:
-    """A step that could not be looked at, or that differed when it was looked at twice, has none. 0 is a number."""
-    told: Any = Told(fingerprint)
-    assert launch.proven(told, Launch(0, "ok")).metrics.get("step_memory") == expected
+    """A step that could not be captured, or that differed between two captures, has none. 0 is a number."""
+    told: Any = FakeWorker(fingerprint)
+    assert launch.with_proof(told, Launch(0, "ok")).metrics.get("step_memory") == expected
 
 
-def test_a_mode_that_checks_nothing_proves_nothing() -> None:
-    """A mode of somebody's own may return no check. Its numbers then count for nothing, instead of for everything."""
-    told: Any = Told(None)
-    [unproven] = launch.proven(told, Launch(0, "ok")).proof
+def test_a_launch_of_a_mode_without_a_check_is_not_proven() -> None:
+    """A user's mode may return no check. Its numbers then do not count."""
+    told: Any = FakeWorker(None)
+    [unproven] = launch.with_proof(told, Launch(0, "ok")).proof
     assert (unproven.name, unproven.ok) == ("dtype", False)
 
 
 @pytest.mark.parametrize("checks", [[], [{"name": "bleu", "ok": True, "found": "27", "expected": "27"}]])
-def test_a_mode_that_checks_no_result_is_not_accurate(checks: list[dict[str, Any]]) -> None:
-    """Metrics alone say nothing: without a check of a bound, wrong results would have a number."""
-    told: Any = Told(None, {"metrics": {"bleu": 27.0}, "checks": checks})
-    measured = Measurement(CASE, (launch.accurate(told, Launch(0, "ok")),), {}, started_at="", finished_at="")
+def test_a_launch_of_a_mode_without_a_check_of_results_is_not_accurate(checks: list[dict[str, Any]]) -> None:
+    """Metrics alone do not show that results are right."""
+    told: Any = FakeWorker(None, {"metrics": {"bleu": 27.0}, "checks": checks})
+    measured = Measurement(CASE, (launch.with_accuracy(told, Launch(0, "ok")),), {}, started_at="", finished_at="")
     wrong = "accuracy failed: accuracy: found not checked, expected a check of the results by the mode"
     assert measured.invalid == ("" if checks else wrong)
     assert measured.median("bleu") == 27.0
 
 
 def test_the_counts_of_a_step_are_those_of_its_fingerprint() -> None:
-    """A count of 0 is recorded. One that differed the second time is not there."""
+    """A count of 0 is recorded. One that differed between two captures is left out."""
     memory = {"allocations": 0, "allocated": 0, "peak": 0}
-    told: Any = Told({"beside": {"memory": memory, "counts": {"operators": 12, "kernels": 0}}})
-    assert launch.proven(told, Launch(0, "ok")).metrics == {
+    told: Any = FakeWorker({"beside": {"memory": memory, "counts": {"operators": 12, "kernels": 0}}})
+    assert launch.with_proof(told, Launch(0, "ok")).metrics == {
         "library_memory": 5.0,
         "step_memory": 0.0,
         "step_allocations": 0.0,
         "step_operators": 12.0,
         "step_kernels": 0.0,
     }
-    told = Told({"beside": {"python": {"calls": 70}}})
-    assert launch.proven(told, Launch(0, "ok")).metrics == {"library_memory": 5.0, "step_python_calls": 70.0}
+    told = FakeWorker({"beside": {"python": {"calls": 70}}})
+    assert launch.with_proof(told, Launch(0, "ok")).metrics == {"library_memory": 5.0, "step_python_calls": 70.0}
 
 
-def test_a_forked_launch_has_no_metric_that_only_a_fresh_process_tells() -> None:
+def test_a_forked_launch_lacks_the_metrics_of_a_fresh_process() -> None:
     metrics = {"step_time": 1.0, "peak_memory": 2.0, "compile_time": 3.0, "step_memory": 4.0}
-    found = launch.forked(Launch(0, "ok", metrics=metrics, gate={"others": 0.0}))
+    found = launch.without_fresh_metrics(Launch(0, "ok", metrics=metrics, gate={"others": 0.0}))
     assert found.metrics == {"step_time": 1.0, "step_memory": 4.0}
     assert found.gate == {"others": 0.0, "forked": 1.0}

@@ -29,7 +29,7 @@ process = pytest.mark.process
 
 @pytest.fixture
 def said() -> list[str]:
-    """What leases tell people."""
+    """The messages of leases."""
     return []
 
 
@@ -71,8 +71,8 @@ def test_a_device_that_another_process_holds_is_refused_with_its_name(make: Call
 
 
 @process
-def test_a_killed_holder_leaves_nothing_behind(make: Callable[..., Lease], leases: Path) -> None:
-    """Its file is still there, with its note, and stands in nobody's way."""
+def test_a_killed_holder_blocks_nobody(make: Callable[..., Lease], leases: Path) -> None:
+    """Its lock file is still there, with its note."""
     with Holder("cpu") as other:
         other.held()
         other.kill()
@@ -93,10 +93,10 @@ def test_a_forked_child_does_not_keep_the_lease_of_its_dead_parent(make: Callabl
 
 
 @process
-def test_whoever_waits_says_for_whom_and_how_long(
+def test_a_waiting_lease_names_the_holder_and_the_time(
     make: Callable[..., Lease], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The holder once, then after 1, 2, 4 ... minutes how long it has been."""
+    """The holder once, and after 1, 2, 4 ... minutes how long it has waited."""
     clock = Clock()
     with Holder("cpu") as other:
         other.held()
@@ -115,7 +115,7 @@ def test_whoever_waits_says_for_whom_and_how_long(
 
 @process
 def test_an_interrupted_wait_holds_nothing(make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the device nor a place in the queue, nor another device that it had already."""
+    """Neither the device, nor a place in the queue, nor another device that it had."""
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -131,7 +131,7 @@ def test_an_interrupted_wait_holds_nothing(make: Callable[..., Lease], monkeypat
 
 @process
 def test_runs_on_different_cards_share_the_cpu(make: Callable[..., Lease]) -> None:
-    """But not with a run on the CPU, nor a card with one another."""
+    """But not with a run on the CPU, and two runs never share a card."""
     make().take(claims("xpu-0", "shared:cpu"))
     assert free("xpu-1", "shared:cpu")
     assert not free("xpu-0", "shared:cpu")
@@ -139,10 +139,10 @@ def test_runs_on_different_cards_share_the_cpu(make: Callable[..., Lease]) -> No
 
 
 @process
-def test_who_waits_for_the_cpu_is_not_overtaken(
+def test_a_run_that_waits_for_the_cpu_is_not_overtaken(
     make: Callable[..., Lease], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else runs on cards that follow one another would keep a run on the CPU waiting for ever."""
+    """Otherwise runs on cards could keep it waiting for ever."""
     reasons = []
 
     def come_later() -> None:
@@ -158,7 +158,7 @@ def test_who_waits_for_the_cpu_is_not_overtaken(
 
 @process
 def test_a_child_measures_under_the_lease_of_its_parent(make: Callable[..., Lease]) -> None:
-    """Also what shares a device that the parent has alone, and the child's own child."""
+    """Also on a device that it would share and the parent holds alone, and also the child's child."""
     outer = make()
     outer.take(claims("cpu"))
     for wanted in ("cpu", "shared:cpu"):
@@ -168,10 +168,10 @@ def test_a_child_measures_under_the_lease_of_its_parent(make: Callable[..., Leas
 
 
 @process
-def test_the_lease_of_a_parent_that_gave_it_back_is_worth_nothing(
+def test_the_token_of_a_closed_lease_is_worth_nothing(
     make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The variable is there, but the kernel knows of no lock."""
+    """The variable is still set, but the kernel has no lock."""
     outer = make()
     outer.take(claims("cpu"))
     tokens = os.environ[LEASE_TOKENS]
@@ -185,7 +185,7 @@ def test_the_lease_of_a_parent_that_gave_it_back_is_worth_nothing(
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1", "4294967296,,", "9" * 40, "٣", "2.5,nan"])
-def test_a_variable_with_nonsense_is_no_lease(
+def test_an_invalid_variable_is_no_lease(
     text: str, make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch, leases: Path
 ) -> None:
     monkeypatch.setenv(LEASE_TOKENS, text)
@@ -194,8 +194,8 @@ def test_a_variable_with_nonsense_is_no_lease(
 
 
 @process
-def test_a_child_does_not_wait_for_what_its_parent_lacks(make: Callable[..., Lease]) -> None:
-    """Two commands that each wait for what the other one holds would wait for ever."""
+def test_a_child_does_not_wait_for_a_device_that_its_parent_lacks(make: Callable[..., Lease]) -> None:
+    """Two commands that each wait for what the other holds would wait for ever."""
     make().take(claims("cpu"))
     with Holder("xpu-0") as other:
         other.held()
@@ -213,8 +213,10 @@ def test_a_child_cannot_have_alone_what_its_parent_shares(make: Callable[..., Le
 
 
 @process
-def test_a_lease_that_needs_more_lets_go_first(make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it waits for the card, another may have the CPU. At the end it has both."""
+def test_a_lease_that_needs_more_gives_back_all_first(
+    make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it waits for the card, another may take the CPU. At the end it has both."""
     growing = make("wait")
     growing.take(claims("cpu"))
     between = []
@@ -239,7 +241,7 @@ def test_a_second_lease_of_a_process_cannot_have_alone_what_it_shares(make: Call
         make("wait").take(claims("cpu"))
 
 
-def test_off_takes_and_looks_at_nothing(make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_with_off_locks_and_opens_nothing(make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LEASES, os.devnull)
     make("off").take(claims("cpu"))
 
@@ -248,7 +250,7 @@ def test_off_takes_and_looks_at_nothing(make: Callable[..., Lease], monkeypatch:
 def test_a_case_is_ready_when_its_device_is_free(
     fake: str, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The wait is not taken from the budget, and the end of the run gives the device back."""
+    """The wait is not taken from the budget, and closing the run gives the device back."""
     clock = Clock()
     loading.load((fake,))
     conductor = Conductor(Options(load=(fake,), budget=60.0), tmp_path, said.append, clock=clock)
@@ -268,7 +270,7 @@ def test_a_case_is_ready_when_its_device_is_free(
 
 
 @process
-def test_one_line_counts_on_a_terminal(
+def test_on_a_terminal_one_line_shows_the_time(
     make: Callable[..., Lease], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
@@ -302,7 +304,7 @@ def test_one_line_counts_on_a_terminal(
 def test_a_card_has_one_name_however_it_is_chosen(
     index: int, variables: dict[str, str], processes: int, cards: set[str]
 ) -> None:
-    """A card that is not there has none: its launch says so."""
+    """A missing card has none. Its launch reports it."""
     devices = lease.claims("xpu", index, variables, processes)
     assert devices == {Claim("cpu", shared=True), *map(Claim, cards)}
 
@@ -330,7 +332,7 @@ def test_the_holders_of_all_devices_are_listed() -> None:
 
 @process
 def test_work_on_all_cores_has_the_cpu_to_itself(said: list[str]) -> None:
-    """Nobody measures meanwhile, on a card neither, and it begins when nobody measures."""
+    """It waits until nobody measures, and nobody measures meanwhile, not even on a card."""
     with lease.for_work("fail", said.append):
         assert not free("cpu")
         assert not free("shared:cpu")
@@ -343,14 +345,14 @@ def test_work_on_all_cores_has_the_cpu_to_itself(said: list[str]) -> None:
 
 @process
 @pytest.mark.parametrize("device", ["cpu", "shared:cpu"])
-def test_work_below_a_lease_asks_for_no_more(device: str, make: Callable[..., Lease], said: list[str]) -> None:
-    """A search on a card that builds a commit has its share in the CPU, and keeps it."""
+def test_work_under_the_lease_of_a_card_needs_no_more(device: str, make: Callable[..., Lease], said: list[str]) -> None:
+    """A search on a card that builds a commit keeps its share of the CPU."""
     make().take(claims(device))
     with lease.for_work("fail", said.append):
         assert not free("cpu")
     assert not free("cpu")
 
 
-def test_work_that_shall_look_at_no_lease_looks_at_none(leases: Path, said: list[str]) -> None:
+def test_work_with_the_lease_off_ignores_all_leases(leases: Path, said: list[str]) -> None:
     with lease.for_work("off", said.append):
         assert list(leases.iterdir()) == []

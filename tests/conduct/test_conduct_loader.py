@@ -1,4 +1,4 @@
-"""A loader's processes are the worker's: they end with it, however it ends."""
+"""The processes of a data loader end with their worker, however it ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ needs_torch = pytest.mark.torch
 
 
 def loaders(worker: Worker) -> list[int]:
-    """What the worker started, beside its guard."""
+    """The processes that the worker started, without its guard."""
     names = {pid: Path(f"/proc/{pid}/comm").read_text().strip() for pid in guard.members(worker.pid)}
     return [pid for pid, name in names.items() if pid != worker.pid and name != "ipexperf-guard"]
 

@@ -1,4 +1,4 @@
-"""A machine made of files: what is wrong with it for measuring is said, and nothing is where nothing is wrong."""
+"""The checks of `ipexperf doctor` on a machine made of files."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def put(there: Machine, files: dict[str, str]) -> None:
 
 
 def found(there: Machine, name: str) -> Finding:
-    [finding] = [finding for finding in machine.look(there) if finding.name == name]
+    [finding] = [finding for finding in machine.run_checks(there) if finding.name == name]
     return finding
 
 
 def test_nothing_is_wrong_with_a_good_machine(good: Machine) -> None:
-    assert {finding.state for finding in machine.look(good)} == {"ok"}
+    assert {finding.state for finding in machine.run_checks(good)} == {"ok"}
 
 
 @pytest.mark.parametrize(
@@ -74,15 +74,15 @@ def test_nothing_is_wrong_with_a_good_machine(good: Machine) -> None:
         ({"proc/loadavg": "3.50 1 1 2/200 4242"}, "other work", "a load of 3.5 on 4 cores", "wait"),
     ],
 )
-def test_what_the_kernel_says_is_wrong_is_told_with_its_cure(
+def test_each_bad_kernel_setting_is_one_finding_with_its_remedy(
     good: Machine, files: dict[str, str], name: str, told: str, advice: str
 ) -> None:
-    """One thing is changed in a machine with which nothing is wrong, and one thing is wrong."""
+    """Changing one thing in a good machine makes exactly one finding `wrong`."""
     put(good, files)
     wrong = found(good, name)
     assert (wrong.state, wrong.found) == ("wrong", told)
     assert advice in wrong.advice
-    assert sum(finding.state == "wrong" for finding in machine.look(good)) == 1
+    assert sum(finding.state == "wrong" for finding in machine.run_checks(good)) == 1
 
 
 def test_the_older_kind_of_control_group_is_read_too(good: Machine) -> None:
@@ -117,34 +117,34 @@ def test_the_older_kind_of_control_group_is_read_too(good: Machine) -> None:
         ({}, {"OMP_NUM_THREADS": "1"}, "threads", "note", "OMP_NUM_THREADS=1 on 4 cores"),
     ],
 )
-def test_what_the_software_lacks_is_told(
+def test_missing_software_is_reported(
     good: Machine, facts: dict[str, object], variables: dict[str, str], name: str, state: str, told: str
 ) -> None:
-    """Missing packages, versions that do not fit, and instructions that are not there or hidden."""
+    """Missing packages, versions that do not fit, and instructions that are missing or hidden."""
     there = replace(good, facts=replace(FACTS, **facts), variables=variables)  # type: ignore[arg-type]
     assert found(there, name).state == state
     assert told in found(there, name).found
 
 
-def test_what_cannot_be_read_is_no_fault(tmp_path: Path) -> None:
-    """A virtual machine or a container that shows nothing: what is not known is said to be."""
+def test_a_setting_that_cannot_be_read_is_not_wrong(tmp_path: Path) -> None:
+    """A virtual machine or a container may show nothing. The finding says that it is unknown."""
     there = Machine(tmp_path, (0, 1), FACTS, {})
-    states = {finding.name: finding.state for finding in machine.look(there)}
+    states = {finding.name: finding.state for finding in machine.run_checks(there)}
     unknown = ("governor", "turbo", "siblings", "huge pages", "allocator")
     assert [states[name] for name in unknown] == ["note"] * 5
     assert "wrong" not in states.values()
 
 
-def test_this_machine_can_be_looked_at() -> None:
+def test_the_checks_run_on_this_machine() -> None:
     """Whatever is found here, there is something to say of each thing."""
     there = Machine(Path("/"), tuple(sorted(os.sched_getaffinity(0))), FACTS, os.environ)
-    names = [finding.name for finding in machine.look(there)]
+    names = [finding.name for finding in machine.run_checks(there)]
     assert {"governor", "turbo", "siblings", "CPU limit", "AMX"} <= set(names)
     assert len(names) == len(set(names))
 
 
-def test_what_counts_energy_is_said_or_why_nothing_does(good: Machine, tmp_path: Path) -> None:
-    """Of the processor, and of each accelerator that was asked for and is there."""
+def test_a_finding_names_the_energy_counter_or_why_there_is_none(good: Machine, tmp_path: Path) -> None:
+    """For the CPU, and for each accelerator that was asked for and is there."""
     finding = found(good, "energy")
     assert (finding.state, finding.found) == ("ok", "RAPL of package-0")
     bare = Machine(tmp_path / "bare", (0,), replace(FACTS, accelerators={"xpu": "", "cuda": "not here"}), {})
@@ -154,4 +154,4 @@ def test_what_counts_energy_is_said_or_why_nothing_does(good: Machine, tmp_path:
     finding = found(bare, "energy of xpu")
     assert finding.state == "note"
     assert finding.found.startswith("no counter: 0 Intel cards")
-    assert "energy of cuda" not in {finding.name for finding in machine.look(bare)}
+    assert "energy of cuda" not in {finding.name for finding in machine.run_checks(bare)}

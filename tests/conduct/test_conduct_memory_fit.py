@@ -1,4 +1,4 @@
-"""A case that the machine cannot hold ends before any of it is run, with one sentence; the next one runs."""
+"""A case that does not fit into memory is refused with one sentence before it runs, and the next one runs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def conductor(worker: Answering, fake: str, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_case_that_does_not_fit_is_out_of_memory_before_it_runs(conductor: Conductor, worker: Answering) -> None:
-    """The sentence says what it needs, of what, and what there is."""
+    """The sentence says how much it needs, for what, and how much there is."""
     [launch] = conduct_play.measure(conductor, LARGE).launches
     assert launch.outcome == "out_of_memory"
     assert launch.reason == (
@@ -87,7 +87,7 @@ def test_a_case_that_does_not_fit_is_out_of_memory_before_it_runs(conductor: Con
     assert worker.asked == ["footprint"]
 
 
-def test_the_next_case_runs(conductor: Conductor, worker: Answering) -> None:
+def test_a_case_of_the_default_size_runs_without_a_check(conductor: Conductor, worker: Answering) -> None:
     """One that is as large as its model's own is not even looked at."""
     conduct_play.measure(conductor, LARGE)
     [launch] = conduct_play.measure(conductor, SMALL).launches
@@ -95,18 +95,18 @@ def test_the_next_case_runs(conductor: Conductor, worker: Answering) -> None:
     assert worker.asked == ["footprint", "begin"]
 
 
-def test_a_network_is_looked_at_once(conductor: Conductor, worker: Answering) -> None:
-    """Another batch or dtype changes nothing in what one example takes: int8 is a quarter as wide."""
+def test_the_footprint_of_a_network_is_determined_once(conductor: Conductor, worker: Answering) -> None:
+    """Another batch or dtype does not change what one example takes: int8 is a quarter as wide."""
     conduct_play.measure(conductor, LARGE)
     [launch] = conduct_play.measure(conductor, dataclasses.replace(LARGE, dtype="bf16")).launches
     assert launch.outcome == "crashed"
     assert worker.asked == ["footprint", "begin"]
 
 
-def test_a_network_that_cannot_be_looked_at_is_run_and_told(
+def test_a_case_whose_footprint_is_unknown_runs_with_a_note(
     conductor: Conductor, worker: Answering, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Not to know is no reason to refuse; a network that is too large to be looked at is one."""
+    """But a network that is too large to be built is refused."""
     worker.fails = WorkerError("error", "it answers with nothing")
     [launch] = conduct_play.measure(conductor, LARGE).launches
     assert launch.outcome == "error"
@@ -117,7 +117,7 @@ def test_a_network_that_cannot_be_looked_at_is_run_and_told(
     assert (launch.outcome, launch.reason) == ("out_of_memory", "took more than there is")
 
 
-def test_several_processes_need_it_several_times(conductor: Conductor) -> None:
+def test_several_processes_need_as_many_times_the_memory(conductor: Conductor) -> None:
     """Four GiB fit into eight, and three times four do not."""
     footprint = Footprint.parse({**REPLY, "passing": 0.0})
     memory_fit.refuse(LARGE, footprint, int(8 * GIB))

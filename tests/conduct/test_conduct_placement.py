@@ -1,4 +1,4 @@
-"""Placement: taken by the worker, read back after the samples, and refused in a sentence where it can't be had."""
+"""Placement: the worker applies it, reads it back after the samples, and refuses an impossible one in one sentence."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def placed(done: Launch) -> Check:
 
 
 @needs_two_cores
-def test_a_worker_is_where_it_was_put(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
-    """The kernel is asked after the samples; the machine is still the one that it is, with all its cores."""
+def test_a_worker_runs_on_the_cores_of_its_placement(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
+    """The kernel is asked after the samples. The environment still has all cores of the machine."""
     done, environment = run(f"cores={ALL[-1]}")
     assert placed(done).ok
     assert placed(done).found == f"cores {ALL[-1]}"
@@ -91,7 +91,7 @@ def test_a_worker_is_where_it_was_put(run: Callable[..., tuple[Launch, dict[str,
     assert environment["machine_key"] == machine_key({**hardware(), "accelerator": None})
 
 
-def test_without_a_wish_nothing_is_placed(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
+def test_without_the_option_nothing_is_placed(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
     """No check, no entry in the environment, no variable."""
     done, environment = run(None)
     assert done.outcome == "ok"
@@ -101,8 +101,8 @@ def test_without_a_wish_nothing_is_placed(run: Callable[..., tuple[Launch, dict[
 
 
 @needs_two_cores
-def test_a_model_that_leaves_its_cores_is_caught(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
-    """It was where it should be when it was prepared, and took every core in its first step."""
+def test_a_model_that_leaves_its_cores_is_detected(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
+    """It was placed correctly when it was prepared, and took every core in its first step."""
     done, environment = run(f"cores={ALL[0]}", "mover")
     assert environment["placement"]["cores"] == [ALL[0]]
     assert not placed(done).ok
@@ -111,14 +111,14 @@ def test_a_model_that_leaves_its_cores_is_caught(run: Callable[..., tuple[Launch
 
 @pytest.mark.skipif(not HERE, reason="the kernel tells of no memory nodes")
 def test_memory_comes_from_the_node_that_was_asked_for(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
-    """The policy is read back as the kernel has it."""
+    """The kernel's policy is read back."""
     done, environment = run("node=0")
     assert environment["placement"]["memory"] == "bind 0"
     assert placed(done).ok
 
 
 def library(folder: Path, name: str, source: str) -> Path:
-    """A shared object that has the name of another."""
+    """A shared library with the name of another."""
     path = folder / name
     command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(path)]
     subprocess.run(command, input=source, text=True, check=True, capture_output=True)
@@ -140,13 +140,13 @@ void *realloc(void *p, unsigned long n) { return __libc_realloc(p, n); }
     ("source", "provider"),
     [(ALLOCATES, "libjemalloc.so.2"), ("int nothing_of_an_allocator;", "libc.so.6")],
 )
-def test_an_allocator_is_the_one_that_allocates(
+def test_a_preloaded_allocator_is_proven_by_what_it_does(
     run: Callable[..., tuple[Launch, dict[str, Any]]],
     libraries: Path,
     source: str,
     provider: str,
 ) -> None:
-    """A library that is found by a versioned name is preloaded; one that only has the name is caught."""
+    """A library is found by a versioned name. One that has only the name fails its check."""
     path = library(libraries, "libjemalloc.so.2", source)
     done, environment = run("allocator=jemalloc")
     assert environment["variables"]["LD_PRELOAD"] == str(path)
@@ -154,10 +154,10 @@ def test_an_allocator_is_the_one_that_allocates(
     assert (placed(done).ok, placed(done).found) == (source == ALLOCATES, f"allocator {provider}")
 
 
-def test_the_heap_is_as_glibc_has_it_where_that_is_asked_for(
+def test_the_heap_of_glibc_keeps_its_defaults_on_request(
     run: Callable[..., tuple[Launch, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise workers keep the memory that steps free, and each launch counts its page faults."""
+    """Otherwise workers keep the memory that steps free. Each launch counts its page faults."""
     for name in [name for name in os.environ if heap.CHOICES.match(name)]:
         monkeypatch.delenv(name)
     done, environment = run(None)
@@ -171,10 +171,10 @@ def test_the_heap_is_as_glibc_has_it_where_that_is_asked_for(
 
 
 @needs_compiler
-def test_intels_openmp_brings_its_settings(
+def test_intels_openmp_is_preloaded_with_its_settings(
     run: Callable[..., tuple[Launch, dict[str, Any]]], libraries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is preloaded before what was preloaded already, and is the one that answers calls of OpenMP."""
+    """Before other preloaded libraries, so that it answers the calls of OpenMP."""
     other = library(libraries, "libother.so", "int other;")
     monkeypatch.setenv("LD_PRELOAD", str(other))
     path = library(libraries, "libiomp5.so", "void GOMP_parallel(void) {}")
@@ -186,8 +186,8 @@ def test_intels_openmp_brings_its_settings(
     assert "openmp libiomp5.so" in placed(done).found
 
 
-def test_a_mode_has_the_openmp_that_it_cannot_do_without(monkeypatch: pytest.MonkeyPatch, libraries: Path) -> None:
-    """Whoever asks for nothing gets it, and whoever asks for cores gets it there; a launcher decides for itself."""
+def test_the_openmp_that_a_mode_requires_is_used(monkeypatch: pytest.MonkeyPatch, libraries: Path) -> None:
+    """With and without cores in the option. A launcher chooses by itself."""
     (libraries / "libiomp5.so").touch()
     monkeypatch.delenv("LD_PRELOAD", raising=False)
     for wish, cores in ((None, ALL), (read(f"cores={ALL[-1]}"), ALL[-1:])):
@@ -204,8 +204,8 @@ def test_a_mode_has_the_openmp_that_it_cannot_do_without(monkeypatch: pytest.Mon
     assert placement.find(Options(), "") is None
 
 
-def test_gnu_openmp_is_told_its_cores_and_threads() -> None:
-    """Torch brings the library; the variables are what the launchers would set."""
+def test_gnu_openmp_gets_its_cores_and_threads() -> None:
+    """torch has the library. The variables are those that launchers set."""
     found = find("openmp=gomp", threads=1)
     assert found.variables == {"GOMP_CPU_AFFINITY": bench_placement.ranges(ALL), "OMP_NUM_THREADS": "1"}
     assert (found.placement.cores, found.placement.threads) == (ALL, 1)
@@ -225,15 +225,15 @@ def test_gnu_openmp_is_told_its_cores_and_threads() -> None:
     ],
 )
 @pytest.mark.usefixtures("libraries")
-def test_what_is_not_there_is_refused(text: str, told: str) -> None:
-    """One sentence before anything is measured, with how to get it where it can be got."""
+def test_a_missing_core_node_or_library_is_refused(text: str, told: str) -> None:
+    """One sentence before anything is measured, with how to install it if possible."""
     with pytest.raises(UsageError, match=told):
         find(text)
 
 
 @needs_two_cores
 def test_a_core_that_is_not_ours_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A core that exists and that this process was not given is another sentence."""
+    """A core that exists and is not available to this process has another sentence."""
     monkeypatch.setattr(bench_placement, "allowed", lambda: [ALL[0]])
     with pytest.raises(UsageError, match=f"core {ALL[1]} is not ours: this process may use {ALL[0]}"):
         find(f"cores={ALL[1]}")
@@ -248,8 +248,8 @@ sys.exit(7)
 """
 
 
-def test_a_launcher_is_asked_and_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What it makes of a process is what workers get, whatever its exit status is."""
+def test_workers_get_what_a_launcher_would_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever its exit status is."""
     (tmp_path / "a_launcher.py").write_text(LAUNCHER.format(core={ALL[-1]}))
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.delenv("KMP_BLOCKTIME", raising=False)
@@ -262,29 +262,29 @@ def test_a_launcher_is_asked_and_not_used(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_a_launcher_that_starts_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its last line is told."""
+    """With its last line."""
     monkeypatch.setitem(placement.LAUNCHERS, "ipexrun", ("a_launcher_that_nobody_has",))
     with pytest.raises(UsageError, match=r"ipexrun did not start a process: .*No module named"):
         find("launcher=ipexrun")
 
 
-def test_another_interpreters_folders_are_looked_into() -> None:
-    """Its own prefix and packages come first, then the system's."""
+def test_libraries_are_also_searched_in_the_folders_of_another_interpreter() -> None:
+    """Its own prefix and packages come first, then those of the system."""
     folders = list(placement._folders(sys.executable))
     assert folders[0] == f"{sys.prefix}/lib"
     assert "/usr/lib" in folders
 
 
 def checked(monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any], **found: Any) -> Check:
-    """The check of a process in which this is in effect."""
+    """The checks of a process in which this is in effect."""
     effect = {"cores": [0], "threads_cores": [[0]], "threads": 1, "openmp": "", "allocator": "", "memory": "default"}
     monkeypatch.setattr(bench_placement, "effect", lambda: {**effect, **found})
     [check] = bench_placement.checks(asked)
     return check
 
 
-def test_each_part_of_a_placement_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads, memory and each thread's cores are held against what was asked for."""
+def test_each_check_of_a_placement_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of threads, memory, and the cores of each thread."""
     for name in bench_placement.BINDING:
         monkeypatch.delenv(name, raising=False)
     assert checked(monkeypatch, {"threads": 1}).ok
@@ -308,8 +308,8 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 @needs_two_cores
-def test_an_openmp_that_binds_its_first_thread_takes_no_core_from_the_machine(tmp_path: Path) -> None:
-    """`ipexrun` sets OMP_PROC_BIND, which narrows the first thread when torch is loaded: the machine is what it was."""
+def test_openmp_that_binds_its_first_thread_hides_no_core_of_the_machine(tmp_path: Path) -> None:
+    """`ipexrun` sets OMP_PROC_BIND, which binds the first thread once torch is imported. All cores stay recorded."""
     (tmp_path / "binds.py").write_text(BINDS)
     load = (*FAKES, str(tmp_path / "binds.py"))
     case = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
@@ -321,8 +321,8 @@ def test_an_openmp_that_binds_its_first_thread_takes_no_core_from_the_machine(tm
     assert environment["machine_key"] == machine_key({**hardware(), "accelerator": None})
 
 
-def test_a_cpu_has_a_thread_for_each_core_that_it_had_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not for each that is left to the first thread by the time torch is asked."""
+def test_threads_are_counted_before_openmp_binds_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not when torch is asked, with one core left to the first thread."""
     from ipexperf.bench.devices import cpu
 
     told: list[int] = []

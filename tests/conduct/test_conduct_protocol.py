@@ -1,4 +1,4 @@
-"""Replies of workers: what is one is read, and whatever else a process may write is refused in one sentence."""
+"""Replies of workers are parsed. Any other line is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_replies_and_progress_are_read() -> None:
         (b'{"say": 1}', "has a wrong say"),
     ],
 )
-def test_whatever_else_a_worker_writes_is_refused(text: bytes, told: str) -> None:
+def test_any_other_line_is_refused(text: bytes, told: str) -> None:
     with pytest.raises(protocol.MalformedError) as raised:
         protocol.parse(text, "warm")
     assert told in str(raised.value)
@@ -64,7 +64,7 @@ def test_whatever_else_a_worker_writes_is_refused(text: bytes, told: str) -> Non
      ("sample", "joules", "many"), ("warm", "energy_seconds", None), ("warm", "no_energy", 0),
      ("metrics", "metrics", {"a": "b"}), ("accuracy", "checks", {}), ("fingerprint", "fingerprint", [1])],
 )  # fmt: skip
-def test_a_field_of_another_kind_is_refused(request_: str, name: str, value: object) -> None:
+def test_a_field_of_a_wrong_type_is_refused(request_: str, name: str, value: object) -> None:
     fine: dict[str, Any] = {"ok": True, "samples": [[1, 2, 0.0]], "block": 1, "checks": [], "metrics": {}, "notes": []}
     fine |= {**WARM, "emulated": False, "fingerprint": None}
     protocol.parse(line(fine), request_)
@@ -73,8 +73,7 @@ def test_a_field_of_another_kind_is_refused(request_: str, name: str, value: obj
 
 
 @given(JSON, st.sampled_from([protocol.GREETING, *protocol.FIELDS, "quantise"]))
-def test_no_document_breaks_the_parser(document: Any, request_: str) -> None:
-    """It is a reply, or it is refused."""
+def test_any_line_is_parsed_or_refused(document: Any, request_: str) -> None:
     try:
         reply = protocol.parse(json.dumps(document).encode(), request_)
     except protocol.MalformedError:

@@ -1,4 +1,4 @@
-"""The pulse of a machine around a launch: what is usual, who says so, and what happens where nobody can."""
+"""The pulse of a machine around a launch: its usual times, its process, and what happens if that fails."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ALL = sorted(os.sched_getaffinity(0))
 
 
 class Feeler:
-    """Stands in for the process: tells these readings, then fails."""
+    """A fake process of the pulse: returns these readings, then fails."""
 
     def __init__(self, *readings: Mapping[str, float]) -> None:
         self.readings, self.asked, self.ended, self.killed = iter(readings), [], 0, 0
@@ -81,20 +81,20 @@ def pulses(start: Callable[[Case], Any], said: list[str]) -> Pulses:
         (0.5, 1.0, [1.0] * 8, ""),
     ],
 )
-def test_a_kernel_is_held_against_what_is_usual(before: float, after: float, known: list[float], told: str) -> None:
-    """Only slower is wrong, and at the limit nothing is. While little is known, the best is usual."""
+def test_a_kernel_is_compared_with_its_usual_time(before: float, after: float, known: list[float], told: str) -> None:
+    """Only slower is wrong, beyond the limit. After few readings the best one is the usual time."""
     assert pulse.slow("copy", before, after, [*known, before, after]) == told
 
 
-def test_a_round_of_several_arms_is_slow_where_both_ends_are() -> None:
-    """Its turns have accounts of their own; a single arm is judged by the slower end."""
+def test_a_round_of_several_arms_is_slow_if_both_readings_are() -> None:
+    """Its turns have CPU accounts of their own. A single arm is judged by the slower reading."""
     known = [1.0] * 5
     assert pulse.slow("copy", 1.0, 3.0, [*known, 1.0, 3.0]) != ""
     assert pulse.slow("copy", 1.0, 3.0, [*known, 1.0, 3.0], throughout=True) == ""
     assert pulse.slow("copy", 2.0, 3.0, [*known, 2.0, 3.0], throughout=True).startswith("a fixed copy took 2.0 times")
 
 
-def test_what_is_usual_is_learnt_for_each_dtype_and_kernel() -> None:
+def test_each_dtype_and_kernel_has_its_own_usual_time() -> None:
     feeler, said = Feeler(), []
     felt = pulses(lambda _: feeler, said)
     for _ in range(3):
@@ -107,7 +107,7 @@ def test_what_is_usual_is_learnt_for_each_dtype_and_kernel() -> None:
     assert felt.judged(dataclasses.replace(CPU, dtype="bf16"), slower, slower)[1] == ""
 
 
-def test_one_process_a_device_is_asked_and_ended(fake: str) -> None:
+def test_each_device_has_one_process_that_is_ended_with_the_run(fake: str) -> None:
     loading.load((fake,))
     feeler, said, started = Feeler(QUICK, QUICK), [], []
 
@@ -125,8 +125,8 @@ def test_one_process_a_device_is_asked_and_ended(fake: str) -> None:
     assert said == []
 
 
-def test_the_process_is_told_the_cores_and_threads_of_the_cases() -> None:
-    """Those of all instances together, where a case has several."""
+def test_the_process_has_the_cores_and_threads_of_the_cases() -> None:
+    """If a case has several instances, those of all together."""
     feeler = Feeler(QUICK)
     placed = {"cores": (0, 1), "nodes": (0,), "threads": 2}
     pulses(lambda _: feeler, []).read(CPU, Settings(threads=2, placement=placed))
@@ -134,10 +134,10 @@ def test_the_process_is_told_the_cores_and_threads_of_the_cases() -> None:
     assert (do, request["placement"], request["threads"]) == ("pulse", placed, 2)
 
 
-def test_where_nobody_can_say_it_is_told_once_and_no_launch_ends() -> None:
-    """Be it that the process does not start or that it ends: there are no figures, and there is no verdict of them.
+def test_a_pulse_that_fails_is_reported_once_and_fails_no_launch() -> None:
+    """Whether the process does not start or dies: there are no figures and no verdict.
 
-    One that failed is not kept beside what is measured.
+    A failed process is ended, so that it does not run beside what is measured.
     """
     feeler, said, started = Feeler(QUICK), [], []
 
@@ -162,7 +162,7 @@ def test_where_nobody_can_say_it_is_told_once_and_no_launch_ends() -> None:
 
 
 class Script:
-    """A pulse that is told: how quick it is each time that it is read."""
+    """A pulse with given readings."""
 
     def __init__(self, *readings: float, best: float | None = None) -> None:
         self._readings: Iterator[float] = iter(readings)
@@ -187,8 +187,8 @@ def conditions(fake: str, script: Script) -> Conditions:
     return Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.01, pulse=script, gate=FREE)
 
 
-def test_a_launch_between_unlike_readings_is_contended(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its figures are on record, whatever they say."""
+def test_a_launch_between_a_fast_and_a_slow_reading_is_contended(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its figures are recorded either way."""
     steady, _ = conduct_play.launch(FAKE, 0, conditions(fake, Script(1.0, 1.1)), accuracy=False)
     assert (steady.contended, steady.gate["copy_before"], steady.gate["copy_after"]) == ("", 1.0, 1.1)
     disturbed, _ = conduct_play.launch(FAKE, 0, conditions(fake, Script(1.0, 4.0)), accuracy=False)
@@ -200,10 +200,10 @@ def test_a_launch_between_unlike_readings_is_contended(fake: str, monkeypatch: p
     ("readings", "told"),
     [((1.0, 4.0), ""), ((4.0, 4.0), "a fixed copy took 4.0 times its best so far (limit 1.5)")],
 )
-def test_a_pair_on_a_slow_machine_notes_it(
+def test_a_pair_on_a_slow_machine_has_a_note(
     readings: tuple[float, float], told: str, fake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It counts all the same: both arms suffered alike. One slow end of its many turns says nothing of them."""
+    """It counts, because both arms were slowed alike. One slow reading says nothing about its many turns."""
     arm = Arm(FAKE, conditions(fake, Script(*readings, best=1.0)))
     chance, policy = random.Random(1), PairPolicy(max_pairs=1)  # noqa: S311 - a start order, no secret
     effort = Effort(turns=4, most=4, seconds=0.01)
@@ -216,10 +216,10 @@ def test_a_pair_on_a_slow_machine_notes_it(
     assert launch.gate["copy_after"] == 4.0
 
 
-def test_the_process_is_read_before_the_case_is_warm_and_after_its_samples(
+def test_the_pulse_is_read_before_the_warm_up_and_after_the_samples(
     fake: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it leaves in the caches is gone by the first sample, and what it takes of the CPU is nobody's."""
+    """So the caches hold nothing of it by the first sample, and its CPU time counts for nobody."""
     monkeypatch.setattr(gate, "read", lambda *_: asked.append("gate") or gate.Reading(0.0, {}, 0.0))
 
     class Watched(Script):
@@ -233,8 +233,8 @@ def test_the_process_is_read_before_the_case_is_warm_and_after_its_samples(
     assert asked[asked.index("memory") - 2 : asked.index("memory")] == ["gate", "pulse"]
 
 
-def test_a_run_feels_it_unless_told_not_to(tmp_path: Path) -> None:
-    """On the CPU by a process of torch, which is over with the run; on a device that is not torch's nobody does."""
+def test_a_run_reads_the_pulse_unless_the_option_forbids_it(tmp_path: Path) -> None:
+    """On the CPU by a process with torch, which ends with the run. A device that torch does not know has none."""
     pytest.importorskip("torch")
     for no_pulse in (False, True):
         conductor = Conductor(Options(no_pulse=no_pulse), tmp_path, lambda _: None)
@@ -252,8 +252,8 @@ def test_a_run_feels_it_unless_told_not_to(tmp_path: Path) -> None:
         assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def test_a_worker_says_how_quick_the_machine_is() -> None:
-    """With no case at all, and again with the same kernels."""
+def test_a_worker_times_the_kernels_without_a_case() -> None:
+    """And again with the same kernels."""
     pytest.importorskip("torch")
     with Worker(timeout=120) as worker:
         for dtype in ("fp32", "fp32", "int8"):
@@ -263,8 +263,8 @@ def test_a_worker_says_how_quick_the_machine_is() -> None:
 
 
 @pytest.mark.skipif(len(ALL) < 2, reason="a core to leave for another one")
-def test_it_is_felt_where_the_cases_run(tmp_path: Path) -> None:
-    """From the option to the kernel: on no other core, with whatever threads torch has made."""
+def test_the_pulse_is_read_on_the_cores_of_the_cases(tmp_path: Path) -> None:
+    """From the option to the kernel: on no other core, whatever threads torch has made."""
     pytest.importorskip("torch")
     conductor = Conductor(Options(placement=read(f"cores={ALL[-1]}")), tmp_path, lambda _: None)
     case = dataclasses.replace(CPU, mode="train")

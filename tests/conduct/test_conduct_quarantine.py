@@ -1,4 +1,4 @@
-"""A device that is lost is an outcome of its own, and is left alone for the rest of the run."""
+"""A lost device has its own outcome, and nothing more is launched on it in the run."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def measure(fake: str, tmp_path: Path) -> Callable[[Case], Measurement]:
         ("RuntimeError: mat1 and mat2 shapes cannot be multiplied", None),
     ],
 )
-def test_the_runtimes_words_are_understood(text: str, told: str | None) -> None:
-    """Level Zero, Unified Runtime and CUDA each say it in their way; a memory that was full first changes nothing."""
+def test_messages_of_a_lost_device_are_recognised(text: str, told: str | None) -> None:
+    """Those of Level Zero, Unified Runtime and CUDA, also after a message that memory was full."""
     assert outcome.indicated(text) == told
 
 
@@ -67,20 +67,20 @@ def test_the_runtimes_words_are_understood(text: str, told: str | None) -> None:
 def test_a_lost_device_is_recognised_however_the_worker_ends(
     measure: Callable[[Case], Measurement], model: str, ended: str
 ) -> None:
-    """Raised in Python, or the last words of a process that C++ ended: the launch has the same outcome."""
+    """By an exception in Python, or by the log of a process that C++ ended."""
     (launch,) = measure(case(model)).launches
     assert launch.outcome == ended
     assert "UR_RESULT_ERROR" in launch.reason
 
 
-def test_the_same_words_of_a_process_without_a_device_are_a_crash(measure: Callable[[Case], Measurement]) -> None:
-    """A log is believed where the case has an accelerator that can be lost."""
+def test_the_same_message_on_the_cpu_is_a_crash(measure: Callable[[Case], Measurement]) -> None:
+    """Only the log of a case on an accelerator counts."""
     (launch,) = measure(case("aborts_lost", "fake")).launches
     assert launch.outcome == "crashed"
 
 
-def test_a_lost_device_is_left_alone_for_the_rest_of_the_run(measure: Callable[[Case], Measurement]) -> None:
-    """Later cases on it fail and say why, without a number; another device's cases go on."""
+def test_nothing_more_is_launched_on_a_lost_device(measure: Callable[[Case], Measurement]) -> None:
+    """Later cases on it fail with the reason and no number. Cases on other devices go on."""
     assert measure(case("tiny")).failure == ""
     assert measure(case("loses")).failure.startswith("device_lost: ")
     later = measure(case("tiny"))
@@ -96,7 +96,7 @@ def test_a_lost_device_is_left_alone_for_the_rest_of_the_run(measure: Callable[[
 def test_a_device_that_went_away_after_the_plan_is_lost(
     measure: Callable[[Case], Measurement], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Planned while it was there, launched when it is not: one sentence, no other device, and no second try."""
+    """It was there when the run was planned: one sentence, no other device, and no second try."""
     monkeypatch.setenv("ZE_AFFINITY_MASK", "7")  # whatever card there is, it is not this one
     (launch,) = measure(case("tiny", "xpu")).launches
     assert launch.outcome == "device_lost"

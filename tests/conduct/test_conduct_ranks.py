@@ -56,8 +56,8 @@ def rank_pids(worker: Worker) -> list[int]:
 
 
 @pytest.mark.process
-def test_two_ranks_train_as_one_process_and_the_death_of_one_is_told(gone: Callable[[int], bool]) -> None:
-    """The whole way: items, samples, memory, proof, the loss curve of one stock fp32 process; then a rank is killed."""
+def test_two_ranks_train_as_one_process_and_the_death_of_one_fails_the_launch(gone: Callable[[int], bool]) -> None:
+    """Items, samples, memory, proof, and the loss curve of one stock fp32 process. Then one rank is killed."""
     with Worker(timeout=PATIENCE) as worker:
         assert prepared(worker, "talking", accumulate="2")["items"] == 2 * 2 * 16
         # Not as lines: the ranks share one log, and a rank's line may begin in the middle of what gloo says of another.
@@ -98,7 +98,7 @@ def test_two_ranks_train_as_one_process_and_the_death_of_one_is_told(gone: Calla
 
 
 @pytest.mark.process
-def test_a_rank_that_trains_for_itself_is_caught_and_one_that_hangs_is_ended(gone: Callable[[int], bool]) -> None:
+def test_a_rank_that_trains_alone_is_detected_and_one_that_hangs_is_killed(gone: Callable[[int], bool]) -> None:
     """Without the wrapper that exchanges gradients everything runs, and the weights of the ranks differ.
 
     Variables that bind threads to cores of all ranks don't reach the ranks, which have cores of their own.
@@ -119,7 +119,7 @@ def test_a_rank_that_trains_for_itself_is_caught_and_one_that_hangs_is_ended(gon
 
 
 def test_each_process_of_a_case_has_a_device_of_its_own(tmp_path: Path) -> None:
-    """On cuda, say, two ranks see one card each; on the CPU there is nothing to tell them apart by."""
+    """On cuda two ranks see one card each. On the CPU no variable is set."""
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.options import Options
 
@@ -137,7 +137,7 @@ def test_each_process_of_a_case_has_a_device_of_its_own(tmp_path: Path) -> None:
 def test_fewer_devices_than_processes_end_the_launch_with_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the environment leaves one card, two ranks are not put on it together."""
+    """Two ranks are never put on one card."""
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.options import Options
 

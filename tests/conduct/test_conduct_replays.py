@@ -38,7 +38,7 @@ def test_a_launch_has_the_figures_of_all_its_replays() -> None:
 
 
 def test_a_p99_needs_enough_requests() -> None:
-    """And who looks for it reads how many there were."""
+    """A note says how many there were."""
     few = replays.recorded(launch(10), [reply(10)])
     assert "first_token_p99" not in few.metrics
     assert few.notes == ("before", f"no p99: 10 of the {P99_SAMPLES} requests that it needs")

@@ -1,4 +1,4 @@
-"""The ceilings of a machine are measured once by a worker of their own, and kept by content."""
+"""A worker measures the ceilings of a machine once. They are stored under a hash of all that they depend on."""
 
 from __future__ import annotations
 
@@ -74,30 +74,30 @@ def roofs(tmp_path: Path, said: list[str]) -> Roofs:
     return Roofs(tmp_path, said.append)
 
 
-def test_they_are_measured_once_for_all_cases_and_runs(
+def test_ceilings_are_measured_once_for_all_cases_and_runs(
     roofs: Roofs, worker: Measuring, tmp_path: Path, said: list[str], conditions: Conditions
 ) -> None:
-    """Nothing is asked a second time of the same machine, torch, threads and placement."""
-    found = roofs.over([DONE], CASE, conditions, ENVIRONMENT)[0]
+    """As long as machine, torch, threads and placement are the same."""
+    found = roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)[0]
     assert found.metrics["flop_rate"] == pytest.approx(5e10)
     assert found.metrics["of_roof"] == pytest.approx(0.5)
-    roofs.over([DONE], replace(CASE, model="other", dtype="bf16"), conditions, ENVIRONMENT)
-    Roofs(tmp_path, said.append).over([DONE], CASE, conditions, ENVIRONMENT)
+    roofs.with_shares([DONE], replace(CASE, model="other", dtype="bf16"), conditions, ENVIRONMENT)
+    Roofs(tmp_path, said.append).with_shares([DONE], CASE, conditions, ENVIRONMENT)
     assert [(request["do"], request["device"]) for request in worker.asked] == [("ceilings", "cpu")]
     assert said == []
 
 
-def test_after_the_budget_only_ceilings_that_are_known_count(
+def test_after_the_budget_only_stored_ceilings_are_used(
     roofs: Roofs, worker: Measuring, tmp_path: Path, said: list[str], conditions: Conditions
 ) -> None:
-    """Measuring them takes ten seconds; reading them takes none. A case has its rates either way."""
-    [without] = Roofs(tmp_path, said.append).over([DONE], CASE, conditions, ENVIRONMENT, measure=False)
+    """Measuring them takes ten seconds, and reading them none. A case has its rates either way."""
+    [without] = Roofs(tmp_path, said.append).with_shares([DONE], CASE, conditions, ENVIRONMENT, measure=False)
     assert "of_roof" not in without.metrics
     assert without.metrics["flop_rate"] == pytest.approx(5e10)
     reason = "measuring the machine's ceilings: the budget (--perf-budget) was spent already"
     assert (without.notes, worker.asked) == ((f"has no roof: {reason}",), [])
-    roofs.over([DONE], CASE, conditions, ENVIRONMENT)
-    [kept] = Roofs(tmp_path, said.append).over([DONE], CASE, conditions, ENVIRONMENT, measure=False)
+    roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
+    [kept] = Roofs(tmp_path, said.append).with_shares([DONE], CASE, conditions, ENVIRONMENT, measure=False)
     assert kept.metrics["of_roof"] == pytest.approx(0.5)
     assert len(worker.asked) == 1
 
@@ -110,24 +110,24 @@ def test_after_the_budget_only_ceilings_that_are_known_count(
         {"variables": {**ENVIRONMENT["variables"], "OMP_PROC_BIND": "close"}},
     ],
 )
-def test_another_machine_or_torch_or_openmp_has_others(
+def test_another_machine_torch_or_openmp_has_its_own_ceilings(
     roofs: Roofs,
     worker: Measuring,
     other: dict[str, Any],
     conditions: Conditions,
 ) -> None:
-    roofs.over([DONE], CASE, conditions, ENVIRONMENT)
-    roofs.over([DONE], CASE, conditions, {**ENVIRONMENT, **other})
+    roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
+    roofs.with_shares([DONE], CASE, conditions, {**ENVIRONMENT, **other})
     assert len(worker.asked) == 2
 
 
-def test_other_threads_or_another_placement_have_others(
+def test_other_threads_or_another_placement_have_their_own_ceilings(
     roofs: Roofs,
     worker: Measuring,
     conditions: Conditions,
 ) -> None:
     for settings in (Settings(threads=2), Settings(threads=1), Settings(threads=2, placement={"cores": [0]})):
-        roofs.over([DONE], CASE, replace(conditions, settings=settings), ENVIRONMENT)
+        roofs.with_shares([DONE], CASE, replace(conditions, settings=settings), ENVIRONMENT)
     assert len(worker.asked) == 3
 
 
@@ -136,11 +136,11 @@ def test_a_variable_that_limits_instructions_does_not_lower_the_ceiling(
     worker: Measuring,
     conditions: Conditions,
 ) -> None:
-    """It is what the share of the roof is to show. And a folder of the moment is no other machine."""
-    roofs.over([DONE], CASE, conditions, ENVIRONMENT)
+    """The share of the roof is to show its effect. A temporary folder in a variable is no other machine either."""
+    roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
     limits = {"ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "TORCHINDUCTOR_CACHE_DIR": "later"}
     limited = {**ENVIRONMENT, "variables": {**ENVIRONMENT["variables"], **limits}}
-    roofs.over([DONE], CASE, conditions, limited)
+    roofs.with_shares([DONE], CASE, conditions, limited)
     assert len(worker.asked) == 1
 
 
@@ -151,40 +151,38 @@ def test_a_damaged_file_is_measured_again(
     said: list[str],
     conditions: Conditions,
 ) -> None:
-    roofs.over([DONE], CASE, conditions, ENVIRONMENT)
+    roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
     (path,) = (tmp_path / "ceilings").glob("*.json")
     path.write_text(path.read_text().replace("100000000000.0", "900000000000.0"))
-    found = Roofs(tmp_path, said.append).over([DONE], CASE, conditions, ENVIRONMENT)[0]
+    found = Roofs(tmp_path, said.append).with_shares([DONE], CASE, conditions, ENVIRONMENT)[0]
     assert found.metrics["of_roof"] == pytest.approx(0.5)
     assert len(worker.asked) == 2
     assert "measured again" in said[0]
 
 
-def test_where_they_cannot_be_measured_the_rates_are_told_and_why_there_is_no_share(
-    roofs: Roofs, worker: Measuring, conditions: Conditions
-) -> None:
+def test_without_ceilings_a_case_has_rates_and_a_note(roofs: Roofs, worker: Measuring, conditions: Conditions) -> None:
     worker.fails = WorkerError("crashed", "killed by SIGILL")
-    found = roofs.over([DONE, DONE], CASE, conditions, ENVIRONMENT)
+    found = roofs.with_shares([DONE, DONE], CASE, conditions, ENVIRONMENT)
     assert found[0].metrics["flop_rate"] == pytest.approx(5e10)
     assert "of_roof" not in found[0].metrics
     assert found[0].notes == ("has no roof: measuring the machine's ceilings: killed by SIGILL",)
-    roofs.over([DONE], CASE, conditions, ENVIRONMENT)
+    roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
     assert len(worker.asked) == 1
 
 
-def test_what_was_not_counted_needs_no_ceilings(
+def test_launches_without_counted_work_need_no_ceilings(
     roofs: Roofs,
     worker: Measuring,
     conditions: Conditions,
 ) -> None:
-    """A cold start has no work to count; and a launch that failed has no speed."""
+    """A cold start has no counted work, and a failed launch no speed."""
     cold, failed = Launch(0, "ok", metrics={"throughput": 1.0}), Launch(1, "crashed", "gone")
-    assert roofs.over([cold], CASE, conditions, ENVIRONMENT) == [cold]
+    assert roofs.with_shares([cold], CASE, conditions, ENVIRONMENT) == [cold]
     assert worker.asked == []
-    assert roofs.over([DONE, failed], CASE, conditions, ENVIRONMENT)[1] == failed
+    assert roofs.with_shares([DONE, failed], CASE, conditions, ENVIRONMENT)[1] == failed
 
 
-def test_instances_have_one_ceiling_with_the_cores_of_all(conditions: Conditions) -> None:
+def test_instances_share_one_ceiling_of_all_their_cores(conditions: Conditions) -> None:
     parts = tuple(
         Conditions(
             Settings(threads=2, placement={"cores": cores, "threads": 2, "openmp": "gomp"}),
@@ -192,7 +190,7 @@ def test_instances_have_one_ceiling_with_the_cores_of_all(conditions: Conditions
         )
         for cores in ((2, 3), (0, 1))
     )
-    found = roof.together(replace(conditions, instances=parts))
+    found = roof.as_one_worker(replace(conditions, instances=parts))
     assert found.settings.placement == {"cores": [0, 1, 2, 3], "threads": 4, "openmp": "gomp"}
     assert found.settings.threads == 4
     assert found.variables == {"GOMP_CPU_AFFINITY": "0-3", "OMP_NUM_THREADS": "4"}

@@ -1,4 +1,4 @@
-"""The fork server: its workers are workers like any other, and it is not forked where that is not safe."""
+"""The fork server: its workers behave like fresh ones, and it refuses to fork if that is not safe."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ def parent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
 
 
-def test_a_forked_launch_is_a_launch(run: Callable[..., Launch]) -> None:
-    """It has samples and proofs, says that it was forked, and has no time of imports that it did not make."""
+def test_a_forked_launch_has_samples_and_proof(run: Callable[..., Launch]) -> None:
+    """It has a check that it was forked, and no import time."""
     done = run("tiny")
     assert (done.outcome, done.reason) == ("ok", "")
     assert len(done.samples) >= 5
@@ -99,7 +99,7 @@ def test_a_forked_launch_is_a_launch(run: Callable[..., Launch]) -> None:
 
 
 def test_a_forked_worker_is_alone_with_its_guard_in_a_session(fake: str, servers: Servers) -> None:
-    """It leads a session of its own, with nothing but its guard, and holds nothing of its server's."""
+    """It leads the session, and has no descriptor of its server."""
     server = servers.get(order(fake), None, {}, 60)
     with Worker(timeout=30, server=server) as worker, Worker(timeout=30, server=server) as other:
         assert parent(worker.pid) == parent(other.pid) == server.pid
@@ -123,15 +123,15 @@ def test_a_forked_worker_is_alone_with_its_guard_in_a_session(fake: str, servers
 def test_each_end_of_a_forked_worker_has_its_outcome(
     run: Callable[..., Launch], model: str, outcome: str, reason: str
 ) -> None:
-    """The server tells how its child ended, and the sentence is that of a fresh worker."""
+    """The server reports how it ended, and the sentence is that of a fresh worker."""
     done = run(model)
     assert done.outcome == outcome
     assert reason in done.reason
     assert done.metrics == {}
 
 
-def test_what_a_forked_worker_prints_is_in_its_own_log(run: Callable[..., Launch]) -> None:
-    """What C and Python print in it stays out of the protocol, and out of the log of the next one."""
+def test_output_of_a_forked_worker_goes_to_its_own_log(run: Callable[..., Launch]) -> None:
+    """What C and Python print is not in the protocol, and not in the log of the next worker."""
     noisy, quiet = run("noisy_stdout"), run("tiny")
     assert noisy.outcome == quiet.outcome == "ok"
     assert "garbage of C" in noisy.log
@@ -141,7 +141,7 @@ def test_what_a_forked_worker_prints_is_in_its_own_log(run: Callable[..., Launch
 def test_a_forked_worker_is_killed_with_all_that_it_started(
     run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
-    """One that hangs is stopped after the timeout, with its child; its server lives and is forked again."""
+    """One that hangs is killed after the timeout, with its child. Its server can be forked again."""
     path = tmp_path / "pids"
     done = run("leader", timeout=2.5, FAKE_PID_FILE=str(path))
     assert (done.outcome, done.reason) == ("timed_out", "no reply within 2.5 s")
@@ -149,19 +149,19 @@ def test_a_forked_worker_is_killed_with_all_that_it_started(
     assert run("tiny", FAKE_PID_FILE=str(path)).outcome == "ok"
 
 
-def test_what_a_forked_worker_started_dies_with_it(
+def test_processes_of_a_forked_worker_die_with_it(
     run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
-    """Its guard ends what it leaves behind, as that of a fresh one does."""
+    """Its guard kills them."""
     assert run("orphans", FAKE_PID_FILE=str(tmp_path / "pids")).reason == "killed by SIGKILL"
     assert len(pids(tmp_path / "pids")) == 3
     assert all(gone(pid) for pid in pids(tmp_path / "pids"))
 
 
-def test_the_memory_limit_is_for_forked_workers_too(
+def test_the_memory_limit_includes_forked_workers(
     run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
-    """A forked worker is stopped for the memory that its child takes."""
+    """Their children count too."""
     done = run("hungry_child", memory=2**27, FAKE_PID_FILE=str(tmp_path / "pids"))
     assert done.outcome == "out_of_memory"
     assert all(gone(pid) for pid in pids(tmp_path / "pids"))
@@ -170,7 +170,7 @@ def test_the_memory_limit_is_for_forked_workers_too(
 def test_a_server_that_is_killed_ends_its_launch_and_the_next_case_gets_another(
     run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
-    """SIGKILL in mid-launch: crashed, with one sentence; worker and child are gone; the next gets a new server."""
+    """SIGKILL during a launch: it crashed, with one sentence. Worker and child die, and the next has a new server."""
     path, ends = tmp_path / "pids", []
 
     def kill() -> None:
@@ -187,8 +187,8 @@ def test_a_server_that_is_killed_ends_its_launch_and_the_next_case_gets_another(
     assert run("tiny", FAKE_PID_FILE=str(path)).outcome == "ok"
 
 
-def test_a_launch_of_a_dead_server_is_not_made_in_another_way(fake: str, servers: Servers) -> None:
-    """A server that died between two launches of a case ends the case: its launches are all made alike."""
+def test_a_case_whose_server_died_is_not_started_fresh(fake: str, servers: Servers) -> None:
+    """All launches of a case start the same way, so it ends."""
     server = servers.get(order(fake), None, {}, 60)
     os.kill(server.pid, signal.SIGKILL)
     for _ in range(2):
@@ -198,7 +198,7 @@ def test_a_launch_of_a_dead_server_is_not_made_in_another_way(fake: str, servers
 
 
 def test_a_server_dies_with_its_controller(fake: str, gone: Callable[[int], bool]) -> None:
-    """A controller that is killed leaves neither server nor worker nor guard."""
+    """If the controller is killed, server, worker and guard die."""
     program = f"""
         import time
         from ipexperf.bench.process import guard
@@ -220,7 +220,7 @@ def test_a_server_dies_with_its_controller(fake: str, gone: Callable[[int], bool
 
 
 def test_a_server_that_still_imports_dies_with_its_controller(tmp_path: Path, gone: Callable[[int], bool]) -> None:
-    """It does not come to read that its line is closed, and ends all the same."""
+    """Although it does not read its socket yet."""
     slow, told = tmp_path / "slow.py", tmp_path / "pids"
     slow.write_text(
         f"import os, time, pathlib\npathlib.Path({str(told)!r}).write_text(str(os.getpid()))\ntime.sleep(1000)"
@@ -236,10 +236,10 @@ def test_a_server_that_still_imports_dies_with_its_controller(tmp_path: Path, go
     assert gone(server)
 
 
-def test_there_is_a_server_for_each_environment_and_not_for_ever(
+def test_each_environment_has_its_server_and_the_oldest_is_ended(
     fake: str, servers: Servers, gone: Callable[[int], bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same wish finds the same server, other variables another one; beyond a few the oldest ends, and then all."""
+    """Equal settings find the same server, and other variables start another one."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     first = servers.get(order(fake), None, {}, 60)
     assert servers.get(order(fake), None, {}, 60) is first
@@ -254,26 +254,26 @@ def test_there_is_a_server_for_each_environment_and_not_for_ever(
     assert all(gone(other.pid) for other in others)
 
 
-def test_a_server_with_a_thread_refuses(fake: str, gone: Callable[[int], bool]) -> None:
-    """What the imports left running is named: a fork takes one thread alone."""
+def test_a_server_with_a_second_thread_cannot_be_forked(fake: str, gone: Callable[[int], bool]) -> None:
+    """The error names the thread that the imports left: a fork has only the calling thread."""
     with pytest.raises(ForkError, match=r"^the imports left 2 threads, .*\(left behind\)$"):
         Server(order(fake, FORKED), None, {"FAKE_THREAD": "1"}, 60)
 
 
-def test_a_server_that_ends_while_it_imports_says_what_it_said(fake: str) -> None:
-    """Its exit status and the last line of its log are the reason."""
+def test_the_error_of_a_server_that_dies_during_its_imports_has_its_log(fake: str) -> None:
+    """The exit status and the last line of its log are the reason."""
     with pytest.raises(ForkError, match=r"ended with exit status 3.*; the last words$"):
         Server(order(fake, FORKED), None, {"FAKE_END": "1"}, 60)
 
 
 def test_a_server_that_cannot_import_says_why(fake: str) -> None:
-    """A stack that nobody has is a sentence, and no server."""
+    """An unknown stack is one sentence, and there is no server."""
     with pytest.raises(ForkError, match="UsageError: unknown stack 'plane'"):
         Server(Order("plane", (fake,)), None, {}, 60)
 
 
-def test_a_thread_in_this_process_is_seen() -> None:
-    """The check counts the kernel's threads, not Python's."""
+def test_threads_are_counted_by_the_kernel() -> None:
+    """Python does not know the threads of native libraries."""
     ready, done = threading.Event(), threading.Event()
 
     def wait() -> None:
@@ -291,8 +291,7 @@ def test_a_thread_in_this_process_is_seen() -> None:
 
 
 @pytest.mark.parametrize("card", bench_server.CARDS)
-def test_a_card_that_is_in_use_is_seen(card: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A torch that has initialised a card is not forked; one that has not is."""
+def test_a_process_that_has_initialised_a_card_is_not_forked(card: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "listdir", lambda _: ["1"])
     for used in (True, False):
         torch: Any = types.ModuleType("torch")
@@ -301,8 +300,10 @@ def test_a_card_that_is_in_use_is_seen(card: str, monkeypatch: pytest.MonkeyPatc
         assert (f"{card} initialised" in bench_server.unsafe()) is used
 
 
-def test_a_refusal_in_mid_case_is_an_error(fake: str, servers: Servers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that can't be forked any more starts no fresh worker in a forked one's place."""
+def test_a_server_that_refuses_in_the_middle_of_a_case_is_an_error(
+    fake: str, servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No fresh worker takes the place of a forked one."""
     server = servers.get(order(fake), None, {}, 60)
     monkeypatch.setattr(server, "ask", lambda *_, **__: {"unsafe": "the imports left 9 threads"})
     with pytest.raises(WorkerError, match="can't be forked any more: the imports left 9 threads") as error:
@@ -310,8 +311,8 @@ def test_a_refusal_in_mid_case_is_an_error(fake: str, servers: Servers, monkeypa
     assert error.value.outcome == "error"
 
 
-def test_siblings_share_no_chance(fake: str, servers: Servers, tmp_path: Path) -> None:
-    """What two workers of one server draw differs: Python's and numpy's generators, names of files, identifiers."""
+def test_two_workers_of_one_server_draw_different_random_numbers(fake: str, servers: Servers, tmp_path: Path) -> None:
+    """Python's and numpy's generators, temporary names, and uuids."""
     told = tmp_path / "draws"
     server = servers.get(order(fake, FORKED), None, {"FAKE_DRAWS": str(told)}, 60)
     for _ in range(2):
@@ -322,8 +323,8 @@ def test_siblings_share_no_chance(fake: str, servers: Servers, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("asked", ["fresh", "fork"])
-def test_a_label_that_lies_about_the_start_is_caught(asked: str, fake: str, servers: Servers) -> None:
-    """The kernel knows which process is a server's child; a case that says otherwise has a check that fails."""
+def test_a_wrong_label_about_the_start_fails_its_check(asked: str, fake: str, servers: Servers) -> None:
+    """The kernel knows which process is the child of a server."""
     liar = Case.from_json({**case().to_json(), "knobs": {"start": "fork"} if asked == "fork" else {}})
     server = servers.get(order(fake), None, {}, 60) if asked == "fresh" else None
     with Worker(timeout=30, server=server) as worker:
@@ -333,8 +334,8 @@ def test_a_label_that_lies_about_the_start_is_caught(asked: str, fake: str, serv
     assert check["found"] != asked
 
 
-def test_this_process_is_no_servers_child() -> None:
-    """A fresh process has nothing to prove, and one that was to be forked is caught."""
+def test_a_fresh_process_that_should_have_been_forked_fails_its_check() -> None:
+    """A fresh process that should be fresh has no such check."""
     assert bench_worker.started() == "fresh"
     assert bench_worker.check_start(Case("m", "cpu", "fp32", "infer", "stock", 1, 1)) == []
     assert [check.ok for check in bench_worker.check_start(case())] == [False]
@@ -353,17 +354,17 @@ def measured(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def test_each_launch_says_that_it_was_forked(measured: Callable[[Case], Any]) -> None:
-    """A note of every launch, with how long the imports took that were made once."""
+    """Its note says how long the shared imports took."""
     done = measured(case())
     assert done.case == case()
     assert [launch.outcome for launch in done.launches] == ["ok", "ok"]
     assert all("forked from a server, which had imported for" in launch.notes[0] for launch in done.launches)
 
 
-def test_where_a_fork_is_not_safe_the_plain_case_is_measured_and_says_why(
+def test_if_a_fork_is_not_safe_launches_start_fresh_with_a_note(
     measured: Callable[[Case], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server with a thread: fresh launches, under the name of fresh launches, each with the reason."""
+    """The server has a second thread. The case has the name of one with fresh launches."""
     monkeypatch.setenv("FAKE_THREAD", "1")
     done = measured(case())
     assert done.case == Case.from_json({**case().to_json(), "knobs": {}})
@@ -374,8 +375,10 @@ def test_where_a_fork_is_not_safe_the_plain_case_is_measured_and_says_why(
     )
 
 
-def test_a_mode_that_is_never_forked_says_so(measured: Callable[[Case], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The case has no such name to begin with, and each launch notes the mode's reason."""
+def test_a_mode_that_is_never_forked_has_a_note(
+    measured: Callable[[Case], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The case never has the name of a forked one."""
     monkeypatch.setattr(type(registry.modes.get("spin")), "fresh", "spinning makes one dizzy")
     plain = Case.from_json({**case().to_json(), "knobs": {}})
     done = measured(plain)

@@ -1,4 +1,4 @@
-"""With torch and IPEX: what a forked worker computes and proves is what a fresh one does."""
+"""With torch and IPEX: a forked worker has the results and the proof of a fresh one."""
 
 from __future__ import annotations
 
@@ -116,10 +116,10 @@ print(json.dumps(told))
 """
 
 
-def test_the_imports_leave_one_thread_and_an_operator_more() -> None:
-    """After all imports there is nothing but the main thread and no variable of ours; one operator, and it is seen.
+def test_after_the_imports_there_is_one_thread_and_after_an_operator_more() -> None:
+    """After all imports there is only the main thread and none of our variables. One operator starts threads.
 
-    IPEX's imports are those of the server above, which would fork nothing if they left a thread.
+    IPEX's imports are those of the server above, which would refuse to fork if they left a thread.
     """
     command = [sys.executable, "-c", PROGRAM]
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)

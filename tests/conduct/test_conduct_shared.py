@@ -23,7 +23,7 @@ def folder(conductor: Conductor) -> Path:
 
 
 def test_each_run_has_a_folder_of_its_own_until_it_ends(fake: str, tmp_path: Path) -> None:
-    """Two runs at the same time share nothing; closing twice does no harm."""
+    """Two concurrent runs share nothing, and closing twice does no harm."""
     loading.load((fake,))
     first, second = (Conductor(Options(load=(fake,)), tmp_path, lambda _: None) for _ in range(2))
     folders = [folder(first), folder(second)]
@@ -36,8 +36,8 @@ def test_each_run_has_a_folder_of_its_own_until_it_ends(fake: str, tmp_path: Pat
     second.close()
 
 
-def test_a_run_that_nobody_closed_leaves_no_folder(fake: str, tmp_path: Path) -> None:
-    """A benchmark that ends with a traceback, for instance."""
+def test_a_run_that_was_not_closed_leaves_no_folder(fake: str, tmp_path: Path) -> None:
+    """Such as a benchmark that ends with a traceback."""
     program = f"""
 from pathlib import Path
 from ipexperf.bench import loading

@@ -1,4 +1,4 @@
-"""Trained weights: made once, kept with their sum, and never used when they are not what was made."""
+"""Trained weights: made once, stored with their checksum, and never used if they do not match it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def ready(teacher: Teacher, fake: str, tmp_path: Path) -> Callable[..., Path]:
 def test_a_training_may_outlast_the_budget_unless_the_run_is_punctual(
     *, punctual: bool, seconds: float, teacher: Teacher, ready: Callable[..., Path], fake: str, tmp_path: Path
 ) -> None:
-    """A run of fixed length stops a training at its end; else the next run would have to begin it again."""
+    """A run of fixed length stops it. Otherwise the next run finds the weights made."""
     del ready  # registers the model
     options = Options(load=(fake,), timeout=100.0, budget=40.0)
     Conductor(
@@ -96,15 +96,15 @@ def test_a_training_may_outlast_the_budget_unless_the_run_is_punctual(
 
 
 @pytest.mark.process
-def test_weights_are_made_once_and_kept_with_their_sum(ready: Callable[..., Path], teacher: Teacher) -> None:
-    """A second run finds them, says nothing and trains nothing; anybody can check the sum."""
+def test_weights_are_made_once_and_stored_with_their_checksum(ready: Callable[..., Path], teacher: Teacher) -> None:
+    """A second run finds them, prints nothing and trains nothing. `sha256sum` can check them."""
     said: list[str] = []
     path = ready(said.append)
     assert ready(said.append) == path
     assert (teacher.asked, said) == (1, [])
     assert path.read_bytes() == MADE
-    assert checksum.beside(path).read_text() == f"{hashlib.sha256(MADE).hexdigest()}  {path.name}\n"
-    subprocess.run(["sha256sum", "--check", "--strict", checksum.beside(path).name], cwd=path.parent, check=True)
+    assert checksum.checksum_file(path).read_text() == f"{hashlib.sha256(MADE).hexdigest()}  {path.name}\n"
+    subprocess.run(["sha256sum", "--check", "--strict", checksum.checksum_file(path).name], cwd=path.parent, check=True)
     assert sorted(x.name for x in path.parent.iterdir()) == sorted(
         [path.name, f"{path.name}.lock", f"{path.name}.sha256"]
     )
@@ -119,15 +119,15 @@ def change_one_bit(path: Path) -> None:
 
 
 def lose_the_sum(path: Path) -> None:
-    checksum.beside(path).unlink()
+    checksum.checksum_file(path).unlink()
 
 
 def empty_the_sum(path: Path) -> None:
-    checksum.beside(path).write_text("")
+    checksum.checksum_file(path).write_text("")
 
 
 def garble_the_sum(path: Path) -> None:
-    checksum.beside(path).write_bytes(b"\xff\xfe\x00")
+    checksum.checksum_file(path).write_bytes(b"\xff\xfe\x00")
 
 
 @pytest.mark.parametrize(
@@ -140,10 +140,10 @@ def garble_the_sum(path: Path) -> None:
         (garble_the_sum, "its SHA-256 is not the one in"),
     ],
 )
-def test_damaged_weights_are_told_and_made_again(
+def test_damaged_weights_are_reported_and_trained_again(
     damage: Callable[[Path], None], told: str, ready: Callable[..., Path], teacher: Teacher
 ) -> None:
-    """Weights that are not what was made, or of which nobody can say so, are trained again, in one line."""
+    """In one line. Also if the checksum is missing."""
     damage(ready())
     said: list[str] = []
     path = ready(said.append)
@@ -157,8 +157,8 @@ def test_damaged_weights_are_told_and_made_again(
     assert (teacher.asked, len(said)) == (2, 1)
 
 
-def test_two_runs_at_once_make_them_once(ready: Callable[..., Path], teacher: Teacher) -> None:
-    """The one that comes second waits, and finds what the first one made."""
+def test_two_concurrent_runs_train_weights_once(ready: Callable[..., Path], teacher: Teacher) -> None:
+    """The second one waits, and finds what the first one made."""
     found: list[Path] = []
     runs = [threading.Thread(target=lambda: found.append(ready())) for _ in range(2)]
     for run in runs:
@@ -171,7 +171,7 @@ def test_two_runs_at_once_make_them_once(ready: Callable[..., Path], teacher: Te
 
 
 def test_a_training_that_fails_leaves_nothing_behind(ready: Callable[..., Path], teacher: Teacher) -> None:
-    """Half-made weights are no weights, and neither is a sum without them: what was there before stays."""
+    """Neither partial weights nor a checksum without weights. Older files stay."""
     teacher.fails = True
     with pytest.raises(WorkerError, match="did not learn"):
         ready()
@@ -186,10 +186,10 @@ def test_a_training_that_fails_leaves_nothing_behind(ready: Callable[..., Path],
     assert not [x for x in path.parent.iterdir() if "part" in x.name]
 
 
-def test_whoever_is_stopped_between_file_and_sum_leaves_nothing_that_is_used(
+def test_a_process_killed_between_file_and_checksum_leaves_nothing_that_is_used(
     ready: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new file stands beside the old sum, and does not fit it."""
+    """The new file does not match the old checksum."""
     path = ready()
     part = path.with_name("new.part")
     part.write_bytes(b"other weights")
@@ -204,17 +204,17 @@ def test_whoever_is_stopped_between_file_and_sum_leaves_nothing_that_is_used(
 
     monkeypatch.setattr(Path, "replace", stopped)
     with pytest.raises(KeyboardInterrupt):
-        checksum.put(part, path)
+        checksum.move_with_checksum(part, path)
     monkeypatch.undo()
     assert path.read_bytes() == b"other weights"
     assert checksum.flaw(path)
-    assert not checksum.beside(part).exists()
+    assert not checksum.checksum_file(part).exists()
 
 
-def test_weights_of_a_package_are_used_as_they_are_or_gone_on_from(
+def test_weights_of_a_package_are_used_as_they_are_or_trained_further(
     ready: Callable[..., Path], teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a recipe nothing is made; with one, whoever makes the weights is given the package's."""
+    """Without a recipe nothing is made. With one the worker that trains gets the weights of the package."""
     package = tmp_path / "package.pt"
     monkeypatch.setattr(Packaged, "find", lambda _: (str(package), None))
     learner = dataclasses.replace(registry.models.get("learner"), pretrained=Packaged("somebody", "package.pt", "sum"))

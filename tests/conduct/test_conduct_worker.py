@@ -1,4 +1,4 @@
-"""Workers: however one ends, its launch gets an outcome with a reason, and nothing that it started lives on."""
+"""Workers: however one ends, its launch has an outcome with a reason, and none of its processes survives."""
 
 from __future__ import annotations
 
@@ -56,8 +56,7 @@ def run(fake: str) -> Callable[..., Launch]:
     return run
 
 
-def test_a_launch_that_ends_well(run: Callable[..., Launch]) -> None:
-    """A launch brings samples, every metric, checks that hold, and how the machine was."""
+def test_a_launch_has_samples_metrics_checks_and_gate(run: Callable[..., Launch]) -> None:
     done = run("tiny")
     assert (done.outcome, done.reason, done.index) == ("ok", "", 0)
     assert len(done.samples) >= 5
@@ -78,7 +77,7 @@ def test_a_launch_that_ends_well(run: Callable[..., Launch]) -> None:
 def test_a_contended_launch_that_is_measured_again_is_not_asked_for_accuracy(
     *, fake: str, policy: GatePolicy, final: bool, asked: bool
 ) -> None:
-    """It would train to the end, for minutes, and none of it would count."""
+    """Training to the end takes minutes, and the result would not count."""
     conditions = Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.05, gate=policy)
     done, _ = conduct_play.launch(case(), 0, conditions, accuracy=True, final=final)
     assert done.outcome == "ok"
@@ -86,8 +85,8 @@ def test_a_contended_launch_that_is_measured_again_is_not_asked_for_accuracy(
     assert (bool(done.accuracy), "accuracy" in done.metrics) == (asked, asked)
 
 
-def test_accuracy_is_asked_of_one_launch_alone(fake: str) -> None:
-    """Another launch has the same seed and answer: it isn't asked again."""
+def test_accuracy_is_measured_in_one_launch_only(fake: str) -> None:
+    """Other launches have the same seed and so the same result."""
     conditions = Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.05)
     done, environment = conduct_play.launch(case(), 1, conditions, accuracy=False)
     assert done.outcome == "ok"
@@ -98,10 +97,8 @@ def test_accuracy_is_asked_of_one_launch_alone(fake: str) -> None:
     assert environment["machine_key"]
 
 
-def test_a_launch_that_ends_before_it_has_its_samples_says_so(
-    run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Steps too slow for what was asked end after a while, and the launch notes how many samples there are."""
+def test_a_launch_with_too_few_samples_has_a_note(run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that are too slow end the sampling after a while."""
     few = run("slow", samples=50, seconds=0.01)
     assert 1 <= len(few.samples) < 50
     note, waited = few.notes
@@ -113,10 +110,10 @@ def test_a_launch_that_ends_before_it_has_its_samples_says_so(
     assert run("tiny", samples=5, seconds=0.1).notes == ()
 
 
-def test_a_hang_times_out_and_its_whole_tree_is_dead(
+def test_a_worker_that_hangs_is_killed_with_its_whole_tree(
     run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
-    """A worker that doesn't answer is stopped after the timeout, together with the child that it had started."""
+    """After the timeout, together with the child that it had started."""
     begin = time.monotonic()
     done = run("parent", timeout=2.5, FAKE_PID_FILE=str(tmp_path / "pids"))
     assert done.outcome == "timed_out"
@@ -137,8 +134,8 @@ def test_a_hang_times_out_and_its_whole_tree_is_dead(
         ("import_error", "import_error", "No module named 'a_module_that_nobody_has'"),
     ],
 )
-def test_each_end_has_its_outcome(run: Callable[..., Launch], model: str, outcome: str, reason: str) -> None:
-    """A launch that ends badly says how: the signal that killed it, or the exception that ended it."""
+def test_each_way_to_end_has_its_outcome(run: Callable[..., Launch], model: str, outcome: str, reason: str) -> None:
+    """The reason names the signal that killed the worker, or the exception."""
     done = run(model)
     assert done.outcome == outcome
     assert reason in done.reason
@@ -151,16 +148,16 @@ def test_an_exception_leaves_its_traceback_in_the_log(run: Callable[..., Launch]
     assert "ModuleNotFoundError" in run("import_error").log
 
 
-def test_noise_on_standard_output_stays_out_of_the_protocol(run: Callable[..., Launch]) -> None:
-    """What C, libc and Python print in a worker ends in its log, even where it looks like a reply."""
+def test_output_on_standard_output_stays_out_of_the_protocol(run: Callable[..., Launch]) -> None:
+    """What C, libc and Python print goes to the log, even if it looks like a reply."""
     done = run("noisy_stdout")
     assert done.outcome == "ok"
     assert "garbage of C" in done.log
     assert "garbage of Python" in done.log
 
 
-def test_a_request_that_makes_no_sense_is_an_error_and_no_end(fake: str) -> None:
-    """A worker that refuses a request answers the next one."""
+def test_a_worker_survives_an_invalid_request(fake: str) -> None:
+    """It answers with an error, and then answers the next request."""
     with Worker(timeout=30) as worker:
         with pytest.raises(WorkerError, match="nothing is prepared") as early:
             worker.ask("warm")
@@ -231,10 +228,10 @@ def test_a_worker_dies_with_its_controller(gone: Callable[[int], bool]) -> None:
 
 
 @pytest.mark.parametrize("model", ["parent", "leader"])
-def test_what_a_worker_started_dies_with_the_controller(
+def test_processes_of_a_worker_die_with_the_controller(
     model: str, fake: str, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
-    """A controller that is killed leaves no worker and none of its children, in whatever process group they are."""
+    """Whatever process group they are in."""
     program = f"""
         from ipexperf.conduct.worker import Worker
         case = {case(model).to_json()!r}
@@ -251,8 +248,8 @@ def test_what_a_worker_started_dies_with_the_controller(
     assert all(gone(pid) for pid in (worker, child, *everybody))
 
 
-def test_what_a_worker_started_dies_with_the_worker(fake: str, tmp_path: Path, gone: Callable[[int], bool]) -> None:
-    """A worker that dies of SIGKILL leaves nothing behind, before the controller has done anything about it."""
+def test_processes_of_a_worker_die_with_it(fake: str, tmp_path: Path, gone: Callable[[int], bool]) -> None:
+    """The worker is killed by SIGKILL, and the controller has done nothing yet."""
     with Worker(variables={"FAKE_PID_FILE": str(tmp_path / "pids")}, timeout=30) as worker:
         worker.prepare(case("orphans").to_json(), {"load": [fake]})
         with pytest.raises(WorkerError, match="killed by SIGKILL"):
@@ -263,8 +260,7 @@ def test_what_a_worker_started_dies_with_the_worker(fake: str, tmp_path: Path, g
         assert not [pid for pid in guard.members(worker.pid) if not gone(pid)]
 
 
-def test_the_guard_holds_nothing_and_hears_nobody_else(fake: str, gone: Callable[..., bool]) -> None:
-    """The guard has no descriptor but the log, and signals to the worker's group don't end it."""
+def test_the_guard_has_only_the_log_open_and_ignores_signals_to_the_group(fake: str, gone: Callable[..., bool]) -> None:
     with Worker(timeout=30) as worker:
         worker.prepare(case().to_json(), {"load": [fake]})
         [beside] = set(guard.members(worker.pid)) - {worker.pid}
@@ -276,8 +272,8 @@ def test_the_guard_holds_nothing_and_hears_nobody_else(fake: str, gone: Callable
     assert gone(beside)
 
 
-def test_what_a_worker_starts_cannot_speak_for_it(fake: str, tmp_path: Path) -> None:
-    """The protocol's pipes are not among what a child inherits, even where it inherits all that it may."""
+def test_children_of_a_worker_do_not_inherit_the_pipes_of_the_protocol(fake: str, tmp_path: Path) -> None:
+    """Even if they inherit all that they can."""
     with Worker(variables={"FAKE_PID_FILE": str(tmp_path / "pids")}, timeout=30) as worker:
         worker.prepare(case("generous").to_json(), {"load": [fake]})
         assert Path(f"/proc/{worker.pid}/fd/0").resolve() == Path(os.devnull)
@@ -290,8 +286,8 @@ def test_what_a_worker_starts_cannot_speak_for_it(fake: str, tmp_path: Path) -> 
         assert not ours & _open_files(child)
 
 
-def test_a_dead_worker_is_noticed_though_a_process_holds_its_pipe(run: Callable[..., Launch], tmp_path: Path) -> None:
-    """A copy of the worker that left the session keeps the pipe open; the worker's end is seen all the same."""
+def test_a_dead_worker_is_noticed_although_a_process_holds_its_pipe(run: Callable[..., Launch], tmp_path: Path) -> None:
+    """A copy of the worker that left the session keeps the pipe open."""
     try:
         done = run("daemon", timeout=20.0, FAKE_PID_FILE=str(tmp_path / "pids"))
     finally:
@@ -313,26 +309,25 @@ sys.stdin.read()
 
 @pytest.fixture
 def noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interpreter that prints before and after everything else, and reads what it finds."""
+    """An interpreter that prints before and after everything else, and reads its standard input."""
     (tmp_path / "sitecustomize.py").write_text(NOISE)
     known = os.environ.get("PYTHONPATH")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *([known] if known else [])]))
 
 
-def test_noise_before_the_first_line_of_ours_stays_out_of_the_protocol(noise: None, run: Callable[..., Launch]) -> None:
-    """A sitecustomize that prints, even what looks like a reply, ends in the log, and reads nothing of ours."""
+def test_output_before_our_first_line_stays_out_of_the_protocol(noise: None, run: Callable[..., Launch]) -> None:
+    """A sitecustomize prints a line that looks like a reply. It ends in the log."""
     done = run("tiny")
     assert (done.outcome, done.reason) == ("ok", "")
     assert "garbage of sitecustomize" in done.log
 
 
-def test_noise_stays_out_of_the_facts(noise: None) -> None:
-    """An interpreter that prints before and after them tells its facts all the same."""
+def test_output_of_the_interpreter_stays_out_of_the_facts(noise: None) -> None:
     assert workers.ask_facts(sys.executable, ()) == workers.ask_facts(None, ())
 
 
-def test_reading_the_log_moves_nothing(fake: str) -> None:
-    """A worker goes on writing where it was, though its log is the same open file as the controller's."""
+def test_reading_the_log_does_not_move_its_position(fake: str) -> None:
+    """The worker and the controller share one open file."""
     with Worker(timeout=30) as worker:
         with pytest.raises(WorkerError, match="a_module_that_nobody_has"):
             worker.prepare({**case().to_json(), "model": "import_error"}, {"load": [fake]})
@@ -370,13 +365,15 @@ def test_a_worker_over_the_memory_limit_is_stopped(fake: str, gone: Callable[[in
     ("together", "outcome", "told"),
     [(False, "timed_out", "no reply within 3 s"), (True, "out_of_memory", "together with the other arms of its round")],
 )
-def test_the_memory_limit_is_for_both_that_take_turns(fake: str, *, together: bool, outcome: str, told: str) -> None:
-    """Each has room by itself, and the two together have not: the larger one ends, and says with whom."""
+def test_the_memory_limit_is_for_all_workers_that_take_turns(
+    fake: str, *, together: bool, outcome: str, told: str
+) -> None:
+    """Each fits by itself, and the two together do not: the larger one is killed, and its reason names both."""
     with Worker(timeout=30) as first, Worker(timeout=30) as second:
         # The other one has imported nothing yet.
         second.prepare(case("hang").to_json(), {"load": [fake]})
         # Looked at closely, as above the limit, for they share what they have not written to.
-        second.memory = int(0.9 * memory_limit.together([first.pid, second.pid], 0))
+        second.memory = int(0.9 * memory_limit.used_bytes([first.pid, second.pid], 0))
         second.beside = [first] if together else []
         with pytest.raises(WorkerError, match=told) as error:
             second.ask("warm", timeout=3)
@@ -390,14 +387,14 @@ def test_the_memory_limit_is_below_the_machines_memory() -> None:
 
 
 def test_a_launch_under_a_tiny_limit_ends_as_out_of_memory(run: Callable[..., Launch]) -> None:
-    """Instead of in the kernel's hands."""
+    """We kill it before the kernel does."""
     assert run("hang", memory=2**20).outcome == "out_of_memory"
 
 
-def test_what_a_worker_started_counts_as_its_memory(
+def test_the_memory_of_children_counts_for_their_worker(
     run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
-    """A worker that is small itself is stopped for the memory that its child takes, and the child with it."""
+    """A small worker with a large child is killed together with it."""
     done = run("hungry_child", timeout=20.0, memory=2**27, FAKE_PID_FILE=str(tmp_path / "pids"))
     assert done.outcome == "out_of_memory"
     assert "0.1 GiB" in done.reason
@@ -406,7 +403,7 @@ def test_what_a_worker_started_counts_as_its_memory(
 
 
 def test_pages_that_processes_share_are_counted_once(gone: Callable[[int], bool]) -> None:
-    """Two processes with one set of pages hold them once, where it is looked at closely: above the limit."""
+    """The exact count is taken only above the limit."""
     program = "import os, time; held = b'x' * 2**27; os.fork(); time.sleep(1000)"
     with subprocess.Popen([sys.executable, "-c", program], start_new_session=True) as leader:
         try:
@@ -414,7 +411,7 @@ def test_pages_that_processes_share_are_counted_once(gone: Callable[[int], bool]
             while len(guard.members(leader.pid)) < 2 and time.monotonic() < until:
                 time.sleep(0.02)
             both = guard.members(leader.pid)
-            roughly, closely = (memory_limit.together([leader.pid], limit) for limit in (2**40, 2**27))
+            roughly, closely = (memory_limit.used_bytes([leader.pid], limit) for limit in (2**40, 2**27))
         finally:
             guard.end(leader.pid)
             leader.kill()
@@ -433,8 +430,8 @@ def test_a_worker_sees_the_variables_of_its_arm(fake: str) -> None:
     assert told["OMP_WAIT_POLICY"] == os.environ.get("OMP_WAIT_POLICY", "PASSIVE")
 
 
-def test_who_names_a_policy_of_waiting_gets_the_whole_of_it() -> None:
-    """A count of spins would overrule an active policy: an arm that asks for it would not have it."""
+def test_a_wait_policy_of_the_caller_replaces_all_of_our_defaults() -> None:
+    """Our spin count would otherwise overrule an active policy."""
     usual = process.quiet({})
     assert {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "30000", "KMP_BLOCKTIME": "1"}.items() <= usual.items()
     named = {"OMP_WAIT_POLICY": "ACTIVE"}
@@ -443,14 +440,13 @@ def test_who_names_a_policy_of_waiting_gets_the_whole_of_it() -> None:
     assert process.environment_of(None, {"GOMP_SPINCOUNT": "0"})["GOMP_SPINCOUNT"] == "0"
 
 
-def test_an_interpreter_that_is_not_there_is_refused() -> None:
-    """--perf-python with a wrong path is one sentence."""
+def test_a_missing_interpreter_is_refused() -> None:
+    """`--perf-python` with a wrong path is one sentence."""
     with pytest.raises(UsageError, match=r"^--perf-python=/no/such/python: No such file"):
         workers.ask_facts("/no/such/python", ())
 
 
-def test_a_path_with_a_space_is_told_as_it_can_be_typed(tmp_path: Path) -> None:
-    """What a message says can be copied into a shell."""
+def test_a_path_with_a_space_is_quoted_for_a_shell(tmp_path: Path) -> None:
     spaced = tmp_path / "my python"
     with pytest.raises(UsageError) as refused:
         workers.ask_facts(str(spaced), ())
@@ -459,12 +455,12 @@ def test_a_path_with_a_space_is_told_as_it_can_be_typed(tmp_path: Path) -> None:
     assert absent == f"torch not installed in '{spaced}'"
 
 
-def test_an_interpreter_that_is_none_is_refused() -> None:
-    """--perf-python with a program that is no Python is one sentence."""
+def test_a_program_that_is_no_python_is_refused() -> None:
+    """`--perf-python` with such a program is one sentence."""
     with pytest.raises(UsageError, match=r"^--perf-python=/bin/false can't run workers"):
         workers.ask_facts("/bin/false", ())
 
 
-def test_another_interpreter_tells_its_own_facts() -> None:
+def test_the_facts_of_another_interpreter_are_its_own() -> None:
     """Asked by its path, an interpreter tells the same as this one knows of itself."""
     assert workers.ask_facts(sys.executable, ()) == workers.ask_facts(None, ())

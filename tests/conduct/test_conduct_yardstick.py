@@ -1,4 +1,4 @@
-"""The yardstick: an environment that is named by its content, and a worker in it that takes turns with a case."""
+"""The yardstick: an environment named by its content, whose worker takes turns with a case."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
 
 def wheel(folder: Path, code: str) -> Path:
-    """A package of one file, as an installer wants it."""
+    """A wheel with one file."""
     path, info = folder / "anchor-1.0-py3-none-any.whl", "anchor-1.0.dist-info"
     digest = base64.urlsafe_b64encode(hashlib.sha256(code.encode()).digest()).rstrip(b"=").decode()
     files = {
@@ -51,7 +51,7 @@ def wheel(folder: Path, code: str) -> Path:
 
 
 def made(cache: Path, code: str | None = None) -> dict[str, Any]:
-    """A yardstick with this package, or with none, and what it says of itself."""
+    """A yardstick with this package, or without any, and its description."""
     cache.mkdir(exist_ok=True)
     packages = cache / "packages.txt"
     packages.write_text(f"{wheel(cache, code)}\n" if code else "# nothing\n")
@@ -73,8 +73,8 @@ def conditions(fake: str, **more: Any) -> Conditions:
 
 
 @pytest.mark.process
-def test_an_environment_is_named_by_what_is_in_it(tmp_path: Path) -> None:
-    """The same files in another folder are the same yardstick; with one other byte they are another."""
+def test_a_yardstick_is_named_by_its_content(tmp_path: Path) -> None:
+    """The same files in another folder have the same name. One changed byte gives another."""
     one, same, other = (
         made(tmp_path / name, code) for name, code in (("a", "X = 1\n"), ("b", "X = 1\n"), ("c", "X = 2\n"))
     )
@@ -90,8 +90,8 @@ def test_a_changed_work_is_another_yardstick(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.process
-def test_a_launch_takes_turns_with_it(fake: str, stick: str) -> None:
-    """Its time is told in seconds and in steps of the yardstick, and the environment names that."""
+def test_a_launch_takes_turns_with_the_yardstick(fake: str, stick: str) -> None:
+    """Its time is in seconds and in steps of the yardstick, which the environment names."""
     done, environment = conduct_play.launch(CASE, 0, conditions(fake, yardstick=stick), accuracy=False)
     assert (done.outcome, done.reason) == ("ok", "")
     assert len(done.samples) >= 6
@@ -103,15 +103,15 @@ def test_a_launch_takes_turns_with_it(fake: str, stick: str) -> None:
 
 
 @pytest.mark.process
-def test_a_launch_alone_has_neither(fake: str) -> None:
+def test_a_launch_without_a_yardstick_has_no_relative_time(fake: str) -> None:
     done, environment = conduct_play.launch(CASE, 0, conditions(fake), accuracy=False)
     assert "yardstick" not in environment
     assert not {"relative_time", "yardstick_time"} & set(done.metrics)
 
 
 @pytest.mark.process
-def test_a_yardstick_that_fails_is_named(fake: str, tmp_path: Path) -> None:
-    """The case did nothing wrong: a person must know where to look."""
+def test_the_reason_names_the_yardstick_if_that_fails(fake: str, tmp_path: Path) -> None:
+    """The case itself is not at fault."""
     broken = tmp_path / "python"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
@@ -131,7 +131,7 @@ class Idle:
 
 
 def beside(fake: str, slow: Sequence[float]) -> Launch:
-    """A launch on a machine that is so many times slower in each turn, of the case and of the yardstick alike."""
+    """A launch on a machine that slows the case and the yardstick by the same factor in each turn."""
     arm = Arm(CASE, conditions(fake), prove=False)
     with contextlib.ExitStack() as stack:
         case, stick = Stepper(arm, stack), Yardstick(arm, stack)
@@ -145,8 +145,8 @@ def beside(fake: str, slow: Sequence[float]) -> Launch:
         return case.launch(others)
 
 
-def test_what_the_machine_does_to_both_cancels(fake: str) -> None:
-    """It gets five times slower in the middle: the case in seconds does too, in steps of the yardstick it does not."""
+def test_a_slow_phase_of_the_machine_cancels_in_the_relative_time(fake: str) -> None:
+    """It becomes five times slower in the middle: the seconds of the case change, the relative time does not."""
     done = beside(fake, (1.0, 1.0, 5.0, 5.0))
     assert {one.wall for one in done.samples} == {3.0, 15.0}
     assert done.metrics["step_time"] == 9.0
@@ -155,8 +155,8 @@ def test_what_the_machine_does_to_both_cancels(fake: str) -> None:
     assert math.isnan(beside(fake, (1.0, math.inf)).metrics["relative_time"])
 
 
-def test_nothing_of_the_shell_tunes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The liar: a variable that slows the libraries of both would cancel itself. The case has it, the yardstick not."""
+def test_variables_of_the_shell_do_not_tune_the_yardstick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that slows the libraries of both would cancel itself. Only the case has it."""
     for name in ("ONEDNN_MAX_CPU_ISA", "LD_PRELOAD", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
@@ -167,8 +167,8 @@ def test_nothing_of_the_shell_tunes_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.process
-def test_what_cannot_be_made_leaves_what_was_there(tmp_path: Path) -> None:
-    """A list that is not there, and a package that is none: one sentence, and the old yardstick."""
+def test_a_failed_installation_leaves_the_old_yardstick(tmp_path: Path) -> None:
+    """The list is missing, or names a package that does not exist: one sentence."""
     before = made(tmp_path)["content"]
     with pytest.raises(UsageError, match="there is no such list of packages"):
         yardstick.make(tmp_path, tmp_path / "nowhere.txt", lambda _: None)
@@ -185,7 +185,7 @@ def never(*_: object) -> None:
 
 
 def quick(*_: object) -> None:
-    """Installs nothing."""
+    """Replaces the installation by nothing."""
 
 
 def locked(folder: Path) -> Path:
@@ -210,7 +210,7 @@ def a_file(path: Path) -> Path:
         (lambda path: path / "a:b", r"no yardstick can be made in .*: .*PATH separator"),
     ],
 )
-def test_a_folder_that_nothing_can_be_made_in_is_found_before_anything_is_installed(
+def test_a_folder_that_cannot_be_written_is_refused_before_the_installation(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -228,7 +228,7 @@ def test_a_folder_that_nothing_can_be_made_in_is_found_before_anything_is_instal
 
 
 @pytest.mark.parametrize("left", ["yardstick.old", "yardstick.part"])
-def test_what_an_earlier_try_left_is_no_obstacle(tmp_path: Path, left: str) -> None:
+def test_remains_of_an_earlier_try_are_removed(tmp_path: Path, left: str) -> None:
     for name in ("yardstick", left):
         (tmp_path / name / "lib").mkdir(parents=True)
         a_file(tmp_path / name / "lib" / "old")
@@ -237,7 +237,7 @@ def test_what_an_earlier_try_left_is_no_obstacle(tmp_path: Path, left: str) -> N
     assert not (tmp_path / "yardstick" / "lib" / "old").exists()
 
 
-def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+def test_a_link_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
     cache, shared = tmp_path / "cache", tmp_path / "shared"
     for folder in (cache, shared):
         folder.mkdir()
@@ -250,8 +250,8 @@ def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
     assert kept.read_text() == "somebody's"
 
 
-def test_what_cannot_be_put_in_place_leaves_what_was_there(tmp_path: Path) -> None:
-    """The second of two renames fails: the first is taken back."""
+def test_a_failed_rename_leaves_the_old_yardstick(tmp_path: Path) -> None:
+    """The second of two renames fails, and the first is undone."""
     (tmp_path / "yardstick").mkdir()
     a_file(tmp_path / "yardstick" / "old")
     with pytest.raises(UsageError, match=r"no yardstick can be made in .*: .*No such file"):
@@ -259,10 +259,10 @@ def test_what_cannot_be_put_in_place_leaves_what_was_there(tmp_path: Path) -> No
     assert [path.name for path in tmp_path.rglob("*")] == ["yardstick", "old"]
 
 
-def test_an_old_one_that_cannot_be_deleted_is_told_and_harms_nothing(
+def test_an_old_yardstick_that_cannot_be_deleted_is_only_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new one is whole and in its place by then."""
+    """The new one is complete and in its place by then."""
 
     def spoilt(path: Path, **_: object) -> None:
         if path.name == "yardstick.old":
@@ -280,8 +280,8 @@ def test_an_old_one_that_cannot_be_deleted_is_told_and_harms_nothing(
 
 
 @pytest.mark.process
-def test_the_command_makes_and_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The name that baselines will have, and every package."""
+def test_the_command_makes_and_shows_a_yardstick(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the name that baselines will have, and every package."""
     packages = tmp_path / "packages.txt"
     packages.write_text(f"{wheel(tmp_path, 'X = 1')}\n")
     cache = ("--cache", str(tmp_path / ".ipexperf"))
@@ -302,15 +302,14 @@ def test_an_unknown_work_is_refused() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("work", ["convolution", "product"])
 @pytest.mark.torch
-def test_a_work_is_done_in_its_dtype(work: str, dtype: str) -> None:
-    """What the layer answers has the dtype that it was asked for."""
+def test_the_work_of_a_yardstick_has_the_given_dtype(work: str, dtype: str) -> None:
     torch = pytest.importorskip("torch")
     answer = works.WORKS[work](dtype)()
     assert answer.dtype is getattr(torch, dtype)
     assert bool(torch.isfinite(answer).all())
 
 
-def test_the_list_that_comes_with_it_pins_every_package() -> None:
+def test_the_default_list_pins_every_package() -> None:
     lines = [line for line in yardstick.LIST.read_text().splitlines() if line and not line.startswith("#")]
     assert [line for line in lines if line.count("==") != 1] == []
     assert any(line.startswith("torch==") for line in lines)

@@ -49,7 +49,7 @@ def run(script: str, *words: str) -> list[dict[str, Any]]:
 
 @pytest.mark.server
 @pytest.mark.parametrize("tls", [False, True])
-def test_writers_at_once_lose_nothing_and_double_nothing(*, tls: bool) -> None:
+def test_concurrent_writers_lose_nothing_and_double_nothing(*, tls: bool) -> None:
     pytest.importorskip("psycopg")
     if not list(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
         pytest.skip("no PostgreSQL server is installed here")
@@ -86,8 +86,8 @@ def test_a_cable_can_be_pulled_and_power_cut(tmp_path: Path) -> None:
     assert ended.stdout == "[1, False, [\"b'here'\\n\"], 'two\\n', 1]\n"
 
 
-def test_what_judges_a_trial_finds_what_it_is_there_to_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A case that is lost, one that was measured again although it was complete, and a round that is there twice."""
+def test_the_check_of_a_trial_finds_each_kind_of_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lost case, one that was measured again although it was complete, and a round that is there twice."""
     monkeypatch.syspath_prepend(str(FLEET))
     specification = importlib.util.spec_from_file_location("faults", FLEET / "faults.py")
     assert specification is not None

@@ -1,4 +1,4 @@
-"""Which hosts `--perf-hosts` chooses, and what it says of a text that it does not understand."""
+"""The hosts that `--perf-hosts` chooses, and its errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_hosts_are_chosen_by_their_labels(text: str | None, names: str) -> None:
         ("room=c", "none of the 3 hosts matches"),
     ],
 )
-def test_what_is_wrong_with_a_text_is_one_sentence(text: str, reason: str) -> None:
+def test_an_invalid_text_is_one_sentence(text: str, reason: str) -> None:
     with pytest.raises(UsageError) as error:
         choice.chosen(RACK, text)
     assert reason in str(error.value)
@@ -70,7 +70,7 @@ def test_a_fleet_without_hosts_says_how_to_join_one() -> None:
 
 
 @given(st.text(alphabet="()=<>! andort\tdevice7.", max_size=40))
-def test_any_text_is_a_choice_or_a_sentence(text: str) -> None:
+def test_any_text_is_valid_or_refused_in_one_sentence(text: str) -> None:
     try:
         assert all(host in RACK for host in choice.chosen(RACK, text))
     except UsageError:
@@ -83,7 +83,7 @@ def test_two_hosts_of_one_name_are_refused() -> None:
     hosts.check_names(RACK)
 
 
-def test_only_the_groups_of_a_lost_host_move_and_they_come_back() -> None:
+def test_only_the_groups_of_a_lost_host_move_and_they_move_back_with_it() -> None:
     names = ["a", "b", "c", "d"]
     groups = [f"model{number} cpu infer 8x32" for number in range(400)]
     before = {group: hosts.ranked(names, group)[0] for group in groups}
@@ -96,7 +96,7 @@ def test_only_the_groups_of_a_lost_host_move_and_they_come_back() -> None:
     assert {group: hosts.ranked(names[::-1], group)[0] for group in groups} == before
 
 
-def test_a_host_that_joined_again_is_no_second_one() -> None:
+def test_a_host_that_joined_again_is_listed_once() -> None:
     rack = [Host("a", "1", "10.0.0.1"), Host("a", "2", "10.0.0.1"), Host("b", "3", "10.0.0.2")]
     assert hosts.ghosts(rack) == ["a"]
     assert hosts.ghosts([Host("a", "1", "10.0.0.1"), Host("a", "2", "10.0.0.2")]) == []

@@ -1,4 +1,4 @@
-"""What is said of Ray's hosts while an agent starts there, and of a head that is gone. Ray itself is not needed."""
+"""Hosts of Ray while an agent starts there, and a head that is gone. Ray itself is not needed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Starting:
 
 @pytest.fixture
 def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Cluster, Starting]]:
-    """A cluster whose host is free so often as it is looked at, and then not any more."""
+    """A cluster whose host is free for so many looks, and then no longer."""
 
     def make(looks: int, *, free: int) -> tuple[Cluster, Starting]:
         cluster, module = object.__new__(Cluster), Starting(looks)
@@ -59,10 +59,10 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Cluster, Star
 
 
 @pytest.mark.parametrize("wait", [True, False])
-def test_an_agent_that_starts_slowly_is_no_other_run(
+def test_an_agent_that_starts_slowly_is_not_taken_for_another_run(
     starts: Callable[..., tuple[Cluster, Starting]], *, wait: bool
 ) -> None:
-    """What has taken the host is the agent itself: nobody is waited for, and no host is refused."""
+    """The agent itself has taken the host. The run neither waits nor refuses it."""
     cluster, module = starts(5, free=1)
     said: list[str] = []
     cluster.channel(HOST, said.append, wait=wait)
@@ -85,7 +85,7 @@ def test_a_host_that_another_run_has_is_waited_for_or_refused(
         assert module.killed == 1
 
 
-def test_a_head_that_does_not_answer_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_head_that_does_not_answer_is_an_error_after_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "CALL_SECONDS", 0.01)
     answers = threading.Event()
     cluster = object.__new__(Cluster)
@@ -95,7 +95,7 @@ def test_a_head_that_does_not_answer_is_not_waited_for_for_ever(monkeypatch: pyt
     answers.set()
 
 
-def test_an_error_of_what_the_head_is_asked_is_raised() -> None:
+def test_an_error_of_a_call_of_the_head_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         clusters._answer_of_head(lambda: 1 / 0)
 
@@ -108,7 +108,7 @@ def test_an_error_of_what_the_head_is_asked_is_raised() -> None:
         ("GetTimeoutError", "it did not answer within 60 s"),
     ],
 )
-def test_why_a_host_is_lost_is_said_in_few_words(error: str, reason: str) -> None:
+def test_the_reason_for_a_lost_host_is_short(error: str, reason: str) -> None:
     class Errors:
         RayError = type("RayError", (Exception,), {})
         RayTaskError = type("RayTaskError", (RayError,), {})
@@ -130,8 +130,8 @@ def test_why_a_host_is_lost_is_said_in_few_words(error: str, reason: str) -> Non
     assert str(lost.value) == reason
 
 
-def test_ray_does_not_end_a_run_whose_head_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray would, after a minute, before the run has said what became of it. What `fleet up` starts, it ends."""
+def test_ray_does_not_kill_a_run_whose_head_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default it would after a minute, before the run has reported the loss. It still ends those of `fleet up`."""
     for name in clusters.HEAD_LOST:
         monkeypatch.setenv(name, "")  # so that it is put back afterwards
         monkeypatch.delenv(name)

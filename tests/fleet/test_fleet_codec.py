@@ -1,4 +1,4 @@
-"""Records survive the way between hosts, and what does not fit is refused."""
+"""Records as JSON between hosts. Documents that do not fit are refused."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MESSAGES = (
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda one: one.NAME)
-def test_every_message_comes_back_as_it_was(message: messages.Request | messages.Reply) -> None:
+def test_every_message_survives_encoding_and_decoding(message: messages.Request | messages.Reply) -> None:
     text = messages.line(message)
     assert "\n" not in text
     read = messages.request(text) if isinstance(message, messages.Request) else messages.reply(text)
@@ -60,7 +60,7 @@ def test_every_message_comes_back_as_it_was(message: messages.Request | messages
     assert type(read) is type(message)
 
 
-def test_the_uid_of_a_case_stays() -> None:
+def test_the_uid_of_a_case_survives_encoding() -> None:
     assert codec.record(Case, json.loads(json.dumps(codec.plain(CASE)))).uid == CASE.uid
 
 
@@ -79,7 +79,7 @@ def test_the_uid_of_a_case_stays() -> None:
         '{"is":"progress","number":1,"group":"g","measurements":[[1]],"rounds":[],"over":true}',
     ],
 )
-def test_what_is_no_reply_is_refused(text: str) -> None:
+def test_an_invalid_reply_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - its words are those of several libraries
         messages.reply(text)
 

@@ -1,4 +1,4 @@
-"""What a host keeps: the code of a run, its journal, and the variables of its measurements."""
+"""A host: the code of a run, its journal, the variables of its measurements, and its labels."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_code_is_named_by_its_content(tmp_path: Path) -> None:
     assert code.pack([str(one)])[0] != digest
 
 
-def test_code_that_is_there_is_not_unpacked_again(tmp_path: Path) -> None:
+def test_present_code_is_not_unpacked_again(tmp_path: Path) -> None:
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as out:
         out.writestr("a.py", "")
@@ -59,7 +59,7 @@ def test_files_of_one_name_stay_apart(tmp_path: Path) -> None:
     assert code.loaded(str(tmp_path / "a" / "x.py")) != code.loaded(str(tmp_path / "b" / "x.py"))
 
 
-def test_a_measurement_sees_the_variables_that_the_host_was_joined_with() -> None:
+def test_a_measurement_has_the_variables_with_which_the_host_joined() -> None:
     joined = {"OMP_NUM_THREADS": "4", "PATH": "/bin", "LD_PRELOAD": "libmine.so"}
     rays = {"OMP_NUM_THREADS": "1", "RAY_x": "1", "LD_PRELOAD": "/venv/ray/core/libjemalloc.so libmine.so"}
     marks = {FLEET_FOLDER: "/host", FLEET_ADDRESS: "10.0.0.5:6379"}
@@ -67,7 +67,7 @@ def test_a_measurement_sees_the_variables_that_the_host_was_joined_with() -> Non
     assert agent.surroundings(told, rays) == {**joined, **marks}
 
 
-def test_what_ray_adds_is_taken_away_where_nobody_told_us() -> None:
+def test_variables_that_ray_adds_are_removed_if_the_originals_are_not_recorded() -> None:
     """Ray's daemon loads an allocator of its own. A case of ResNet-18 took 1.7 times as long with it."""
     rays = {"RAY_x": "1", "PATH": "/bin", "LD_PRELOAD": "/venv/ray/core/libjemalloc.so"}
     parent = {**rays, "OMP_NUM_THREADS": "4"}
@@ -82,7 +82,7 @@ def progress(group: str, *, over: bool, rounds: int, cut: str = "") -> str:
     return messages.line(Progress(ord(group), group, ((CASE, replace(MEASURED, cut=cut)),), made, over))
 
 
-def test_a_journal_knows_what_was_complete(tmp_path: Path) -> None:
+def test_a_journal_has_the_complete_groups(tmp_path: Path) -> None:
     one = journal.Journal(tmp_path, "run", "code")
     one.add(progress("a", over=False, rounds=1))
     one.add(progress("a", over=True, rounds=2))
@@ -97,8 +97,8 @@ def test_a_journal_knows_what_was_complete(tmp_path: Path) -> None:
     assert journal.summaries(tmp_path) == []
 
 
-def test_a_journal_on_a_full_disk_is_said_to_be_incomplete_and_ends_like_any_other(tmp_path: Path) -> None:
-    """What it could not write, it still holds: that keeps no host from saying goodbye."""
+def test_a_journal_on_a_full_disk_is_reported_and_can_be_closed(tmp_path: Path) -> None:
+    """Lines that it could not write are still buffered, and must not fail its end."""
     one = journal.Journal(tmp_path, "run", "code")
     one._file.close()
     one._file = Path("/dev/full").open("a+")  # noqa: SIM115 - the journal closes it
@@ -108,7 +108,7 @@ def test_a_journal_on_a_full_disk_is_said_to_be_incomplete_and_ends_like_any_oth
     assert journal.summaries(tmp_path) == []
 
 
-def test_a_journal_of_other_code_is_another_one(tmp_path: Path) -> None:
+def test_other_code_has_its_own_journal(tmp_path: Path) -> None:
     one = journal.Journal(tmp_path, "run", "code")
     one.add(progress("a", over=True, rounds=1))
     one.close()
@@ -118,7 +118,7 @@ def test_a_journal_of_other_code_is_another_one(tmp_path: Path) -> None:
     assert journal.summaries(tmp_path) == [journal.JournalSummary("run", busy=False)] * 2
 
 
-def test_who_opens_a_journal_waits_for_who_writes_it(tmp_path: Path) -> None:
+def test_opening_a_journal_waits_for_its_writer(tmp_path: Path) -> None:
     writer = journal.Journal(tmp_path, "run", "code")
     said: list[str] = []
     reader = threading.Thread(target=lambda: journal.Journal(tmp_path, "run", "code", said.append).close())
@@ -142,12 +142,12 @@ def test_a_journal_is_in_its_folder(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "room", "=b", "Room=b", "room=", "room=b 2", "room=b,device=xpu", "device=xpu", "name=x"]
 )
-def test_labels_that_cannot_be(text: str) -> None:
+def test_an_invalid_label_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--label"):
         labels.parse(text)
 
 
-def test_labels_of_the_host_are_what_ray_takes() -> None:
+def test_the_labels_of_a_host_are_valid_for_ray() -> None:
     assert labels.parse("room=b2") == ("room", "b2")
     assert labels.value("Intel(R) Xeon(R) w9-3495X @ 1.9GHz (x)") == "Intel-R-Xeon-R-w9-3495X-1.9GHz-x"
     assert labels.value("é") == "unknown"
@@ -174,7 +174,7 @@ def down(address: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.process
-def test_leaving_one_fleet_leaves_no_other(fleets: dict[str, subprocess.Popen[bytes]]) -> None:
+def test_leaving_a_fleet_ends_no_process_of_another(fleets: dict[str, subprocess.Popen[bytes]]) -> None:
     (one, left), (other, stays) = fleets.items()
     until = time.monotonic() + 20
     while set(fleets) - set(membership.members().values()) and time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""What a run does with what its hosts say, and with hosts that fall silent, die, differ or refuse."""
+"""A run and the replies of its hosts, also of hosts that are silent, die, differ or refuse."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Scripted:
 
 
 def whole(request: messages.Request, host: str = "") -> list[Any]:
-    """The answers of a host that is well."""
+    """The replies of a host without problems."""
     if isinstance(request, Open):
         return [opened()]
     if isinstance(request, Measure):
@@ -163,7 +163,7 @@ def rounds_of(one: Running) -> list[str]:
     return uids
 
 
-def test_a_group_is_measured_there_and_recorded_as_of_here(rack: Rack) -> None:
+def test_a_group_measured_on_a_host_is_recorded_with_our_commit_and_clock(rack: Rack) -> None:
     site = rack.site(a=whole)
     assert site.facts(Options()).packages == {}
     group = running(site)
@@ -181,8 +181,8 @@ def test_a_group_is_measured_there_and_recorded_as_of_here(rack: Rack) -> None:
     assert Stop() not in rack.channels["a"].requests
 
 
-def test_a_run_keeps_what_is_equal_once(rack: Rack) -> None:
-    """Of launches that ran the same, the structure of the first; of cases of one host, one environment."""
+def test_a_run_keeps_equal_structures_and_environments_once(rack: Rack) -> None:
+    """The structure of the first launch, and one environment for the cases of a host."""
     ran = {"digest": "ab", "structure": {"operators": [1]}, "times": {"operators": [0.5]}, "beside": {"work": 3}}
     launches = tuple(replace(LAUNCH, index=number, fingerprint=ran) for number in range(2))
     known = {"machine_key": "k", "inventory": {"torch": "2.8"}}
@@ -203,7 +203,7 @@ def test_a_run_keeps_what_is_equal_once(rack: Rack) -> None:
     assert first.environment["inventory"] is second.environment["inventory"]
 
 
-def test_times_of_a_clock_that_is_wrong_are_put_right(rack: Rack) -> None:
+def test_times_of_a_host_with_a_wrong_clock_are_corrected(rack: Rack) -> None:
     def ahead(request: messages.Request) -> list[Any]:
         return [opened(600)] if isinstance(request, Open) else whole(request)
 
@@ -224,7 +224,7 @@ def test_hosts_share_groups_only_if_they_are_equal(rack: Rack) -> None:
 
 
 def test_hosts_with_other_yardsticks_are_not_equal(rack: Rack) -> None:
-    """Their cases would be measured in other units."""
+    """Their cases would have different units."""
 
     def script(content: str) -> Script:
         return lambda request: [replace(opened(), yardstick=content)] if isinstance(request, Open) else []
@@ -238,7 +238,7 @@ MADE = LockArm(ArmWords(text="baseline:1", python="/a/python"), ((CASE, CASE),),
 
 
 def prepares(made: LockArm | None, problem: str = "") -> Script:
-    """A host that can make the software of a lock an arm, or not."""
+    """A host that can make the software of a lock, or cannot."""
 
     def script(request: messages.Request) -> list[Any]:
         return [Prepared(request.number, made, problem)] if isinstance(request, Prepare) else whole(request)
@@ -246,7 +246,7 @@ def prepares(made: LockArm | None, problem: str = "") -> Script:
     return script
 
 
-def test_a_host_answers_what_a_run_asks(rack: Rack) -> None:
+def test_a_host_answers_questions_of_a_run(rack: Rack) -> None:
     def script(request: messages.Request) -> list[Any]:
         return [Answer(request.number, f"key of {request.device}")] if isinstance(request, Key) else whole(request)
 
@@ -263,13 +263,13 @@ def test_equal_hosts_all_make_the_software_of_an_arm(rack: Rack) -> None:
         assert asked.request == ARM
 
 
-def test_one_of_equal_hosts_that_cannot_make_it_is_named(rack: Rack) -> None:
+def test_an_equal_host_that_cannot_make_the_software_is_named(rack: Rack) -> None:
     site = rack.site(a=prepares(MADE), b=prepares(None, "pace 1.0 came from no index"))
     with pytest.raises(LockError, match=r"host b: pace 1\.0 came from no index"):
         site.locked(ARM)
 
 
-def test_one_of_equal_hosts_that_is_lost_meanwhile_measures_nothing(rack: Rack) -> None:
+def test_an_equal_host_that_is_lost_meanwhile_measures_nothing(rack: Rack) -> None:
     def dies(request: messages.Request) -> list[Any]:
         return [Exited(1, "it fell over")] if isinstance(request, Prepare) else whole(request)
 
@@ -290,7 +290,7 @@ def test_a_question_that_a_host_refuses_is_an_error_with_its_reason(rack: Rack) 
         rack.site(a=script).machine_key("xpu", opened().facts)
 
 
-def test_a_host_that_is_lost_answers_nobody_for_ever(rack: Rack) -> None:
+def test_a_question_to_a_lost_host_is_an_error(rack: Rack) -> None:
     def script(request: messages.Request) -> list[Any]:
         return [Exited(1, "it fell over")] if isinstance(request, Software) else whole(request)
 
@@ -337,7 +337,7 @@ def dies(rack: Rack, name: str, *replies: Any) -> Callable[[messages.Request], l
     return script
 
 
-def test_a_lost_host_fails_what_it_had_not_finished(rack: Rack) -> None:
+def test_a_lost_host_fails_its_unfinished_cases(rack: Rack) -> None:
     half = Progress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
     site = rack.site(a=dies(rack, "a", half))
     site.facts(Options())
@@ -375,7 +375,7 @@ def test_an_equal_host_measures_the_group_of_a_lost_one_once(rack: Rack) -> None
 
 
 def arrives(site: RemoteSite, name: str, *replies: Any) -> None:
-    """Have a host say this, and wait until all of it was read."""
+    """Have a host send this, and wait until it was read."""
     link = site._links[name]
     for reply in replies:
         link._channel.put(reply)  # type: ignore[attr-defined]
@@ -391,12 +391,12 @@ LAST = replace(HALF, measurements=whole(Measure(1, GroupRequest(GROUP, 1)))[1].m
 
 
 def half(request: messages.Request) -> list[Any]:
-    """The answers of a host whose group goes on."""
+    """The replies of a host that still measures its group."""
     return [HALF] if isinstance(request, Measure) else whole(request)
 
 
-def test_a_group_that_has_arrived_is_not_measured_again_if_its_host_is_lost_then(rack: Rack) -> None:
-    """Its last report comes while the one before is being recorded, and so does the end of its host."""
+def test_a_complete_group_is_not_measured_again_if_its_host_is_lost_afterwards(rack: Rack) -> None:
+    """Its last report and the end of its host arrive while an earlier report is being recorded."""
     site = rack.site(a=half, b=half)
     site.facts(Options())
     first, second = (one.host.name for one in site.order(GROUP.name))
@@ -415,8 +415,8 @@ def test_a_group_that_has_arrived_is_not_measured_again_if_its_host_is_lost_then
     assert site.meta()["fleet"]["hosts"][first] == [GROUP.name]  # type: ignore[index]
 
 
-def test_what_arrives_while_a_report_is_recorded_is_recorded_after_it(rack: Rack) -> None:
-    """The last report is recorded once, by who waited for the group, and no round before the launches it had."""
+def test_a_report_that_arrives_while_another_is_recorded_is_recorded_next(rack: Rack) -> None:
+    """Once, and with its launches before its rounds."""
     site = rack.site(a=half)
     site.facts(Options())
     group, recorded = running(site, launches=2), []
@@ -430,8 +430,8 @@ def test_what_arrives_while_a_report_is_recorded_is_recorded_after_it(rack: Rack
     assert rounds_of(group) == ["v"]
 
 
-def test_what_a_host_says_after_it_was_lost_stays_there(rack: Rack) -> None:
-    """Its group may have been given to another one."""
+def test_replies_of_a_host_after_it_was_lost_are_ignored(rack: Rack) -> None:
+    """Another host may have its group."""
     site = rack.site(a=half)
     site.facts(Options())
     group = running(site, launches=2)
@@ -458,7 +458,7 @@ def test_a_group_is_not_given_to_a_third_host(rack: Rack) -> None:
     assert len(measuring) == 2
 
 
-def test_a_silent_host_is_lost_in_bounded_time(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_host_is_lost_after_a_time_limit(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "SILENT_SECONDS", 0.2)
     site = rack.site(a=lambda request: whole(request) if isinstance(request, Open) else [])
     site.facts(Options())
@@ -471,7 +471,7 @@ def test_a_silent_host_is_lost_in_bounded_time(rack: Rack, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"is":"said","text":7}'])
-def test_a_host_that_talks_nonsense_is_lost(rack: Rack, text: str) -> None:
+def test_a_host_with_an_invalid_reply_is_lost(rack: Rack, text: str) -> None:
     site = rack.site(a=lambda request: whole(request) if isinstance(request, Open) else [])
     site.facts(Options())
     group = running(site)
@@ -481,7 +481,7 @@ def test_a_host_that_talks_nonsense_is_lost(rack: Rack, text: str) -> None:
     assert "what it says cannot be read" in measured.failure
 
 
-def test_an_interrupted_run_stops_its_hosts_and_keeps_what_there_is(rack: Rack) -> None:
+def test_an_interrupted_run_stops_its_hosts_and_keeps_their_results(rack: Rack) -> None:
     half = Progress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
     site = rack.site(a=lambda request: [half] if isinstance(request, Measure) else whole(request))
     site.facts(Options())
@@ -552,16 +552,16 @@ class Crowded(Returning):
 
 
 @pytest.mark.process
-def test_hosts_are_begun_at_the_same_time(tmp_path: Path) -> None:
-    """One that is busy keeps no other one waiting, and each takes no part for its own reason."""
+def test_hosts_are_started_at_the_same_time(tmp_path: Path) -> None:
+    """A busy one delays no other, and each that takes no part has its reason."""
     said: list[str] = []
     with pytest.raises(UsageError, match="host a: a is busy"):
         runs.start(Options(), tmp_path, said.append, Crowded())
     assert sorted(said[-3:]) == [f"{name} is asked" for name in "abc"]
 
 
-def test_an_error_of_ours_in_one_of_several_calls_is_raised() -> None:
-    """No host disappears without a word; the other calls are made to their end."""
+def test_an_unexpected_error_in_one_of_several_calls_is_raised() -> None:
+    """The other calls are completed first."""
     board, done = Board(lambda _: None), []
 
     def call(name: str) -> None:
@@ -592,7 +592,7 @@ class Refusing(Returning):
 
 @pytest.mark.process
 def test_a_host_gets_no_password_of_the_history(tmp_path: Path) -> None:
-    """It records nothing: whoever started the run does."""
+    """Only the controller records."""
     cluster = Refusing()
     options = Options(db="postgresql://writer:secret@server/history")
     with pytest.raises(UsageError, match="host a: not today"):
@@ -600,7 +600,7 @@ def test_a_host_gets_no_password_of_the_history(tmp_path: Path) -> None:
     assert "secret" not in messages.line(cluster.open[0])
 
 
-def test_a_run_waits_until_ray_has_noticed_that_a_host_was_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_waits_until_ray_lists_a_host_that_joined_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "LOOK_SECONDS", 0.0)
     said: list[str] = []
     assert len(runs._hosts(Returning(3), said.append)) == 1

@@ -53,7 +53,7 @@ class Fleet:
         self.address = f"127.0.0.1:{a_port()}"
 
     def host(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """Start a node. It does not know of the others on this machine, as if it were on one of its own."""
+        """Start a node that behaves as if it were alone on this machine."""
         (self.folder / name).mkdir(exist_ok=True)
         code = "import sys; from ipexperf.fleet import membership; membership.members = lambda: []; "
         code += "from ipexperf import cli; sys.exit(cli.main())"
@@ -164,7 +164,7 @@ def test_the_hosts_describe_themselves(fleet: Fleet) -> None:
     assert "did you mean room?" in fleet.command("hosts", fleet.address, "--hosts", "rom=b").stderr
 
 
-def test_both_hosts_measure_and_one_history_has_it(fleet: Fleet, tmp_path: Path) -> None:
+def test_both_hosts_measure_into_one_history(fleet: Fleet, tmp_path: Path) -> None:
     ended = fleet.run(tmp_path, "tiny", "-v")
     assert ended.returncode == 0, ended.stdout
     assert "tiny-fake-fp32-spin-plain@one] PASSED" in ended.stdout
@@ -196,7 +196,7 @@ def test_a_host_that_left_is_not_listed_as_one_that_died(fleet: Fleet) -> None:
     assert "three" not in fleet.command("hosts", fleet.address).stdout
 
 
-def test_a_host_that_is_taken_away_fails_its_cases_alone(fleet: Fleet, tmp_path: Path) -> None:
+def test_a_killed_host_fails_only_its_own_cases(fleet: Fleet, tmp_path: Path) -> None:
     mark = Path(fleet.environment["FLEET_MARK"])
     command = fleet.pytest(tmp_path, "tiny,patient", "--perf-hosts=room=b")
     process = subprocess.Popen(

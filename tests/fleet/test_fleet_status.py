@@ -1,4 +1,4 @@
-"""What a host says that it is doing, how busy it was, and how people see it."""
+"""The status of a host, how busy it was, and the survey of a fleet."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_status_is_read_while_its_process_lives(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["run1+code.jsonl"], "nothing is written after the end"
 
 
-def test_a_journal_that_is_forgotten_leaves_no_status(tmp_path: Path) -> None:
+def test_removing_a_journal_removes_its_status(tmp_path: Path) -> None:
     one = Journal(tmp_path, "run1", "code")
     StatusFile(one.path, MEASURING)
     one.remove()
@@ -51,13 +51,13 @@ def test_a_journal_that_is_forgotten_leaves_no_status(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"run": 1}', '{"run": "a", "state": "asleep", "since": 1.0}'])
-def test_a_status_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
+def test_an_unreadable_status_is_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "run1+code.jsonl"
     status.path_of(path).write_text(text)
     assert status.read(path) is None
 
 
-def test_a_status_is_whole_whenever_it_is_read(tmp_path: Path) -> None:
+def test_a_status_is_written_atomically(tmp_path: Path) -> None:
     path = tmp_path / "run1+code.jsonl"
     file = StatusFile(path, MEASURING)
     over = threading.Event()
@@ -76,11 +76,11 @@ def test_a_status_is_whole_whenever_it_is_read(tmp_path: Path) -> None:
     assert None not in reads
 
 
-def test_a_status_that_cannot_be_written_says_why(tmp_path: Path) -> None:
+def test_an_unwritable_status_is_reported(tmp_path: Path) -> None:
     assert StatusFile(tmp_path / "not" / "there", MEASURING).problem == os.strerror(2)
 
 
-def test_activity_is_what_was_measured(tmp_path: Path) -> None:
+def test_activity_has_the_measured_groups(tmp_path: Path) -> None:
     activity = Activity(tmp_path / "new" / "activity.jsonl")
     assert activity.since(0) == []
     for hour in range(3):
@@ -92,7 +92,7 @@ def test_activity_is_what_was_measured(tmp_path: Path) -> None:
     assert Activity(tmp_path).add(Stretch(0, 1)) == os.strerror(21)
 
 
-def test_a_record_that_grew_long_loses_what_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_record_drops_old_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "LONGEST", 2000)
     activity = Activity(tmp_path / "activity.jsonl")
     for number in range(100):
@@ -101,7 +101,7 @@ def test_a_record_that_grew_long_loses_what_is_old(tmp_path: Path, monkeypatch: 
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), max_size=8), st.floats(0, 90))
-def test_a_share_counts_what_overlaps_once(spans: list[tuple[float, float]], begin: float) -> None:
+def test_a_share_counts_overlapping_groups_once(spans: list[tuple[float, float]], begin: float) -> None:
     stretches = [Stretch(min(span), max(span)) for span in spans]
     busy = status.share(stretches, begin, 100)
     assert 0 <= busy <= 1 + 1e-9
@@ -122,12 +122,12 @@ def test_a_look_has_the_group_that_is_being_measured(tmp_path: Path) -> None:
     one.close()
 
 
-def test_a_process_knows_when_it_was_started() -> None:
+def test_the_start_of_a_process_is_known() -> None:
     assert 0 < time.time() - membership.started(os.getpid()) < 24 * 3600
 
 
 def test_a_host_without_ray_has_joined_with_its_first_run(tmp_path: Path) -> None:
-    """What it measured is a share of the time since then, not of a day that it was not there."""
+    """Its busy share is of the time since then, not of a whole day."""
     fleet = local.Cluster("local:a,b", tmp_path)
     host, other = fleet.hosts()
     fleet.channel(host, print, wait=True).close()
@@ -170,7 +170,7 @@ def seen_at(doing: Status | None = None, busy: float = 0.37, **more: tuple[Stret
     return Look(NOW, (JournalSummary("run1", True, doing),) if doing else (), 5 * 3600.0, busy, **more)
 
 
-def test_every_host_says_what_it_is_doing() -> None:
+def test_the_survey_shows_what_every_host_does() -> None:
     rack = Rack(
         one=seen_at(MEASURING),
         two=seen_at(Status("run1", "quiet", NOW - 65)),
@@ -221,13 +221,13 @@ def test_every_host_says_what_it_is_doing() -> None:
     assert brief["busy"] == pytest.approx(1 / DAY, rel=1e-3), "a second of a day"
 
 
-def test_a_host_that_does_not_answer_is_no_host_that_keeps_nothing() -> None:
+def test_the_journals_of_a_host_that_does_not_answer_are_unknown() -> None:
     (row,) = survey.rows(survey.make(Rack(one="its node died")))
     assert (row["state"], row["reason"]) == ("does not answer", "its node died")
     assert "keeps" not in row
 
 
-def test_a_host_that_dies_while_it_is_looked_at_is_listed_once() -> None:
+def test_a_host_that_dies_during_the_survey_is_listed_once() -> None:
     rack = Rack(one=seen_at(), two="its node died", three=seen_at())
     rack.dead = {"two": "it was killed", "three": "it was killed after its answer", "four": "it was killed before"}
     gone = [(one.host.name, one.state, one.reason) for one in survey.make(rack) if one.state == "gone"]
@@ -274,7 +274,7 @@ def test_the_command_looks_at_a_local_fleet(
     one.close()
 
 
-def test_a_watch_shows_it_again_until_ctrl_c(
+def test_a_watch_repeats_the_survey_until_ctrl_c(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -292,7 +292,7 @@ def test_a_watch_shows_it_again_until_ctrl_c(
     assert "\x1b" not in out, "a pipe is not cleared"
 
 
-def test_a_card_that_torch_cannot_describe_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_that_torch_cannot_describe_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     cards = {"xpu": {labels.PROBLEM: "driver too old"}}
     monkeypatch.setattr(labels, "_cards", lambda: (cards, ""))
@@ -301,7 +301,7 @@ def test_a_card_that_torch_cannot_describe_is_said(monkeypatch: pytest.MonkeyPat
     assert said == ["torch can use xpu here and cannot describe it: driver too old: it joins as card=unknown"]
 
 
-def test_cards_that_cannot_be_looked_at_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_to_describe_all_cards_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(labels, "_cards", lambda: ({}, "status -11, Segmentation fault"))
     described = labels.describe("one", said.append)
@@ -319,7 +319,7 @@ def test_cards_that_cannot_be_looked_at_are_said(monkeypatch: pytest.MonkeyPatch
         ("import time; time.sleep(60)", "no answer within 0.5 s"),
     ],
 )
-def test_why_cards_cannot_be_looked_at(
+def test_the_report_says_why_cards_cannot_be_described(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, reason: str
 ) -> None:
     program = tmp_path / "python"
@@ -339,7 +339,7 @@ def test_one_card_that_cannot_be_described_hides_no_other(monkeypatch: pytest.Mo
     assert labels._description("xpu") == {"problem": "the driver fell over"}
 
 
-def test_hosts_with_a_card_that_nobody_described_are_not_equal() -> None:
+def test_hosts_with_an_undescribed_card_are_not_equal() -> None:
     from test_fleet_codec import FACTS
 
     hosts = [Host(name, name, labels={"device": "cpu_xpu", "card": "unknown"}) for name in "ab"]
@@ -348,12 +348,12 @@ def test_hosts_with_a_card_that_nobody_described_are_not_equal() -> None:
     assert differences == ["a card that torch could not describe when its host joined"]
 
 
-def test_a_test_that_chooses_no_host_is_refused() -> None:
+def test_a_choice_without_hosts_is_refused() -> None:
     with pytest.raises(UsageError, match="none of the 1 hosts matches"):
         survey.make(Rack(one=seen_at()), "room=c")
 
 
-def test_a_status_does_not_disturb_the_lock_of_its_journal(tmp_path: Path) -> None:
+def test_reading_a_status_keeps_the_lock_of_its_journal(tmp_path: Path) -> None:
     one = Journal(tmp_path, "run1", "code")
     StatusFile(one.path, MEASURING).change(round=1)
     with one.path.open() as file, pytest.raises(BlockingIOError):

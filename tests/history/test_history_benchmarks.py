@@ -23,8 +23,8 @@ def run(script, *arguments):
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_a_made_up_history_has_its_rows_and_answers_every_question(tmp_path):
-    """So many measurements as were asked for, which the history itself reads as any others."""
+def test_a_generated_history_has_its_rows_and_answers_every_query(tmp_path):
+    """It has as many measurements as requested, and the history reads them as any others."""
     path = tmp_path / "big.db"
     done = run("history/queries.py", "--rows", "2000", "--models", "1", "--rounds", "1", "--keep", str(path))
     assert done.returncode == 0, done.stderr
@@ -38,8 +38,8 @@ def test_a_made_up_history_has_its_rows_and_answers_every_question(tmp_path):
         assert [run.outcomes for run in appended] == [{"ok": 20}] * 2
 
 
-def test_a_made_up_history_goes_to_a_server(server):
-    """All of it, once: what is asked there is answered by as many rows, and appending goes on behind them."""
+def test_a_generated_history_is_copied_to_a_server(server):
+    """Completely and once. Queries there return as many rows, and appending continues after them."""
     url = server.database()
     words = ("history/queries.py", "--rows", "2000", "--models", "1", "--rounds", "1", "--into", url)
     done = run(*words)
@@ -54,8 +54,8 @@ def test_a_made_up_history_goes_to_a_server(server):
     assert again.stderr.startswith("queries.py: there are runs in that database already")
 
 
-def test_a_history_that_is_there_is_not_filled(tmp_path):
-    """Made-up numbers never join real ones."""
+def test_an_existing_history_is_not_filled(tmp_path):
+    """Generated numbers never mix with real ones."""
     path = tmp_path / "mine.db"
     path.write_text("precious")
     done = run("history/queries.py", "--rows", "1", "--keep", str(path))
@@ -64,7 +64,7 @@ def test_a_history_that_is_there_is_not_filled(tmp_path):
 
 
 def test_the_calibration_prints_the_same_tables_again():
-    """Its seeds are fixed; a threshold of nothing raises alarms, which it counts."""
+    """Its seeds are fixed. A threshold of 0 raises alarms, which it counts."""
     arguments = ("--series", "2", "--thresholds", "1", "--nights", "40")
     first, again = (run("changepoints/calibrate.py", *arguments) for _ in range(2))
     assert first.returncode == 0, first.stderr
@@ -131,7 +131,7 @@ def test_the_results_of_asv_are_read_by_machine_environment_and_parameters(tmp_p
     assert "1 steps; there are no labels to compare them with" in done.stdout
 
 
-def test_the_series_of_mozilla_are_read_with_what_people_said_of_their_alerts(tmp_path):
+def test_the_series_of_mozilla_are_read_with_the_labels_of_their_alerts(tmp_path):
     """Values of one revision are one run. A false positive is no label."""
     rows = [
         (77, f"{n:040x}", f"2026-05-{1 + n // 24:02d} {n % 24:02d}:00:00", value * factor, status)
@@ -159,8 +159,8 @@ def test_the_series_of_mozilla_are_read_with_what_people_said_of_their_alerts(tm
         ("asv", "{}", "series.csv has no file MACHINE/COMMIT-ENVIRONMENT.json"),
     ],
 )
-def test_a_file_that_is_something_else_is_refused(tmp_path, form, text, message):
-    """One sentence that says where, and exit status 2."""
+def test_a_file_of_another_format_is_refused(tmp_path, form, text, message):
+    """One sentence with the place, and exit status 2."""
     path = tmp_path / "series.csv"
     path.write_text(text)
     done = run("changepoints/real/read.py", "--format", form, str(path))

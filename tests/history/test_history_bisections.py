@@ -1,4 +1,4 @@
-"""Searches for culprits in a history: kept as they ended, in no run, and where the history goes they go too."""
+"""Searches for culprits in a history: they belong to no run, and merging and pruning leave them intact."""
 
 from __future__ import annotations
 
@@ -62,21 +62,21 @@ def kept(target):
         return history.bisections()
 
 
-def test_a_search_comes_back_as_it_ended(target):
-    """With its locks, and with what is not known: a culprit, its cost."""
+def test_a_search_is_read_as_it_was_recorded(target):
+    """With its locks, and also without a culprit or its cost."""
     keep(target, SEARCH, UNKNOWN)
     assert kept(target) == [SEARCH, UNKNOWN]
 
 
-def test_a_search_that_ends_as_before_is_kept_once(target):
-    """It asked nothing: every answer was known. One that ended otherwise is another row."""
+def test_a_search_repeated_from_recorded_answers_is_stored_once(target):
+    """One that ended otherwise is another row."""
     later = replace(SEARCH, started_at=UNKNOWN.started_at, finished_at=UNKNOWN.finished_at)
     keep(target, SEARCH, later, replace(later, ends=Ratio(1.2, 1.1, 1.3)))
     assert len(kept(target)) == 2
 
 
 def test_a_run_shows_and_exports_the_searches_of_its_cases_on_its_machine(target):
-    """Those of a case that was measured in pairs too, and none of other cases and machines."""
+    """Also those of a case that was measured in pairs, and none of other cases or machines."""
     against = make_case(knobs=(("against", "lock:abc"),))
     keep(target, SEARCH, replace(SEARCH, machine_key="other"), replace(SEARCH, case=make_case("other")))
     with History.open(target) as history:
@@ -88,7 +88,7 @@ def test_a_run_shows_and_exports_the_searches_of_its_cases_on_its_machine(target
     assert exports.pytest_benchmark(detail)["bisections"][0]["outcome"] == "culprit"
 
 
-def test_a_history_of_before_gets_the_table(path, monkeypatch):
+def test_a_history_of_an_older_version_gets_the_table(path, monkeypatch):
     monkeypatch.setattr(schema, "REVISION", "0004")
     with History.open(path) as history:
         uid = history.start_run(HARDWARE, {})
@@ -111,7 +111,7 @@ def test_merging_brings_searches_and_their_locks_once(path, tmp_path):
 
 
 def test_pruning_leaves_searches_and_their_cases(target):
-    """The runs that measured their candidates may go, and the case may be in no other run."""
+    """Even if the runs that measured their candidates are deleted and the case is in no other run."""
     keep(target, replace(SEARCH, case=make_case("another")))
     with History.open(target) as history:
         uid = history.start_run(HARDWARE, {"started_at": "2025-01-01T00:00:00Z"})

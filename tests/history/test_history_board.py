@@ -1,4 +1,4 @@
-"""The newest runs as a whole are what the single questions answer, and wait for no other question."""
+"""The board of the newest runs has the same content as the separate queries, in few statements."""
 
 from __future__ import annotations
 
@@ -52,14 +52,13 @@ def test_each_case_has_its_own_environment(history):
 
 
 def test_the_limit_keeps_the_newest_runs(history):
-    """What is older is counted, and a case that only older runs have is not there."""
+    """Older runs are counted, and a case that only they have is left out."""
     board = history.board((PRIMARY,), 2)
     assert ([run.started_at[:10] for run in board.runs], board.older) == (["2026-05-02", "2026-05-03"], 1)
     assert [[spot.run for spot in line.spots[PRIMARY]] for line in board.lines] == [[0, 1], [0, 1]]
 
 
-def test_a_settled_verdict_is_the_one_that_counts(history):
-    """As everywhere: judged again, the newest is shown."""
+def test_the_newest_verdict_of_a_case_is_shown(history):
     uid = history.find_run("last").uid
     moved = Verdict("platform_shift", "moved with the platform", ratio=1.2, policy=Policy().for_run().label)
     history.settle(uid, {"line": "shift"}, {CASES[0].uid: moved}, Policy().for_run())
@@ -69,8 +68,8 @@ def test_a_settled_verdict_is_the_one_that_counts(history):
     assert history.show("last").cases[0].outcome == found[history.show("last").cases[0].case]
 
 
-def test_what_a_verdict_was_held_against_and_who_accepted(history):
-    """The step time of the baseline stands beside the verdict; an acceptance stands at its run."""
+def test_verdicts_have_their_baseline_and_acceptances_their_run(history):
+    """The step time of the baseline is beside the verdict."""
     uid = history.find_run("last").uid
     session = Accepted(uid, CASES[0], CASES[0], "xeon-8480-2s", frozenset({uid}), "2026-05-04T00:00:00Z", "ada", "good")
     with history.accepting([session]):
@@ -90,7 +89,6 @@ def test_samples_of_a_run_are_those_of_its_cases(history):
         assert found[line.number] == history.samples("last", line.case.uid)
 
 
-def test_an_empty_history_is_no_board(target):
-    """No run is no answer."""
+def test_a_history_without_runs_is_refused(target):
     with History.open(target) as empty, pytest.raises(HistoryError, match="run the suite first"):
         empty.board((PRIMARY,), 10)

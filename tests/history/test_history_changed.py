@@ -46,7 +46,7 @@ def history(place):
 
 
 def test_a_change_names_its_runs_its_commits_and_what_differs(history):
-    """The last good run of the old level, the first of the new one, and everything recorded between them."""
+    """The last good run of the old level, the first of the new one, and what differs between them."""
     found = changes(history, ["step_time"])
     assert [(x.model, x.direction) for x in found.changes] == [("slower", "regressed"), ("faster", "improved")]
     slower, faster = found.changes
@@ -66,8 +66,8 @@ def test_a_change_names_its_runs_its_commits_and_what_differs(history):
     assert (found.series, found.short) == (3, 0)
 
 
-def test_the_direction_is_that_of_the_metric(history):
-    """A throughput that fell regressed, as its step time did that grew."""
+def test_the_direction_depends_on_the_metric(history):
+    """A throughput that fell regressed, and so did the step time that grew."""
     found = changes(history, ["step_time", "throughput"]).changes
     assert sorted((x.model, x.metric, x.direction) for x in found) == [
         ("faster", "step_time", "improved"),
@@ -93,13 +93,13 @@ def test_the_direction_is_that_of_the_metric(history):
         ({"branch": "topic"}, []),
     ],
 )
-def test_changes_are_narrowed_by_when_they_came_and_by_axes(history, asked, models):
-    """By when they could first be reported, with the fourth run of the new level: what was known before is not new."""
+def test_changes_are_filtered_by_time_and_axes(history, asked, models):
+    """The time is that of the fourth run of the new level, with which a change can first be reported."""
     assert [x.model for x in changes(history, ["step_time"], **asked).changes] == models
 
 
-def test_a_change_is_news_on_the_night_that_it_can_be_told(target):
-    """A pipeline that asks every night for what is new since the last run learns of it once, on the fourth night."""
+def test_a_nightly_query_reports_each_change_exactly_once(target):
+    """On the fourth night of the new level, to a pipeline that asks for changes since the last run."""
     told = []
     with History.open(target) as nightly:
         for number in range(20):
@@ -110,8 +110,8 @@ def test_a_change_is_news_on_the_night_that_it_can_be_told(target):
     assert told == [0] * 15 + [1] + [0] * 4
 
 
-def test_runs_whose_accuracy_was_lost_are_in_no_series(target):
-    """A network that answers wrongly may be as fast as it likes: nothing improved."""
+def test_runs_with_a_wrong_accuracy_are_in_no_series_of_speed(target):
+    """A network with wrong answers that is faster did not improve."""
     wrong = Verdict("invalid", "accuracy changed from the baseline's 0.9 to 0.1", policy=OK.policy)
     with History.open(target) as opened:
         for number in range(24):
@@ -125,27 +125,27 @@ def test_runs_whose_accuracy_was_lost_are_in_no_series(target):
 
 
 def test_short_series_are_counted_and_not_judged(history):
-    """Seven runs are not enough, and the answer says so."""
+    """Seven runs are not enough, and the result counts such series."""
     found = changes(history, ["step_time"], until="2026-05-07")
     assert (found.changes, found.series, found.short) == ((), 3, 3)
 
 
-def test_a_range_upside_down_and_an_empty_history_are_refused(history, target):
-    """No answer is better than none that looks like one."""
+def test_a_reversed_range_and_an_empty_history_are_refused(history, target):
+    """An empty list would look like an answer."""
     with pytest.raises(HistoryError, match="the range is upside down: it is until '2026-05-03'"):
         changes(history, ["step_time"], since="2026-05-04", until="2026-05-03")
     with History.open(target) as empty, pytest.raises(HistoryError, match="this history is empty"):
         changes(empty, ["step_time"])
 
 
-def test_so_many_runs_before_a_moment_tell_what_was(history, monkeypatch):
-    """A long past is not read."""
+def test_only_some_runs_before_the_range_are_read(history, monkeypatch):
+    """They establish the level before it."""
     assert [x.runs_before for x in changes(history, ["step_time"], since="2026-05-13", model="faster").changes] == [14]
     monkeypatch.setattr(changed, "PAST", 4)
     assert [x.runs_before for x in changes(history, ["step_time"], since="2026-05-13", model="faster").changes] == [6]
 
 
-def test_a_metric_that_is_none_is_refused(history):
-    """With those that there are."""
+def test_an_unknown_metric_is_refused(history):
+    """The error lists the valid names."""
     with pytest.raises(HistoryError, match="there is no metric 'speed'"):
         changes(history, ["speed"])

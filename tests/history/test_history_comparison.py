@@ -1,4 +1,4 @@
-"""Two runs held against one another: what is told, and what has no ratio."""
+"""Two runs compared: ratios, differences of environments, and cases without a ratio."""
 
 from __future__ import annotations
 
@@ -49,10 +49,8 @@ def both(history, first, second, metric="step_time"):
         (SLOWER, SLOWER, "step_time", "not seen"),
     ],
 )
-def test_a_ratio_is_the_second_over_the_first_and_its_change_knows_the_direction(
-    history, first, second, metric, change
-):
-    """A time that falls is better, a throughput that falls is worse, and what is equal is neither."""
+def test_a_ratio_is_the_second_run_over_the_first_and_has_a_direction(history, first, second, metric, change):
+    """A time that falls is better, a throughput that falls is worse, and equal numbers are neither."""
     case = both(history, make_measurement(steps=first), make_measurement(steps=second), metric)
     assert case.change == change
     assert case.lo < case.ratio < case.hi
@@ -61,8 +59,8 @@ def test_a_ratio_is_the_second_over_the_first_and_its_change_knows_the_direction
     assert case.ratio == pytest.approx(expected, rel=1e-3)
 
 
-def test_a_metric_without_a_good_way_is_only_different(history):
-    """An accuracy that moved is told, and nobody says that it is better."""
+def test_a_metric_without_a_direction_is_only_different(history):
+    """An accuracy that moved is reported, but not as better."""
     launches = [tuple(make_launch(i, 0.01, accuracy=x + i / 1e5) for i in range(3)) for x in (0.90, 0.99)]
     first, second = (make_measurement(launches=side) for side in launches)
     case = both(history, first, second, "accuracy")
@@ -70,8 +68,8 @@ def test_a_metric_without_a_good_way_is_only_different(history):
     assert (case.accuracy_metric, case.first_accuracy) == ("accuracy", pytest.approx(0.90001))
 
 
-def test_what_differs_between_the_environments_is_told_once(history):
-    """Versions, variables and the commit, for the runs; a case has no lines of its own where nothing is its own."""
+def test_differences_of_the_environments_are_listed_once(history):
+    """Versions, variables and the commit belong to the runs. A case lists only what the runs do not."""
     found = compare(record(history, make_measurement()), record(history, make_measurement(), environment=NEWER))
     assert found.differences == (
         "OMP_NUM_THREADS: 56 -> 28",
@@ -83,7 +81,7 @@ def test_what_differs_between_the_environments_is_told_once(history):
 
 
 def test_a_case_whose_own_environment_differs_says_so(history):
-    """One case ran under another library: the line stands with that case."""
+    """One case ran with another library. Only that case lists it."""
     uid = history.start_run(ENVIRONMENT, {})
     own = {**ENVIRONMENT, "software": {**ENVIRONMENT["software"], "openmp": ["libiomp5.so"]}}
     history.record(uid, make_measurement(make_case("alexnet")), OK)
@@ -97,8 +95,8 @@ def test_a_case_whose_own_environment_differs_says_so(history):
 
 
 @pytest.mark.parametrize("fault", ["failed", "invalid", "absent", "other work", "one launch", "zero"])
-def test_what_cannot_be_held_against_anything_says_why(history, fault):
-    """Liars: each would give a fine ratio if nobody looked."""
+def test_a_case_that_cannot_be_compared_has_a_note(history, fault):
+    """Each of these would have a plausible ratio."""
     good = make_measurement(steps=SLOWER)
     if fault == "failed":
         bad = record(
@@ -162,8 +160,8 @@ def test_a_network_that_does_other_work_under_the_same_name_is_named(history):
     assert (changed.ratio, same.note) == (pytest.approx(0.5), "")
 
 
-def test_a_metric_that_is_none_is_refused(history):
-    """The names that there are stand in the sentence."""
+def test_an_unknown_metric_is_refused(history):
+    """The error lists the valid names."""
     detail = record(history, make_measurement())
     with pytest.raises(HistoryError, match="there is no metric 'speed'; it must be one of step_time"):
         compare(detail, detail, "speed")

@@ -42,8 +42,8 @@ def write(target, number, barrier):
         history.finish_run(uid, "finished")
 
 
-def test_eight_processes_lose_nothing(empty_place):
-    """They create the tables and the same cases all at once, and every record arrives."""
+def test_eight_concurrent_writers_lose_nothing(empty_place):
+    """They create the tables and the same cases at the same time."""
     target = empty_place()
     spawn = multiprocessing.get_context("spawn")
     barrier = spawn.Barrier(WRITERS)
@@ -62,7 +62,7 @@ def test_eight_processes_lose_nothing(empty_place):
 
 
 def test_a_killed_writer_loses_at_most_the_case_in_flight(empty_place):
-    """Between two records nothing is lost; within one, that one and nothing else."""
+    """Killed between two records it loses nothing."""
     for moment in ("between", "within"):
         target = empty_place()
         command = [sys.executable, "-c", KILLED, target, moment]

@@ -55,8 +55,7 @@ def refusal(path, **options):
     return message
 
 
-def test_the_migrations_arrive_at_the_schema(path):
-    """The database that the migrations make is the one that the program believes in."""
+def test_the_migrations_make_the_schema_of_the_code(path):
     with History.open(path) as history, history._engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, schema.metadata) == []
@@ -76,15 +75,15 @@ def test_every_foreign_key_has_an_index():
 
 
 def test_the_schema_can_be_made_in_postgresql():
-    """A fleet may share one database; its DDL at least compiles."""
+    """Its statements compile for PostgreSQL."""
     for table in schema.metadata.sorted_tables:
         assert "CREATE TABLE" in str(CreateTable(table).compile(dialect=postgresql.dialect()))
         for index in table.indexes:
             assert "CREATE INDEX" in str(CreateIndex(index).compile(dialect=postgresql.dialect()))
 
 
-def test_a_history_is_in_wal_mode_and_holds_foreign_keys(path):
-    """Readers never wait, and nothing points at nothing."""
+def test_a_history_is_in_wal_mode_and_enforces_foreign_keys(path):
+    """So readers never wait, and every reference is valid."""
     with History.open(path) as history, history._engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
         assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar_one() == 1
@@ -102,7 +101,7 @@ def test_a_path_and_a_url_name_the_same_history(path, form):
 
 
 def test_an_older_history_is_backed_up_and_migrated(path, request):
-    """The copy is the history as it was, and what it held is still there after the migration."""
+    """The backup is the history as it was. The migrated file still has all of its content."""
     with History.open(path) as history:
         uid = history.start_run(HARDWARE, {})
         history.record(uid, make_measurement(), OK)
@@ -117,7 +116,7 @@ def test_an_older_history_is_backed_up_and_migrated(path, request):
 
 
 def test_a_history_without_rounds_gets_their_tables(path, monkeypatch):
-    """What was recorded before there were rounds has none, and is what it was; a run that goes on has them."""
+    """Its old runs have no rounds and are unchanged. A run that continues gets rounds."""
     newest = schema.REVISION
     monkeypatch.setattr(schema, "REVISION", "0002")
     with History.open(path) as history:
@@ -137,8 +136,8 @@ def test_a_history_without_rounds_gets_their_tables(path, monkeypatch):
         assert connection.execute("SELECT uid FROM run").fetchall() == [(uid,)]
 
 
-def test_a_policy_of_which_only_the_label_was_kept_is_still_read(path):
-    """Histories of earlier versions hold no constants, and their verdicts keep the name of their policy."""
+def test_a_policy_with_only_a_label_is_still_read(path):
+    """Histories of earlier versions have no constants. Their verdicts keep the name of their policy."""
     with History.open(path) as history:
         uid = history.start_run(HARDWARE, {})
         history.record(uid, make_measurement(), OK)
@@ -160,8 +159,8 @@ def test_a_migration_that_fails_changes_nothing(path, future, monkeypatch):
         assert "note" not in {row[1] for row in connection.execute("PRAGMA table_info(run)")}
 
 
-def test_an_argument_of_the_url_that_nobody_takes_is_refused(path):
-    """SQLAlchemy ignores it with a warning: who asks to read only would write."""
+def test_an_unknown_argument_of_the_url_is_refused(path):
+    """SQLAlchemy ignores it with a warning, so a user who asks for read-only access would write."""
     History.open(path).close()
     told = "cannot be opened: its driver does not take these arguments of the URL: mode."
     assert told in refusal(f"sqlite:///{path}?mode=ro")
@@ -178,16 +177,15 @@ def test_a_newer_history_is_refused(path):
     assert "has schema 0042, newer than the 0005 of this program; upgrade ipexperf" in message
 
 
-def test_what_is_no_database_is_refused_and_left_as_it_is(path):
-    """A mistyped path must not cost anybody a file."""
+def test_a_file_that_is_no_database_is_refused_and_not_changed(path):
+    """A mistyped path must not destroy a file."""
     path.write_text("model,time\nresnet50,0.01\n" * 100)
     before = path.read_bytes()
     assert "file is not a database" in refusal(path)
     assert path.read_bytes() == before
 
 
-def test_the_database_of_another_program_is_refused_and_left_as_it_is(path):
-    """A database without our schema is somebody else's."""
+def test_the_database_of_another_program_is_refused_and_not_changed(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE songs (title TEXT)")
     before = path.read_bytes()
@@ -220,8 +218,8 @@ def test_an_upgrade_by_command_says_what_it_did(path, request, capsys):
     assert "schema 0006 is the newest" in capsys.readouterr().out
 
 
-def test_a_reader_holds_the_collector_off_and_gives_it_back(path):
-    """It would look through every row again and again; whoever had it off has it off afterwards too."""
+def test_a_reader_pauses_the_garbage_collector_and_restores_its_state(path):
+    """Also if it was off before."""
     with History.open(path) as history, database.reading(history._engine, "x"):
         assert not gc.isenabled()
     assert gc.isenabled()

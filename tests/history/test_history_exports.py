@@ -41,8 +41,8 @@ def detail(path):
         return history.show("last")
 
 
-def test_bencher_gets_base_units_but_for_what_it_counts_in_its_own(detail):
-    """Its built-in latency is in nanoseconds; the interval is the smallest and the largest launch."""
+def test_bencher_gets_base_units_and_latency_in_nanoseconds(detail):
+    """Its built-in latency is in nanoseconds. The interval is the smallest and the largest launch."""
     told = exports.bencher(detail)
     assert sorted(told) == [NAME, "resnet50-cpu-fp32-infer-ipex[16]"]
     assert told[NAME]["latency"] == {
@@ -54,8 +54,8 @@ def test_bencher_gets_base_units_but_for_what_it_counts_in_its_own(detail):
     json.dumps(told, allow_nan=False)
 
 
-def test_the_ratio_of_each_round_goes_along(path):
-    """Of a case over the one that it took turns with; that one has none, and neither has a case of a run without."""
+def test_pytest_benchmark_gets_the_ratio_of_each_round(path):
+    """Of a case over the one that it took turns with. The base has none, nor has a case without rounds."""
     with History.open(path) as history:
         history.record_round(history.find_run("last").uid, make_round())
         detail, before = history.show("last"), history.show("last~1")
@@ -68,7 +68,7 @@ def test_the_ratio_of_each_round_goes_along(path):
 
 
 def test_a_case_in_pairs_has_its_ratio_over_its_own_other_arm(path):
-    """Whatever other comparison shared the round."""
+    """Also if the round had other comparisons."""
     seats = [
         make_seat(make_case("other"), 1.0, role="against"),
         make_seat(make_case(dtype="fp32"), 5.0),
@@ -86,7 +86,7 @@ def test_a_case_in_pairs_has_its_ratio_over_its_own_other_arm(path):
 
 
 def test_a_round_of_pytest_benchmark_is_a_launch(detail):
-    """Three launches are three rounds, however many samples they have; their statistics are pytest-benchmark's own."""
+    """Three launches are three rounds, however many samples they have. pytest-benchmark computes the statistics."""
     told = exports.pytest_benchmark(detail)
     (bench,) = [x for x in told["benchmarks"] if x["name"] == NAME]
     assert bench["stats"]["data"] == list(STEPS)
@@ -97,7 +97,7 @@ def test_a_round_of_pytest_benchmark_is_a_launch(detail):
 
 
 @pytest.mark.process
-def test_pytest_benchmark_reads_it(detail, tmp_path):
+def test_pytest_benchmark_reads_the_export(detail, tmp_path):
     """Its own command draws the file."""
     file = tmp_path / "0001_run.json"
     file.write_text(json.dumps(exports.pytest_benchmark(detail), allow_nan=False))
@@ -109,8 +109,8 @@ def test_pytest_benchmark_reads_it(detail, tmp_path):
 
 
 @pytest.mark.parametrize("write", [exports.bencher, exports.pytest_benchmark])
-def test_what_failed_or_is_invalid_is_in_no_file(path, detail, write):
-    """Liar: the failed case has a launch of a millisecond, the invalid one has fine numbers."""
+def test_failed_and_invalid_cases_are_not_exported(path, detail, write):
+    """The failed case has a launch of a millisecond, and the invalid one plausible numbers."""
     # With what follows in the id of a case: the uid of a run may have the letters "bad" in it.
     assert "bad-cpu" not in json.dumps(write(detail))
     assert "wrong-cpu" not in json.dumps(write(detail))
@@ -121,8 +121,8 @@ def test_what_failed_or_is_invalid_is_in_no_file(path, detail, write):
             write(history.show(uid))
 
 
-def test_each_question_is_a_frame(path):
-    """The rows of the commands, with numbers as numbers and moments as moments."""
+def test_each_query_returns_a_frame(path):
+    """It has the rows that the command prints, with numbers as numbers and moments as moments."""
     history = ipexperf.history
     runs = history.runs(path)
     assert list(runs["started_at"].dt.day) == [2, 1]
@@ -143,7 +143,6 @@ def test_each_question_is_a_frame(path):
     assert {str(shown[name].dtype) for name in ("median", "mad", "ratio")} == {"float64"}
 
 
-def test_asking_for_a_frame_that_is_none_is_an_error():
-    """A misspelled question is no attribute."""
+def test_an_unknown_query_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'trends'"):
         ipexperf.history.trends  # noqa: B018 - the look itself is the test

@@ -44,7 +44,7 @@ def file(tmp_path: Path) -> Path:
 
 @contextmanager
 def busy(file: Path) -> Iterator[None]:
-    """Somebody else writes, and does not end."""
+    """Another process holds the lock of writers and does not release it."""
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
@@ -79,7 +79,7 @@ def waiting(file: Path) -> list[Path]:
 
 @pytest.mark.parametrize("replaced", [False, True])
 def test_a_file_that_was_deleted_or_replaced_gets_the_run_anew(file: Path, *, replaced: bool) -> None:
-    """SQLite would write on into the deleted file, and nobody would see that the run is lost."""
+    """SQLite would go on writing to the deleted file, and the run would be lost unnoticed."""
     said: list[str] = []
     recorder = begun(file, said)
     for path in file.parent.glob("perf.db*"):
@@ -116,7 +116,7 @@ def models_so_far(file: Path | None) -> list[str]:
         return sorted(name for (name,) in connection.execute('SELECT model FROM "case"'))
 
 
-def test_the_next_run_delivers_what_waits(file: Path) -> None:
+def test_the_next_run_delivers_waiting_files(file: Path) -> None:
     said: list[str] = []
     with busy_after(begun(file, said), file) as recorder:
         recorder.finish("finished")
@@ -148,8 +148,8 @@ def test_the_command_delivers_to_a_file(file: Path, capsys: pytest.CaptureFixtur
     assert models(file) == ["one", "two"]
 
 
-def test_a_run_begins_beside_a_writer_that_lets_nothing_be_delivered(file: Path) -> None:
-    """What waits goes on waiting, and the new run with it."""
+def test_a_run_begins_although_a_busy_history_takes_no_delivery(file: Path) -> None:
+    """Earlier files go on waiting, and the new run waits too."""
     said: list[str] = []
     with busy_after(begun(file, said), file) as recorder:
         recorder.finish("finished")
@@ -162,10 +162,8 @@ def test_a_run_begins_beside_a_writer_that_lets_nothing_be_delivered(file: Path)
     assert waiting(file) == []
 
 
-def test_a_file_that_waits_and_cannot_be_opened_keeps_no_run_from_its_history(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is said, and the file stays."""
+def test_a_waiting_file_that_cannot_be_opened_does_not_stop_a_run(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message names it, and the file stays."""
     with busy_after(begun(file, []), file) as recorder:
         recorder.finish("finished")
         recorder.close()
@@ -188,8 +186,8 @@ def test_a_file_that_waits_and_cannot_be_opened_keeps_no_run_from_its_history(
     assert waiting(file) == [kept]
 
 
-def test_a_full_disk_is_no_end_of_a_run(file: Path) -> None:
-    """SQLite itself says that the disk is full."""
+def test_a_full_disk_does_not_end_a_run(file: Path) -> None:
+    """SQLite itself reports that the disk is full."""
     said: list[str] = []
     recorder = begun(file, said)
     fill(recorder)
@@ -209,7 +207,7 @@ def fill(recorder: Recorder) -> None:
     connection.close()
 
 
-def test_a_cache_that_cannot_be_written_gives_way_to_temporary_files(file: Path, elsewhere: Path) -> None:
+def test_if_the_cache_cannot_be_written_a_run_waits_in_the_temporary_folder(file: Path, elsewhere: Path) -> None:
     (file.parent / "cache").write_text("a file, where the folder would be")
     with busy_after(begun(file, []), file) as recorder:
         assert recorder.stand_in is not None
@@ -220,7 +218,7 @@ def test_a_cache_that_cannot_be_written_gives_way_to_temporary_files(file: Path,
     assert [path.is_relative_to(elsewhere) for path in waiting(file)] == [True]
 
 
-def test_a_second_file_that_is_full_gives_way_too(file: Path, elsewhere: Path) -> None:
+def test_a_full_disk_of_the_cache_is_left_for_the_temporary_folder_too(file: Path, elsewhere: Path) -> None:
     said: list[str] = []
     with busy_after(begun(file, said), file) as recorder:
         first = recorder.stand_in
@@ -249,10 +247,8 @@ def test_nowhere_to_write_is_an_error(file: Path, elsewhere: Path) -> None:
     assert models(file) == ["one", "two"]
 
 
-def test_a_folder_that_somebody_else_made_is_not_used(
-    file: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Anybody can make a folder of this name among the temporary files, and put a run into it."""
+def test_a_folder_of_another_user_is_not_used(file: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anybody can make a folder of this name in the temporary folder, and put a run into it."""
     spool = Spool.of(str(file), file.parent / "cache")
     assert spool is not None
     (elsewhere / "theirs" / spool.spare.name).mkdir(parents=True)

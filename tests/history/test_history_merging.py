@@ -1,4 +1,4 @@
-"""Histories taken together: nothing is lost, nothing is there twice, and what cannot be taken in is refused."""
+"""Merging histories: nothing is lost or doubled, and files that cannot be merged are refused."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def there(tmp_path):
     return tmp_path / "there.db"
 
 
-def test_the_runs_of_both_are_there_and_come_back_as_they_were(here, there):
-    """Ids differ in both files, and every launch, sample, verdict and environment finds its place."""
+def test_a_merged_history_has_the_runs_of_both_unchanged(here, there):
+    """Row ids differ in both files. Every launch, sample, verdict and environment is attached to its run."""
     fill(here, "alexnet", "resnet50")
     other = {**ENVIRONMENT, "machine_key": "xeon-6980p"}
     uid = fill(there, "vgg16", "resnet50", "bad", environment=other)
@@ -86,8 +86,8 @@ def test_the_runs_of_both_are_there_and_come_back_as_they_were(here, there):
             assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
 
 
-def test_a_second_time_changes_nothing_and_neither_does_the_way_back(here, there):
-    """Merging is by content: the same rows again are no rows."""
+def test_merging_again_or_back_changes_nothing(here, there):
+    """Rows are identified by content."""
     fill(here, "alexnet")
     fill(there, "vgg16", "bad")
     assert take(here, there)[0].new
@@ -99,8 +99,8 @@ def test_a_second_time_changes_nothing_and_neither_does_the_way_back(here, there
     assert counts(there) == counts(here)
 
 
-def test_a_run_that_was_going_on_is_completed(here, there):
-    """Taken while it was running, its later cases and its end come with the next merge, and never go back."""
+def test_a_run_merged_while_it_was_running_is_completed_by_the_next_merge(here, there):
+    """Merging back never makes it unfinished."""
     fill(here, "alexnet")
     uid = fill(there, "vgg16", environment=HARDWARE, finish=False)
     take(here, there)
@@ -119,8 +119,8 @@ def test_a_run_that_was_going_on_is_completed(here, there):
     assert take(here, there)[0].updated == 0
 
 
-def test_a_case_that_was_measured_on_since_comes_as_it_ended(here, there):
-    """Taken while it waited to be measured again: nothing is left of the first look, and nothing of it comes back."""
+def test_a_case_with_more_launches_replaces_the_merged_one(here, there):
+    """It was merged while it waited to be measured again. Its first record does not come back."""
     fill(here, "alexnet")
     uid = fill(there, "vgg16", "resnet50", finish=False)
     earlier = there.with_name("earlier.db")
@@ -138,8 +138,7 @@ def test_a_case_that_was_measured_on_since_comes_as_it_ended(here, there):
         assert not take(here, earlier)[0].new
 
 
-def test_what_a_baseline_was_accepted_from_is_taken_with_it(here, there):
-    """The rows of acceptances come along, and by which later one each was superseded."""
+def test_acceptances_are_merged_with_what_superseded_them(here, there):
     uids = [fill(there, "resnet50") for _ in range(2)]
     fill(here, "alexnet")
     for uid in uids:
@@ -167,8 +166,8 @@ def refusal(here, *others):
     return message
 
 
-def test_what_cannot_be_taken_in_is_refused_before_anything_is_written(here, there, tmp_path):
-    """Itself, nothing, no database, another program's, an empty file: one sentence each, and the good one waits too."""
+def test_files_that_cannot_be_merged_are_refused_before_anything_is_written(here, there, tmp_path):
+    """Itself, a missing file, no database, that of another program, an empty file. Good files beside it wait too."""
     fill(here, "alexnet")
     fill(there, "vgg16")
     assert "is the history itself" in refusal(here, there, here)
@@ -193,7 +192,7 @@ def test_what_cannot_be_taken_in_is_refused_before_anything_is_written(here, the
     ("revision", "advice"), [("0042", "upgrade ipexperf"), ("0000", "run `ipexperf db upgrade --db ")]
 )
 def test_another_schema_is_refused(here, there, revision, advice):
-    """Rows of a schema that is not ours would be misread; the other file is not migrated behind its owner's back."""
+    """Its rows could be misread. The other file belongs to somebody else and is not migrated."""
     fill(here, "alexnet")
     fill(there, "vgg16")
     with closing(sqlite3.connect(there)) as connection:
@@ -205,8 +204,8 @@ def test_another_schema_is_refused(here, there, revision, advice):
     assert dump(there) == other
 
 
-def test_a_merge_that_fails_half_way_takes_all_of_it_back(here, there):
-    """Liar: the last of the tables cannot be written."""
+def test_a_merge_that_fails_halfway_is_rolled_back(here, there):
+    """The last of the tables cannot be written."""
     fill(here, "alexnet")
     fill(there, "vgg16")
     before = dump(here)

@@ -37,8 +37,8 @@ def took_memory(case=None):
     return make_measurement(case, launches=launches)
 
 
-def test_the_verdict_on_another_metric_is_kept_in_its_series(history):
-    """Speed's series has the verdict on the case; memory's says of memory alone what it was judged by."""
+def test_the_verdict_on_another_metric_is_stored_in_the_series_of_that_metric(history):
+    """The series of speed has the verdict on the case."""
     judged = with_memory()
     uid = history.start_run(ENVIRONMENT, {})
     history.record(uid, took_memory(), judged, Policy())

@@ -66,7 +66,7 @@ def everywhere(folder: Path, slower: dict[str, float], **more: Any) -> Path:
     return path
 
 
-def test_what_is_slower_on_all_hosts_regressed(tmp_path: Path) -> None:
+def test_a_case_slower_on_all_hosts_regressed(tmp_path: Path) -> None:
     with History.open(everywhere(tmp_path, {"all": 0.10})) as history:
         compared = over_hosts.compare(history, "torch=2.8", "torch=2.9")
     assert {one.outcome for one in compared.cases} == {"regressed"}
@@ -81,7 +81,7 @@ def test_what_is_slower_on_all_hosts_regressed(tmp_path: Path) -> None:
     assert compared.notes == ()
 
 
-def test_a_host_that_disagrees_is_its_own_fault(tmp_path: Path) -> None:
+def test_a_host_that_disagrees_is_named_and_left_out(tmp_path: Path) -> None:
     with History.open(everywhere(tmp_path, {"arc3": 0.40})) as history:
         compared = over_hosts.compare(history, "torch=2.8", "torch=2.9")
     assert {(one.outcome, one.odd) for one in compared.cases} == {("ok", ("arc3",))}
@@ -167,7 +167,7 @@ def test_a_history_without_runs_is_said_to_be_empty(tmp_path: Path) -> None:
 
 
 def test_a_note_says_that_hosts_differ_more_than_is_assumed(tmp_path: Path) -> None:
-    """And whether the software or the machines are to blame stays open."""
+    """Whether the software or the machines are the cause stays open."""
     slower = dict(zip(HOSTS, (-0.3, -0.1, 0.15, 0.5, 0.25), strict=True))
     with History.open(everywhere(tmp_path, slower)) as history:
         compared = over_hosts.compare(history, "torch=2.8", "torch=2.9")
@@ -215,7 +215,7 @@ def test_a_selector_names_all_runs_of_a_fleet_run(tmp_path: Path) -> None:
                 resolved(history, selector)
 
 
-def test_what_cannot_be_compared_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_impossible_comparison_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     database = ["--db", str(everywhere(tmp_path, {}))]
     refused = cli_answers.refused(capsys, "compare", "main", "last", "--hosts", *database)
     assert "'main' and 'last' both name the run" in refused
@@ -224,7 +224,7 @@ def test_what_cannot_be_compared_is_one_sentence(tmp_path: Path, capsys: pytest.
     assert "over several hosts a time is judged, such as step_time: throughput is none" in refused
 
 
-def test_the_command_says_it_for_people_and_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_text_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["compare", "last~1", "last", "--hosts", "--db", str(everywhere(tmp_path, {"all": 0.10, "arc3": 0.5}))]
     out = cli_answers.run(capsys, *words)
     assert "first    last~1: 5 runs on arc1, arc2, arc3, arc4, arc5, 2026-05-01 08:00:00 UTC" in out

@@ -1,4 +1,4 @@
-"""The plans by which SQLite answers."""
+"""The query plans of SQLite for the larger statements."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def plan(history, statement):
 
 @pytest.mark.parametrize("limit", [None, 30])
 @pytest.mark.parametrize("filters", [{}, {"mode": "infer"}, {"branch": "main", "since": "2026-05-01"}])
-def test_a_trend_is_found_by_indices(history, limit, filters):
-    """Without the indices on case and series a trend took two minutes; no table is read from end to end."""
+def test_a_trend_uses_indexes(history, limit, filters):
+    """Without the indexes on case and series a trend took two minutes. No table is scanned."""
     lines = plan(history, statements.trend(limit=limit, metric="step_time", model="resnet50", **filters))
     tables = ("case", "series", "measurement", "run", "verdict", "later")
     assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
@@ -40,8 +40,8 @@ def test_a_trend_is_found_by_indices(history, limit, filters):
 
 @pytest.mark.parametrize("after", [None, ("2026-05-01", "0190")])
 @pytest.mark.parametrize("branch", [None, "main"])
-def test_a_page_of_past_runs_is_found_by_indices(history, branch, after):
-    """The verdict and the environment of each are looked up, not searched for."""
+def test_a_page_of_past_runs_uses_indexes(history, branch, after):
+    """The verdict and the environment of each run are looked up, not searched for."""
     uid = series_uid(make_case().uid, "xeon-8480-2s", "step_time")
     lines = plan(history, window_runs.page(uid, branch=branch, before="2026-05-03", launches=2, after=after))
     tables = ("series", "measurement", "run", "launch", "verdict", "later")
@@ -51,8 +51,8 @@ def test_a_page_of_past_runs_is_found_by_indices(history, branch, after):
 
 
 @pytest.mark.parametrize("several", ["model", "mode", "machine"])
-def test_lists_and_ranges_are_found_by_indices_too(history, several):
-    """Several names of a model or a mode, and an end: what `changes` and `trend` ask."""
+def test_lists_and_ranges_use_indexes_too(history, several):
+    """Several models or modes and an end, as `changes` and `trend` ask for."""
     filters = {"model": "resnet50", several: ["resnet50", "vgg16"]}
     statement = statements.trend(metric="step_time", since="2026-05-01", before="2026-06-01", **filters)
     lines = plan(history, statement)
@@ -62,14 +62,14 @@ def test_lists_and_ranges_are_found_by_indices_too(history, several):
 
 
 def test_a_board_is_read_series_by_series(history):
-    """Joined with their series, all measurements were read in the order of runs: a page here and a page there."""
+    """A join with the series would read all measurements in the order of runs, from pages all over the file."""
     lines = plan(history, board.facts(["step_time", "peak_memory"]))
     assert any("SEARCH measurement USING PRIMARY KEY (series_id=?)" in line for line in lines), lines
 
 
 @pytest.mark.parametrize("before", [None, "2026-05-03"])
-def test_what_is_usual_on_a_machine_is_found_by_indices(history, before):
-    """The newest runs that have rounds: they are gone through from the newest on, until there are enough."""
+def test_the_newest_runs_with_rounds_of_a_machine_are_found_by_indexes(history, before):
+    """They are read from the newest on until there are enough."""
     lines = plan(history, rounds.runs_of("xeon-8480-2s", 5, before))
     assert any(" run USING INDEX ix_run_started_at" in line for line in lines), lines
     assert any("SEARCH round USING INDEX ix_round_" in line for line in lines), lines
@@ -80,8 +80,8 @@ def test_what_is_usual_on_a_machine_is_found_by_indices(history, before):
 
 @pytest.mark.parametrize("ask", [rounds.rounds_of, rounds.seats_of])
 @pytest.mark.parametrize("machine", [None, "xeon-8480-2s"])
-def test_the_rounds_of_runs_are_found_by_indices(history, ask, machine):
-    """Neither the rounds nor the seats of a history are read from end to end."""
+def test_the_rounds_of_runs_use_indexes(history, ask, machine):
+    """Neither the rounds nor the seats are scanned."""
     where = [schema.round_.c.run_id.in_([1, 2])]
     if machine is not None:
         where.append(schema.environment.c.machine_key == machine)
@@ -91,14 +91,14 @@ def test_the_rounds_of_runs_are_found_by_indices(history, ask, machine):
 
 
 @pytest.mark.parametrize("column", ["case_id", "base_id"])
-def test_the_ratios_of_a_case_are_found_by_indices(history, column):
-    """Those who ask in SQL ask by the case."""
+def test_the_ratios_of_a_case_use_an_index(history, column):
+    """Users who write SQL look ratios up by case."""
     lines = plan(history, select(schema.paired.c.log_ratio).where(schema.paired.c[column] == 1))
     assert any(f"SEARCH paired USING INDEX ix_paired_{column}" in line for line in lines), lines
 
 
-def test_a_plan_without_its_index_would_be_noticed(history):
-    """Liar: the same question in a database whose index is gone reads a whole table."""
+def test_a_plan_without_its_index_scans_a_table(history):
+    """So the tests above can fail."""
     statement = statements.trend(metric="step_time", model="resnet50")
     with history._engine.connect() as connection:
         copy = sqlite3.connect(":memory:")

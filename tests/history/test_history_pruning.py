@@ -1,4 +1,4 @@
-"""What may be forgotten, and what stays."""
+"""Pruning: which rows are deleted, and which stay."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ def prune(target, before, **options):
         return pruning.prune(history, before, **options)
 
 
-def test_a_dry_run_tells_what_would_go_and_changes_nothing(target):
-    """The very rows that are deleted afterwards."""
+def test_a_dry_run_counts_the_rows_that_would_be_deleted_and_changes_nothing(target):
     before = dump(target)
     told = prune(target, "2026-05-03")
     assert dump(target) == before
@@ -60,8 +59,8 @@ def test_a_dry_run_tells_what_would_go_and_changes_nothing(target):
     assert prune(target, "2026-05-03").runs == ()
 
 
-def test_what_nobody_needs_any_more_goes_with_its_runs(target):
-    """Cases, series, environments and policies without a run; and nothing points at nothing."""
+def test_pruning_deletes_rows_that_nothing_refers_to(target):
+    """Cases, series, environments and policies without a run. Every reference stays valid."""
     prune(target, "last~2", delete_them=True)
     assert query(target, 'SELECT model FROM "case"') == [("resnet50",)]
     assert query(target, "SELECT DISTINCT machine_key FROM series") == [("xeon-8480-2s",)]
@@ -73,7 +72,7 @@ def test_what_nobody_needs_any_more_goes_with_its_runs(target):
 
 @pytest.mark.parametrize("superseded", [False, True])
 def test_a_run_that_a_baseline_was_accepted_from_stays(target, superseded):
-    """Whether its row is live or not, and however old it is: the history still says where a baseline came from."""
+    """However old it is, and also if its acceptance is superseded."""
     first, second, *_ = uids(target)
     case = make_case()
     accept(target, second, case)
@@ -87,16 +86,16 @@ def test_a_run_that_a_baseline_was_accepted_from_stays(target, superseded):
         assert len(history.measurements(second)) == 1
 
 
-def test_a_run_that_a_file_of_baselines_names_stays(target):
-    """The file may have come from a repository, without a row in this history."""
+def test_a_run_that_a_baseline_file_names_stays(target):
+    """The file may come from a repository, without a row in this history."""
     first, second, *_ = uids(target)
     told = prune(target, "2026-05-03", accepted={first, "another history's"}, delete_them=True)
     assert (told.runs, told.kept) == ((second,), (first,))
     assert uids(target)[0] == first
 
 
-def test_the_samples_alone_can_go(target):
-    """Every number of a run stays, and only what it was made of goes."""
+def test_samples_can_be_deleted_alone(target):
+    """Every number of a run stays except its samples."""
     with History.open(target) as history:
         whole = history.show("last~3")
     told = prune(target, "2026-05-03", what="samples", delete_them=True)
@@ -107,8 +106,7 @@ def test_the_samples_alone_can_go(target):
         assert history.samples("last~3", make_case("old").uid) == {}
 
 
-def test_pruning_an_empty_history_or_before_nothing_is_refused(target, place):
-    """A word that is no run and no date, and a history without runs."""
+def test_pruning_an_empty_history_or_before_an_unknown_moment_is_refused(target, place):
     with pytest.raises(HistoryError, match="no run matches 'soon'"):
         prune(target, "soon", delete_them=True)
     empty = place()

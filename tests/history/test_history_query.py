@@ -44,7 +44,7 @@ def number(history, selector):
 
 
 def test_runs_are_listed_by_time_newest_first(history):
-    """The order is the order of `started_at`."""
+    """By `started_at`, not by row id."""
     assert [run.meta["number"] for run in history.runs()] == [0, 3, 2, 1]
     assert [run.meta["number"] for run in history.runs(2)] == [0, 3]
     assert history.runs()[0].outcomes == {"ok": 1, "regressed": 1}
@@ -79,12 +79,11 @@ def test_runs_are_listed_by_time_newest_first(history):
     ],
 )
 def test_a_run_is_found_by_its_place_its_day_its_branch_or_its_commit(history, selector, expected):
-    """A day, a month, a moment, a branch and a commit mean their last run, and ~1 the one before it among them."""
+    """A day, a month, a moment, a branch or a commit names its last run, and `~1` the one before it."""
     assert number(history, selector) == expected
 
 
-def test_a_run_is_found_by_its_uid_or_a_beginning_that_is_its_alone(history):
-    """A uid that begins several runs is ambiguous."""
+def test_a_run_is_found_by_its_uid_or_an_unambiguous_beginning(history):
     uids = [run.uid for run in history.runs()]
     for uid in uids:
         assert history.find_run(uid).uid == uid
@@ -110,8 +109,7 @@ def test_a_run_is_found_by_its_uid_or_a_beginning_that_is_its_alone(history):
         ("", "too short"),
     ],
 )
-def test_an_unknown_run_is_refused_with_what_exists(history, selector, message):
-    """Nobody gets another run than the one that was meant."""
+def test_an_unknown_run_is_refused_with_a_suggestion(history, selector, message):
     with pytest.raises(HistoryError) as raised:
         history.find_run(selector)
     assert message in str(raised.value)
@@ -126,7 +124,6 @@ def test_an_empty_history_says_so(target):
 
 
 def test_a_trend_is_in_the_order_of_time_and_carries_the_verdict(history):
-    """Each point says when, what, how fast and what the judge said."""
     points = history.trend(model="resnet50", device="cpu", dtype="bf16", mode="infer", stack="ipex")
     assert [point.median for point in points] == [1.01, 2.01, 3.01, 0.01]
     assert [point.commit for point in points] == ["aaaa1111", "bbbb2222", "bbbb2222", "cccc3333"]
@@ -136,8 +133,8 @@ def test_a_trend_is_in_the_order_of_time_and_carries_the_verdict(history):
     assert {point.ratio for point in history.trend("throughput")} == {None}
 
 
-def test_a_trend_can_be_narrowed(history):
-    """Branch, day, machine and the newest runs of each series."""
+def test_a_trend_can_be_filtered(history):
+    """By branch, day and machine, and to the newest runs of each series."""
     assert len(history.trend()) == 8
     assert len(history.trend(None)) == 16
     assert [point.median for point in history.trend(model="resnet50", branch="topic")] == [3.01]
@@ -151,7 +148,7 @@ def test_a_trend_can_be_narrowed(history):
 
 
 def test_a_name_that_is_two_things_is_ambiguous(target):
-    """A branch that is named as a commit begins."""
+    """A branch has the name of the beginning of a commit."""
     with History.open(target) as opened:
         for commit, branch in (("cafe1111", "main"), ("dddd1111", "cafe")):
             opened.start_run({**ENVIRONMENT, "git": {"commit": commit, "branch": branch}}, {})

@@ -1,4 +1,4 @@
-"""What ran is kept once a case and run, by its digest in every launch, and found again."""
+"""A fingerprint is stored once for each case and run, its digest with every launch, and both are found again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def recorded(history: History, measurement: Measurement, verdict: Verdict = OK) 
     return uid, found
 
 
-def test_the_structure_is_kept_once_and_the_digest_in_every_launch(history: History) -> None:
+def test_the_structure_is_stored_once_and_the_digest_in_every_launch(history: History) -> None:
     _, found = recorded(history, ran_so("abc", "abc", "abc"))
     documents = [launch.document["fingerprint"] for launch in found.launches]
     assert [document["digest"] for document in documents] == ["abc"] * 3
@@ -50,14 +50,14 @@ def test_the_structure_is_kept_once_and_the_digest_in_every_launch(history: Hist
     assert (state.outcome, whole) == ("same", captured("abc"))
 
 
-def test_each_structure_is_kept_where_launches_differ(history: History) -> None:
+def test_each_structure_is_stored_if_launches_differ(history: History) -> None:
     _, found = recorded(history, ran_so("abc", "other", "abc"))
     assert ["structure" in launch.document["fingerprint"] for launch in found.launches] == [True, True, False]
     assert fingerprint_of(found)[0].outcome == "unstable"
 
 
-def test_a_launch_that_does_not_count_keeps_its_digest_alone(history: History) -> None:
-    """The contended first try is no measurement: the structure lies with a launch that is one."""
+def test_a_contended_launch_has_only_its_digest(history: History) -> None:
+    """The structure is stored with a launch that counts."""
     made = ran_so("abc", "abc")
     made = replace(made, launches=(replace(made.launches[0], outcome="contended"), made.launches[1]))
     _, found = recorded(history, made)
@@ -65,13 +65,13 @@ def test_a_launch_that_does_not_count_keeps_its_digest_alone(history: History) -
     assert fingerprint_of(found)[1] == captured("abc")
 
 
-def test_a_launch_without_a_fingerprint_has_none(history: History) -> None:
-    """As those of older versions: it is unknown."""
+def test_a_launch_without_a_fingerprint_is_unknown(history: History) -> None:
+    """Launches of older versions have none."""
     _, found = recorded(history, make_measurement())
     assert fingerprint_of(found) == (Structure("unknown", "nothing was captured"), None)
 
 
-def test_a_verdict_keeps_what_became_of_the_structure(history: History) -> None:
+def test_a_verdict_has_the_comparison_of_the_structure(history: History) -> None:
     _, found = recorded(history, ran_so("abc"), replace(OK, structure=STRUCTURE))
     assert found.verdict.structure == STRUCTURE
     assert found.verdict.fails
@@ -84,8 +84,8 @@ def baseline(fingerprint: str | None, *runs: str) -> CaseBaseline:
     return CaseBaseline(make_case(), sessions, {}, "why", "ada", "2026-01-09", None, ENVIRONMENT, fingerprint)
 
 
-def test_what_a_baseline_stands_for_is_found_by_its_digest(history: History) -> None:
-    """The newest session that ran so; one of before there were digests is the newest that is known."""
+def test_the_fingerprint_of_a_baseline_is_found_by_its_digest(history: History) -> None:
+    """It is that of the newest session with this digest, or of the newest session if the baseline has no digest."""
     old, _ = recorded(history, ran_so("abc"))
     new, _ = recorded(history, ran_so("other"))
     assert accepted(history, baseline("1:abc", old, new)) == captured("abc")
@@ -93,8 +93,8 @@ def test_what_a_baseline_stands_for_is_found_by_its_digest(history: History) -> 
     assert accepted(history, baseline("1:gone", old, new)) is None
 
 
-def test_a_run_that_is_not_there_is_no_error(history: History) -> None:
-    """A baseline's file outlives the history that it was accepted from."""
+def test_a_baseline_whose_run_is_missing_has_no_fingerprint(history: History) -> None:
+    """A baseline file outlives the history that it was accepted from."""
     uid, _ = recorded(history, ran_so("abc"))
     assert accepted(history, baseline("1:abc", "01J0000000ABSENT", uid)) == captured("abc")
     assert accepted(history, baseline("1:abc", "01J0000000ABSENT")) is None

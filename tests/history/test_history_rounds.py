@@ -1,4 +1,4 @@
-"""Rounds: they come back as they were, and stay what they are when their cases are recorded again."""
+"""Rounds are read as they were recorded, and stay when their cases are recorded again."""
 
 from __future__ import annotations
 
@@ -61,8 +61,7 @@ def opened(place):
 
 
 @given(one=rounds())
-def test_a_round_comes_back_as_it_was(opened, one):
-    """Every arm in its place, with the very numbers."""
+def test_a_round_is_read_as_it_was_recorded(opened, one):
     uid = opened.start_run(ENVIRONMENT, {})
     # Every run of the property is another one; the same round is in one history once.
     one = replace(one, uid=uid.replace("-", ""))
@@ -70,8 +69,8 @@ def test_a_round_comes_back_as_it_was(opened, one):
     assert opened.show(uid).rounds == (one,)
 
 
-def test_a_turn_without_a_number_comes_back_too(history):
-    """It makes the ratio no number, which is no row's 0."""
+def test_a_turn_without_a_number_is_stored_too(history):
+    """The ratio of such a round is NaN, not 0."""
     bad = SeatRecord(CASE, "case", ((0.0, 0.01, math.nan, math.inf),), 0)
     uid = begin(history)
     history.record_round(uid, make_round(make_seat(BASE, 0.02), replace(bad, times=((0.0,) * 8,))))
@@ -82,8 +81,8 @@ def test_a_turn_without_a_number_comes_back_too(history):
     assert query(history, "SELECT log_ratio FROM paired") == [(None,), (None,)]
 
 
-def test_each_two_arms_have_a_row_for_those_who_ask_in_sql(history):
-    """The later seat over the earlier one, and the judge's own number."""
+def test_each_two_arms_have_a_row_with_their_ratio_for_queries_in_sql(history):
+    """The later seat over the earlier one, as the judge computes it."""
     uid = begin(history)
     arms = (make_seat(BASE, 0.02), make_seat(BASE, 0.0202, "twin"), make_seat(CASE, 0.01))
     one = make_round(*arms)
@@ -100,7 +99,7 @@ def test_each_two_arms_have_a_row_for_those_who_ask_in_sql(history):
 
 
 def test_rounds_survive_that_their_cases_are_recorded_again(history):
-    """A case is written anew after each round of its group: its launches, and not its rounds."""
+    """A case is recorded again after each round of its group. That replaces its launches and not its rounds."""
     uid = begin(history)
     for number in (1, 2, 3):
         history.record_round(uid, make_round(number=number))
@@ -112,8 +111,8 @@ def test_rounds_survive_that_their_cases_are_recorded_again(history):
     assert [len(one.launches) for one in detail.cases] == [3, 3]
 
 
-def test_a_case_that_only_others_were_held_against_needs_no_record(history):
-    """The reference of a later part of a group may have failed meanwhile, or not be on record yet."""
+def test_a_reference_in_a_round_needs_no_record_of_its_own(history):
+    """The reference of a later part of a group may have failed, or not be recorded yet."""
     uid = begin(history, CASE)
     one = make_round(make_seat(BASE, 0.02, "reference"), make_seat(CASE, 0.01))
     history.record_round(uid, one)
@@ -121,8 +120,8 @@ def test_a_case_that_only_others_were_held_against_needs_no_record(history):
     assert [found.case for found in history.measurements(uid)] == [CASE]
 
 
-def test_what_is_no_round_is_refused(history):
-    """A run that is not there, the same round again, a single arm, and arms whose turns are no neighbours."""
+def test_an_invalid_round_is_refused(history):
+    """An unknown run, the same round again, a single arm, and arms with different numbers of turns."""
     uid = begin(history)
     history.record_round(uid, make_round())
     short = SeatRecord(CASE, "case", ((0.01, 0.01),), 0)
@@ -138,8 +137,8 @@ def test_what_is_no_round_is_refused(history):
     assert query(history, "SELECT count(*) FROM seat") == [(2,)]
 
 
-def test_a_machine_tells_the_rounds_of_its_newest_runs(history):
-    """Oldest first, of the runs that have any, before a moment, and of no other machine."""
+def test_the_rounds_of_a_machine_are_those_of_its_newest_runs_with_rounds(history):
+    """Oldest first, before a moment, and of no other machine."""
     for day in (1, 2, 3, 4):
         uid = begin(history, day=day)
         if day != 3:
@@ -156,8 +155,8 @@ def test_a_machine_tells_the_rounds_of_its_newest_runs(history):
     assert history.rounds_of_machine("nowhere") == ()
 
 
-def test_a_round_is_of_the_machine_that_its_launches_were_on(history):
-    """A run of a CPU and a card has two machines, and what is usual on one says nothing of the other."""
+def test_a_round_belongs_to_the_machine_of_its_launches(history):
+    """A run on a CPU and a card has two machine keys, whose usual spreads are separate."""
     card = {**ENVIRONMENT, "machine_key": "max-1550"}
     uid = begin(history)
     cases = [make_case(device="xpu"), make_case(device="xpu", dtype="fp32")]
@@ -172,8 +171,8 @@ def test_a_round_is_of_the_machine_that_its_launches_were_on(history):
     assert history.show(uid).rounds == (make_round(), of_card)
 
 
-def test_what_was_usual_before_is_the_prior_of_a_run(history):
-    """The judge's own numbers, of the rounds of the run and of those before it, none of them later."""
+def test_the_earlier_rounds_of_a_machine_are_the_prior_of_a_run(history):
+    """With the judge's numbers. Later rounds do not count."""
     made = {}
     for day, spread in ((1, 0.02), (2, 0.05), (3, 0.9)):
         uid = begin(history, day=day)
@@ -191,8 +190,8 @@ def test_what_was_usual_before_is_the_prior_of_a_run(history):
     assert found.between(BASE, make_case("other")) is None
 
 
-def test_a_twin_tells_what_noise_looks_like(history):
-    """The same again in the same rounds; rounds of arms that followed one another do not blur it."""
+def test_a_run_has_the_ratio_of_its_twin(history):
+    """Only from rounds in which both took turns."""
     uid = begin(history)
     for number, step in enumerate((0.0201, 0.0199, 0.0200), 1):
         arms = (make_seat(BASE, 0.02), make_seat(BASE, step, "twin"), make_seat(CASE, 0.01))

@@ -1,4 +1,4 @@
-"""Trials of selftests in a history: kept as they were, in no run, and where the history goes they go too."""
+"""Trials of selftests in a history: they belong to no run, and merging and pruning leave them intact."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ def kept(target, *asked):
         return trials(history, *asked)
 
 
-def test_a_trial_comes_back_as_it_was(target):
-    """With its case, and with what is not known: a size, an interval."""
+def test_a_trial_is_read_as_it_was_recorded(target):
+    """With its case, and also without a size or an interval."""
     unknown = make_trial(injection="avx", size=None, lo=None, hi=None, mde=None, cut=True, started_at=END)
     keep(target, make_trial(), unknown)
     assert kept(target) == [make_trial(), unknown]
 
 
-def test_a_pair_without_a_ratio_comes_back_as_none_at_all(target):
-    """JSON has no NaN; a number that is none is none when it is read again."""
+def test_a_pair_without_a_ratio_is_read_as_nan(target):
+    """JSON has no NaN, so it is stored as null."""
     keep(target, make_trial(outcome="invalid", log_ratios=(0.1, math.nan)))
     assert [math.isnan(value) for value in kept(target)[0].log_ratios] == [False, True]
 
@@ -71,16 +71,16 @@ def test_trials_are_found_by_machine_and_policy(target):
     assert kept(target, None, PairPolicy(tolerance=0.1)) == []
 
 
-def test_trials_are_in_no_run(target):
-    """Nothing that was tried on the judge is a measurement of the case."""
+def test_trials_belong_to_no_run(target):
+    """They are no measurements of the case."""
     keep(target, make_trial())
     with History.open(target) as history:
         assert history.runs() == []
         assert history.trend() == []
 
 
-def test_a_history_of_before_gets_the_table(path, monkeypatch):
-    """After a backup, and with what it held."""
+def test_a_history_of_an_older_version_gets_the_table(path, monkeypatch):
+    """After a backup, and with all of its content."""
     monkeypatch.setattr(schema, "REVISION", "0001")
     with History.open(path) as history:
         uid = history.start_run(HARDWARE, {})
@@ -94,7 +94,7 @@ def test_a_history_of_before_gets_the_table(path, monkeypatch):
 
 
 def test_merging_brings_trials_once(path, tmp_path):
-    """From a file that knows neither the case nor the policy; a second time changes nothing."""
+    """Also with a case and a policy that the target lacks. A second merge changes nothing."""
     other = tmp_path / "other.db"
     keep(other, make_trial())
     History.open(path).close()
@@ -104,8 +104,8 @@ def test_merging_brings_trials_once(path, tmp_path):
     assert kept(path) == [make_trial()]
 
 
-def test_pruning_leaves_trials_and_what_they_point_at(target):
-    """The case was never run, and its policy judged nothing else: both stay."""
+def test_pruning_leaves_trials_and_their_cases_and_policies(target):
+    """Even if no run has the case or the policy."""
     with History.open(target) as history:
         uid = history.start_run(HARDWARE, {"started_at": "2025-01-01T00:00:00Z"})
         history.record(uid, make_measurement(), OK)

@@ -1,4 +1,4 @@
-"""A history on a PostgreSQL server: what it is called, what it refuses, and that no password is ever told."""
+"""A history on a PostgreSQL server: its address, its errors, its lock of writers, and no password in messages."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ def refusal(target, **options):
     return message
 
 
-def test_the_migrations_arrive_at_the_schema(server):
-    """As they do in a file of SQLite."""
+def test_the_migrations_make_the_schema_of_the_code(server):
     with History.open(server.database()) as history, history._engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, schema.metadata) == []
@@ -45,18 +44,17 @@ def test_a_server_that_does_not_answer_is_one_sentence():
 
 
 def test_a_wrong_password_is_one_sentence(server):
-    """The server's own, without the password."""
+    """It is the server's message, without the password."""
     message = refusal(server.url("postgres", password="sesame, close"))  # noqa: S106 - as above
     assert 'password authentication failed for user "tester"' in message
 
 
-def test_a_database_that_is_not_there_is_one_sentence(server):
-    """It is the server's to make one."""
+def test_a_missing_database_is_one_sentence(server):
     assert 'database "nowhere" does not exist' in refusal(server.url("nowhere"))
 
 
-def test_an_empty_database_is_no_history_to_read(server):
-    """A run makes the tables; a question does not."""
+def test_an_empty_database_cannot_be_read(server):
+    """A run creates the tables. A query does not."""
     target = server.database()
     assert "is empty: it has no tables" in refusal(target, create=False)
     History.open(target).close()
@@ -64,7 +62,6 @@ def test_an_empty_database_is_no_history_to_read(server):
 
 
 def test_the_database_of_another_program_is_refused(server):
-    """Tables of somebody else's are no place for ours."""
     target = server.database()
     server.execute("CREATE TABLE songs (title TEXT)", target.rpartition("/")[2].partition("?")[0])
     assert "is a database of something else" in refusal(target)
@@ -79,19 +76,19 @@ def test_a_newer_history_is_refused(server):
 
 
 def test_a_missing_driver_is_named(monkeypatch):
-    """With what brings it."""
+    """With the extra that installs it."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
     assert "install the extra `postgresql` of ipexperf" in refusal(f"postgresql://tester:{SECRET}@127.0.0.1:1/perf")
 
 
 def test_a_port_that_is_no_number_is_one_sentence():
-    """And the password is not told with the mistake."""
+    """The message does not contain the password."""
     told = "'postgresql://tester:***@host:port/perf' is neither a path nor a database URL."
     assert refusal(f"postgresql://tester:{SECRET}@host:port/perf") == told
 
 
-def test_a_writer_waits_for_its_turn_and_not_for_ever(server, monkeypatch):
-    """Liar: another one holds the right to write, and does not let go of it."""
+def test_a_writer_waits_for_the_lock_of_writers_for_a_limited_time(server, monkeypatch):
+    """Another one holds the lock and does not release it."""
     with History.open(server.database()) as history:
         uid = history.start_run(HARDWARE, {})
         monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
@@ -103,8 +100,8 @@ def test_a_writer_waits_for_its_turn_and_not_for_ever(server, monkeypatch):
         assert len(history.measurements(uid)) == 1
 
 
-def test_writers_of_known_cases_write_at_once(server, monkeypatch):
-    """They add rows of their own runs alone. A new case is something that two of them may add, so its writer waits."""
+def test_writers_of_known_cases_share_the_lock(server, monkeypatch):
+    """They add only rows of their own runs. Two writers may add the same new case, so the writer of one waits."""
     target = server.database()
     with History.open(target) as history, History.open(target) as other:
         first, second = history.start_run(HARDWARE, {}), other.start_run(HARDWARE, {})
@@ -123,8 +120,8 @@ def test_writers_of_known_cases_write_at_once(server, monkeypatch):
         assert sorted(one.case.model for one in other.measurements(second)) == ["new", "resnet50"]
 
 
-def test_who_adds_one_case_after_the_other_tries_none_of_them_twice(server, statements):
-    """On a first night all cases are new. The case after the last new one is alone in vain, and those after it not."""
+def test_a_writer_of_many_new_cases_tries_none_of_them_twice(server, statements):
+    """After a new case the writer locks alone at once. After a case that added nothing it shares the lock again."""
     with History.open(server.database()) as history:
         first, second = history.start_run(ENVIRONMENT, {}), history.start_run(ENVIRONMENT, {})
 
@@ -155,14 +152,14 @@ def test_two_writers_of_one_run_take_turns(server, monkeypatch):
         assert len(other.measurements(uid)) == 1
 
 
-def test_a_writer_that_falls_silent_holds_up_nobody_for_long(server):
-    """Its host may be gone, and a server that is not asked notices that after two hours."""
+def test_a_silent_writer_loses_the_lock_after_a_short_time(server):
+    """Its host may be gone. By itself the server notices that after two hours."""
     target = server.database()
     with History.open(target) as history, History.open(target) as other:
         uid = other.start_run(HARDWARE, {})
 
         def fall_silent():
-            with database.writing(history._engine, history._name, held=0.3) as connection:
+            with database.writing(history._engine, history._name, silence=0.3) as connection:
                 other.record(uid, make_measurement(), OK)
                 connection.execute(text("SELECT 1"))
 
@@ -171,14 +168,14 @@ def test_a_writer_that_falls_silent_holds_up_nobody_for_long(server):
         assert len(other.measurements(uid)) == 1
 
 
-def test_an_address_may_have_timeouts_of_its_own():
-    """Those that it does not name keep a cut network from holding up a run for a quarter of an hour."""
+def test_an_address_can_set_its_own_timeouts():
+    """The defaults keep a cut network from blocking a run for a quarter of an hour."""
     own = database._arguments(url_of("postgresql://me@host/perf?connect_timeout=3&keepalives_idle=60"))
     assert own == {"tcp_user_timeout": 30_000, "keepalives_interval": 5, "keepalives_count": 4}
 
 
-def test_a_reader_sees_one_moment(server):
-    """What is written meanwhile is not in the rest of the answer."""
+def test_a_reader_sees_a_snapshot(server):
+    """Rows that are written meanwhile do not appear."""
     with History.open(server.database()) as history:
         history.start_run(HARDWARE, {})
         counted = text("SELECT count(*) FROM run")
@@ -189,7 +186,7 @@ def test_a_reader_sees_one_moment(server):
 
 
 def test_a_command_takes_a_url(server, capsys):
-    """As it takes a file; what only a file can do is refused in one sentence."""
+    """Like a file. Commands that only work on a file refuse it in one sentence."""
     target = server.database()
     with History.open(target) as history:
         uid = history.start_run(HARDWARE, {})
@@ -224,21 +221,21 @@ def test_a_command_takes_a_url(server, capsys):
         ("results/me@home.db", "results/me@home.db"),
     ],
 )
-def test_a_password_is_never_told(told, shown):
-    """Wherever in the URL it stands."""
+def test_no_message_contains_a_password(told, shown):
+    """Wherever in the URL it is."""
     assert hidden(told) == shown
 
 
 @pytest.mark.parametrize("url", ["postgresql://me:s@cret@host/perf", "postgresql://me:s@cret/x@host/perf"])
 def test_a_password_with_a_bare_at_sign_is_refused(url):
-    """Else a part of it would be taken for the host, which the driver names in its errors."""
+    """Otherwise a part of it would be taken for the host, which the driver names in its errors."""
     with pytest.raises(HistoryError, match="more than one '@': write those of the user and password as %40") as raised:
         url_of(url)
     assert "cret" not in str(raised.value)
 
 
-def test_no_server_is_found_where_there_is_none(monkeypatch, tmp_path):
-    """Then its tests are skipped, with the reason."""
+def test_without_postgresql_no_binaries_are_found(monkeypatch, tmp_path):
+    """Then the tests of servers are skipped with the reason."""
     monkeypatch.setattr(postgres, "Path", lambda _: tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert postgres.binaries() is None

@@ -71,8 +71,8 @@ def test_the_source_stays_as_it_is(tmp_path: Path) -> None:
     assert list(sqlite3.connect(source).iterdump()) == before
 
 
-def test_every_number_is_there(tmp_path: Path) -> None:
-    """What was measured and judged is the same in both; only names differ."""
+def test_every_number_is_in_the_copy(tmp_path: Path) -> None:
+    """Measurements and verdicts are the same in both. Only names differ."""
     source, copy = record(tmp_path), tmp_path / "shared.db"
     share(str(source), copy)
     for table, columns in (
@@ -86,7 +86,7 @@ def test_every_number_is_there(tmp_path: Path) -> None:
         assert sqlite3.connect(copy).execute(query).fetchall() == sqlite3.connect(source).execute(query).fetchall()
 
 
-def test_chosen_runs_alone_go_along(tmp_path: Path) -> None:
+def test_only_chosen_runs_are_copied(tmp_path: Path) -> None:
     source, copy = record(tmp_path), tmp_path / "shared.db"
     assert share(str(source), copy, ["last", "last~1"]).runs == 2
     rows = sqlite_files.check(copy).rows
@@ -95,8 +95,8 @@ def test_chosen_runs_alone_go_along(tmp_path: Path) -> None:
     assert count == 2
 
 
-def test_what_was_scrubbed_is_named_by_its_new_content(tmp_path: Path) -> None:
-    """The old uid would be a digest of the names: whoever guesses one could prove it."""
+def test_scrubbed_rows_get_the_uid_of_their_new_content(tmp_path: Path) -> None:
+    """The old uid is a digest of the names: a reader could check a guess with it."""
     source, copy = record(tmp_path), tmp_path / "shared.db"
     share(str(source), copy)
     connection = sqlite3.connect(copy)
@@ -115,7 +115,7 @@ def test_what_was_scrubbed_is_named_by_its_new_content(tmp_path: Path) -> None:
 
 
 def test_who_accepted_a_baseline_cannot_be_proven_by_its_uid(tmp_path: Path) -> None:
-    """The uid of an acceptance is made of the name, too."""
+    """The uid of an acceptance is computed from the name too."""
     source, copy = record(tmp_path), tmp_path / "shared.db"
     with History.open(source) as history:
         [run, *_] = history.runs()
@@ -130,8 +130,8 @@ def test_who_accepted_a_baseline_cannot_be_proven_by_its_uid(tmp_path: Path) -> 
     assert after == baseline_row(replace(one, by=by))["uid"] != before
 
 
-def test_two_hosts_and_two_folders_stay_two(tmp_path: Path) -> None:
-    """Environments that differ in a name alone are still different ones."""
+def test_two_hosts_and_two_folders_stay_different(tmp_path: Path) -> None:
+    """Environments that differ only in a name still differ."""
     source, copy = record(tmp_path), tmp_path / "shared.db"
     with History.open(source) as history:
         for other in (environment(host="granite03"), environment(folder="/srv/elsewhere")):
@@ -153,7 +153,7 @@ def test_a_shared_history_can_be_merged_and_read(tmp_path: Path, capsys: pytest.
     assert not any(name in shown for name in SECRETS)
 
 
-def test_logs_stay_on_request_without_names(tmp_path: Path) -> None:
+def test_logs_are_copied_on_request_without_names(tmp_path: Path) -> None:
     copy = tmp_path / "shared.db"
     assert share(str(record(tmp_path)), copy, keep_logs=True).logs == 0
     logs = [log for (log,) in sqlite3.connect(copy).execute("SELECT log FROM launch WHERE log != ''")]
@@ -169,14 +169,14 @@ def test_other_words_can_be_hidden(tmp_path: Path) -> None:
 
 
 def test_a_word_that_cannot_be_hidden_leaves_no_copy(tmp_path: Path) -> None:
-    """`median` is the name of a column: the file would still have it."""
+    """`median` is the name of a column, so the file would still contain it."""
     copy = tmp_path / "shared.db"
     with pytest.raises(HistoryError, match="'median' is still in it"):
         share(str(record(tmp_path)), copy, words=["median"])
     assert [x.name for x in tmp_path.iterdir() if "shared" in x.name] == []
 
 
-def test_a_file_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
+def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     copy = tmp_path / "shared.db"
     copy.write_text("mine")
     with pytest.raises(HistoryError, match="exists already"):
@@ -210,7 +210,7 @@ def test_different_paths_stay_different(paths: list[str]) -> None:
     assert len({scrubber.text(path) for path in paths}) == len(paths)
 
 
-def test_the_command_says_what_it_hid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_reports_what_it_hid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, copy = record(tmp_path), tmp_path / "shared.db"
     out = cli_answers.run(capsys, "share", str(copy), "last", "--db", str(source))
     assert out.startswith(f"{copy}: 1 run; hidden: ")
@@ -221,7 +221,7 @@ def test_the_command_says_what_it_hid(tmp_path: Path, capsys: pytest.CaptureFixt
     assert not other.exists()
 
 
-def test_columns_that_stay_are_columns() -> None:
+def test_the_columns_that_are_not_scrubbed_exist() -> None:
     """Any other text column is scrubbed, also one that a later schema adds."""
     columns = {column.name for table in schema.metadata.tables.values() for column in table.columns}
     assert columns >= AS_THEY_ARE

@@ -1,4 +1,4 @@
-"""What a dtype, a stack or a device is worth: which cases are held against which, and which never."""
+"""Speed-ups of dtypes, stacks and devices: which cases are compared, and which never."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def told(found):
     return [(one.kind, one.over, one.metric, round(one.speedup, 2)) for one in found]
 
 
-def test_each_kind_holds_a_case_against_its_base(history):
-    """A dtype against fp32, a stack against stock, both together, and a device against the processor."""
+def test_each_kind_compares_a_case_with_its_base(history):
+    """A dtype with fp32, a stack with stock, both together, and a device with the CPU."""
     cases = record(
         history,
         took(plain(), 0.080),
@@ -71,8 +71,8 @@ def test_each_kind_holds_a_case_against_its_base(history):
     assert both.note == ""
 
 
-def test_realtime_has_its_latencies_and_above_one_is_faster(history):
-    """Half the latency is twice as fast; other modes have their throughput alone."""
+def test_realtime_modes_have_ratios_of_latencies_that_are_above_1_if_faster(history):
+    """Half the latency is twice as fast. Other modes have their throughput only."""
     cases = record(
         history,
         took(plain(mode="realtime"), 0.010, p50=0.010, p99=0.016),
@@ -84,26 +84,26 @@ def test_realtime_has_its_latencies_and_above_one_is_faster(history):
 
 @pytest.mark.parametrize("other", [{"batch": 32}, {"mode": "train"}, {"version": 2}, {"knobs": (("level", "O0"),)}])
 def test_cases_that_differ_in_more_are_no_pair(history, other):
-    """Liars: another batch, mode, version or knob would be a second reason for the difference."""
+    """Another batch, mode, version or knob would be a second reason for the difference."""
     assert speedups(record(history, took(plain(), 0.080), took(plain(stack="ipex", **other), 0.01))) == []
 
 
 @pytest.mark.parametrize("outcome", ["failed", "invalid"])
-def test_what_is_not_sound_has_no_speedup(history, outcome):
+def test_an_invalid_or_failed_case_has_no_speedup(history, outcome):
     """Fast and wrong is no gain."""
     good = record(history, took(plain(), 0.080))
     bad = record(history, took(plain(stack="ipex"), 0.01), verdict=Verdict(outcome, "wrong"))
     assert speedups([*good, *bad]) == []
 
 
-def test_another_machine_is_no_base_but_for_a_device(history):
-    """A stack that was faster on a faster machine is no gain of the stack."""
+def test_a_base_on_another_machine_counts_only_for_devices(history):
+    """A stack on a faster machine shows nothing about the stack."""
     cases = record(history, took(plain(), 0.080), took(plain(stack="ipex"), 0.01, XPU))
     assert speedups(cases) == []
 
 
-def test_one_run_goes_before_two_and_two_are_said_to_be_two(history):
-    """A newer case alone does not displace a pair of one run; without such a pair the note tells."""
+def test_a_pair_of_one_run_is_preferred_and_a_pair_of_two_runs_has_a_note(history):
+    """A newer case alone does not replace a pair of one run."""
     old = record(history, took(plain(), 0.080), took(plain(stack="ipex"), 0.040), day=1)
     new = record(history, took(plain(stack="ipex"), 0.020), day=2)
     assert [(round(x.speedup, 2), x.note) for x in speedups([*old, *new])] == [(2.0, "")]
@@ -126,7 +126,7 @@ def test_two_runs_of_a_network_that_changed_between_them_are_of_other_work(histo
 
 
 def test_an_emulated_dtype_and_a_single_launch_are_noted(history):
-    """bf16 that is slow because the processor has none says nothing of bf16."""
+    """bf16 that is slow because the CPU emulates it says nothing about bf16."""
     slow = took(plain(dtype="bf16"), 0.4, count=1)
     noted = tuple(replace(x, emulated=True) for x in slow.launches)
     (found,) = speedups(record(history, took(plain(), 0.080), replace(slow, launches=noted)))
@@ -142,8 +142,8 @@ def in_turns(history, cases, *steps, **changes):
     return history.paired(cases)
 
 
-def test_two_cases_that_took_turns_are_told_by_their_turns(history):
-    """Launches that wander say nothing, where the ratio of neighbouring turns is known to a few per cent."""
+def test_cases_that_took_turns_are_compared_by_their_turns(history):
+    """Launches that drift show nothing, while the ratio of neighbouring turns is known to a few per cent."""
     cases = record(history, took(plain(stack="ipex"), 0.01), took(plain(), 0.08))
     paired = in_turns(history, cases, (0.010, 0.020), (0.013, 0.026), (0.008, 0.0161))
     (found,) = speedups(cases, paired=paired)
@@ -159,7 +159,7 @@ def test_two_cases_that_took_turns_are_told_by_their_turns(history):
 
 
 def test_one_round_has_an_interval_and_one_launch_has_none(history):
-    """What is usual on machines is known; how much single launches differ is not."""
+    """The usual spread of rounds is known. That of single launches is not."""
     cases = record(history, took(plain(stack="ipex"), 0.01, count=1), took(plain(), 0.02, count=1))
     (found,) = speedups(cases, paired=in_turns(history, cases, (0.01, 0.02)))
     assert (found.rounds, found.note) == (1, "")
@@ -168,8 +168,8 @@ def test_one_round_has_an_interval_and_one_launch_has_none(history):
     assert (before.lo, before.note) == (None, "a single launch has no interval")
 
 
-def test_each_interval_over_rounds_holds_by_itself(history):
-    """It costs those over launches no part of their alarm rate: they share it among themselves alone."""
+def test_only_intervals_over_launches_share_an_alarm_rate(history):
+    """Each interval over rounds has 95 % by itself."""
     kinds = ("fp32", "stock"), ("fp32", "ipex"), ("bf16", "stock")
     made = record(history, *(took(plain(dtype=d, stack=s), 0.01 * (n + 1)) for n, (d, s) in enumerate(kinds)))
     by_case = {one.case: one for one in made}
@@ -181,8 +181,8 @@ def test_each_interval_over_rounds_holds_by_itself(history):
     assert (found["dtype"].lo, found["dtype"].hi) == (alone.lo, alone.hi)
 
 
-def test_cold_starts_that_followed_one_another_are_told_by_their_rounds(history):
-    """Nothing else ran between them; the interval is wider than that of turns."""
+def test_cold_starts_that_followed_one_another_are_compared_by_rounds(history):
+    """Nothing else ran between them. The interval is wider than that of turns."""
     fast, slow = took(plain(stack="ipex"), 0.01), took(plain(), 0.04)
     cases = record(history, fast, slow)
     paired = in_turns(history, cases, (0.01, 0.04), (0.0101, 0.04), schedule="apart")
@@ -193,8 +193,8 @@ def test_cold_starts_that_followed_one_another_are_told_by_their_rounds(history)
 
 
 @pytest.mark.parametrize("why", ["two runs", "other rounds"])
-def test_what_shared_no_round_is_told_by_its_launches(history, why):
-    """Cases of two runs, and a case that was in no round with the other."""
+def test_cases_without_a_shared_round_are_compared_by_their_launches(history, why):
+    """Cases of two runs, and cases of one run in different rounds."""
     fast, slow = took(plain(stack="ipex"), 0.01), took(plain(), 0.04)
     if why == "two runs":
         cases = [*record(history, fast), *record(history, slow, day=2)]
@@ -212,8 +212,8 @@ def test_what_shared_no_round_is_told_by_its_launches(history, why):
     assert found.speedup == pytest.approx(4.0)
 
 
-def test_latencies_of_single_requests_are_of_launches(history):
-    """A round has the steps of its arms, and no requests."""
+def test_latencies_are_compared_by_launches(history):
+    """Rounds have step times, and no single requests."""
     case, base = (plain(mode="realtime", stack=stack) for stack in ("ipex", "stock"))
     cases = record(history, took(case, 0.01, p50=0.002, p99=0.004), took(base, 0.03, p50=0.006, p99=0.02))
     found = speedups(cases, paired=in_turns(history, cases, (0.01, 0.02), (0.01, 0.02)))
@@ -224,8 +224,8 @@ def test_latencies_of_single_requests_are_of_launches(history):
     ]
 
 
-def test_the_words_below_say_what_the_intervals_are_over(history):
-    """Rounds, launches, or some of both."""
+def test_the_text_below_the_table_says_what_the_intervals_are_over(history):
+    """Rounds, launches, or both."""
     cases = record(history, took(plain(stack="ipex"), 0.01), took(plain(), 0.02))
     launches, rounds = speedups(cases), speedups(cases, paired=in_turns(history, cases, (0.01, 0.02)))
     assert explanation(launches) == OVER_LAUNCHES

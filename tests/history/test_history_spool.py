@@ -1,4 +1,4 @@
-"""A server that goes away in the middle of a run: every case is on this host, and later on the server, once."""
+"""A server that goes away during a run: this host stores every case, and delivers each once."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def content(target: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def whole(server: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the run leaves on a server that is always there."""
+    """What the run leaves on a server that is always up."""
     url = server.database()
     Played(url, tmp_path_factory.mktemp("elsewhere")).play()
     return content(url)
@@ -115,7 +115,7 @@ def waiting(target: str, folder: Path) -> list[Path]:
     return spool.waiting()
 
 
-def test_a_server_that_is_there_gets_everything_itself(target: str, whole: dict[str, Any], tmp_path: Path) -> None:
+def test_a_reachable_server_gets_everything_directly(target: str, whole: dict[str, Any], tmp_path: Path) -> None:
     run = Played(target, tmp_path)
     run.play()
     assert run.said == []
@@ -123,17 +123,15 @@ def test_a_server_that_is_there_gets_everything_itself(target: str, whole: dict[
     assert content(target) == whole
 
 
-def test_of_each_case_the_last_that_was_written_is_remembered(target: str, tmp_path: Path) -> None:
-    """A night of a million cases fits into memory once, not once for each round."""
+def test_only_the_last_record_of_each_case_is_kept_in_memory(target: str, tmp_path: Path) -> None:
+    """So memory grows with the cases and not with the rounds."""
     run = Played(target, tmp_path)
     run.play()
     assert len(run.recorder._written) == len(("begin", *MODELS, "settle")) + len(MODELS)
 
 
-def test_runs_of_several_hosts_share_what_is_open(
-    target: str, direct: str, line: cut_line.Line, tmp_path: Path
-) -> None:
-    """A server allows so many connections, and a run of each of a hundred hosts takes no more than one run does."""
+def test_runs_of_several_hosts_share_connections(target: str, direct: str, line: cut_line.Line, tmp_path: Path) -> None:
+    """A server limits connections, and the runs of a hundred hosts take no more than one run."""
     runs = [Played(target, tmp_path) for _ in range(3)]
     first, second, third = (run.recorder for run in runs)
     first.open()
@@ -153,8 +151,8 @@ def test_runs_of_several_hosts_share_what_is_open(
         assert [one.outcomes for one in history.runs()] == [{"ok": 1}] * 3
 
 
-def test_a_run_beside_one_that_waits_for_the_server_waits_too(target: str, line: cut_line.Line, tmp_path: Path) -> None:
-    """Each in a file of its own."""
+def test_two_runs_can_wait_for_the_server_at_once(target: str, line: cut_line.Line, tmp_path: Path) -> None:
+    """Each has its own file."""
     first, second = Played(target, tmp_path), Played(target, tmp_path)
     first.recorder.open()
     first.recorder.close()
@@ -169,10 +167,10 @@ def test_a_run_beside_one_that_waits_for_the_server_waits_too(target: str, line:
 
 
 @pytest.mark.parametrize("moment", [*MODELS, "end"])
-def test_a_server_that_goes_away_gets_the_run_from_the_next_one(
+def test_a_run_whose_server_went_away_is_delivered_by_the_next_run(
     moment: str, target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
 ) -> None:
-    """The first run says where it is kept; the next one delivers it before it begins."""
+    """The first run says where its file is. The next one delivers it before it begins."""
     run = Played(target, tmp_path)
     uid = run.play(lambda at: line.down() if at == moment else None)
     assert "The run goes on; it is kept in" in run.said[0]
@@ -208,10 +206,10 @@ def test_a_server_that_comes_back_gets_the_run_at_its_end(
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("commit", [1, 2, 3, 5, 8, 13])
-def test_a_commit_that_is_cut_is_neither_lost_nor_there_twice(
+def test_a_commit_that_is_cut_is_neither_lost_nor_stored_twice(
     when: str, commit: int, target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
 ) -> None:
-    """`after`: the server has committed, and nobody heard of it."""
+    """`after`: the server has committed, and its answer was lost."""
     left = commit
 
     def cut(data: bytes) -> str:
@@ -239,7 +237,7 @@ def deliver(target: str, folder: Path) -> int:
 def test_random_cuts_lose_nothing_and_double_nothing(
     server: Server, made: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Anywhere in what is sent, also while a run that waited is delivered."""
+    """Anywhere in the traffic, also while an earlier run is delivered."""
     cuts = 0
     for seed in range(5):
         chance = random.Random(seed)  # noqa: S311 - moments, no secret
@@ -280,7 +278,7 @@ def mortal(server: Server) -> Iterator[Server]:
 def test_a_server_whose_processes_are_all_killed_loses_nothing_and_doubles_nothing(
     when: str, mortal: Server, whole: dict[str, Any], tmp_path: Path
 ) -> None:
-    """It restarts, recovers by itself, and gets from this host what it had not committed."""
+    """It restarts and recovers, and this host delivers what it had not committed."""
     direct = mortal.database()
     target = mortal.tcp(direct, sslmode="disable")
     run = Played(target, tmp_path)
@@ -322,7 +320,7 @@ def test_a_server_whose_processes_are_all_killed_loses_nothing_and_doubles_nothi
 
 
 def test_a_server_that_was_never_reached_is_an_error(target: str, line: cut_line.Line, tmp_path: Path) -> None:
-    """A wrong address must not look like a server that is away."""
+    """A wrong address must not look like a server that is down."""
     line.down()
     run = Played(target, tmp_path)
     with pytest.raises(UnavailableError):
@@ -330,7 +328,7 @@ def test_a_server_that_was_never_reached_is_an_error(target: str, line: cut_line
     assert list(tmp_path.rglob("*.db")) == []
 
 
-def test_a_server_that_is_away_at_the_start_gets_the_run_later(
+def test_a_server_that_is_down_at_the_start_gets_the_run_later(
     target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     first = Played(target, tmp_path)
@@ -397,10 +395,10 @@ def test_the_command_says_what_it_delivered(
     assert cli_answers.run(capsys, "db", "deliver", *where) == "1 run delivered, 0 left\n"
 
 
-def test_a_writer_that_waited_too_long_keeps_its_run(
+def test_a_writer_that_waits_too_long_stores_its_run_on_this_host(
     target: str, direct: str, whole: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody holds the lock of writers: after the limit the run goes on here."""
+    """Another one holds the lock of writers. After the limit the run goes on here."""
     monkeypatch.setattr(database, "BUSY_SECONDS", 1)
     run = Played(target, tmp_path)
     run.recorder.open()
@@ -413,8 +411,8 @@ def test_a_writer_that_waited_too_long_keeps_its_run(
         assert history.runs()[0].status == "finished"
 
 
-def test_cases_have_no_earlier_runs_while_the_server_is_away(target: str, line: cut_line.Line, tmp_path: Path) -> None:
-    """Each question finds the server gone; the first one says so, and no case is lost for it."""
+def test_while_the_server_is_down_cases_have_no_earlier_runs(target: str, line: cut_line.Line, tmp_path: Path) -> None:
+    """The first failed query is reported, and no case is lost."""
     run = Played(target, tmp_path)
     run.recorder.open()
     options = Options(db=target, baseline_from="history")
@@ -427,10 +425,10 @@ def test_cases_have_no_earlier_runs_while_the_server_is_away(target: str, line: 
     run.recorder.close()
 
 
-def test_a_history_is_copied_into_a_server_once(
+def test_a_history_is_merged_into_a_server_once(
     direct: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`ipexperf merge` for a server: as for a file, and a second time changes nothing."""
+    """As `ipexperf merge` does with files: a second merge changes nothing."""
     source = tmp_path / "h.db"
     with History.open(source) as history:
         four_runs(history)
@@ -441,7 +439,7 @@ def test_a_history_is_copied_into_a_server_once(
     assert content(direct) == content(str(source))
 
 
-def test_it_is_copied_back_from_the_server_too(direct: str, tmp_path: Path) -> None:
+def test_a_history_on_a_server_is_merged_into_a_file(direct: str, tmp_path: Path) -> None:
     back = tmp_path / "back.db"
     with History.open(direct) as server, History.open(back) as history:
         four_runs(server)
@@ -450,7 +448,7 @@ def test_it_is_copied_back_from_the_server_too(direct: str, tmp_path: Path) -> N
 
 
 def refused(target: str, statement: str) -> HistoryError:
-    """What comes of a statement that the database refuses."""
+    """The error of a statement that the database refuses."""
 
     def execute() -> None:
         with History.open(target) as history, database.writing(history._engine, history._name) as connection:
@@ -461,14 +459,14 @@ def refused(target: str, statement: str) -> HistoryError:
     return raised.value
 
 
-def test_a_foreign_error_is_no_server_that_is_away(direct: str) -> None:
+def test_other_errors_do_not_count_as_a_server_that_is_down(direct: str) -> None:
     assert not isinstance(refused(direct, "SELECT nothing FROM nowhere"), UnavailableError)
 
 
-def test_a_schema_that_changes_during_a_run_keeps_the_run_here(
+def test_a_run_is_stored_on_this_host_if_the_schema_changes_meanwhile(
     target: str, direct: str, tmp_path: Path, server: Server
 ) -> None:
-    """What an old program measures is never written into tables that it does not know."""
+    """An old program never writes into tables that it does not know."""
     run = Played(target, tmp_path)
 
     def upgrade(at: str) -> None:
@@ -484,7 +482,7 @@ def test_a_schema_that_changes_during_a_run_keeps_the_run_here(
         assert history.runs()[0].status == "finished"
 
 
-def test_the_role_of_the_page_can_record_and_cannot_delete(
+def test_the_role_of_the_documentation_can_record_and_cannot_delete(
     direct: str, server: Server, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "database.md").read_text()

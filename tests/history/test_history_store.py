@@ -1,4 +1,4 @@
-"""What is recorded comes back as it was, failures included."""
+"""What is recorded is read as it was, failures included."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def recorded(history, measurement, verdict=OK, environment=ENVIRONMENT, meta=Non
     return uid
 
 
-def test_a_measurement_comes_back_as_it_was(history):
-    """Case, launch values, summary, verdict and environment survive the round trip."""
+def test_a_measurement_is_read_as_it_was_recorded(history):
+    """Case, launch values, summary, verdict and environment."""
     measurement = make_measurement()
     uid = recorded(history, measurement)
     (case,) = history.measurements(uid)
@@ -67,7 +67,7 @@ def rows(history, sql):
 
 
 def test_a_known_case_takes_a_few_statements_however_much_was_measured_and_judged(history, statements):
-    """Each of them crosses the network, while others wait for it."""
+    """Each statement crosses the network while other writers wait."""
     metrics = ("peak_memory", "held_memory", "import_time", "prepare_time")
     others = tuple(replace(OK, metric=name, constants={"policy": f"of {name}"}) for name in metrics)
     launches = tuple(make_launch(n, 0.01, **dict.fromkeys(metrics, 1.0)) for n in range(4))
@@ -86,7 +86,7 @@ def test_a_known_case_takes_a_few_statements_however_much_was_measured_and_judge
     assert rows(history, "SELECT count(*) FROM verdict GROUP BY run_id") == [(6,), (6,)]
 
 
-def test_a_round_asks_for_all_its_cases_at_once(history, statements):
+def test_a_round_looks_all_its_cases_up_in_one_statement(history, statements):
     """However many arms it has."""
     uid, cases = history.start_run(ENVIRONMENT, {}), [make_case(f"model{number}") for number in range(5)]
     history.record_round(uid, make_round(*(make_seat(case, 0.01, launch=None) for case in cases)))
@@ -109,8 +109,8 @@ def test_a_case_that_never_began_is_a_row_without_numbers_that_did_not_fail(hist
     assert [(point.outcome, point.median) for point in history.trend()] == [("interrupted", None)]
 
 
-def test_a_verdict_is_kept_with_every_constant_of_its_policy(history):
-    """In ten years the row alone says what the verdict was made by, and its uid is the policy's."""
+def test_a_verdict_is_stored_with_every_constant_of_its_policy(history):
+    """The row says by itself how the verdict was made. Its uid is the policy's."""
     shared = Policy().shared(200)
     uid = history.start_run(ENVIRONMENT, {})
     history.record(uid, make_measurement(), Verdict("ok", "fine", policy=shared.label), shared)
@@ -122,16 +122,16 @@ def test_a_verdict_is_kept_with_every_constant_of_its_policy(history):
     assert name == shared.uid
 
 
-def test_a_verdict_is_not_kept_under_another_policy(history):
-    """Constants that a verdict was not made with would be worse than none."""
+def test_a_verdict_with_another_policy_is_refused(history):
+    """Its constants would be wrong."""
     uid = history.start_run(ENVIRONMENT, {})
     with pytest.raises(HistoryError, match="cannot be kept under the policy 'screen-1@"):
         history.record(uid, make_measurement(), Verdict("ok", "fine", policy=Policy().shared(200).label), Policy())
     assert history.measurements(uid) == []
 
 
-def test_what_a_run_says_as_a_whole_is_shown_and_the_first_verdict_stays(history):
-    """The settled verdict is one more row under a policy of its own; the run keeps its line."""
+def test_a_settled_verdict_is_shown_and_the_first_one_stays(history):
+    """It is one more row under its own policy. The run stores its line."""
     policy, whole = Policy(), Policy().for_run()
     uid = history.start_run(ENVIRONMENT, {"suite": "smoke"})
     slow = Verdict("regressed", "20 % slower", ratio=1.2, policy=policy.label)
@@ -152,7 +152,7 @@ def test_what_a_run_says_as_a_whole_is_shown_and_the_first_verdict_stays(history
 
 
 def test_the_sql_of_the_documentation_answers_and_shows_a_settled_case_once(tmp_path):
-    """Each example runs as it is printed, in SQLite; two verdicts of one case are one line, the newer."""
+    """Each example runs as printed. Of two verdicts on a case it shows the newer."""
     page = Path(__file__).parents[2] / "docs" / "reference" / "database.md"
     every, *others = re.findall(r"```sql\n(.*?)```", page.read_text(), re.DOTALL)
     whole = Policy().for_run()
@@ -167,7 +167,7 @@ def test_the_sql_of_the_documentation_answers_and_shows_a_settled_case_once(tmp_
 
 
 def test_a_case_that_was_not_recorded_cannot_be_settled(history):
-    """All of it is written, or nothing."""
+    """Then nothing of the settlement is written."""
     uid = recorded(history, make_measurement())
     whole = Policy().for_run()
     moved = Verdict("platform_shift", "", policy=whole.label)
@@ -177,16 +177,16 @@ def test_a_case_that_was_not_recorded_cannot_be_settled(history):
     assert "settled" not in history.find_run(uid).meta
 
 
-def accepted(uid, kept=(), case=None, former=None, **changes):
+def accepted(uid, current_runs=(), case=None, former=None, **changes):
     case = case or make_case()
     at = "2026-05-05T10:00:00+00:00"
     values = {"run_uid": uid, "case": case, "former": former or case, "machine_key": "xeon-8480-2s"}
-    values |= {"kept": frozenset({uid, *kept}), "at": at, "by": "ada", "reason": "first light"}
+    values |= {"current_runs": frozenset({uid, *current_runs}), "at": at, "by": "ada", "reason": "first light"}
     return Accepted(**(values | changes))
 
 
 def live(history):
-    """The runs whose rows are superseded by none."""
+    """The runs whose acceptances are not superseded."""
     return {
         uid for (uid,) in rows(history, "SELECT run.uid FROM baseline b JOIN run ON run.id = b.run_id "
                                         "WHERE b.superseded_by IS NULL")
@@ -194,7 +194,7 @@ def live(history):
 
 
 def test_an_accepted_session_is_a_row_of_its_series(history):
-    """Who, when and why, for the step time of that very case."""
+    """Who accepted it, when and why, in the series of its step time."""
     uid = recorded(history, make_measurement())
     with history.accepting([accepted(uid)]):
         pass
@@ -206,10 +206,10 @@ def test_an_accepted_session_is_a_row_of_its_series(history):
 
 
 def test_a_session_that_joins_supersedes_nothing_and_one_that_replaces_does(history):
-    """The rows that none superseded are the runs whose sessions the baseline is made of."""
+    """The acceptances that are not superseded are the sessions of the baseline."""
     first, second, third = (recorded(history, make_measurement()) for _ in range(3))
     other = recorded(history, make_measurement(make_case("vgg16")))
-    for one in (accepted(first), accepted(other, case=make_case("vgg16")), accepted(second, kept=[first])):
+    for one in (accepted(first), accepted(other, case=make_case("vgg16")), accepted(second, current_runs=[first])):
         with history.accepting([one]):
             pass
     assert live(history) == {first, second, other}
@@ -225,7 +225,7 @@ def test_a_session_that_joins_supersedes_nothing_and_one_that_replaces_does(hist
 
 
 def test_a_run_that_is_accepted_again_counts_once(history):
-    """With another reason it is another row; the very same words again are the same row."""
+    """With another reason it is another row. The same words again are the same row."""
     first, second = (recorded(history, make_measurement()) for _ in range(2))
     for one in (accepted(first), accepted(first, reason="again"), accepted(second), accepted(first), accepted(first)):
         with history.accepting([one]):
@@ -236,7 +236,7 @@ def test_a_run_that_is_accepted_again_counts_once(history):
 
 
 def test_a_new_version_of_a_case_supersedes_the_old_one(history):
-    """It has a series of its own, and the same place in the baseline's file."""
+    """It has its own series, and the same place in the baseline file."""
     newer = make_case(version=2)
     old, new = recorded(history, make_measurement()), recorded(history, make_measurement(newer))
     for one in (accepted(old), accepted(new, case=newer, former=make_case())):
@@ -245,16 +245,16 @@ def test_a_new_version_of_a_case_supersedes_the_old_one(history):
     assert live(history) == {new}
 
 
-def test_what_is_accepted_is_taken_back_where_the_block_fails(history):
-    """The baseline's file could not be written: no row says that it was."""
+def test_acceptances_are_rolled_back_if_the_block_fails(history):
+    """The baseline file could not be written."""
     uid = recorded(history, make_measurement())
     with pytest.raises(OSError, match="disk"), history.accepting([accepted(uid)]):
         raise OSError("disk full")
     assert rows(history, "SELECT * FROM baseline") == []
 
 
-def test_a_launch_that_was_measured_again_is_kept_and_counts_for_nothing(history):
-    """Its numbers, its gate and its samples are there for who looks; no value, summary or list of samples has them."""
+def test_a_launch_that_was_measured_again_is_stored_and_does_not_count(history):
+    """It has its numbers, its gate and its samples. No value, summary or list of samples includes them."""
     busy = replace(make_launch(0, 9.0), outcome="contended", reason="others took 50%", contended="others took 50%")
     measurement = make_measurement(launches=(busy, make_launch(1, 0.010), make_launch(2, 0.012)))
     uid = recorded(history, measurement)
@@ -274,8 +274,8 @@ def test_a_launch_that_was_measured_again_is_kept_and_counts_for_nothing(history
     assert rows(history, "SELECT DISTINCT launch FROM samples ORDER BY launch") == [(0,), (1,), (2,)]
 
 
-def test_what_was_noted_of_a_launch_is_kept(history):
-    """A launch with too few samples says so as long as the history lasts."""
+def test_the_notes_of_a_launch_are_stored(history):
+    """Such as that it has too few samples."""
     note = "ended with fewer samples than asked: 7 of 20"
     noted = replace(make_launch(0, 0.01), notes=(note,), fewer="7 of 20", emulated=True)
     uid = recorded(history, make_measurement(launches=(noted, make_launch(1, 0.01))))
@@ -284,8 +284,8 @@ def test_what_was_noted_of_a_launch_is_kept(history):
     assert found == [[[note], "7 of 20", True], [[], None, None]]
 
 
-def test_samples_come_back_by_launch(history):
-    """Wall, CPU time and run delay are kept for each launch, to the last bit."""
+def test_samples_are_read_by_launch(history):
+    """Wall time, CPU time and run delay are exact to the last bit."""
     measurement = make_measurement()
     uid = recorded(history, measurement)
     walls = {launch.index: tuple(sample.wall for sample in launch.samples) for launch in measurement.launches}
@@ -300,8 +300,8 @@ def test_the_deviation_of_one_launch_is_unknown(history):
     assert history.measurements(uid)[0].metrics["step_time"].mad is None
 
 
-def test_a_failed_launch_is_kept_with_its_reason_and_last_words(history):
-    """A failure has no numbers, but its good launches and the log of the bad one stay."""
+def test_a_failed_launch_is_stored_with_its_reason_and_log(history):
+    """A failed case has no numbers. Its good launches and the log of the failed one are stored."""
     measurement = make_measurement(launches=(make_launch(0, 0.01), CRASHED))
     uid = recorded(history, measurement, Verdict("failed", measurement.failure))
     (case,) = history.measurements(uid)
@@ -316,7 +316,7 @@ def test_a_failed_launch_is_kept_with_its_reason_and_last_words(history):
 
 @pytest.mark.parametrize("launches", [(), (CRASHED,)])
 def test_a_case_without_any_good_launch_is_a_row_without_numbers(history, launches):
-    """Nothing measured is a failure of the primary metric, never a zero and never a gap."""
+    """The primary metric has a row with the failure, and no 0."""
     uid = recorded(history, make_measurement(launches=launches, environment={}), Verdict("failed", "all lost"))
     (case,) = history.measurements(uid)
     assert case.metrics["step_time"].outcome == "failed"
@@ -324,8 +324,8 @@ def test_a_case_without_any_good_launch_is_a_row_without_numbers(history, launch
     assert case.machine_key == "xeon-8480-2s"
 
 
-def test_an_invalid_measurement_keeps_its_numbers_but_no_window_sees_them(history):
-    """What did not run as labelled is kept to look at, not to compare with."""
+def test_an_invalid_measurement_has_numbers_that_no_window_uses(history):
+    """They are there to look at, not to compare with."""
     false_proof = Check("dtype", ok=False, found="fp32", expected="bf16")
     launch = make_launch(0, 0.01)
     bad = type(launch)(index=0, outcome="ok", metrics=launch.metrics, proof=(false_proof,))
@@ -337,8 +337,8 @@ def test_an_invalid_measurement_keeps_its_numbers_but_no_window_sees_them(histor
     assert good_runs(history, measurement.case) == []
 
 
-def test_a_number_that_is_none_is_a_failure_of_its_metric_alone(history):
-    """A diverged loss fails the loss; the step time stays."""
+def test_a_metric_that_is_not_finite_fails_alone(history):
+    """A diverged loss has no number, and the step time has one."""
     launches = (make_launch(0, 0.01, loss=math.nan), make_launch(1, 0.01, loss=0.5))
     uid = recorded(history, make_measurement(launches=launches))
     (case,) = history.measurements(uid)
@@ -348,8 +348,8 @@ def test_a_number_that_is_none_is_a_failure_of_its_metric_alone(history):
     assert case.values["loss"] == (0.5,)
 
 
-def test_the_run_learns_its_software_from_the_first_worker_that_knows(history):
-    """A run starts knowing only the hardware; a worker that died early teaches it nothing."""
+def test_the_run_gets_its_software_from_the_first_worker_that_reports_it(history):
+    """A run begins with its hardware only, and a worker that died early reports nothing."""
     uid = history.start_run(HARDWARE, {"suite": "smoke"})
     assert history.find_run(uid).torch_version is None
     history.record(uid, make_measurement(make_case("a"), launches=(CRASHED,), environment=HARDWARE), OK)
@@ -362,8 +362,8 @@ def test_the_run_learns_its_software_from_the_first_worker_that_knows(history):
     assert {point.suite for point in history.trend()} == {"smoke"}
 
 
-def test_a_text_with_nul_is_kept_without_it(history):
-    """The last words of a crash may hold anything, and PostgreSQL keeps no NUL."""
+def test_a_text_is_stored_without_nul(history):
+    """The log of a crash may contain it, and PostgreSQL does not take it."""
     crashed = replace(CRASHED, reason="lost\0it", log="\0words")
     measurement = make_measurement(launches=(make_launch(0, 0.01), crashed))
     uid = recorded(history, measurement, Verdict("failed", measurement.failure))
@@ -374,15 +374,14 @@ def test_a_text_with_nul_is_kept_without_it(history):
 
 
 def test_a_case_is_recorded_once_a_run_and_a_refusal_leaves_nothing(history):
-    """Facts are append-only."""
     uid = recorded(history, make_measurement())
     with pytest.raises(HistoryError, match="has resnet50-cpu-bf16-infer-ipex already"):
         history.record(uid, make_measurement(steps=(9.0,)), OK)
     assert history.measurements(uid)[0].metrics["step_time"].median == 0.011
 
 
-def test_a_case_that_is_measured_on_takes_the_place_of_what_was_recorded(history):
-    """Nothing of the first record is left, another case of the run and another run are as they were."""
+def test_recording_a_case_again_replaces_its_first_record(history):
+    """Other cases of the run, and other runs, stay as they were."""
     first = Verdict("invalid", "so it is", contended=True)
     earlier = recorded(history, make_measurement())
     uid = recorded(history, make_measurement(launches=(make_launch(0, 0.01), CRASHED)), first)
@@ -399,14 +398,12 @@ def test_a_case_that_is_measured_on_takes_the_place_of_what_was_recorded(history
 
 
 def test_another_version_of_a_case_is_another_series(history):
-    """A change of the model's code starts a new series."""
     recorded(history, make_measurement())
     recorded(history, make_measurement(make_case(version=2)))
     assert len(good_runs(history, make_case())) == 1
 
 
 def test_a_run_uid_is_a_uuid_of_version_7_in_the_order_of_time(history):
-    """Uids sort as the runs began."""
     uids = [history.start_run(HARDWARE, {}) for _ in range(5)]
     assert uids == sorted(uids)
     assert all(
@@ -429,13 +426,11 @@ def test_a_run_uid_is_a_uuid_of_version_7_in_the_order_of_time(history):
     ],
 )
 def test_a_mistake_is_refused_in_one_sentence(history, act, message):
-    """What cannot be written or asked says why."""
     with pytest.raises(HistoryError, match=re.escape(message)):
         act(history)
 
 
-def test_a_status_is_kept(history):
-    """An interrupted run says so, and when."""
+def test_the_status_of_a_run_is_stored(history):
     uid = history.start_run(HARDWARE, {})
     assert history.find_run(uid).status == "running"
     history.finish_run(uid, "interrupted")
@@ -478,7 +473,7 @@ def test_the_module_can_be_called_for_a_data_frame(target, history):
 
 @pytest.mark.process
 def test_importing_loads_neither_sqlalchemy_nor_pandas():
-    """An installed plugin costs nothing to those who do not use it."""
+    """pytest imports installed plugins in every run on the machine."""
     code = (
         "import sys, ipexperf, ipexperf.history, ipexperf.cli; assert callable(ipexperf.history);"
         "print(sorted({'sqlalchemy', 'pandas', 'numpy', 'alembic', 'rich', 'torch'} & set(sys.modules)))"

@@ -40,7 +40,7 @@ def encrypting(server: postgres.Server) -> Iterator[postgres.Server]:
 
 @pytest.fixture(scope="module")
 def another(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The certificate of somebody else."""
+    """Another certificate than that of the server."""
     return postgres.make_certificate(tmp_path_factory.mktemp("another"), f"IP:{postgres.HERE}")
 
 
@@ -80,7 +80,7 @@ def test_a_run_is_recorded_over_tls(
 
 
 def test_a_run_is_recorded_over_plain_tcp(encrypting: postgres.Server, tmp_path: Path) -> None:
-    """If the address says so: the driver encrypts by itself where the server can."""
+    """If the address says so. By default the driver encrypts where the server can."""
     target = encrypting.tcp(encrypting.database(), sslmode="disable")
     run, said = record(target, tmp_path)
     assert said == []
@@ -90,7 +90,7 @@ def test_a_run_is_recorded_over_plain_tcp(encrypting: postgres.Server, tmp_path:
 
 
 def refusal(target: str, folder: Path) -> str:
-    """The sentence that a run gets that never reached this server."""
+    """The error of a run that never reached this server."""
     with pytest.raises(HistoryError) as raised:
         record(target, folder)
     message = str(raised.value)
@@ -102,9 +102,7 @@ def refusal(target: str, folder: Path) -> str:
     return message
 
 
-def test_a_certificate_that_nobody_vouches_for_is_one_sentence(
-    encrypting: postgres.Server, another: Path, tmp_path: Path
-) -> None:
+def test_an_unknown_certificate_is_one_sentence(encrypting: postgres.Server, another: Path, tmp_path: Path) -> None:
     assert "certificate verify failed" in refusal(verified(encrypting, another), tmp_path)
 
 
@@ -115,7 +113,7 @@ def test_a_certificate_of_another_host_is_one_sentence(encrypting: postgres.Serv
     assert 'does not match host name "perf.example"' in message
 
 
-def test_a_root_certificate_that_is_not_there_is_one_sentence(encrypting: postgres.Server, tmp_path: Path) -> None:
+def test_a_missing_root_certificate_is_one_sentence(encrypting: postgres.Server, tmp_path: Path) -> None:
     assert "does not exist" in refusal(verified(encrypting, tmp_path / "no.crt"), tmp_path)
 
 
@@ -129,10 +127,10 @@ def test_a_command_refuses_a_wrong_certificate_too(
     assert "certificate verify failed" in captured.err
 
 
-def test_a_run_is_kept_here_if_the_certificate_was_changed(
+def test_a_run_is_stored_on_this_host_if_the_certificate_was_changed(
     encrypting: postgres.Server, another: Path, tmp_path: Path
 ) -> None:
-    """The server was reached before, so a night's run is not refused: it waits until somebody has mended that."""
+    """The server was reached before, so the run is not refused. It waits until the certificate is right again."""
     root = tmp_path / "root.crt"
     root.write_bytes(encrypting.certificate.read_bytes())
     target = verified(encrypting, root)

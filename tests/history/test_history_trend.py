@@ -1,4 +1,4 @@
-"""Series narrowed, rolled and drawn."""
+"""Series filtered, with rolling medians, and drawn."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def rolled(points):
 
 
 def test_a_rolling_median_is_over_good_runs(history):
-    """There is none before there are enough runs, none for a run that failed, and none is rolled over it."""
+    """It needs enough good runs before the point. A failed run has none and is left out of those of others."""
     points = history.trend(model="resnet50", rolling=3)
     assert [point.median for point in points] == [0.01, 0.03, 0.02, None, 0.05, 0.04]
     assert rolled(points) == [None, None, 0.02, None, 0.03, 0.04]
     assert rolled(history.trend(model="resnet50")) == [None] * 6
 
 
-def test_the_oldest_point_that_is_shown_is_rolled_over_its_past(history):
-    """A limit cuts what is shown, not what is known; a failure takes the place of a run."""
+def test_the_rolling_median_of_the_oldest_point_uses_older_runs(history):
+    """The limit cuts what is shown. A failed run takes the place of a run."""
     points = history.trend(model="resnet50", rolling=3, limit=2)
     assert [point.median for point in points] == [0.05, 0.04]
     assert rolled(points) == [None, 0.04]
@@ -62,22 +62,22 @@ def test_the_oldest_point_that_is_shown_is_rolled_over_its_past(history):
         ({"since": "2026-05-06T09:00Z"}, 0),
     ],
 )
-def test_several_names_and_any_range(history, asked, count):
-    """A day lasts until its end, and a run is in the range that it ends."""
+def test_a_trend_takes_several_names_and_ranges(history, asked, count):
+    """A day lasts until its end, and a run at the end of a range is in it."""
     assert len(history.trend(**asked)) == count
 
 
 @pytest.mark.parametrize(
     ("since", "until"), [("2026-05-03", "2026-05-02"), ("last", "first"), ("2026-05-03", "2026-05-02T23:59Z")]
 )
-def test_a_range_upside_down_is_refused(history, since, until):
-    """Nothing would match, and nobody would know why."""
+def test_a_reversed_range_is_refused(history, since, until):
+    """Nothing would match."""
     with pytest.raises(HistoryError, match="the range is upside down"):
         history.trend(since=since, until=until)
 
 
-def test_a_series_is_drawn_between_its_ends():
-    """The smallest is the lowest bar, the largest the highest, a failure an x, and what hardly moves is flat."""
+def test_a_series_is_drawn_between_its_smallest_and_largest_number():
+    """A failed run is an x, and a series that hardly moves is flat."""
     assert spark([1, 2, 4, None, 8]) == "▁▃▆x█"
     assert spark([1.0, 1.0001, 1.0]) == "▁▁▁"
     assert spark([0.0, 0.5, 1.0]) == "▁▅█"

@@ -33,15 +33,14 @@ def dump(path):
         return list(connection.iterdump())
 
 
-def test_a_check_counts_what_there_is(path):
-    """No fault, every table, and the runs that never said how they ended."""
+def test_a_check_counts_rows_and_unfinished_runs(path):
     found = sqlite_files.check(path)
     assert (found.rows["run"], found.rows["case"], found.rows["launch"], found.unfinished) == (4, 2, 12, 4)
     assert found.revision == found.newest
 
 
 def test_a_history_whose_writer_was_killed_is_checked(path):
-    """A write that was not finished is undone first, which a connection that only reads could not do."""
+    """The unfinished transaction is rolled back first, which a read-only connection could not do."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute("PRAGMA cache_size = 1")
@@ -58,7 +57,7 @@ def test_a_history_whose_writer_was_killed_is_checked(path):
 
 
 def test_a_check_finds_a_page_that_was_overwritten(path):
-    """Liar: the file opens, its first page is whole, and one page in the middle is not. It is not copied either."""
+    """The file opens and its first page is whole. A damaged file is not copied either."""
     query(path, "PRAGMA wal_checkpoint(TRUNCATE)")
     data = bytearray(path.read_bytes())
     data[4096 * 6 : 4096 * 9] = b"\x5a" * (4096 * 3)
@@ -73,7 +72,7 @@ def test_a_check_finds_a_page_that_was_overwritten(path):
 
 
 def check_refuses(path, table, column, value, match):
-    """Check the file, change a column of it, and hold the error of the next check against a pattern."""
+    """Check the file, change a column of it, and match the error of the next check with a pattern."""
     sqlite_files.check(path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f'UPDATE "{table}" SET {column} = {value}')  # noqa: S608 - texts of ours
@@ -87,7 +86,7 @@ def check_refuses(path, table, column, value, match):
     [("measurement", "median", "'fast'"), ("run", "branch", "x'ff'"), ("run", "started_at", "'1e308'"),
      ("verdict", "judged_at", "7"), ("samples", "data", "'text'"), ("series", "higher_is_better", "'yes'")],
 )  # fmt: skip
-def test_a_check_finds_a_value_of_another_kind(path, table, column, value):
+def test_a_check_finds_a_value_of_a_wrong_type(path, table, column, value):
     """SQLite takes any value in any column."""
     check_refuses(path, table, column, value, f"of another kind in the column {column} of {table}")
 
@@ -97,7 +96,7 @@ def test_a_check_finds_a_value_of_another_kind(path, table, column, value):
                "json_set(params, '$.knobs', 'adam')", "json_set(params, '$.knobs.optimizer', json('[\"adam\"]'))",
                "'{'", "'[1]'"]
 )  # fmt: skip
-def test_a_check_finds_the_parts_of_a_case_that_are_of_another_kind(path, params):
+def test_a_check_finds_parts_of_a_case_with_a_wrong_type(path, params):
     """A list for a name has no hash: 1 of 1,428 damaged histories ended in a traceback by it."""
     check_refuses(path, "case", "params", params, "of another kind inside the column params of case")
 
@@ -112,8 +111,8 @@ def test_a_check_finds_the_parts_of_a_case_that_are_of_another_kind(path, params
         ("launch", "doc", "json_set(doc, '$.proof', 1)"),
     ],
 )
-def test_a_check_finds_parts_of_runs_and_machines_that_are_of_another_kind(path, table, column, document):
-    """A text for the commit ended a comparison in a traceback: again 1 of 1,428 damaged histories."""
+def test_a_check_finds_parts_of_runs_and_machines_with_a_wrong_type(path, table, column, document):
+    """A text for the commit ended a comparison in a traceback, again in 1 of 1,428 damaged histories."""
     check_refuses(path, table, column, document, f"of another kind inside the column {column} of {table}")
 
 
@@ -142,9 +141,9 @@ def test_a_check_finds_parts_of_runs_and_machines_that_are_of_another_kind(path,
     ],
 )
 def test_a_check_finds_a_number_that_was_changed_by_hand(path, change, wrong):
-    """Liar: a median that no launch gave, or launches or samples that give another. The case and both numbers are told.
+    """A median, a launch or samples that no longer fit together. The error names the case and both numbers.
 
-    Where there are more than three, it says how many.
+    If there are more than three, it counts them.
     """
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(change)
@@ -153,7 +152,7 @@ def test_a_check_finds_a_number_that_was_changed_by_hand(path, change, wrong):
         sqlite_files.check(path)
 
 
-def test_a_check_takes_what_is_recorded(tmp_path):
+def test_a_check_accepts_whatever_is_recorded(tmp_path):
     """Failed, contended and interrupted cases, numbers that are not finite, and samples that were thinned or pruned."""
     path, many = tmp_path / "history.db", tuple(Sample(0.001 * n, 0.001, 0.0) for n in range(KEPT))
     step = make_launch(0, 0.01)
@@ -176,8 +175,8 @@ def test_a_check_takes_what_is_recorded(tmp_path):
     assert sqlite_files.check(path).rows["samples"] == 0
 
 
-def test_a_check_finds_a_row_that_points_at_nothing(path):
-    """Liar: somebody deleted a run by hand."""
+def test_a_check_finds_a_broken_reference(path):
+    """A run was deleted by hand."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM run WHERE id = 1")
         connection.commit()
@@ -185,8 +184,7 @@ def test_a_check_finds_a_row_that_points_at_nothing(path):
         sqlite_files.check(path)
 
 
-def test_a_document_that_is_no_json_is_one_sentence(path):
-    """Liar: a row that the database holds and nobody can read."""
+def test_an_invalid_json_document_is_one_sentence(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE run SET meta = '{broken'")
         connection.commit()
@@ -195,7 +193,7 @@ def test_a_document_that_is_no_json_is_one_sentence(path):
 
 
 def test_a_backup_is_the_history_and_overwrites_nothing(path, tmp_path):
-    """Made while somebody has the file open; a copy that would replace a file is refused."""
+    """Also while another process has the file open."""
     with History.open(path):
         copy = sqlite_files.backup(path)
     assert copy.name.startswith("history.db.backup-")
@@ -210,8 +208,8 @@ def test_a_backup_is_the_history_and_overwrites_nothing(path, tmp_path):
         sqlite_files.backup(path, tmp_path / "nowhere" / "copy.db")
 
 
-def test_a_vacuum_gives_the_room_back(path):
-    """What was pruned is no longer in the file, and what is left reads as before."""
+def test_a_vacuum_frees_the_space_of_deleted_rows(path):
+    """What is left reads as before."""
     with History.open(path) as history:
         for _ in range(20):
             uid = history.start_run(ENVIRONMENT, {"started_at": "2026-04-01T00:00:00Z"})
@@ -225,8 +223,8 @@ def test_a_vacuum_gives_the_room_back(path):
 
 
 @pytest.mark.parametrize("create", [True, False])
-def test_an_empty_file_is_no_history_to_read(tmp_path, create):
-    """A run may begin in it; a question may not, and leaves it empty."""
+def test_an_empty_file_cannot_be_read(tmp_path, create):
+    """A run may begin in it. A query refuses it and leaves it empty."""
     path = tmp_path / "empty.db"
     path.touch()
     if create:
@@ -239,7 +237,7 @@ def test_an_empty_file_is_no_history_to_read(tmp_path, create):
 
 
 def test_a_locked_history_is_one_sentence(path, monkeypatch):
-    """Another process holds it alone, for longer than anybody waits."""
+    """Another process locks it for longer than the timeout."""
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -248,8 +246,8 @@ def test_a_locked_history_is_one_sentence(path, monkeypatch):
             History.open(path, create=False)
 
 
-def test_a_history_that_may_not_be_written_is_refused(path, monkeypatch):
-    """Reading writes a journal too; what the user may not do is said before anything is tried."""
+def test_a_read_only_history_is_refused(path, monkeypatch):
+    """Reading writes a journal too, so the permissions are checked first."""
     before = path.read_bytes()
     monkeypatch.setattr(database.os, "access", lambda *_: False)
     with pytest.raises(HistoryError, match="is not writable for this user"):

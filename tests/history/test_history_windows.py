@@ -1,4 +1,4 @@
-"""The last runs of a branch as a baseline: which count, how many, and what they say together."""
+"""The last runs of a branch as a baseline: which of them count, and how many."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def window(history, runs=12, where=None, before=None):
 
 
 def test_the_last_runs_are_the_sessions_oldest_first(history):
-    """As many as were asked for, each with its launches."""
+    """As many as requested, each with its launches."""
     uids = [night(history, number, 0.01 + number / 1000) for number in range(1, 7)]
     found = window(history, 4)
     assert [session.run for session in found.sessions] == uids[2:]
@@ -45,7 +45,7 @@ def test_the_last_runs_are_the_sessions_oldest_first(history):
     assert found.accuracy == {"accuracy": pytest.approx(0.9)}
 
 
-def test_another_branch_and_another_machine_are_no_part_of_it(history):
+def test_other_branches_and_machines_are_left_out(history):
     night(history, 1)
     night(history, 2, where=environment("feature"))
     night(history, 3, where=environment(machine_key="another"))
@@ -53,14 +53,14 @@ def test_another_branch_and_another_machine_are_no_part_of_it(history):
     assert window(history, where=environment("nowhere")) is None
 
 
-def test_only_runs_before_this_one_are_looked_at(history):
+def test_only_earlier_runs_count(history):
     for number in (1, 2, 3):
         night(history, number)
     assert len(window(history, before="2026-01-03T00:00:00Z").sessions) == 2
 
 
-def test_what_a_resumed_run_took_over_is_one_session(history):
-    """The run that was cut off has the same launches. Counted twice, they would look like a machine without noise."""
+def test_a_run_and_its_resumed_copy_are_one_session(history):
+    """Both have the same launches. Counted twice, the machine would seem to have no noise."""
     moments = [f"2026-01-0{number}T00:05:00Z" for number in (1, 2, 2)]
     for number, moment in enumerate(moments, 1):
         uid = history.start_run(environment(), {"started_at": f"2026-01-0{number}T00:00:00Z"})
@@ -69,7 +69,7 @@ def test_what_a_resumed_run_took_over_is_one_session(history):
     assert len(window(history, before=moments[-1]).sessions) == 1
 
 
-def test_what_failed_was_wrong_or_had_one_launch_is_left_out(history):
+def test_failed_inaccurate_and_single_launch_runs_are_left_out(history):
     """A night without a number, one whose accuracy left its bound, and one that has no spread."""
     night(history, 1)
     night(history, 2, launches=(Launch(0, "crashed", "signal 11"),), verdict=Verdict("failed", "crashed"))
@@ -78,15 +78,15 @@ def test_what_failed_was_wrong_or_had_one_launch_is_left_out(history):
     assert len(window(history).sessions) == 1
 
 
-def test_a_night_that_regressed_is_part_of_it(history):
-    """The window moves with the branch; that the branch became slower is for the anchor to say."""
+def test_a_regressed_run_is_in_the_window(history):
+    """The window moves with the branch. The anchor shows that the branch became slower."""
     night(history, 1)
     night(history, 2, 0.02, verdict=Verdict("regressed", "slower"))
     assert len(window(history).sessions) == 2
 
 
-def test_sessions_of_other_threads_are_no_noise_of_this_one(history):
-    """Left out where there are others; alone they are shown to the judge, who will call them not comparable."""
+def test_sessions_with_other_threads_are_left_out_if_there_are_others(history):
+    """Alone they stay, and the judge will call them not comparable."""
     other = environment(hardware={"threads": 4})
     night(history, 1, where=other)
     here = environment(hardware={"threads": 2})
@@ -97,8 +97,8 @@ def test_sessions_of_other_threads_are_no_noise_of_this_one(history):
     assert len(window(history, where=here).sessions) == 1
 
 
-def test_with_a_yardstick_its_units_are_the_sessions(history):
-    """Nights without it are nights of another unit."""
+def test_with_a_yardstick_sessions_have_relative_times(history):
+    """Runs without the yardstick have another unit."""
     where = environment(yardstick={"content": "aaaa"})
     launches = tuple(make_launch(index, 0.01, relative_time=0.5) for index in range(3))
     night(history, 1)
@@ -132,8 +132,8 @@ def other_yardstick(history, number):
 
 @pytest.mark.parametrize("size", [window_runs.PAGE, 3, 1])
 @pytest.mark.parametrize("left_out", [one_launch, wrong, other_threads, other_yardstick])
-def test_what_is_left_out_takes_no_other_runs_place(history, monkeypatch, left_out, size):
-    """Quick tries by hand after good nights: the window is the nights still, however many pages it takes."""
+def test_runs_that_are_left_out_do_not_shorten_the_window(history, monkeypatch, left_out, size):
+    """Quick tries by hand after good nights: the window has the nights, over as many pages as it takes."""
     monkeypatch.setattr(window_runs, "PAGE", size)
     uids = [night(history, number) for number in range(1, 6)]
     for number in (3, *range(6, 13)):
@@ -141,8 +141,8 @@ def test_what_is_left_out_takes_no_other_runs_place(history, monkeypatch, left_o
     assert [session.run for session in window(history, 4).sessions] == uids[1:]
 
 
-def test_with_a_yardstick_too(history):
-    """Nights with another yardstick are in the very series."""
+def test_runs_with_another_yardstick_do_not_shorten_the_window(history):
+    """They are in the same series."""
     where = environment(yardstick={"content": "aaaa"})
     launches = tuple(make_launch(index, 0.01, relative_time=0.5) for index in range(3))
     uid = night(history, 1, where=where, launches=launches)
@@ -151,16 +151,16 @@ def test_with_a_yardstick_too(history):
     assert [session.run for session in window(history, 3, where=where).sessions] == [uid]
 
 
-def test_runs_of_one_moment_are_all_counted_once_over_pages(history, monkeypatch):
-    """As imported ones may be."""
+def test_runs_with_equal_times_are_each_read_once_over_pages(history, monkeypatch):
+    """Imported runs may have equal times."""
     monkeypatch.setattr(window_runs, "PAGE", 2)
     uids = {night(history, 1) for _ in range(5)}
     found = [session.run for session in window(history).sessions]
     assert (len(found), set(found)) == (5, uids)
 
 
-def test_no_more_is_read_than_the_window_holds(history, monkeypatch):
-    """Neither what is left out, nor what is older: a history may be long."""
+def test_only_the_runs_of_the_window_are_read(history, monkeypatch):
+    """Neither runs that are left out nor older ones, because a history may be long."""
     monkeypatch.setattr(window_runs, "PAGE", 3)
     for number in range(1, 10):
         night(history, number)
@@ -174,8 +174,7 @@ def test_no_more_is_read_than_the_window_holds(history, monkeypatch):
     assert (len(read), len(pages)) == (3, 3)
 
 
-def test_a_verdict_that_was_replaced_leaves_nothing_out(history):
-    """The newest verdict on a run is the one that counts."""
+def test_only_the_newest_verdict_decides_whether_a_run_is_left_out(history):
     uid = night(history, 1, verdict=Verdict("invalid", "accuracy changed"))
     assert window(history) is None
     policy = Policy().for_run()

@@ -1,4 +1,4 @@
-"""Searches that a made-up truth answers, for the tests of both kinds of bisection."""
+"""Searches whose questions are answered from a known truth, for the tests of both kinds of bisection."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def answered(
 
 
 def truth(*culprits: Iterable[Change]) -> Callable[[Candidate], Answer]:
-    """Bad is what contains one of these sets."""
+    """Return a function that answers BAD for candidates that contain one of these sets."""
     sets = [frozenset(culprit) for culprit in culprits]
     return lambda candidate: Answer.BAD if any(one <= candidate for one in sets) else Answer.GOOD
 
@@ -41,7 +41,7 @@ def anything(candidate: Candidate) -> bool:
 
 
 def tied(*groups: Iterable[Change]) -> Callable[[Candidate], bool]:
-    """Each group is taken as a whole or not at all."""
+    """Return whether a candidate has each of these groups as a whole or not at all."""
     sets = [frozenset(group) for group in groups]
     return lambda candidate: all(one <= candidate or not one & candidate for one in sets)
 
@@ -51,7 +51,7 @@ def candidates(changes: tuple[Change, ...]) -> list[Candidate]:
 
 
 def explains(finding: Finding, bad: Callable[[Candidate], bool], fitting: Iterable[Candidate]) -> bool:
-    """Whether what is named is right about every candidate that fits.
+    """Whether the finding is true of every candidate that fits.
 
     One culprit is right if exactly the candidates that contain it are bad. A set whose parts could not be separated is
     right if all of it is bad, and a candidate with none of it good.

@@ -64,8 +64,8 @@ def test_a_time_of_zero_in_the_file_is_damage(tmp_path: Path) -> None:
         read(tmp_path, KEY)
 
 
-def spoilt(tmp_path: Path, change: Callable[[list[dict[str, Any]]], object]) -> str:
-    """What is said of a good file in which something was changed."""
+def damage(tmp_path: Path, change: Callable[[list[dict[str, Any]]], object]) -> str:
+    """The error for a good file after one change."""
     path = write(tmp_path, KNOWN)
     document = json.loads(path.read_text())
     change(document["cases"])
@@ -77,62 +77,62 @@ def spoilt(tmp_path: Path, change: Callable[[list[dict[str, Any]]], object]) -> 
     return str(caught.value)
 
 
-def test_launches_that_are_not_those_of_their_own_step_time_were_edited_by_hand(tmp_path: Path) -> None:
-    """Ten times the time would hide a regression of ten times."""
+def test_launches_that_contradict_their_step_time_are_damage(tmp_path: Path) -> None:
+    """A step time edited to ten times its value would hide a slowdown of ten times."""
 
     def edit(cases: list[dict[str, Any]]) -> None:
         cases[0]["sessions"][0] |= {"launches": [0.1, 0.1], "metrics": {"step_time": 0.01}}
 
-    assert "run run0: its step_time is 0.01, but the median of its launches is 0.1" in spoilt(tmp_path, edit)
+    assert "run run0: its step_time is 0.01, but the median of its launches is 0.1" in damage(tmp_path, edit)
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_case_that_is_there_twice_is_named(tmp_path: Path, version: int) -> None:
-    """As after a merge, with another version of its code too: the next accept would drop both."""
-    told = spoilt(tmp_path, lambda cases: cases.append({**cases[0], "case": {**cases[0]["case"], "version": version}}))
+def test_a_case_with_two_entries_is_damage(tmp_path: Path, version: int) -> None:
+    """A bad merge leaves this, also with another version of the code. The next accept would drop both."""
+    told = damage(tmp_path, lambda cases: cases.append({**cases[0], "case": {**cases[0]["case"], "version": version}}))
     assert f"{CASE.id} with batch 8 is there twice" in told
 
 
-def test_a_session_that_is_there_twice_is_damage(tmp_path: Path) -> None:
-    """As after a merge that kept both sides: copies agree, so that chance would look like a change."""
+def test_a_session_with_two_entries_is_damage(tmp_path: Path) -> None:
+    """A merge that kept both sides leaves this. Copies agree, so sessions would seem to differ less than they do."""
 
     def edit(cases: list[dict[str, Any]]) -> None:
         cases[0]["sessions"].append(cases[0]["sessions"][0])
 
-    assert f"{CASE.id} has a session twice" in spoilt(tmp_path, edit)
+    assert f"{CASE.id} has a session twice" in damage(tmp_path, edit)
 
 
 @pytest.mark.parametrize("day", ["tomorrow", "2026-13-01", 20261231])
 def test_a_day_of_expiry_that_is_no_date_is_damage(tmp_path: Path, day: object) -> None:
-    """It would never come."""
-    spoilt(tmp_path, lambda cases: cases[0].update(expires=day))
+    """Such a baseline would never expire."""
+    damage(tmp_path, lambda cases: cases[0].update(expires=day))
 
 
-def test_less_memory_than_none_is_damage(tmp_path: Path) -> None:
-    told = spoilt(tmp_path, lambda cases: cases[0]["sessions"][0]["metrics"].update(peak_memory=-5.0))
+def test_negative_memory_is_damage(tmp_path: Path) -> None:
+    told = damage(tmp_path, lambda cases: cases[0]["sessions"][0]["metrics"].update(peak_memory=-5.0))
     assert f"{CASE.id} has -5 as its peak_memory" in told
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400])
 @pytest.mark.parametrize("place", ["accuracy", "metrics"])
-def test_a_number_that_is_none_is_damage(tmp_path: Path, place: str, value: float) -> None:
-    """Python reads NaN and infinity from JSON; against such an accuracy every other one would be fine."""
+def test_nan_and_infinity_are_damage(tmp_path: Path, place: str, value: float) -> None:
+    """Python reads both from JSON. Any accuracy would pass against such a baseline."""
 
     def change(cases: list[dict[str, Any]]) -> None:
         holder = cases[0] if place == "accuracy" else cases[0]["sessions"][1]
         holder[place] = {"accuracy": value}
 
-    told = spoilt(tmp_path, change)
+    told = damage(tmp_path, change)
     assert "OverflowError" in told if isinstance(value, int) else f"{CASE.id} has {value:g} as its accuracy" in told
 
 
 @pytest.mark.parametrize(("metric", "value"), [("step_time", -0.01), ("step_time", 0), ("cpu_time", -1e-9)])
-def test_a_time_that_no_clock_tells_is_damage(tmp_path: Path, metric: str, value: float) -> None:
-    told = spoilt(tmp_path, lambda cases: cases[0]["sessions"][0]["metrics"].update({metric: value}))
+def test_a_time_of_zero_or_less_is_damage(tmp_path: Path, metric: str, value: float) -> None:
+    told = damage(tmp_path, lambda cases: cases[0]["sessions"][0]["metrics"].update({metric: value}))
     assert f"{CASE.id} has {value:g} as its {metric}" in told
 
 
-def test_a_loss_below_zero_and_a_time_of_no_cpu_are_no_damage(tmp_path: Path) -> None:
+def test_a_negative_loss_and_a_cpu_time_of_zero_are_valid(tmp_path: Path) -> None:
     metrics = {"step_time": 0.01, "loss": -0.5, "cpu_time": 0.0}
     [known] = KNOWN.cases
     write(tmp_path, Baselines(KEY, (replace(known, sessions=(replace(known.sessions[0], metrics=metrics),)),)))
@@ -143,15 +143,15 @@ def test_a_loss_below_zero_and_a_time_of_no_cpu_are_no_damage(tmp_path: Path) ->
     ("name", "value"),
     [("batch", [8]), ("size", None), ("version", True), ("data", ["none"]), ("model", 3), ("knobs", {"workers": [2]})],
 )
-def test_a_field_of_a_case_of_another_kind_is_damage(tmp_path: Path, name: str, value: object) -> None:
-    """It would be an error in the middle of a run, where cases are compared and sorted."""
-    assert f"{CASE.id} needs whole numbers" in spoilt(tmp_path, lambda cases: cases[0]["case"].update({name: value}))
+def test_a_field_of_a_case_with_a_wrong_type_is_damage(tmp_path: Path, name: str, value: object) -> None:
+    """Otherwise it would raise in the middle of a run, where cases are compared and sorted."""
+    assert f"{CASE.id} needs whole numbers" in damage(tmp_path, lambda cases: cases[0]["case"].update({name: value}))
 
 
 @pytest.mark.parametrize("section", ["hardware", "software", "variables", "placement"])
 @pytest.mark.parametrize("value", [None, 3, "text", [3]])
-def test_an_environment_that_has_no_names_is_damage(tmp_path: Path, section: str, value: object) -> None:
-    """It would be an error where it is compared, after the measurement."""
+def test_an_environment_that_is_no_mapping_is_damage(tmp_path: Path, section: str, value: object) -> None:
+    """Otherwise it would raise after the measurement, where environments are compared."""
     write(tmp_path, KNOWN)
     path = tmp_path / f"{KEY}.json"
     document = json.loads(path.read_text())
@@ -172,19 +172,19 @@ def test_an_environment_that_was_edited_by_hand_is_damage(tmp_path: Path) -> Non
 
 def test_an_entry_under_the_id_of_another_case_is_damage(tmp_path: Path) -> None:
     """A reviewer reads the id, and the judge the case."""
-    said = spoilt(tmp_path, lambda cases: cases[0]["case"].update(dtype="fp32"))
-    assert f"{CASE.id} is the id of an entry whose case is {replace(CASE, dtype='fp32').id}" in said
+    error = damage(tmp_path, lambda cases: cases[0]["case"].update(dtype="fp32"))
+    assert f"{CASE.id} is the id of an entry whose case is {replace(CASE, dtype='fp32').id}" in error
 
 
-def test_a_placement_of_several_instances_is_no_damage(tmp_path: Path) -> None:
+def test_a_placement_of_several_instances_is_valid(tmp_path: Path) -> None:
     [known] = KNOWN.cases
     placed = {**known.environment, "placement": [{"cores": [0]}, {"cores": [1]}]}
     write(tmp_path, Baselines(KEY, (replace(known, environment=placed),)))
     assert read(tmp_path, KEY).cases[0].environment == placed
 
 
-def test_a_folder_tells_which_machines_it_knows(tmp_path: Path) -> None:
-    """What an editor leaves beside the files is none of them; a folder that is a file is refused."""
+def test_a_folder_lists_its_machine_keys(tmp_path: Path) -> None:
+    """Files that an editor leaves there are ignored. A path that is a file is refused."""
     assert machine_keys(tmp_path / "nowhere") == []
     for name in (f"{KEY}.json", "epyc.json", ".epyc.json", "README.md"):
         (tmp_path / name).write_text("")
@@ -212,7 +212,7 @@ def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     st.lists(st.lists(st.floats(1e-6, 1e4), min_size=2, max_size=5), min_size=1, max_size=4),
     st.text(min_size=1).filter(lambda text: text.strip() and text.isprintable()),
 )
-def test_what_was_accepted_is_what_is_read_and_a_rewrite_changes_no_byte(
+def test_a_baseline_survives_write_and_read_and_a_rewrite_changes_no_byte(
     tmp_path: Path, sessions: list[list[float]], reason: str
 ) -> None:
     cases = [candidate(times, run, case=replace(CASE, batch=run)) for run, times in enumerate(sessions, start=1)]
@@ -232,7 +232,7 @@ def test_a_file_that_is_nested_too_deeply_is_damage(tmp_path: Path) -> None:
         read(tmp_path, "m-2c")
 
 
-def test_the_file_reads_like_a_file_for_people() -> None:
+def test_the_file_is_readable_text() -> None:
     text = dumps(offered(EMPTY, candidate((0.012345678, 0.0123), 1)).baselines)
     assert text.endswith("}\n")
     assert '"launches": [0.0123457, 0.0123]' in text
@@ -272,26 +272,26 @@ def test_an_expiry_is_a_date() -> None:
         ({"case": replace(CASE, knobs=(("against", "stack=stock"),))}, "in pairs with another arm (stack=stock)"),
     ],
 )
-def test_what_is_refused_says_why_and_changes_nothing(changes: dict[str, object], why: str) -> None:
+def test_a_refused_candidate_has_a_reason_and_changes_nothing(changes: dict[str, object], why: str) -> None:
     result = offered(KNOWN, candidate(TIMES, 20, **changes))
     assert result.accepted == []
     assert why in result.refused[0][1]
     assert result.baselines == KNOWN
 
 
-def test_a_session_that_is_alike_joins_the_kept_ones() -> None:
+def test_a_session_at_the_same_level_is_appended() -> None:
     result = offered(KNOWN, candidate(TIMES, 20, outcome="ok", ratio=1.01))
     assert runs(result) == ["run0", "run1", "run2", "run20"]
 
 
 def test_three_sessions_of_a_new_machine_can_be_accepted_at_once() -> None:
-    """All of them said no_baseline, and with fewer than three every comparison is inconclusive."""
+    """The verdict on each was no_baseline, and with fewer than three sessions every comparison is inconclusive."""
     result = offered(EMPTY, *(candidate(times, run) for run, times in enumerate(QUIET, start=1)))
     assert (runs(result), result.refused) == (["run1", "run2", "run3"], [])
 
 
-def test_while_the_noise_is_unknown_the_slow_sessions_get_in_too() -> None:
-    """Or the baseline would be too fast and look too quiet."""
+def test_while_the_noise_is_unknown_slow_sessions_are_accepted_too() -> None:
+    """Refusing them would make the baseline too fast and let it look too quiet."""
     first = offered(EMPTY, candidate(TIMES, 1)).baselines
     slow = candidate([x * 1.25 for x in TIMES], 2, outcome="inconclusive", ratio=1.25)
     assert runs(offered(first, slow)) == ["run1", "run2"]
@@ -311,7 +311,7 @@ def test_an_improvement_starts_the_sessions_anew() -> None:
     assert runs(offered(KNOWN, candidate(TIMES, 20, outcome="improved", ratio=0.5))) == ["run20"]
 
 
-def test_replacing_drops_the_old_sessions_but_does_not_smuggle_in_a_slowdown() -> None:
+def test_replacing_drops_the_old_sessions_but_still_refuses_a_slowdown() -> None:
     assert runs(offered(KNOWN, candidate(TIMES, 20, outcome="ok", ratio=1.0), replace=True)) == ["run20"]
     threads = candidate(TIMES, 20, outcome="not_comparable", environment=environment(hardware={"threads": 4}))
     assert runs(offered(KNOWN, threads, replace=True)) == ["run20"]
@@ -337,7 +337,7 @@ def test_two_batches_of_one_case_live_side_by_side() -> None:
     assert KNOWN.find(replace(CASE, dtype="fp32")) is None
 
 
-def test_a_diff_tells_a_reviewer_what_is_forgiven() -> None:
+def test_a_diff_shows_the_slowdown_that_it_allows() -> None:
     bigger = replace(CASE, batch=16)
     slow = offered(
         KNOWN,
@@ -346,16 +346,16 @@ def test_a_diff_tells_a_reviewer_what_is_forgiven() -> None:
         regression_ok=True,
     ).baselines
     rows = diff(KNOWN, slow)
-    assert [(x.batch, x.what, x.sessions) for x in rows] == [(8, "replaced", "3 -> 1"), (16, "added", "0 -> 1")]
+    assert [(x.batch, x.kind, x.sessions) for x in rows] == [(8, "replaced", "3 -> 1"), (16, "added", "0 -> 1")]
     assert rows[0].ratio == pytest.approx(2.0, rel=0.02)
-    assert [x.what for x in diff(slow, KNOWN)] == ["replaced", "removed"]
+    assert [x.kind for x in diff(slow, KNOWN)] == ["replaced", "removed"]
     more = offered(KNOWN, candidate(TIMES, 20, outcome="ok", ratio=1.0)).baselines
-    assert [x.what for x in diff(KNOWN, more)] == ["extended"]
+    assert [x.kind for x in diff(KNOWN, more)] == ["extended"]
     assert diff(KNOWN, KNOWN) == []
 
 
-def test_the_digest_of_what_ran_is_kept_and_a_file_without_it_is_read(tmp_path: Path) -> None:
-    """Version and digest are one line of the entry; of before there is none, and the format is the same."""
+def test_the_digest_of_a_fingerprint_is_stored_and_a_file_without_it_is_read(tmp_path: Path) -> None:
+    """An entry has version and digest on one line. An old file lacks them and has the same format."""
     plain = offered(EMPTY, candidate(TIMES, 1)).baselines
     named = offered(EMPTY, candidate(TIMES, 1, fingerprint="1:abc")).baselines
     for known, expected in ((plain, None), (named, "1:abc")):
@@ -364,8 +364,8 @@ def test_the_digest_of_what_ran_is_kept_and_a_file_without_it_is_read(tmp_path: 
     assert named.cases[0].sessions == plain.cases[0].sessions
 
 
-def test_a_session_brings_its_own_digest() -> None:
-    """What joins says what runs now; what was not captured leaves what is known."""
+def test_a_new_session_replaces_the_digest() -> None:
+    """If the new session captured none, the old digest stays."""
     first = offered(EMPTY, candidate(TIMES, 1, fingerprint="1:abc")).baselines
     other = candidate(TIMES, 2, outcome="ok", ratio=1.0, fingerprint="1:other")
     assert offered(first, other).baselines.cases[0].fingerprint == "1:other"
@@ -384,7 +384,7 @@ def test_an_inconclusive_session_of_other_kernels_is_refused() -> None:
     assert runs(offered(first, replace(other, fingerprint="1:abc"))) == ["run1", "run2"]
 
 
-def test_an_older_run_that_joins_late_does_not_say_what_runs_now() -> None:
+def test_an_older_run_that_joins_later_leaves_environment_and_digest() -> None:
     """Environment, lock and digest are those of the newest session, in whatever order sessions were accepted."""
     old, new = (environment(software={"torch": torch}) | {"lock": lock} for torch, lock in (("2.8", "a"), ("2.9", "b")))
     first = offered(EMPTY, candidate(TIMES, 2, fingerprint="1:new", environment=new)).baselines
@@ -395,8 +395,8 @@ def test_an_older_run_that_joins_late_does_not_say_what_runs_now() -> None:
     assert (one.environment["software"]["torch"], one.lock, one.fingerprint) == ("2.9", "b", "1:new")
 
 
-def test_a_run_from_before_all_sessions_that_are_kept_is_refused() -> None:
-    """To say that it was accepted, and then to keep nothing of it, would be a lie."""
+def test_a_run_older_than_a_full_baseline_is_refused() -> None:
+    """Accepting it would report success and store nothing."""
     full = offered(EMPTY, *(candidate(TIMES, run, outcome="ok", ratio=1.0) for run in range(2, 14))).baselines
     result = offered(full, candidate(TIMES, 1, outcome="ok", ratio=1.0))
     assert (result.accepted, result.baselines) == ([], full)
@@ -406,10 +406,10 @@ def test_a_run_from_before_all_sessions_that_are_kept_is_refused() -> None:
 HELD = 4e8
 
 
-def held(number: int, memory: float, times: tuple[float, ...] = TIMES, **changes: object) -> object:
-    """A session that took this much memory."""
-    made = candidate(times, number, **changes)
-    return replace(made, metrics={**made.metrics, "held_memory": (memory,)})
+def with_memory(number: int, memory: float, times: tuple[float, ...] = TIMES, **changes: object) -> object:
+    """A candidate that keeps this much memory."""
+    accepted = candidate(times, number, **changes)
+    return replace(accepted, metrics={**accepted.metrics, "held_memory": (memory,)})
 
 
 def memories(result: Acceptance) -> list[float | None]:
@@ -417,9 +417,9 @@ def memories(result: Acceptance) -> list[float | None]:
 
 
 def test_more_memory_is_accepted_only_on_request_and_begins_a_new_level() -> None:
-    """The sessions go on for speed. Those of before no longer say how much memory is right."""
-    three = offered(EMPTY, *(held(number, HELD) for number in (1, 2, 3))).baselines
-    larger = held(4, 1.02 * HELD)
+    """Its sessions still count for speed. The memory of the older ones is dropped."""
+    three = offered(EMPTY, *(with_memory(number, HELD) for number in (1, 2, 3))).baselines
+    larger = with_memory(4, 1.02 * HELD)
     refused = offered(three, larger)
     assert refused.refused == [(CASE.id, "its held_memory regressed: accept it with --regression-ok")]
     assert memories(refused) == [HELD] * 3
@@ -428,27 +428,32 @@ def test_more_memory_is_accepted_only_on_request_and_begins_a_new_level() -> Non
     assert runs(accepted) == ["run1", "run2", "run3", "run4"]
 
 
-def test_less_memory_begins_a_new_level_without_a_word() -> None:
-    three = offered(EMPTY, *(held(number, HELD) for number in (1, 2, 3))).baselines
-    assert memories(offered(three, held(4, 0.98 * HELD))) == [None, None, None, pytest.approx(0.98 * HELD)]
-    assert memories(offered(three, held(4, HELD))) == [HELD] * 4
+def test_less_memory_begins_a_new_level_without_a_request() -> None:
+    three = offered(EMPTY, *(with_memory(number, HELD) for number in (1, 2, 3))).baselines
+    assert memories(offered(three, with_memory(4, 0.98 * HELD))) == [
+        None,
+        None,
+        None,
+        pytest.approx(0.98 * HELD),
+    ]
+    assert memories(offered(three, with_memory(4, HELD))) == [HELD] * 4
 
 
-def test_what_a_run_judged_beyond_the_usual_is_refused_too() -> None:
-    """`--perf-gate compile_time` failed its test: accepting it silently would hide that."""
-    known = offered(EMPTY, held(1, HELD)).baselines
-    slower_to_compile = held(2, HELD, worse="compile_time")
+def test_a_regression_of_a_metric_added_to_the_gate_is_refused_too() -> None:
+    """`--perf-gate compile_time` failed the test of this case. Accepting it silently would hide that."""
+    known = offered(EMPTY, with_memory(1, HELD)).baselines
+    slower_to_compile = with_memory(2, HELD, worse="compile_time")
     assert offered(known, slower_to_compile).refused[0][1] == (
         "its compile_time regressed: accept it with --regression-ok"
     )
 
 
 def test_a_file_from_before_memory_was_judged_is_read_and_extended(tmp_path: Path) -> None:
-    """Its sessions lack the metric. The first new one that has it is what later runs are compared with."""
+    """Its sessions lack the metric. Later runs are compared with the first new session that has it."""
     write(tmp_path, KNOWN)
     known = read(tmp_path, KEY)
     assert memories(Acceptance(known, [], [])) == [None] * len(QUIET)
-    result = offered(known, held(9, HELD))
+    result = offered(known, with_memory(9, HELD))
     assert memories(result) == [*[None] * len(QUIET), pytest.approx(HELD)]
     write(tmp_path, result.baselines)
     assert read(tmp_path, KEY) == result.baselines

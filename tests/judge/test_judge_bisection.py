@@ -94,7 +94,7 @@ def test_no_wrong_change_is_ever_named(*, world: World, knows_ties: bool, confir
 
 @settings(max_examples=200)
 @given(worlds(skips=False))
-def test_whatever_fits_can_be_explained_if_every_candidate_works(world: World) -> None:
+def test_the_finding_explains_every_candidate_that_fits_if_all_of_them_work(world: World) -> None:
     finding = found(world.changes, world.answer, world.fits, world.ties(), confirm=True)
     assert finding.outcome in NAMING
     if finding.outcome == "inseparable":
@@ -108,7 +108,7 @@ def is_tied(world: World, one: Change, other: Change) -> bool:
 
 @settings(max_examples=200)
 @given(st.data())
-def test_requirements_without_any_pattern_only_make_the_finding_less_exact(data: st.DataObject) -> None:
+def test_arbitrary_requirements_make_the_finding_less_exact_but_not_wrong(data: st.DataObject) -> None:
     changes = packages(data.draw(st.integers(1, 6)))
     some = st.sampled_from(changes)
     unfit = data.draw(st.frozensets(st.frozensets(some), max_size=50)) - {frozenset(), frozenset(changes)}
@@ -138,7 +138,7 @@ def test_unsure_answers_never_lead_to_a_wrong_name(world: World, unsure: list[in
 
 @settings(max_examples=200)
 @given(worlds(skips=True), st.lists(st.sampled_from(list(Answer)), max_size=80))
-def test_any_answers_end_the_search_and_keep_its_promises(world: World, answers: list[Answer]) -> None:
+def test_any_answers_end_the_search_within_its_contract(world: World, answers: list[Answer]) -> None:
     course = iter(answers)
     found(world.changes, lambda _: next(course, Answer.GOOD), world.fits, world.ties())
 
@@ -197,13 +197,13 @@ def test_three_changes_are_found_that_are_slow_only_together() -> None:
     assert finding.reason == "p02, p17 and p29 are slower only together"
 
 
-def test_more_than_three_independent_culprits_are_not_told() -> None:
+def test_more_than_three_independent_culprits_are_not_named() -> None:
     finding = found(THIRTY, truth(*({change} for change in THIRTY[4:8])))
     assert finding.outcome == "cannot tell"
     assert finding.suspects == frozenset(THIRTY[4:8])
 
 
-def test_more_than_three_changes_together_are_not_told() -> None:
+def test_more_than_three_changes_together_are_not_named() -> None:
     finding = found(THIRTY, truth(THIRTY[4:8]))
     assert finding.outcome == "cannot tell"
     assert finding.suspects >= frozenset(THIRTY[4:8])
@@ -254,7 +254,7 @@ def test_two_large_groups_are_split_if_their_ties_are_known() -> None:
 
 
 def test_a_package_that_needs_a_newer_one_is_named_alone() -> None:
-    """The newer one is good without it. That it comes along is no reason to suspect it."""
+    """The newer one is good without it. That the first needs it is no reason to suspect it."""
     plain, extension, other = packages(3)
 
     def fits(candidate: Candidate) -> bool:
@@ -269,7 +269,7 @@ def test_a_package_that_needs_a_newer_one_is_named_alone() -> None:
 
 
 def test_groups_that_start_only_together_are_named_as_a_set() -> None:
-    """Nothing said beforehand that they belong together: candidates that separate them are skipped."""
+    """No tie between them was given: candidates that separate them are skipped."""
     group = (THIRTY[3], THIRTY[17], THIRTY[28])
     works = tied(group)
     for culprit in THIRTY:
@@ -288,7 +288,7 @@ def test_a_search_whose_candidates_never_start_names_all_of_them() -> None:
     assert "could not be measured apart" in finding.reason
 
 
-def test_an_unsure_answer_at_any_place_costs_the_name_or_a_question() -> None:
+def test_an_unsure_answer_costs_the_name_or_a_question() -> None:
     for culprit in THIRTY:
         for place in range(1, 12):
             count = 0
@@ -342,7 +342,7 @@ def wrong_at(place: int, answer: Callable[[Candidate], Answer]) -> Callable[[Can
 
 
 def test_one_wrong_answer_about_a_single_culprit_never_names_another() -> None:
-    """At most a finding is lost. Only if the bad end itself is wrongly good, both ends are said to be alike."""
+    """The search may end without a name. If the bad end itself is wrongly good, it says that both ends are alike."""
     changes = packages(9)
     for culprit in changes:
         for place in range(2, 30):
@@ -350,8 +350,8 @@ def test_one_wrong_answer_about_a_single_culprit_never_names_another() -> None:
             assert finding.outcome == "cannot tell" or finding.culprits == (frozenset({culprit}),)
 
 
-def test_one_wrong_answer_never_names_what_is_confirmed() -> None:
-    """For single culprits, pairs, and two that are independent. Again the bad end is excepted."""
+def test_with_confirm_one_wrong_answer_never_names_a_wrong_change() -> None:
+    """For single culprits, pairs, and two that are independent. A wrong answer about the bad end is excepted."""
     changes = packages(6)
     pairs = list(combinations(changes, 2))
     truths = [[{one}] for one in changes] + [[{one, other}] for one, other in pairs]
@@ -385,7 +385,7 @@ def test_the_number_of_questions_is_bounded_whatever_is_answered() -> None:
         assert finding.questions <= 120
 
 
-def test_a_search_refuses_what_is_no_answer() -> None:
+def test_a_search_refuses_anything_but_an_answer() -> None:
     course = search(THIRTY, anything)
     next(course)
     with pytest.raises(TypeError, match="must be sent an Answer"):

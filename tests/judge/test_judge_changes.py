@@ -1,4 +1,4 @@
-"""Change points: what is a level, what is noise, and what an odd night must not do."""
+"""ChangePoint points: what is a level, what is noise, and what an odd night must not do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ipexperf.judge.changes import TOGETHER, Change, courses, find, find_each
+from ipexperf.judge.changes import TOGETHER, ChangePoint, courses, find, find_each
 from ipexperf.judge.levels import MINIMUM
 
 
@@ -35,7 +35,7 @@ def test_a_level_that_moved_is_found_with_its_size():
 
 
 def test_a_clear_step_has_no_doubt_and_a_faint_one_has_a_range():
-    """Half as large again as the noise allows: it may have begun some nights before or after."""
+    """The faint one is 1.5 times the least size that is reported: it may have begun some nights before or after."""
     (clear,) = find(noisy([0.010] * 30 + [0.012] * 20))
     assert (clear.earliest, clear.latest) == (30, 30)
     (faint,) = find(noisy([0.010] * 60 + [0.0103] * 60))
@@ -44,7 +44,7 @@ def test_a_clear_step_has_no_doubt_and_a_faint_one_has_a_range():
 
 
 def test_a_step_up_and_back_are_two_changes():
-    """A regression that was repaired is told as both, however short it was against the series."""
+    """A regression that was repaired is reported as two changes, however short it was."""
     found = find(noisy([0.010] * 60 + [0.012] * 8 + [0.010] * 60))
     assert [abs(change.index - at) <= 1 for change, at in zip(found, (60, 68), strict=True)] == [True, True]
     assert [change.ratio > 1 for change in found] == [True, False]
@@ -53,29 +53,29 @@ def test_a_step_up_and_back_are_two_changes():
 @pytest.mark.parametrize("odd", range(1, MINIMUM))
 @pytest.mark.parametrize("place", ["middle", "end", "beginning"])
 def test_odd_nights_are_no_change_until_there_are_four(odd, place):
-    """Liars: one, two or three nights that are twice as slow, wherever they are."""
+    """One, two or three nights that are twice as slow, at any place, are no change."""
     calm = [0.010] * 40
     at = {"middle": 20, "end": 40 - odd, "beginning": 0}[place]
     assert find(noisy(calm[:at] + [0.020] * odd + calm[at + odd :])) == []
 
 
 @pytest.mark.parametrize("place", ["middle", "end", "beginning"])
-def test_four_such_nights_are_a_change(place):
-    """The shortest level that is one."""
+def test_four_odd_nights_in_a_row_are_a_change(place):
+    """Four runs are the shortest level."""
     calm = [0.010] * 40
     at = {"middle": 20, "end": 36, "beginning": 0}[place]
     assert find(noisy(calm[:at] + [0.020] * MINIMUM + calm[at + MINIMUM :]))
 
 
-def test_noise_whose_neighbours_are_alike_is_rarely_a_change():
-    """A year of nights without any change: what the calibration promises, on other seeds than its own."""
+def test_correlated_noise_is_rarely_called_a_change():
+    """A year of nights without any change has as few alarms as the calibration says, with other seeds than its own."""
     assert sum(len(find(noisy([0.010] * 365, seed=seed))) for seed in range(40)) <= 4
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3])
 @pytest.mark.parametrize("since", [100, 150])
 def test_runs_that_only_scatter_more_are_no_change(since, rho):
-    """A machine that became ten times as noisy: its runs have another spread, and the same level."""
+    """A machine became ten times as noisy: its runs scatter more around the same level."""
     calm, wild = (noisy([0.010] * 200, sd=sd, seed=sd * 1000 + since, rho=rho) for sd in (0.003, 0.03))
     assert find(calm[:since] + wild[since:]) == []
 
@@ -84,17 +84,17 @@ def test_runs_that_only_scatter_more_are_no_change(since, rho):
     "nights", [(-12.4, -3, -4, -19), (5.7, 28.1, 11.7, 7.5), (-16.1, -10.1, -6.3, -6), (3.8, 13.6, 14.7, 6.7)]
 )
 def test_the_first_nights_of_a_noisy_machine_are_no_change(nights):
-    """All on one side by chance, in units of the noise before: they scatter, and that is what they show."""
+    """By chance all of them lie on one side of the old level. They scatter more, which is no change of level."""
     calm = noisy([0.010] * 150, sd=0.003)
     assert find(calm + [0.010 * math.exp(0.003 * night) for night in nights]) == []
 
 
 @pytest.mark.parametrize("nights", [(8.7, 7.4, 8.9, 8.1), (-8.2, -7.1, -9.3, -7.7)])
 def test_four_nights_of_another_level_are_a_change(nights):
-    """They scatter as those before did."""
+    """They scatter as much as the nights before."""
     calm = noisy([0.010] * 150, sd=0.003)
     (change,) = find(calm + [0.010 * math.exp(0.003 * night) for night in nights])
-    assert (change.index, change.known) == (150, 153)
+    assert (change.index, change.known_run) == (150, 153)
 
 
 def test_a_step_in_the_noisier_part_is_still_found():
@@ -106,12 +106,12 @@ def test_a_step_in_the_noisier_part_is_still_found():
 @pytest.mark.parametrize("sd", [0.005, 0.01, 0.02])
 @pytest.mark.parametrize("nights", [150, 365])
 def test_a_drift_is_one_change_and_no_step(nights, sd):
-    """A tenth of a per cent a night: called what it is, with its whole way."""
+    """A tenth of a per cent a night: reported as a drift, with its first and last level."""
     (change,) = find(noisy([0.010 * 1.001**night for night in range(nights)], sd=sd))
     assert (change.kind, change.index, change.after) == ("drift", 0, nights)
     assert change.ratio == pytest.approx(1.001 ** (nights - 1), rel=0.03)
     assert change.direction(higher_is_better=False) == "regressed"
-    assert 2 * MINIMUM <= change.known < nights - 1
+    assert 2 * MINIMUM <= change.known_run < nights - 1
 
 
 def test_a_step_on_the_way_of_a_drift_is_still_a_step():
@@ -124,7 +124,7 @@ def test_a_step_on_the_way_of_a_drift_is_still_a_step():
 
 
 def test_a_drift_that_ends_is_no_step_where_it_ends():
-    """Level, a hundred nights of drift, level: nothing jumped anywhere."""
+    """Level, a hundred nights of drift, level: there is no step."""
     levels = [0.010] * 60 + [0.010 * 1.001**night for night in range(100)] + [0.010 * 1.001**100] * 60
     assert [change.kind for change in find(noisy(levels, sd=0.005))] == ["drift"]
 
@@ -142,7 +142,7 @@ def sticky(nights, gap=1.08, stay=7, seed=4):
 @pytest.mark.parametrize("sd", [0.005, 0.01])
 @pytest.mark.parametrize("seed", range(4))
 def test_two_modes_are_one_change_and_no_step(seed, sd):
-    """A machine that is quick for a week and slow for another: nobody's commit is to blame."""
+    """A machine that is quick for a week and slow for another: no commit caused that."""
     (change,) = find(noisy(sticky(200, seed=seed), sd=sd, seed=seed))
     assert (change.kind, change.direction(higher_is_better=False)) == ("bistable", "changed")
     assert change.ratio == pytest.approx(1.08, rel=0.02)
@@ -157,7 +157,7 @@ def test_a_step_after_two_modes_is_still_a_step():
     assert found[1].earliest <= 120 <= found[1].latest
 
 
-def test_a_step_that_the_next_one_undid_is_known_as_such():
+def test_a_step_that_the_next_one_undid_is_marked():
     """Up and back to where it was, and up and half of the way back."""
     up, back = find(noisy([0.010] * 40 + [0.012] * 20 + [0.010] * 40))
     assert up.undone_by(back)
@@ -165,16 +165,16 @@ def test_a_step_that_the_next_one_undid_is_known_as_such():
     assert not up.undone_by(back)
 
 
-def test_a_level_that_fell_to_nothing_is_a_change():
-    """An accuracy of exactly 0 has no logarithm, and is the worst there is."""
+def test_a_level_that_fell_to_zero_is_a_change():
+    """An accuracy of exactly 0 has no logarithm."""
     (fall,) = find([0.9, 0.91] * 10 + [0.0] * 6)
     assert (fall.index, fall.ratio, fall.direction(higher_is_better=True)) == (20, 0.0, "regressed")
     (rise,) = find([0.0] * 10 + [0.9, 0.91] * 5)
     assert (rise.index, rise.ratio, rise.direction(higher_is_better=True)) == (10, None, "improved")
 
 
-def test_a_level_longer_than_a_part_is_one_level():
-    """Three years of nights without a change, and with one."""
+def test_a_level_longer_than_the_longest_stretch_is_one_level():
+    """Three years of nights, once without a change and once with one."""
     assert find(noisy([0.010] * 1100)) == []
     (change,) = find(noisy([0.010] * 700 + [0.011] * 400))
     assert (change.index, change.before, change.after) == (700, 700, 400)
@@ -182,8 +182,8 @@ def test_a_level_longer_than_a_part_is_one_level():
 
 @given(st.lists(st.floats(-1e300, 1e300) | st.sampled_from([0.0, 1e-300, 5e-324]), max_size=40))
 @settings(max_examples=60, deadline=None)
-def test_every_level_has_its_runs(values):
-    """Whatever the numbers are: at least four runs a level, and each change has a size."""
+def test_every_level_has_at_least_four_runs(values):
+    """Whatever the numbers are. Each change has a size."""
     found = find(values)
     ends = [0, *(change.index for change in found if change.kind == "step"), len(values)]
     assert not found or all(end - begin >= MINIMUM for begin, end in itertools.pairwise(ends))
@@ -206,15 +206,15 @@ def test_too_few_runs_have_no_change(count):
     assert find([0.01] * (count // 2) + [1.0] * (count - count // 2)) == []
 
 
-def test_equal_numbers_are_calm_and_a_step_between_them_is_told():
-    """A memory that never varies has a floor of noise, not none."""
+def test_equal_numbers_have_no_change_and_a_step_between_them_is_reported():
+    """A memory that never varies is given a floor of noise, not zero."""
     assert find([64e6] * 50) == []
     (change,) = find([64e6] * 30 + [65e6] * 20)
     assert (change.index, change.ratio) == (30, pytest.approx(65 / 64))
 
 
-def test_numbers_at_the_ends_of_what_there_is_are_a_finite_change():
-    """A counter that went from almost nothing to almost everything."""
+def test_extreme_numbers_give_a_finite_change():
+    """A counter that went from 1e-300 to 1e300."""
     (change,) = find([1e-300] * 10 + [1e300] * 10)
     assert change.index == 10
     assert math.isfinite(change.ratio)
@@ -232,19 +232,19 @@ def test_numbers_at_the_ends_of_what_there_is_are_a_finite_change():
 )
 def test_a_direction_depends_on_the_metric(ratio, higher_is_better, direction):
     """A time that grows is worse, a throughput that grows is better, and an accuracy only changed."""
-    change = Change(4, 1.0, ratio, 9.0, 4, 4, 4, 4, 7)
+    change = ChangePoint(4, 1.0, ratio, 9.0, 4, 4, 4, 4, 7)
     assert change.ratio == pytest.approx(ratio)
     assert change.direction(higher_is_better=higher_is_better) == direction
 
 
 @pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
-def test_what_is_no_number_is_refused(bad):
-    """A number that failed must not become a level."""
+def test_nan_and_infinity_are_refused(bad):
+    """A failed measurement must not become a level."""
     with pytest.raises(ValueError, match="expected finite numbers"):
         find([1.0] * 9 + [bad])
 
 
-def test_many_series_together_are_each_as_alone():
+def test_many_series_together_have_the_changes_of_each_alone():
     """Of several lengths, more of one than are divided at once, and one that is too short."""
     levels = [[0.010] * 20 + [0.012] * 20, [0.010] * 40, [0.010] * 30, [0.010] * (2 * MINIMUM - 1), []]
     every = [noisy(levels[seed % len(levels)], seed=seed) for seed in range(TOGETHER * 3)]

@@ -21,45 +21,45 @@ def noisy(pairs: int, shift: float, spread: float, seed: int) -> list[float]:
     return [chance.gauss(shift, spread) for _ in range(pairs)]
 
 
-def known(log_ratios: list[float], policy: PairPolicy = POLICY) -> Reach:
+def effect_of(log_ratios: list[float], policy: PairPolicy = POLICY) -> Reach:
     found = reach(log_ratios, policy)
     assert found is not None
     return found
 
 
-def test_a_slowdown_of_the_size_that_is_told_is_found() -> None:
-    """Simulated: on machines whose noise is as large as is reckoned with, four in five of them, or more."""
-    told = known(noisy(6, 0.0, 0.03, 1))
-    size = math.log1p(told.smallest)
-    found = [decide(noisy(24, size, told.at_most, seed), POLICY).outcome for seed in range(300)]
+def test_a_slowdown_of_the_stated_size_is_found_in_four_of_five_simulations() -> None:
+    """The noise of these machines is the upper bound that the estimate uses."""
+    effect = effect_of(noisy(6, 0.0, 0.03, 1))
+    size = math.log1p(effect.smallest)
+    found = [decide(noisy(24, size, effect.at_most, seed), POLICY).outcome for seed in range(300)]
     assert 0.7 < found.count("regressed") / 300 < 0.95
-    small = [decide(noisy(24, size / 3, told.at_most, seed), POLICY).outcome for seed in range(300)]
+    small = [decide(noisy(24, size / 3, effect.at_most, seed), POLICY).outcome for seed in range(300)]
     assert small.count("regressed") / 300 < 0.3
 
 
-def test_the_machine_is_seldom_noisier_than_is_told() -> None:
-    """Four pairs know little of their spread: in four of five machines it is below what is reckoned with."""
-    held = sum(known(noisy(4, 0.0, 0.02, seed)).at_most >= 0.02 for seed in range(1000))
+def test_the_noise_is_below_its_stated_upper_bound_in_four_of_five_simulations() -> None:
+    """Four pairs determine their spread poorly."""
+    held = sum(effect_of(noisy(4, 0.0, 0.02, seed)).at_most >= 0.02 for seed in range(1000))
     assert 0.77 < held / 1000 < 0.83
 
 
 @given(st.lists(st.floats(-0.5, 0.5), min_size=2, max_size=24), st.floats(-0.5, 0.5))
 def test_more_pairs_show_smaller_slowdowns(values: list[float], shift: float) -> None:
-    """Fewer show no more than all, but for what lies about the tolerance; where they lie as a whole means nothing."""
-    found = known(values)
+    """Fewer pairs never show a smaller one, except near the tolerance. Shifting all pairs changes nothing."""
+    found = effect_of(values)
     effects = [effect for _, effect in found.effects]
     assert [pairs for pairs, _ in found.effects] == list(POLICY.looks)
     assert effects[-1] <= max(min(effects[:4]), POLICY.tolerance)
     assert effects[-1] > math.expm1(POLICY.margin)
-    assert known([value + shift for value in values]).smallest == pytest.approx(found.smallest, rel=1e-6, abs=1e-6)
+    assert effect_of([value + shift for value in values]).smallest == pytest.approx(found.smallest, rel=1e-6, abs=1e-6)
 
 
-def test_the_most_pairs_are_those_of_the_policy() -> None:
-    assert [pairs for pairs, _ in known([0.0, 0.01], PairPolicy(max_pairs=5)).effects] == [4, 5]
-    assert [pairs for pairs, _ in known([0.0, 0.01], PairPolicy(max_pairs=2)).effects] == [2]
+def test_the_largest_number_of_pairs_comes_from_the_policy() -> None:
+    assert [pairs for pairs, _ in effect_of([0.0, 0.01], PairPolicy(max_pairs=5)).effects] == [4, 5]
+    assert [pairs for pairs, _ in effect_of([0.0, 0.01], PairPolicy(max_pairs=2)).effects] == [2]
 
 
 @pytest.mark.parametrize("values", [[], [0.1], [0.1, math.nan], [math.inf, 0.0, 0.0]])
-def test_too_little_says_nothing(values: list[float]) -> None:
-    """Not a slowdown of nought, and not one of infinity."""
+def test_too_few_pairs_have_no_estimate(values: list[float]) -> None:
+    """Neither a slowdown of 0 nor one of infinity."""
     assert reach(values, POLICY) is None

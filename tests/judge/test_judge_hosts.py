@@ -56,8 +56,8 @@ def test_a_host_that_is_slower_than_its_equals_is_named_with_the_night_it_began(
     assert first.hi / first.lo < 1.04
 
 
-def test_what_all_hosts_share_is_no_fault_of_one() -> None:
-    """The software's level moves by 10 % from night to night, and no host is odd."""
+def test_a_move_that_all_hosts_share_makes_none_odd() -> None:
+    """The software's level moves by 10 % from night to night."""
     assert states(hosts.judge(sights(count=6, nights=10, shift={}))) == {}
 
 
@@ -68,13 +68,13 @@ def test_two_odd_hosts_do_not_hide_one_another() -> None:
     assert states(verdicts) == {"h1": "slower", "h2": "faster"}
 
 
-def test_three_hosts_do_not_tell_which_is_odd() -> None:
+def test_of_three_hosts_none_is_called_odd() -> None:
     verdicts = hosts.judge(sights(count=3, nights=10, shift={"h1": 0.2}))
     assert {one.state for one in verdicts} == {"few"}
     assert next(one for one in verdicts if one.host == "h1").ratio > 1.15
 
 
-def test_a_difference_that_is_sure_and_small_is_usual() -> None:
+def test_a_small_difference_is_usual_however_certain() -> None:
     verdicts = hosts.judge(sights(count=8, nights=20, shift={"h1": 0.008}, between=0.0, noise=0.001))
     assert states(verdicts) == {}
 
@@ -85,12 +85,12 @@ def test_hosts_that_differ_much_hide_a_small_difference() -> None:
 
 
 def test_a_usual_host_is_seldom_called_odd() -> None:
-    """One in 200 looks at all hosts is meant; 300 looks have 1.5 of them, and more than 7 with a chance of 0.0003."""
+    """One look in 200 may raise a false alarm: 1.5 in these 300, and more than 7 with a probability of 0.0003."""
     looks = [hosts.judge(sights(count=6, nights=4, shift={}, between=0.01, seed=seed)) for seed in range(300)]
     assert sum(bool(states(verdicts)) for verdicts in looks) <= 7
 
 
-def test_a_night_in_which_one_host_measured_alone_says_nothing() -> None:
+def test_a_night_in_which_one_host_measured_alone_is_ignored() -> None:
     seen = [Sight("1", "a", "x", 1.0), Sight("2", "a", "x", 1.0), Sight("2", "b", "x", 2.0)]
     deviations = hosts.deviations(seen)
     assert list(deviations["a"]) == ["2"]

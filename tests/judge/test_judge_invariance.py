@@ -1,4 +1,4 @@
-"""What must not matter to any judge does not: units, order, odd numbers. Whole verdicts, not their parts."""
+"""Verdicts do not depend on units or order, and any numbers give one. These tests look at whole verdicts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ipexperf.result import Verdict
 
 POLICY, PAIRS = Policy(), PairPolicy()
 UNITS = st.sampled_from([2.0**-20, 0.25, 1024.0])
-"""Powers of two: nothing is rounded, so that no verdict may turn."""
+"""Powers of two: they round nothing, so that the verdict must be exactly the same."""
 seconds = st.floats(1e-3, 1.0)
 launches = st.lists(seconds, min_size=2, max_size=6)
 histories = st.lists(st.lists(seconds, min_size=2, max_size=5), min_size=1, max_size=6)
@@ -39,25 +39,25 @@ def alike(one: Verdict, other: Verdict) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(launches, histories, UNITS)
-def test_a_verdict_has_no_unit(new: list[float], old: list[list[float]], unit: float) -> None:
-    """Seconds or ticks of any clock: the screen says the same."""
+def test_the_unit_of_time_does_not_change_a_verdict(new: list[float], old: list[list[float]], unit: float) -> None:
+    """Seconds or ticks of any clock."""
     alike(judged(new, old), judged([x * unit for x in new], [[x * unit for x in session] for session in old]))
 
 
 @settings(deadline=None, max_examples=60)
 @given(launches, histories, st.randoms(use_true_random=False))
-def test_the_order_of_launches_means_nothing_to_the_screen(
+def test_the_order_of_launches_does_not_change_a_verdict(
     new: list[float], old: list[list[float]], chance: random.Random
 ) -> None:
-    """Nor does that inside of each session; that of sessions is their age, and means nothing to speed either."""
+    """Nor does the order within each session. The order of sessions is their age."""
     mixed = [chance.sample(session, len(session)) for session in old]
     alike(judged(new, old), judged(chance.sample(new, len(new)), chance.sample(mixed, len(mixed))))
 
 
 @settings(deadline=None, max_examples=60)
 @given(launches, st.integers(1, 6))
-def test_what_is_identical_has_never_regressed(values: list[float], sessions: int) -> None:
-    """However noisy: a session that is every accepted one to the last digit is no slower, and no faster."""
+def test_a_session_equal_to_the_accepted_ones_is_neither_slower_nor_faster(values: list[float], sessions: int) -> None:
+    """However noisy the launches are."""
     found = judged(values, [values] * sessions)
     assert found.outcome in ("ok", "inconclusive")
     assert found.ratio == pytest.approx(1)
@@ -65,8 +65,8 @@ def test_what_is_identical_has_never_regressed(values: list[float], sessions: in
 
 @settings(deadline=None, max_examples=60)
 @given(launches, launches)
-def test_swapping_the_arms_of_a_screen_mirrors_it(one: list[float], other: list[float]) -> None:
-    """With one session on each side both are alike: regressed there is improved here, and the ratio turns over."""
+def test_swapping_the_sides_mirrors_the_verdict(one: list[float], other: list[float]) -> None:
+    """One session on each side: `regressed` becomes `improved`, and the ratio its inverse."""
     there, back = judged(one, [other]), judged(other, [one])
     mirrored = {"regressed": "improved", "improved": "regressed"}
     assert there.ratio is not None
@@ -78,8 +78,8 @@ def test_swapping_the_arms_of_a_screen_mirrors_it(one: list[float], other: list[
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(anything, max_size=6))
-def test_the_screen_has_an_outcome_for_whatever_was_measured(new: list[float]) -> None:
-    """No launch, one, infinite and missing numbers: an outcome and a reason, and numbers that JSON can hold."""
+def test_any_numbers_give_an_outcome_that_json_can_hold(new: list[float]) -> None:
+    """No launch, one launch, infinite and missing numbers."""
     found = judged(new, [list(session) for session in QUIET])
     assert found.reason
     json.dumps(asdict(found), allow_nan=False)
@@ -102,19 +102,19 @@ def test_the_screen_has_an_outcome_for_whatever_was_measured(new: list[float]) -
         ([0.01], [[0.01]], "inconclusive"),
     ],
 )
-def test_constant_and_unequally_many_launches_have_their_outcome(
+def test_constant_launches_and_sides_of_different_length_have_an_outcome(
     new: list[float], old: list[list[float]], outcome: str
 ) -> None:
-    """No spread at all is believed to be small, not to be none; sides need not be as long as one another."""
+    """A spread of 0 is taken as a small one."""
     assert judged(new, old).outcome == outcome
 
 
 @settings(deadline=None, max_examples=60)
 @given(launches, launches, UNITS, st.randoms(use_true_random=False))
-def test_a_ratio_of_two_cases_has_neither_unit_nor_order(
+def test_a_ratio_depends_neither_on_the_unit_nor_on_the_order_of_launches(
     one: list[float], other: list[float], unit: float, chance: random.Random
 ) -> None:
-    """And its sides turn it round; with itself a case has no difference to show."""
+    """Swapping both cases inverts it. A case compared with itself does not differ."""
     found = ratios.compare(one, other, POLICY)
     mixed = ratios.compare([x * unit for x in chance.sample(one, len(one))], [x * unit for x in other], POLICY)
     back = ratios.compare(other, one, POLICY)
@@ -126,10 +126,10 @@ def test_a_ratio_of_two_cases_has_neither_unit_nor_order(
 @given(
     st.lists(st.tuples(seconds, seconds), min_size=1, max_size=8), st.randoms(use_true_random=False), st.integers(4, 24)
 )
-def test_the_order_of_turns_means_nothing_to_a_pair(
+def test_the_order_of_turns_does_not_change_a_pair(
     turns: list[tuple[float, float]], chance: random.Random, pairs: int
 ) -> None:
-    """Neighbours stay neighbours: which of them came first is nobody's business, and so is the verdict."""
+    """Turns that were neighbours stay neighbours."""
     mixed = chance.sample(turns, len(turns))
     one, other = (neighbour_ratio([a for a, _ in x], [b for _, b in x]) for x in (turns, mixed))
     assert one == pytest.approx(other, abs=1e-12)

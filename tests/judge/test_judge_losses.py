@@ -107,12 +107,12 @@ def kinds(section: str, old: Any, new: Any) -> set[str]:
 
 
 @pytest.mark.parametrize(("kind", "section", "old", "new"), LOST)
-def test_a_loss_is_named_and_its_return_is_none(kind: str, section: str, old: Any, new: Any) -> None:
+def test_a_loss_is_named_and_the_reverse_change_is_no_loss(kind: str, section: str, old: Any, new: Any) -> None:
     assert kinds(section, old, new) == {kind}
     assert kinds(section, new, old) == set()
 
 
-def test_each_kind_of_loss_is_seen_above() -> None:
+def test_the_examples_above_cover_each_kind_of_loss() -> None:
     assert {row[0] for row in LOST} == set(losses.MEANING)
 
 
@@ -137,22 +137,22 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("section", "old", "new"), DIFFERENT)
-def test_what_merely_differs_is_no_loss(section: str, old: Any, new: Any) -> None:
-    """Another kernel, a name that is in no table, more of the same: they need a clock."""
+def test_a_change_that_may_cost_nothing_is_no_loss(section: str, old: Any, new: Any) -> None:
+    """Another kernel, a name in no table, more of the same calls: only a measurement can tell."""
     assert WORDS[section](Side(old), Side(new))
     assert kinds(section, old, new) == set()
 
 
 def test_a_softmax_in_a_wider_dtype_is_no_loss() -> None:
-    """Only where a step spends its arithmetic: elsewhere it may be there for accuracy."""
+    """Only where a step spends its arithmetic is a wider dtype a loss. Elsewhere accuracy may need it."""
     sides = [[{**one, "operator": "aten::softmax"} for one in linear(types)] for types in ("bfloat16", "float32")]
     assert [change.loss for change in operators(*map(Side, sides))] == [""]
 
 
-def test_a_move_says_how_many_calls_it_is_of() -> None:
+def test_a_move_counts_its_calls() -> None:
     move = sections.Move(Counter({"a": 2}), Counter({"b": 2}), 5)
-    assert (str(move), move.turned) == ("a -> b in 2 of 5 calls", True)
-    assert not sections.Move(Counter(), Counter({"b": 2}), 5).turned
+    assert (str(move), move.replaced) == ("a -> b in 2 of 5 calls", True)
+    assert not sections.Move(Counter(), Counter({"b": 2}), 5).replaced
     assert not sections.Move(Counter(), Counter(), 5)
 
 

@@ -1,4 +1,4 @@
-"""Metrics beside speed: each judged by its own tolerance and noise, and named where it became worse."""
+"""Metrics beside speed: each has its own tolerance and noise, and a verdict names those that became worse."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ OK = Verdict("ok", "a slowdown above 5% is excluded", ratio=1.0, lo=0.99, hi=1.0
 SLOW = replace(OK, outcome="regressed", reason="20% slower", ratio=1.2, lo=1.15, hi=1.25, p_value=1e-4)
 
 
-def known(*values: float, name: str = "held_memory") -> CaseBaseline:
+def accepted(*values: float, name: str = "held_memory") -> CaseBaseline:
     """A baseline of one session for each value of a metric."""
     sessions = [QUIET[index % len(QUIET)] for index in range(len(values))]
-    accepted = baseline(sessions)
-    pairs = zip(accepted.sessions, values, strict=True)
-    return replace(accepted, sessions=tuple(replace(one, metrics={name: value}) for one, value in pairs))
+    stored = baseline(sessions)
+    pairs = zip(stored.sessions, values, strict=True)
+    return replace(stored, sessions=tuple(replace(one, metrics={name: value}) for one, value in pairs))
 
 
 def judged(value: float, *sessions: float, name: str = "held_memory") -> Verdict:
-    [verdict] = metrics.in_sessions({name: value}, known(*sessions, name=name), (name,), ALPHA)
+    [verdict] = metrics.in_sessions({name: value}, accepted(*sessions, name=name), (name,), ALPHA)
     return verdict
 
 
 def case_verdict(memory: float, speed: Verdict = OK, gate: Sequence[str] = GATE) -> Verdict:
     """The verdict on a case whose memory is this many times the baseline's."""
-    others = metrics.in_sessions({"held_memory": memory * LEVEL}, known(*[LEVEL] * 3), gate, ALPHA)
+    others = metrics.in_sessions({"held_memory": memory * LEVEL}, accepted(*[LEVEL] * 3), gate, ALPHA)
     return metrics.combined(speed, others, gated=PRIMARY in gate)
 
 
@@ -60,7 +60,7 @@ def test_two_per_cent_of_memory_are_seen_from_the_first_session_on(times: float,
     assert verdict.level == Level(pytest.approx(LEVEL), times * LEVEL)
 
 
-def test_the_reason_of_a_verdict_says_how_much_and_how_sure() -> None:
+def test_the_reason_of_a_verdict_has_the_change_and_its_interval() -> None:
     assert judged(1.02 * LEVEL, LEVEL).reason.startswith("2.0% more than the baseline (90% interval +")
     assert judged(1.02 * LEVEL, LEVEL).reason.endswith("surely beyond 0.25%")
     assert judged(LEVEL, LEVEL).reason.endswith("more than 1% for the worse is excluded")
@@ -68,7 +68,7 @@ def test_the_reason_of_a_verdict_says_how_much_and_how_sure() -> None:
 
 
 def test_a_case_that_takes_more_memory_is_regressed_and_its_time_is_not() -> None:
-    """The liar: equal time hides 2 % of memory. The reason names the metric, and the numbers stay those of speed."""
+    """Memory grew by 2 % and time did not. The reason names the metric, and the numbers stay those of speed."""
     verdict = case_verdict(1.02)
     assert (verdict.outcome, verdict.fails, verdict.worse) == ("regressed", True, "held_memory")
     assert verdict.reason.startswith("held_memory: 2.0% more than the baseline (")
@@ -84,7 +84,7 @@ def test_a_case_that_takes_less_memory_is_improved_in_that_metric_alone() -> Non
     assert verdict.alone == OK
 
 
-def test_what_is_slower_and_larger_says_both() -> None:
+def test_a_case_that_is_slower_and_takes_more_memory_names_both() -> None:
     verdict = case_verdict(1.02, SLOW)
     assert verdict.reason.startswith("20% slower; held_memory: 2.0% more")
     assert verdict.alone == SLOW
@@ -92,13 +92,13 @@ def test_what_is_slower_and_larger_says_both() -> None:
 
 @pytest.mark.parametrize("outcome", ["failed", "invalid", "no_baseline", "not_comparable"])
 def test_a_case_that_was_compared_with_nothing_has_no_verdict_on_its_memory(outcome: str) -> None:
-    """Numbers of other hardware, or that do not count, say nothing of memory either."""
+    """Numbers of other hardware, or of a failed case, say nothing about memory either."""
     speed = Verdict(outcome, "so it is")  # type: ignore[arg-type]
     assert case_verdict(1.02, speed) == speed
 
 
-def test_memory_that_grew_beside_an_open_question_of_speed_fails() -> None:
-    """One accepted session knows nothing of speed, and enough of memory."""
+def test_memory_that_grew_fails_the_case_while_its_speed_is_inconclusive() -> None:
+    """One accepted session is too little for speed, and enough for memory."""
     speed = screen.judge(measurement(QUIET[0]), baseline(QUIET[:1]), Policy())
     assert speed.outcome == "inconclusive"
     assert case_verdict(1.02, speed).outcome == "regressed"
@@ -107,7 +107,7 @@ def test_memory_that_grew_beside_an_open_question_of_speed_fails() -> None:
 
 @pytest.mark.parametrize(("memory", "outcome"), [(1.02, "regressed"), (1.0, "ok"), (0.98, "improved")])
 def test_without_speed_in_the_gate_the_others_decide(memory: float, outcome: str) -> None:
-    """A case that is slower passes then, and the table still shows by how much."""
+    """Then a slower case passes, and the table still shows by how much it is slower."""
     verdict = case_verdict(memory, SLOW, gate=("held_memory",))
     assert (verdict.outcome, verdict.ratio) == (outcome, SLOW.ratio)
     assert verdict.reason.startswith("held_memory: ")
@@ -121,36 +121,36 @@ def test_without_speed_in_the_gate_nothing_to_compare_is_no_baseline() -> None:
 
 @pytest.mark.parametrize("value", [None, 0.0, math.nan, math.inf])
 def test_a_metric_without_a_value_on_either_side_is_not_judged(value: float | None) -> None:
-    """A baseline from before it was recorded, or a launch that was forked and does not tell it."""
+    """An old baseline lacks a newer metric, and a forked launch does not measure every one."""
     new = {} if value is None else {"held_memory": value}
-    assert metrics.in_sessions(new, known(LEVEL), GATE, ALPHA) == ()
-    old = baseline() if value is None else known(value)
+    assert metrics.in_sessions(new, accepted(LEVEL), GATE, ALPHA) == ()
+    old = baseline() if value is None else accepted(value)
     assert metrics.in_sessions({"held_memory": LEVEL}, old, GATE, ALPHA) == ()
     assert metrics.in_pairs([({"held_memory": LEVEL}, new)], GATE, ALPHA) == ()
 
 
 def test_only_sessions_that_have_a_metric_are_compared() -> None:
-    """Older ones of the same file have no such number."""
-    accepted = known(LEVEL, LEVEL)
-    old = replace(accepted.sessions[0], metrics={})
-    mixed = replace(accepted, sessions=(old, *accepted.sessions[1:]))
+    """Older sessions of the same file may lack it."""
+    stored = accepted(LEVEL, LEVEL)
+    old = replace(stored.sessions[0], metrics={})
+    mixed = replace(stored, sessions=(old, *stored.sessions[1:]))
     new = {"held_memory": 1.02 * LEVEL}
-    assert metrics.in_sessions(new, mixed, GATE, ALPHA) == metrics.in_sessions(new, known(LEVEL), GATE, ALPHA)
+    assert metrics.in_sessions(new, mixed, GATE, ALPHA) == metrics.in_sessions(new, accepted(LEVEL), GATE, ALPHA)
 
 
 def test_small_memory_may_change_by_some_pages() -> None:
-    """Two per cent of a megabyte are five pages. They are no regression, and neither are they ok."""
+    """Two per cent of a megabyte are five pages: neither a regression nor ok."""
     assert judged(1.02 * MIB, MIB, MIB, MIB).outcome == "inconclusive"
 
 
-def test_sessions_that_differ_widen_what_is_assumed() -> None:
-    """A case whose memory wanders by some per cent cannot be judged at 1 %, and says so."""
+def test_sessions_that_differ_widen_the_assumed_noise() -> None:
+    """Memory that varies by some per cent cannot be judged at 1 %: the verdict is inconclusive."""
     values = [LEVEL * times for times in (0.97, 1.0, 1.03, 0.99, 1.02)]
     assert judged(0.99 * LEVEL, *values).outcome == "inconclusive"
     assert judged(1.02 * LEVEL, *[LEVEL] * 5).outcome == "regressed"
 
 
-def test_a_metric_of_which_more_is_better_is_worse_when_there_is_less(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_less_of_a_metric_whose_higher_values_are_better_is_a_regression(monkeypatch: pytest.MonkeyPatch) -> None:
     metric = Metric("tokens_per_joule", "1/J", True, gate=Gate(0.05, noise=0.005, pairs=0.005, trust=4))
     monkeypatch.setitem(METRICS, metric.name, metric)
     assert judged(0.9, 1.0, 1.0, name=metric.name).outcome == "regressed"
@@ -158,15 +158,15 @@ def test_a_metric_of_which_more_is_better_is_worse_when_there_is_less(monkeypatc
     assert judged(0.9, 1.0, name=metric.name).reason.startswith("10.0% less than the baseline")
 
 
-def test_a_gate_needs_a_direction() -> None:
+def test_a_metric_without_a_direction_is_refused_in_a_gate() -> None:
     with pytest.raises(UsageError, match="which direction is worse"):
         Metric("frequency_of_something", "Hz", None, gate=Gate(0.05, 0.1, 0.1, trust=2))
 
 
 def test_the_metrics_of_a_case_share_one_alarm_rate() -> None:
-    """Ten of them are no ten chances of a false alarm."""
-    [alone] = metrics.in_sessions({"held_memory": LEVEL}, known(LEVEL), GATE, ALPHA)
-    [shared] = metrics.in_sessions({"held_memory": LEVEL}, known(LEVEL), (*GATE, "cpu_time", "p99"), ALPHA)
+    """Ten of them do not raise ten times as many false alarms."""
+    [alone] = metrics.in_sessions({"held_memory": LEVEL}, accepted(LEVEL), GATE, ALPHA)
+    [shared] = metrics.in_sessions({"held_memory": LEVEL}, accepted(LEVEL), (*GATE, "cpu_time", "p99"), ALPHA)
     assert alone.constants is not None
     assert shared.constants is not None
     assert shared.constants["alpha"] == pytest.approx(alone.constants["alpha"] / 3)
@@ -211,14 +211,14 @@ def pairs_of(name: str, *values: tuple[float, float]) -> list[tuple[dict[str, fl
 
 
 def test_one_pair_is_enough_for_what_a_step_allocates() -> None:
-    """The profiler counts it, and later pairs are not looked at."""
+    """The profiler counts allocations exactly, and only in the first pair."""
     pairs = [*pairs_of("step_memory", (1, 1.01)), ({"step_time": 1.0}, {"step_time": 1.0})]
     [verdict] = metrics.in_pairs(pairs, (PRIMARY, "step_memory"), ALPHA)
     assert verdict.outcome == "regressed"
 
 
 def test_one_pair_is_not_enough_where_a_process_may_be_odd() -> None:
-    """The liar: one process in three takes 3 % more for no reason."""
+    """One process in three takes 3 % more for no reason."""
     odd, same = (1, 1.03), (1.03, 1.03)
     assert metrics.in_pairs(pairs_of("held_memory", *[odd] * 7), GATE, ALPHA) == ()
     [doubt] = metrics.in_pairs(pairs_of("held_memory", (1, 1), *[same] * 7), GATE, ALPHA)
@@ -227,7 +227,7 @@ def test_one_pair_is_not_enough_where_a_process_may_be_odd() -> None:
     assert sure.outcome == "regressed"
 
 
-def test_the_smallest_process_speaks_for_the_memory_of_a_run() -> None:
+def test_the_smallest_process_gives_the_memory_of_a_run() -> None:
     """Now and then a process takes more for no reason. None takes less."""
     odd = [1.03 * LEVEL, LEVEL, 1.03 * LEVEL]
     launches = measurement(QUIET[0]).launches
@@ -235,21 +235,21 @@ def test_the_smallest_process_speaks_for_the_memory_of_a_run() -> None:
     assert replace(measurement(QUIET[0]), launches=tuple(told)).of_run == {"held_memory": LEVEL}
 
 
-def test_a_smallest_session_that_no_other_is_near_to_may_be_chance() -> None:
-    """Two that agree are what is right, whatever the third was."""
+def test_a_smallest_session_far_from_all_others_may_be_chance() -> None:
+    """Two that agree are trusted, whatever the third is."""
     assert judged(1.02 * LEVEL, LEVEL, LEVEL, 1.03 * LEVEL).outcome == "regressed"
     assert judged(1.02 * LEVEL, LEVEL, 1.03 * LEVEL, 1.03 * LEVEL).outcome == "inconclusive"
 
 
-def test_the_resident_peak_is_judged_as_coarsely_as_it_is_told() -> None:
-    """Equal processes differ by 2 %: five per cent are no alarm, and a quarter more is one."""
+def test_the_resident_peak_has_a_coarse_tolerance() -> None:
+    """Equal processes differ by 2 %: five per cent more are no alarm, and a quarter more is one."""
     peak = METRICS["peak_memory"].name
     assert judged(1.05 * LEVEL, *[LEVEL] * 5, name=peak).outcome != "regressed"
     assert judged(1.25 * LEVEL, *[LEVEL] * 5, name=peak).outcome == "regressed"
 
 
 def test_false_alarms_are_as_rare_as_the_policy_says() -> None:
-    """Where the noise is what was assumed: 4,000 runs that are the same, against one session and against five."""
+    """With the assumed noise: 4,000 runs that are the same, against one session and against five."""
     chance = random.Random(5)  # noqa: S311 - a simulation, no secret
     gate = METRICS["held_memory"].gate
     assert gate is not None
@@ -262,8 +262,8 @@ def test_false_alarms_are_as_rare_as_the_policy_says() -> None:
         assert alarms <= 20
 
 
-def test_a_second_look_must_see_the_same_metric() -> None:
-    """Memory that was larger once is in doubt; what was no reason to look again keeps its verdict."""
+def test_a_metric_regressed_only_if_both_measurements_say_so() -> None:
+    """Memory that was larger once is inconclusive. Other metrics keep their first verdict."""
     once = remeasure.settle(case_verdict(1.02), case_verdict(1.0))
     assert (once.outcome, once.reason) == ("ok", OK.reason)
     assert [one.outcome for one in once.others] == ["inconclusive"]
@@ -273,21 +273,21 @@ def test_a_second_look_must_see_the_same_metric() -> None:
     assert "measured twice in this run, +2.0 % at first" in twice.reason
 
 
-def test_a_run_that_ends_before_the_second_look_calls_no_memory_regressed() -> None:
-    verdict = remeasure.never(case_verdict(1.02))
+def test_a_run_that_ends_before_the_second_measurement_calls_no_memory_regressed() -> None:
+    verdict = remeasure.without_second(case_verdict(1.02))
     assert (verdict.outcome, verdict.worse) == ("ok", "")
     assert verdict.others[0].outcome == "inconclusive"
-    assert remeasure.unsettled(case_verdict(1.02)) == verdict
+    assert remeasure.provisional(case_verdict(1.02)) == verdict
 
 
-def test_a_second_look_without_memory_leaves_the_first_in_doubt() -> None:
+def test_a_second_measurement_without_memory_makes_the_first_inconclusive() -> None:
     """Its processes were forked, or it ended early."""
     settled = remeasure.settle(case_verdict(1.02), OK)
     assert [one.outcome for one in settled.others] == ["inconclusive"]
 
 
-def test_a_platform_that_moved_takes_no_memory_along() -> None:
-    """Six cases are 20 % slower together. The one that takes more memory too is a finding of its own."""
+def test_a_shift_of_the_platform_does_not_excuse_more_memory() -> None:
+    """Six cases are 20 % slower together. The one that takes more memory too is a finding by itself."""
     larger = case_verdict(1.02, SLOW)
     verdicts = {**{str(number): SLOW for number in range(5)}, "larger": larger}
     run = settle(verdicts, Policy())
@@ -296,20 +296,20 @@ def test_a_platform_that_moved_takes_no_memory_along() -> None:
     assert run.verdicts["larger"] == larger
 
 
-def test_memory_proves_nothing_of_the_speed_of_the_platform() -> None:
-    """Five cases that take more memory and 6 % more time, none of which is slower beyond doubt: the run moved not."""
+def test_more_memory_is_no_evidence_that_the_platform_is_slower() -> None:
+    """Five cases take more memory and 6 % more time, and none is surely slower: there is no shift."""
     unsure = replace(OK, outcome="inconclusive", ratio=1.06, lo=0.9, hi=1.2, p_value=0.4)
     run = settle({str(number): case_verdict(1.02, unsure) for number in range(5)}, Policy())
     assert "no single case proves it" in run.line
     assert {one.outcome for one in run.verdicts.values()} == {"regressed"}
 
 
-def test_the_case_of_these_records_is_the_same() -> None:
-    """The baseline is of the case that is judged: a case that starts otherwise is another one."""
-    assert known(LEVEL).case == CASE
+def test_the_records_of_this_file_share_one_case() -> None:
+    """A baseline of another case would not be compared."""
+    assert accepted(LEVEL).case == CASE
     assert (
         screen.judge(
-            measurement(QUIET[0], case=replace(CASE, knobs=(("start", "fork"),))), known(LEVEL), Policy()
+            measurement(QUIET[0], case=replace(CASE, knobs=(("start", "fork"),))), accepted(LEVEL), Policy()
         ).outcome
         == "not_comparable"
     )

@@ -1,4 +1,4 @@
-"""More data never makes an alarm vanish: the runner ends with it, and where a second look takes it back it is told."""
+"""More data never makes an alarm vanish silently: the runner stops at it, and a later verdict mentions it."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def side(time: float) -> Side:
     return Side(ARM, Launch(0, "ok"), {}, ((time,),))
 
 
-def taken(log_ratios: list[float], budget: int = MOST + 1) -> tuple[Comparison, list[Decision]]:
-    """What the runner makes of these pairs, while the budget of so many lasts, and all that the judge said to it."""
-    come, left = iter(log_ratios), iter([False] * budget)
-    said: list[Decision] = []
+def compared(log_ratios: list[float], budget: int = MOST + 1) -> tuple[Comparison, list[Decision]]:
+    """The comparison by the runner that ends after `budget` pairs at most, and each decision of the judge."""
+    remaining, spent = iter(log_ratios), iter([False] * budget)
+    decisions: list[Decision] = []
 
     def decide(values: list[float], policy: PairPolicy, *, last: bool = False) -> Decision:
         found = judge(values, policy, last=last)
         if values:
-            said.append(found)
+            decisions.append(found)
         return found
 
     judge = sequential.decide
@@ -64,40 +64,40 @@ def taken(log_ratios: list[float], budget: int = MOST + 1) -> tuple[Comparison, 
         patch.setattr(
             Together,
             "play",
-            lambda *_: Round((side(1.0), side(math.exp(next(come)))), "together", "2026-11-22T12:00:00.000+00:00"),
+            lambda *_: Round((side(1.0), side(math.exp(next(remaining)))), "together", "2026-11-22T12:00:00.000+00:00"),
         )
         patch.setattr(sequential, "decide", decide)
         chance = random.Random(1)  # noqa: S311 - a start order, no secret
-        contest = Contest([(ARM, ARM)], [POLICY], Effort(), lambda: next(left, True), chance, lambda _: None)
+        contest = Contest([(ARM, ARM)], [POLICY], Effort(), lambda: next(spent, True), chance, lambda _: None)
         [found] = contest.run()
-    return found, said
+    return found, decisions
 
 
 @given(SERIES)
 @example(SLOWER)
-def test_the_runner_ends_with_an_alarm(log_ratios: list[float]) -> None:
-    """No pair is taken after it that could make it look like noise; and every look before was an open question."""
-    found, said = taken(log_ratios)
-    *before, last = said
+def test_the_runner_stops_at_the_first_alarm(log_ratios: list[float]) -> None:
+    """All looks before it were undecided, and no pair is measured after it."""
+    found, decisions = compared(log_ratios)
+    *before, last = decisions
     assert {(look.outcome, look.done) for look in before} <= {("inconclusive", False)}
     assert found.decision == last
     assert last.done
     assert last.pairs == len(found.pairs)
-    assert [look for look in said if look.outcome == "regressed"] == [last] * (last.outcome == "regressed")
+    assert [look for look in decisions if look.outcome == "regressed"] == [last] * (last.outcome == "regressed")
 
 
-def test_what_comes_after_an_alarm_would_have_hidden_it() -> None:
-    """The liar among the runners: it takes all the pairs, and asks once."""
-    assert taken(SLOWER)[0].decision.outcome == "regressed"
+def test_pairs_after_an_alarm_would_have_hidden_it() -> None:
+    """A judge that looked once, after all pairs, would miss this slowdown."""
+    assert compared(SLOWER)[0].decision.outcome == "regressed"
     assert sequential.decide(SLOWER, POLICY).outcome != "regressed"
 
 
 @given(SERIES, st.integers(1, MOST))
 @example(SLOWER, 4)
 @example(SLOWER, 3)
-def test_more_time_takes_no_alarm_back_unless_the_budget_had_forced_it(log_ratios: list[float], budget: int) -> None:
-    """Where it was spent, the last look was made for want of more; and that is told with it."""
-    less, more = taken(log_ratios, budget)[0], taken(log_ratios)[0]
+def test_a_larger_budget_takes_no_alarm_back_unless_a_spent_one_forced_it(log_ratios: list[float], budget: int) -> None:
+    """A spent budget forces the last look, and the comparison says that it was spent."""
+    less, more = compared(log_ratios, budget)[0], compared(log_ratios)[0]
     if less.decision.outcome == "regressed" and more.decision.outcome != "regressed":
         told = f"the budget (--perf-budget) was spent after {budget} pair{'s' if budget > 1 else ''}"
         assert (less.stop.why, less.stop.text) == (Why.BUDGET, told)
@@ -107,8 +107,8 @@ def test_more_time_takes_no_alarm_back_unless_the_budget_had_forced_it(log_ratio
 
 @given(SERIES)
 @example(SLOWER)
-def test_what_an_early_look_saw_stays_in_the_p_value(log_ratios: list[float]) -> None:
-    """It is that of all looks so far: later pairs can make it smaller, never larger."""
+def test_more_pairs_never_make_the_p_value_larger(log_ratios: list[float]) -> None:
+    """It is the p-value of all looks so far."""
     found = [sequential.decide(log_ratios[:look], POLICY).p_value or 0.0 for look in POLICY.looks]
     assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(found))
 
@@ -122,10 +122,10 @@ OTHERS = [
 
 
 @given(RATIOS, st.sampled_from(get_args(Outcome)), RATIOS, st.sampled_from(["", "so it is"]))
-def test_what_was_called_regressed_once_is_never_silently_fine(
+def test_the_final_reason_mentions_a_first_verdict_of_regressed(
     before: float | None, outcome: Outcome, after: float | None, why: str
 ) -> None:
-    """Whatever the second look says, and the run as a whole after it: the reason tells of the first."""
+    """Whatever the second measurement and the run as a whole say."""
     first = Verdict("regressed", "it was slower", ratio=before)
     second = Verdict(outcome, why, ratio=after)
     found = remeasure.settle(first, second)
@@ -144,8 +144,8 @@ def test_what_was_called_regressed_once_is_never_silently_fine(
 
 
 @given(RATIOS)
-def test_an_alarm_that_nobody_looked_at_again_is_told_too(ratio: float | None) -> None:
-    found = remeasure.never(Verdict("regressed", "it was slower", ratio=ratio))
+def test_the_reason_mentions_an_alarm_that_was_not_measured_again(ratio: float | None) -> None:
+    found = remeasure.without_second(Verdict("regressed", "it was slower", ratio=ratio))
     assert found.outcome == "inconclusive"
     assert found.reason.startswith("it looked slower (")
     assert found.reason.endswith("it was slower")

@@ -62,13 +62,13 @@ def test_a_range_of_entries_that_cannot_be_measured_is_named() -> None:
     assert (finding.last_good, finding.first_bad) == (39, 45)
 
 
-def test_entries_that_cannot_be_measured_elsewhere_do_no_harm() -> None:
+def test_skipped_entries_far_from_the_step_do_not_matter() -> None:
     finding = found(100, lambda index: Answer.SKIP if 40 <= index < 60 else bad_from(70)(index))
     assert (finding.outcome, finding.first_bad) == ("culprit", 70)
 
 
 @pytest.mark.parametrize("place", range(1, 9))
-def test_one_unsure_answer_at_any_place_is_asked_around_or_told(place: int) -> None:
+def test_after_one_unsure_answer_the_search_asks_a_neighbour_or_says_that_it_cannot_tell(place: int) -> None:
     for first in range(1, 30):
         count = 0
 
@@ -91,7 +91,7 @@ def test_any_answers_end_the_search(count: int, answers: list[Answer], confirm: 
 
 @given(st.integers(2, 60), st.data())
 def test_one_wrong_answer_moves_a_confirmed_entry_by_one_at_most(count: int, data: st.DataObject) -> None:
-    """The answer to the bad end excepted: if that is wrongly good, both ends are said to be alike."""
+    """A wrong answer about the bad end is excepted: then the search says that both ends are alike."""
     first = data.draw(st.integers(1, count - 1))
     wrong = data.draw(st.integers(2, 12))
     asked = 0
@@ -143,7 +143,7 @@ def test_an_empty_list_is_refused() -> None:
         search_ordered(0)
 
 
-def test_a_search_refuses_what_is_no_answer() -> None:
+def test_a_search_refuses_anything_but_an_answer() -> None:
     course = search_ordered(5)
     next(course)
     with pytest.raises(TypeError, match="must be sent an Answer"):

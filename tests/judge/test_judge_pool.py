@@ -1,4 +1,4 @@
-"""What is usual on a machine: a series with few sessions leans on it, and luck that all nights shared tells nothing."""
+"""The usual noise of a machine: series with few sessions are shrunk to it, and nights that cases share count once."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ def series(noise: float, sessions: int, count: int, seed: int = 1) -> list[list[
     return [[chance.gauss(0, noise) for _ in range(sessions)] for _ in range(count)]
 
 
-def test_few_series_tell_nothing_and_young_ones_are_none() -> None:
-    """Five with three sessions each; one with two does not count."""
+def test_fewer_than_five_series_with_three_sessions_give_no_usual_noise() -> None:
+    """A series with two sessions does not count."""
     four, young = series(0.01, 3, 4), series(0.01, 2, 9)
     assert usual_noise([], POLICY) is None
     assert usual_noise([*four, *young], POLICY) is None
     assert usual_noise([*four, *young, *series(0.01, 3, 1, seed=2)], POLICY) is not None
 
 
-def test_what_is_usual_lies_between_what_is_seen_and_the_prior_and_nearer_with_more_nights() -> None:
+def test_the_usual_noise_lies_between_the_observed_one_and_the_prior_and_more_nights_move_it() -> None:
+    """More nights move it towards the observed one."""
     found = [usual_noise(series(0.01, sessions, 99), POLICY) or 0.0 for sessions in (3, 6, 12)]
     assert 0.19 > found[0] > found[1] > found[2] > 0.01
     assert found[2] < 0.02
@@ -41,12 +42,12 @@ def test_what_is_usual_lies_between_what_is_seen_and_the_prior_and_nearer_with_m
 
 
 @given(NIGHTS, st.integers(5, 60))
-def test_sixty_cases_that_saw_the_same_nights_tell_no_more_than_five(nights: list[float], count: int) -> None:
+def test_sixty_cases_measured_in_the_same_nights_weigh_no_more_than_five(nights: list[float], count: int) -> None:
     assert usual_noise([nights] * count, POLICY) == usual_noise([nights] * 5, POLICY)
 
 
-def test_three_sessions_are_worth_more_among_quiet_neighbours() -> None:
-    """On a quiet machine the noise of a young series is believed to be smaller, on a loud one to be larger."""
+def test_a_series_with_few_sessions_is_shrunk_to_the_usual_noise() -> None:
+    """On a quiet machine its noise is estimated lower, on a loud one higher."""
     means = [0.0, 0.01, -0.01]
     alone = between_sessions(means, POLICY)
     quiet, loud = (between_sessions(means, replace(POLICY, tau_pool=pool)) for pool in (0.02, 0.4))
@@ -55,8 +56,8 @@ def test_three_sessions_are_worth_more_among_quiet_neighbours() -> None:
     assert quiet.freedom == loud.freedom == alone.freedom
 
 
-def test_while_the_noise_is_unknown_neighbours_change_nothing() -> None:
-    """With one or two sessions the prior stays: this case may be louder than they are."""
+def test_with_fewer_than_three_sessions_the_usual_noise_is_not_used() -> None:
+    """The prior stays, because this case may be noisier than the others."""
     pooled = replace(POLICY, tau_pool=0.01)
     for means in ([0.0], [0.0, 0.02]):
         assert between_sessions(means, pooled) == between_sessions(means, POLICY)
@@ -64,8 +65,8 @@ def test_while_the_noise_is_unknown_neighbours_change_nothing() -> None:
 
 @pytest.mark.parametrize("common", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("sessions", [3, 6])
-def test_identical_code_raises_no_alarm_though_nights_were_alike(sessions: int, common: float) -> None:
-    """Ten cases whose shifts are partly or wholly the machine's: of 600, at the stated 0.5 %, three are expected."""
+def test_identical_code_raises_few_alarms_where_all_cases_share_their_nights(sessions: int, common: float) -> None:
+    """Part or all of the shifts of ten cases is the machine's. At the stated 0.5 %, 600 verdicts have three alarms."""
     chance = random.Random(11)  # noqa: S311 - a simulation, no secret
     alarms = 0
     for _ in range(60):

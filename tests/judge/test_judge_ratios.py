@@ -1,4 +1,4 @@
-"""The ratio of two cases of one run: what is noise is not called a difference, and what is wrong has no ratio."""
+"""The ratio of two cases of one run: noise is not called a difference, and a failed case has no ratio."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIMES = st.lists(st.floats(1e-6, 1e3), min_size=2, max_size=6)
 
 
 def test_a_clear_difference_has_its_ratio_and_an_interval_around_it() -> None:
-    """Thirty per cent with one per cent of noise: seen, with Welch's interval of the textbook."""
+    """Thirty per cent with one per cent of noise has Welch's interval of the textbook."""
     found = compare((1.00, 1.01, 0.99), (1.30, 1.31, 1.29), Policy())
     assert found.ratio == pytest.approx(1.3, rel=1e-3)
     assert (found.lo, found.hi) == (pytest.approx(1.2743, abs=1e-3), pytest.approx(1.3264, abs=1e-3))
@@ -27,7 +27,7 @@ def test_a_clear_difference_has_its_ratio_and_an_interval_around_it() -> None:
 
 
 def test_noise_alone_is_called_a_difference_as_rarely_as_the_policy_says() -> None:
-    """Liars: pairs of equal cases, 20 % of noise between processes, in families of four ratios."""
+    """Pairs of equal cases with 20 % of noise between processes, in families of four ratios."""
     chance, families = random.Random(7), 500  # noqa: S311 - a simulation, no secret
 
     def launches() -> list[float]:
@@ -38,7 +38,7 @@ def test_noise_alone_is_called_a_difference_as_rarely_as_the_policy_says() -> No
 
 
 def test_a_family_of_ratios_has_wider_intervals_than_one_alone() -> None:
-    """What one alone shows need not be shown by one of a hundred."""
+    """A ratio may differ from 1 by itself, and not as one of a hundred."""
     sides = (1.00, 1.02, 0.98), (1.08, 1.10, 1.06)
     alone, one_of_many = compare(*sides, Policy()), compare(*sides, Policy(), 100)
     assert alone.differs
@@ -46,20 +46,21 @@ def test_a_family_of_ratios_has_wider_intervals_than_one_alone() -> None:
     assert alone.ratio == one_of_many.ratio
 
 
-def test_a_single_launch_has_no_interval_and_shows_nothing() -> None:
-    """However far apart: the process is the unit, and one has no spread."""
+def test_a_single_launch_has_no_interval_and_shows_no_difference() -> None:
+    """The process is the unit, and one has no spread."""
     assert compare((1.0,), (9.0, 9.0), Policy()) == Ratio(pytest.approx(9.0))
     assert not compare((1.0, 1.0), (9.0,), Policy()).differs
 
 
-def test_launches_that_are_alike_by_chance_are_not_believed_to_be_without_noise() -> None:
+def test_launches_that_agree_by_chance_still_have_noise() -> None:
     """A tenth of a per cent between two pairs of equal numbers is no difference."""
     assert not compare((1.0, 1.0), (1.001, 1.001), Policy()).differs
 
 
 @given(TIMES, TIMES)
-def test_the_ratio_lies_in_its_interval_and_turns_round_with_its_sides(first: list[float], second: list[float]) -> None:
-    """Second over first is one over first over second, bounds and all."""
+def test_a_ratio_lies_in_its_interval_and_swapping_the_sides_inverts_both(
+    first: list[float], second: list[float]
+) -> None:
     there, back = compare(first, second, Policy()), compare(second, first, Policy())
     assert there.lo is not None
     assert there.hi is not None
@@ -70,8 +71,8 @@ def test_the_ratio_lies_in_its_interval_and_turns_round_with_its_sides(first: li
     assert there.differs == back.differs
 
 
-def test_what_failed_or_is_invalid_or_contended_is_not_sound() -> None:
-    """No ratio is made of it, be it known from the measurement or from the verdict."""
+def test_a_failed_invalid_or_contended_measurement_is_not_sound() -> None:
+    """No ratio is made of it, whether the measurement or the verdict says so."""
     good = measurement((1.0, 1.0))
     crashed = replace(good, launches=(*good.launches, Launch(2, "crashed", "signal 11")))
     unproven = measurement((1.0, 1.0), proof=(Check("dtype", ok=False, found="fp32", expected="bf16"),))

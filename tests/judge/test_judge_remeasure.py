@@ -1,4 +1,4 @@
-"""Two looks and two baselines: regressed is what both looks say, and what either baseline says beyond doubt."""
+"""A case has regressed if both of its measurements say so, against its last runs or against the anchor."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ SLOW = Verdict("regressed", "20 % slower", ratio=1.2, lo=1.15, hi=1.25, policy="
 OK = Verdict("ok", "a slowdown above 5 % is excluded", ratio=1.01, policy="p", evidence=BaselineEvidence(run="b"))
 
 
-def test_what_is_slow_twice_has_regressed() -> None:
+def test_a_case_that_is_slow_twice_has_regressed() -> None:
     found = remeasure.settle(replace(SLOW, ratio=1.3), SLOW)
     assert (found.outcome, found.ratio) == ("regressed", 1.2)
     assert found.reason == "20 % slower; measured twice in this run, +30.0 % at first"
 
 
 @pytest.mark.parametrize("outcome", ["ok", "improved", "inconclusive"])
-def test_what_is_slow_once_is_an_open_question(outcome: Outcome) -> None:
-    """Neither an alarm nor an all-clear: the machine, or the case, differs from itself."""
+def test_a_case_that_is_slow_once_is_inconclusive(outcome: Outcome) -> None:
+    """Neither an alarm nor an all-clear, because two measurements of the same case differ."""
     found = remeasure.settle(SLOW, replace(OK, outcome=outcome))
     assert (found.outcome, found.fails) == ("inconclusive", False)
     assert found.reason.startswith("it looked slower at first (+20.0 %) and was measured again after the other cases: ")
 
 
 @pytest.mark.parametrize("outcome", ["failed", "invalid"])
-def test_what_breaks_at_the_second_look_is_broken(outcome: Outcome) -> None:
+def test_a_case_that_fails_at_the_second_measurement_has_failed(outcome: Outcome) -> None:
     assert remeasure.settle(SLOW, replace(OK, outcome=outcome)).outcome == outcome
 
 
-def test_a_run_that_ends_before_the_second_look_calls_nothing_regressed() -> None:
-    found = remeasure.never(SLOW)
+def test_a_run_that_ends_before_the_second_measurement_calls_nothing_regressed() -> None:
+    found = remeasure.without_second(SLOW)
     assert (found.outcome, found.fails) == ("inconclusive", False)
     assert "the run ended before it was measured again" in found.reason
 
 
 @pytest.mark.parametrize("sessions", [1, 2])
-def test_what_was_surely_slow_when_its_run_ended_joins_no_baseline(sessions: int) -> None:
-    """It is stored as inconclusive, which is how a young baseline grows: three times the time is no such thing."""
+def test_a_surely_slow_case_whose_run_ended_early_is_not_accepted(sessions: int) -> None:
+    """It is stored as inconclusive. A young baseline accepts such a session, but not one of three times the time."""
     known = Baselines("xeon-2c", (baseline(QUIET[:sessions]),))
     for times, accepted in ((3, False), (1.5, True)):
         slow = [times * value for value in QUIET[0]]
         verdict = screen.judge(measurement(slow), known.cases[0], POLICY)
         assert (verdict.outcome == "regressed") is not accepted
-        stored = remeasure.never(verdict)
+        stored = remeasure.without_second(verdict)
         offered = [candidate(slow, 9, outcome=stored.outcome, ratio=stored.ratio)]
         done = accept(known, offered, reason="r", by="ada", now="2026-02-01T00:00:00+00:00")
         assert bool(done.accepted) is accepted, done.refused
@@ -59,10 +59,10 @@ def test_what_was_surely_slow_when_its_run_ended_joins_no_baseline(sessions: int
         assert len(anyway.baselines.cases[0].sessions) == (sessions + 1 if accepted else 1)
 
 
-def test_all_launches_of_both_looks_are_on_record() -> None:
-    """Numbered on, so that none hides another."""
+def test_the_merged_measurement_has_all_launches_of_both() -> None:
+    """The numbering goes on, so that no launch replaces another."""
     one, other = measurement([0.02, 0.03]), measurement([0.01, 0.04, 0.05])
-    found = remeasure.together(one, replace(other, cut="the budget was spent"))
+    found = remeasure.merged(one, replace(other, cut="the budget was spent"))
     assert [launch.index for launch in found.launches] == [0, 1, 2, 3, 4]
     assert found.values("step_time") == (0.02, 0.03, 0.01, 0.04, 0.05)
     assert found.cut == "the budget was spent"
@@ -76,8 +76,8 @@ def drifted(night: int) -> Verdict:
     return anchor.beside(rolling, screen.judge(measured, baseline(QUIET), POLICY))
 
 
-def test_one_per_cent_a_night_is_seen_by_the_anchor() -> None:
-    """The liar is the window alone: it moves along, and never says so."""
+def test_the_anchor_shows_one_per_cent_a_night() -> None:
+    """The last runs alone move along and never show it."""
     nights = [[0.01 * 1.01**back] * 3 for back in range(60)]
     alone = [
         screen.judge(measurement(nights[night]), baseline(nights[night - 12 : night]), POLICY)
@@ -91,8 +91,8 @@ def test_one_per_cent_a_night_is_seen_by_the_anchor() -> None:
     assert late.ratio == pytest.approx(1.01**59, rel=0.02)
 
 
-def test_the_last_runs_are_what_is_told_where_the_anchor_has_no_alarm() -> None:
-    """With what the anchor says behind it, in words and in numbers."""
+def test_the_verdict_is_that_against_the_last_runs_if_the_anchor_has_no_alarm() -> None:
+    """The reason and the evidence have the result of the anchor too."""
     found = anchor.beside(OK, replace(OK, outcome="inconclusive", ratio=1.034))
     assert (found.outcome, found.ratio) == ("ok", 1.01)
     assert found.reason.endswith("; against the anchor inconclusive, +3.4 %")
@@ -101,12 +101,12 @@ def test_the_last_runs_are_what_is_told_where_the_anchor_has_no_alarm() -> None:
     assert anchor.beside(SLOW, OK).outcome == "regressed"
 
 
-def test_without_an_anchor_that_is_said() -> None:
+def test_the_reason_says_if_there_is_no_anchor() -> None:
     assert anchor.beside(OK, None).reason.endswith("; there is no anchor: nothing was accepted for this case")
 
 
-def test_accuracy_that_the_anchor_lost_is_lost() -> None:
-    """It may have walked away in steps that no window sees."""
+def test_accuracy_below_that_of_the_anchor_fails() -> None:
+    """It may have drifted in steps too small for the last runs to show."""
     measured = measurement([0.01] * 3, accuracy=0.80)
     held = screen.judge(measured, baseline(QUIET, accuracy={"accuracy": 0.90}), POLICY)
     found = anchor.beside(screen.judge(measured, baseline(QUIET, accuracy={"accuracy": 0.81}), POLICY), held)

@@ -40,7 +40,7 @@ def conflicts(good: Packages, bad: Packages, *names: str, python: str = "3.11") 
     return both.conflicts(taken(both, *names))
 
 
-def test_what_differs_is_listed_under_normalised_names() -> None:
+def test_packages_that_differ_are_listed_under_normalised_names() -> None:
     assert [(change.name, change.good, change.bad) for change in mixes().changes()] == [
         ("intel-extension-for-pytorch", "2.7.0", "2.8.0"),
         ("numpy", "2.2.0", "2.3.1"),
@@ -62,7 +62,7 @@ def test_pinned_packages_fit_only_together() -> None:
         assert both.fits(candidate) == (not names & PINNED or names >= PINNED)
 
 
-def test_a_package_that_is_missing_in_the_mix_is_told() -> None:
+def test_a_package_that_is_missing_in_the_mix_is_named() -> None:
     good: Packages = {"a": ("1", [])}
     bad: Packages = {"a": ("2", ["b>=1"]), "b": ("1", [])}
     assert conflicts(good, bad, "a") == ["a 2 needs b>=1, the mix has no b"]
@@ -76,11 +76,11 @@ def test_a_removed_package_takes_its_requirements_with_it() -> None:
     assert conflicts(good, bad, "a", "b") == []
 
 
-def test_packages_that_neither_end_has_are_not_asked_for() -> None:
+def test_requirements_on_packages_that_neither_end_has_are_ignored() -> None:
     assert conflicts({"a": ("1", [])}, {"a": ("2", ["absent>=3"])}, "a") == []
 
 
-def test_what_an_end_breaks_itself_is_no_reason_against_a_mix() -> None:
+def test_requirements_that_an_end_breaks_itself_are_ignored() -> None:
     good: Packages = {"a": ("1", ["b<1"]), "b": ("1", []), "c": ("1", ["b==1"])}
     bad: Packages = {"a": ("2", ["b<1"]), "b": ("2", []), "c": ("1", ["b==1"])}
     both = mixes(good, bad)
@@ -94,7 +94,7 @@ def test_markers_are_evaluated_for_the_given_python(python: str, count: int) -> 
     assert len(conflicts(good, bad, "a", python=python)) == count
 
 
-def test_an_installed_pre_release_is_a_version_as_any_other() -> None:
+def test_an_installed_pre_release_satisfies_a_requirement() -> None:
     good: Packages = {"a": ("1", []), "b": ("1", [])}
     bad: Packages = {"a": ("2", ["b>=1.5"]), "b": ("2.0.dev20260101", [])}
     both = mixes(good, bad)
@@ -102,7 +102,7 @@ def test_an_installed_pre_release_is_a_version_as_any_other() -> None:
     assert not both.fits(taken(both, "a"))
 
 
-def test_what_cannot_be_read_is_listed_and_not_checked() -> None:
+def test_unreadable_requirements_are_listed_and_not_checked() -> None:
     good: Packages = {"a": ("1", ["b (>=1.x"]), "b": ("1", [])}
     bad: Packages = {"a": ("2", ["b>=2"]), "b": ("unknown", [])}
     both = mixes(good, bad)
@@ -110,7 +110,7 @@ def test_what_cannot_be_read_is_listed_and_not_checked() -> None:
     assert both.conflicts(taken(both, "a")) == ["a 2 needs b>=2, the mix has 1"]
 
 
-def test_changes_of_other_kinds_do_not_matter() -> None:
+def test_changes_other_than_packages_are_ignored() -> None:
     both = mixes()
     variable = Change("variable", "OMP_NUM_THREADS", "4", None)
     assert both.fits(frozenset({variable}))
@@ -150,7 +150,7 @@ def test_a_mix_fits_exactly_if_it_keeps_all_ties(good: Packages, bad: Packages) 
 
 
 @given(ENVIRONMENT, ENVIRONMENT, st.data())
-def test_a_search_over_mixes_explains_what_fits(good: Packages, bad: Packages, data: st.DataObject) -> None:
+def test_a_finding_over_mixes_explains_every_one_that_fits(good: Packages, bad: Packages, data: st.DataObject) -> None:
     both = mixes(good, bad)
     changes = tuple(both.changes())
     culprits = (

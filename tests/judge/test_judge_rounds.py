@@ -1,4 +1,4 @@
-"""Ratios over rounds: the round is the unit, and an interval holds what it says that it holds."""
+"""Ratios over rounds: the round is the unit of replication, and an interval covers as often as it says."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def of_twin(found: Sequence[RoundRecord]) -> Estimate:
 
 @pytest.mark.parametrize("count", [2, 3, 5])
 @pytest.mark.parametrize("spread", [0.01, 0.02, 0.04])
-def test_intervals_hold_the_truth_of_twins(count: int, spread: float) -> None:
-    """Of about 95 % of them, or more on a machine that is quieter than what is usual; the p-value says the same."""
+def test_intervals_of_twins_contain_1_as_often_as_stated(count: int, spread: float) -> None:
+    """In about 95 % of them, or more on a machine quieter than usual. The p-value agrees."""
     chance = random.Random(1000 * count + int(1000 * spread))  # noqa: S311 - a simulation, no secret
     found = [of_twin(simulated(chance, count, spread)) for _ in range(600)]
     ratios = [one.ratio() for one in found]
@@ -71,8 +71,8 @@ def test_intervals_hold_the_truth_of_twins(count: int, spread: float) -> None:
     assert statistics.fmean(one.p_value < DISTRUST for one in found) <= 0.02
 
 
-def test_three_rounds_know_a_ratio_to_four_percent() -> None:
-    """Where rounds spread by 2 %, as on a shared machine; five rounds know it better than three, and these than two."""
+def test_after_three_rounds_a_ratio_is_known_to_four_per_cent() -> None:
+    """Where rounds spread by 2 %, as on a shared machine. More rounds make it narrower."""
     chance = random.Random(4)  # noqa: S311 - a simulation, no secret
     halves = {}
     for count in (2, 3, 5):
@@ -84,8 +84,8 @@ def test_three_rounds_know_a_ratio_to_four_percent() -> None:
     assert (medians[1] <= 0.03, medians[2] <= 0.022) == (True, True)
 
 
-def test_one_round_alone_has_an_interval() -> None:
-    """That of what is usual: wide, and honest; none has none."""
+def test_one_round_has_the_interval_of_the_usual_spread() -> None:
+    """It is wide. Without a round there is no interval."""
     found = rounds.estimate([0.02], PRIOR)
     assert found is not None
     ratio = found.ratio()
@@ -97,8 +97,8 @@ def test_one_round_alone_has_an_interval() -> None:
     assert rounds.estimate([], PRIOR) is None
 
 
-def test_rounds_that_are_alike_by_chance_are_not_believed_to_the_end() -> None:
-    """Two equal ratios are no proof that the third is equal too."""
+def test_rounds_that_agree_by_chance_still_have_noise() -> None:
+    """Two equal ratios do not prove that the next one is equal too."""
     found = rounds.estimate([0.1, 0.1], Pool(0.0, 99.0))
     assert found is not None
     assert found.spread.scale >= FLOOR / math.sqrt(2)
@@ -108,7 +108,7 @@ def test_rounds_that_are_alike_by_chance_are_not_believed_to_the_end() -> None:
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), st.floats(0.001, 0.1), st.floats(0, 50))
-def test_a_ratio_and_its_inverse_tell_the_same(logs: list[float], scale: float, freedom: float) -> None:
+def test_an_inverted_ratio_has_inverted_bounds(logs: list[float], scale: float, freedom: float) -> None:
     """How many times slower, and how many times faster."""
     found = rounds.estimate(logs, Pool(scale, freedom + 0.5))
     assert found is not None
@@ -123,8 +123,8 @@ def test_a_ratio_and_its_inverse_tell_the_same(logs: list[float], scale: float, 
 
 
 @given(st.lists(st.floats(-3, 3), min_size=4, max_size=4), st.floats(-3, 3))
-def test_what_is_usual_has_nothing_of_what_a_round_did_to_all_of_its_arms(machine: list[float], drift: float) -> None:
-    """Nor of how quick an arm is: only what is left of a time is its noise."""
+def test_the_usual_spread_ignores_what_a_round_did_to_all_of_its_arms(machine: list[float], drift: float) -> None:
+    """It also ignores how quick an arm is. Only the rest of a time is noise."""
     quiet = simulated(random.Random(5), 4, 0.02)  # noqa: S311 - a simulation, no secret
     shaken = simulated(random.Random(5), 4, 0.02, lambda number: machine[number] + drift * number)  # noqa: S311
     found, same = rounds.pooled(shaken), rounds.pooled(quiet)
@@ -132,8 +132,8 @@ def test_what_is_usual_has_nothing_of_what_a_round_did_to_all_of_its_arms(machin
     assert found.freedom == same.freedom == PRIOR.freedom + 3 * 3
 
 
-def test_what_is_usual_comes_from_many_arms() -> None:
-    """The spread that the ratios have; what was known before counts for little then."""
+def test_the_usual_spread_is_pooled_over_all_arms() -> None:
+    """With many arms the prior counts for little."""
     chance = random.Random(6)  # noqa: S311 - a simulation, no secret
     assert rounds.pooled([]) == PRIOR
     assert rounds.pooled(simulated(chance, 1, 0.02)) == PRIOR
@@ -141,8 +141,8 @@ def test_what_is_usual_comes_from_many_arms() -> None:
         assert rounds.pooled(simulated(chance, 60, spread)).scale == pytest.approx(spread, rel=0.25)
 
 
-def test_only_rounds_of_the_same_arms_are_held_against_each_other() -> None:
-    """A part of a group that was made again has no second row of the same arms, and says nothing of noise."""
+def test_only_rounds_of_the_same_arms_show_noise() -> None:
+    """A part of a group that was made again has no second row of the same arms."""
     whole = record(seat(PLAIN, 1.0), seat(LEAN, 0.5))
     again = record(seat(LEAN, 0.7), seat(PLAIN, 1.0, role="reference"))
     other = record(seat(PLAIN, 9.0), seat(LEAN, 0.5), group="another")
@@ -151,7 +151,7 @@ def test_only_rounds_of_the_same_arms_are_held_against_each_other() -> None:
 
 
 def test_earlier_runs_of_a_machine_count_for_little() -> None:
-    """Today may be another day: what they say is usual, and no more sure than a few rounds."""
+    """They say what is usual, with the weight of a few rounds, because the machine may behave differently today."""
     chance = random.Random(7)  # noqa: S311 - a simulation, no secret
     found = simulated(chance, 40, 0.01)
     assert rounds.earlier(found) == Pools(Pool(rounds.pooled(found).scale, EARLIER), PRIOR_APART)
@@ -159,7 +159,7 @@ def test_earlier_runs_of_a_machine_count_for_little() -> None:
 
 
 def test_a_copy_of_a_round_in_a_resumed_run_counts_once() -> None:
-    """The run that was cut off has it too. It is no earlier round of the run that goes on, and no second one later."""
+    """The run that was cut off has the same round. It is no earlier round of the run that resumed it."""
     found = simulated(random.Random(7), 4, 0.01)  # noqa: S311 - a simulation, no secret
     copies = [replace(one, uid=f"copy {number}") for number, one in enumerate(found)]
     assert rounds.earlier([*found, *copies]) == rounds.earlier(found) != PRIORS
@@ -167,7 +167,7 @@ def test_a_copy_of_a_round_in_a_resumed_run_counts_once() -> None:
 
 
 def test_arms_that_followed_one_another_have_a_spread_of_their_own() -> None:
-    """Cold starts are noisier than turns: neither makes the other look as it does."""
+    """Cold starts are noisier than turns. The two spreads do not mix."""
     chance = random.Random(8)  # noqa: S311 - a simulation, no secret
     turns = simulated(chance, 20, 0.01)
     cold = [replace(one, schedule="apart", group="cold") for one in simulated(chance, 20, 0.1)]
@@ -181,7 +181,7 @@ def test_arms_that_followed_one_another_have_a_spread_of_their_own() -> None:
 
 
 def test_one_odd_process_does_not_spoil_the_ratios_of_the_others() -> None:
-    """Twice as slow in one round of three: its ratio moves by little, and the spread of all others hardly widens."""
+    """It is twice as slow in one round of three. Its ratio moves little, and the spread of the others hardly widens."""
     found = simulated(random.Random(9), 3, 0.02)  # noqa: S311 - a simulation, no secret
     odd = [*found[:2], replace(found[2], seats=(*found[2].seats[:2], seat(LEAN, 1.1), found[2].seats[3]))]
     pools = rounds.pools(odd)
@@ -199,7 +199,7 @@ def test_one_odd_process_does_not_spoil_the_ratios_of_the_others() -> None:
 
 
 def test_two_rounds_do_not_say_which_of_them_is_odd() -> None:
-    """So none is clipped or named, and the interval says how far apart they are."""
+    """So none is clipped or named, and the interval is as wide as they are apart."""
     pair = [record(seat(PLAIN, 1.0), seat(LEAN, step)) for step in (0.5, 1.0)]
     assert rounds.odd(pair, PRIOR) == []
     found = rounds.estimate([0.0, 0.7], PRIOR)
@@ -209,15 +209,14 @@ def test_two_rounds_do_not_say_which_of_them_is_odd() -> None:
 
 
 @given(st.lists(st.floats(-0.05, 0.05), min_size=3, max_size=9))
-def test_rounds_that_are_not_odd_count_as_they_are(logs: list[float]) -> None:
-    """Clipping begins far from where rounds usually lie."""
+def test_rounds_near_the_others_are_not_clipped(logs: list[float]) -> None:
     found = rounds.estimate(logs, Pool(0.05, 99.0))
     assert found is not None
     assert found.log_ratio == pytest.approx(statistics.fmean(logs))
 
 
-def test_cases_that_took_turns_are_told_by_their_turns_alone() -> None:
-    """A round in which they followed one another would add noise; where there is no other, it is what there is."""
+def test_rounds_with_turns_are_used_alone_where_there_are_any() -> None:
+    """A round of arms that followed one another would add noise. It is used where there is no other."""
     turns = record(seat(PLAIN, 1.0), seat(LEAN, 2.0))
     apart = record(seat(PLAIN, 1.0), seat(LEAN, 9.0), seat(SMALL, 3.0), schedule="apart")
     lean, small = (rounds.between([turns, apart], PLAIN, case, PRIORS) for case in (LEAN, SMALL))
@@ -230,8 +229,10 @@ STEP = st.floats(1e-3, 1e3)
 
 
 @given(st.lists(st.tuples(STEP, STEP, STEP), min_size=1, max_size=9))
-def test_what_a_turn_did_to_both_neighbours_is_in_no_ratio(turns: list[tuple[float, float, float]]) -> None:
-    """A machine that is ten times slower for a while is slower for both."""
+def test_a_slow_phase_of_the_machine_cancels_in_the_ratio(
+    turns: list[tuple[float, float, float]],
+) -> None:
+    """Both turns are ten times slower for a while."""
     a, b, slow = ([turn[part] for turn in turns] for part in range(3))
     slower = [[step * times for step, times in zip(arm, slow, strict=True)] for arm in (a, b)]
     plain = rounds.log_ratio([a], [b], paired=True)
@@ -239,8 +240,8 @@ def test_what_a_turn_did_to_both_neighbours_is_in_no_ratio(turns: list[tuple[flo
     assert rounds.log_ratio([b], [a], paired=True) == pytest.approx(-plain, abs=1e-9)
 
 
-def test_a_ratio_of_arms_that_were_apart_is_that_of_their_typical_turns() -> None:
-    """Their turns are no neighbours, and need not be as many; each half of a round that went there and back counts."""
+def test_the_ratio_of_arms_that_followed_one_another_is_that_of_their_medians() -> None:
+    """Their turns are no neighbours and need not be equally many. Each half of a round with both orders counts."""
     there = rounds.log_ratio([(1.0, 1.0, 1.0)], [(2.0, 2.0)], paired=False)
     assert there == pytest.approx(math.log(2))
     both = rounds.log_ratio([(1.0,), (4.0,)], [(2.0,), (2.0,)], paired=False)
@@ -251,10 +252,9 @@ def test_a_ratio_of_arms_that_were_apart_is_that_of_their_typical_turns() -> Non
     ("base", "other", "paired"),
     [([], [], True), ([()], [()], True), ([(1.0, 1.0)], [(1.0,)], True), ([(1.0,)], [(1.0,), (1.0,)], False)],
 )
-def test_turns_that_are_no_pairs_are_refused(
+def test_paired_arms_with_different_numbers_of_turns_are_refused(
     base: list[tuple[float, ...]], other: list[tuple[float, ...]], *, paired: bool
 ) -> None:
-    """Whoever loses a turn on the way hears of it."""
     with pytest.raises(ValueError, match="expected as many"):
         rounds.log_ratio(base, other, paired=paired)
 
@@ -262,7 +262,7 @@ def test_turns_that_are_no_pairs_are_refused(
 @pytest.mark.parametrize("time", [0.0, -1.0, math.inf, math.nan])
 @pytest.mark.parametrize("paired", [True, False])
 def test_a_time_that_is_no_number_gives_no_ratio(time: float, *, paired: bool) -> None:
-    """A clock that stood still makes nothing fast, and the round is left out of what is made of all of them."""
+    """A time of 0 makes no arm fast, and the pool leaves the round out."""
     assert math.isnan(rounds.log_ratio([(1.0, time)], [(1.0, 1.0)], paired=paired))
     assert math.isnan(rounds.log_ratio([(1.0, 1.0)], [(time, 1.0)], paired=paired))
     schedule: Schedule = "together" if paired else "apart"
@@ -272,8 +272,8 @@ def test_a_time_that_is_no_number_gives_no_ratio(time: float, *, paired: bool) -
     assert rounds.pooled([spoilt, spoilt, whole]) == PRIOR
 
 
-def test_a_case_is_held_against_its_base_wherever_both_had_a_seat() -> None:
-    """Its launch, or else its seat as the reference of a part of the group; never its twin."""
+def test_a_case_is_compared_with_its_base_wherever_both_had_a_seat() -> None:
+    """Its seat is its launch, or else the reference of a part of the group, and never its twin."""
     first = record(seat(PLAIN, 1.0), seat(PLAIN, 9.0, role="twin"), seat(LEAN, 2.0))
     part = record(seat(SMALL, 3.0), seat(PLAIN, 1.0, role="reference"))
     assert rounds.logs([first, part], PLAIN, LEAN) == [pytest.approx(math.log(2))]
@@ -284,14 +284,14 @@ def test_a_case_is_held_against_its_base_wherever_both_had_a_seat() -> None:
 
 
 @given(TURNS)
-def test_turns_that_are_all_alike_are_as_precise_as_can_be(times: list[float]) -> None:
-    """The standard error of their ratio is none; of a single turn nobody knows it."""
+def test_equal_turns_have_a_standard_error_of_0(times: list[float]) -> None:
+    """A single turn has none."""
     found = rounds.precision(times, [2 * time for time in times])
     assert found == (math.inf if len(times) < 2 else pytest.approx(0, abs=1e-9))
 
 
 def test_the_precision_of_turns_is_their_standard_error() -> None:
-    """That of the median of normal noise, give or take what sixteen turns know of themselves."""
+    """It is that of the median of normal noise, as well as sixteen turns can tell."""
     chance = random.Random(8)  # noqa: S311 - a simulation, no secret
     ratios = [[math.exp(chance.gauss(0, 0.02)) for _ in range(16)] for _ in range(400)]
     told = statistics.median(rounds.precision([1.0] * 16, one) for one in ratios)
@@ -301,7 +301,7 @@ def test_the_precision_of_turns_is_their_standard_error() -> None:
 
 
 def parts(number: int, *, base: float, case: float, shaken: float = 0.0) -> list[RoundRecord]:
-    """A round in two parts, each with the reference in it. The machine is another in the second."""
+    """A round in two parts, each with the reference in it. The machine is slower in the second."""
     first = record(seat(PLAIN, 1.0), seat(LEAN, base))
     pace = math.exp(shaken)
     second = record(seat(SMALL, case * pace), seat(PLAIN, 1.0 * pace, role="reference"))
@@ -309,7 +309,7 @@ def parts(number: int, *, base: float, case: float, shaken: float = 0.0) -> list
 
 
 def test_cases_in_different_parts_are_compared_through_the_reference() -> None:
-    """In each round by itself, so that what the machine did between the parts cancels. The interval is wider."""
+    """Within each round, so that a change of the machine between the parts cancels. The interval is wider."""
     found = [one for number in (1, 2, 3) for one in parts(number, base=0.5, case=0.2, shaken=0.3 * number)]
     estimate = rounds.between(found, LEAN, SMALL, PRIORS)
     assert estimate is not None
@@ -337,7 +337,7 @@ def test_parts_of_different_rounds_are_not_compared() -> None:
 
 
 def test_a_noisy_group_widens_its_own_ratios() -> None:
-    """And those of the others hardly: models differ in how noisy they are."""
+    """It hardly widens those of other groups, because models differ in how noisy they are."""
     chance = random.Random(5)  # noqa: S311 - a simulation, no secret
     quiet = simulated(chance, 6, 0.01)
     noisy = [replace(one, group="noisy") for one in simulated(chance, 6, 0.2)]

@@ -1,4 +1,4 @@
-"""A run as a whole: many questions, one alarm rate; and pairs that took turns; and what differs between machines."""
+"""A run as a whole has one alarm rate for all of its cases. Also: ratios of pairs, and differences of environments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WEAK = replace(SLOW, outcome="inconclusive", p_value=0.004)
 """A case that looks slower, though not beyond its share of the alarm rate."""
 
 
-def test_benjamini_hochberg_knows_the_textbook_example() -> None:
+def test_benjamini_hochberg_gives_the_textbook_example() -> None:
     p_values = [0.01, 0.04, 0.03, 0.005, 0.5]
     assert benjamini_hochberg(p_values, 0.05) == [True, True, True, True, False]
     assert benjamini_hochberg(p_values, 0.03) == [True, False, False, True, False]
@@ -38,7 +38,7 @@ def test_benjamini_hochberg_keeps_the_smallest(p_values: list[float], rate: floa
     assert all(keep or p >= worst for p, keep in zip(p_values, kept, strict=True))
 
 
-def test_a_plain_regression_stays_one() -> None:
+def test_a_regression_of_one_case_stays_a_regression() -> None:
     run = settle({"a": SLOW, "b": OK, "c": Verdict("no_baseline", "")}, POLICY)
     assert (run.verdicts["a"], run.line, run.shift, run.fails) == (SLOW, "", None, True)
 
@@ -46,8 +46,8 @@ def test_a_plain_regression_stays_one() -> None:
 @pytest.mark.parametrize(
     ("busy", "share", "spoilt"), [(0, 0.5, False), (2, 0.5, False), (3, 0.5, True), (3, 1.0, False)]
 )
-def test_a_run_of_which_too_much_does_not_count_is_spoilt(busy: int, share: float, spoilt: bool) -> None:  # noqa: FBT001
-    """Its other cases may all be fine. It says how many do not count."""
+def test_a_run_with_too_many_contended_cases_is_spoilt(busy: int, share: float, spoilt: bool) -> None:  # noqa: FBT001
+    """Even if all others are fine. It says how many do not count."""
     contended = Verdict("invalid", "machine contended", contended=True)
     verdicts = {str(x): contended if x < busy else OK for x in range(4)}
     run = settle(verdicts, POLICY, contended=share)
@@ -56,7 +56,7 @@ def test_a_run_of_which_too_much_does_not_count_is_spoilt(busy: int, share: floa
 
 
 @given(st.integers(0, 400), st.integers(1, 50))
-def test_however_many_cases_share_the_alarm_rate_the_run_keeps_it(cases: int, more: int) -> None:
+def test_the_alarm_rate_of_a_run_does_not_depend_on_its_number_of_cases(cases: int, more: int) -> None:
     share = POLICY.shared(cases)
     assert 0 < share.alpha <= POLICY.alpha
     assert cases * share.alpha <= POLICY.false_discovery_rate + 1e-12
@@ -64,27 +64,27 @@ def test_however_many_cases_share_the_alarm_rate_the_run_keeps_it(cases: int, mo
     assert replace(share, alpha=POLICY.alpha) == POLICY
 
 
-def test_ten_cases_are_few_enough_for_the_rate_of_one() -> None:
-    """A small run is judged by the very policy that a single case is, under the same name."""
+def test_up_to_ten_cases_are_judged_like_a_single_one() -> None:
+    """A small run has the same policy as a single case, under the same name."""
     assert POLICY.shared(0) == POLICY.shared(1) == POLICY.shared(10) == POLICY
     assert POLICY.shared(11).label != POLICY.label
     assert POLICY.shared(200).alpha == pytest.approx(0.00025)
 
 
-def test_a_failed_test_is_never_taken_back() -> None:
-    """Each case was judged with its share: what it said is final, even where the run says more of it."""
+def test_a_failed_test_stays_failed_when_the_run_is_settled() -> None:
+    """Each case was judged with its share of the alarm rate. The run may add to it."""
     lone = settle({"a": replace(SLOW, p_value=0.004), **{str(x): OK for x in range(200)}}, POLICY)
     assert (lone.verdicts["a"].outcome, lone.fails, lone.line) == ("regressed", True, "")
     assert settle({str(x): SLOW for x in range(6)}, POLICY).fails
 
 
-def test_one_weak_case_among_two_hundred_is_chance() -> None:
+def test_one_weakly_slower_case_among_two_hundred_is_chance() -> None:
     run = settle({"weak": WEAK, **{str(x): OK for x in range(200)}}, POLICY)
     assert (run.line, run.slower, run.fails) == ("", (), False)
 
 
-def test_many_weak_cases_are_more_than_chance_and_are_told_in_one_line() -> None:
-    """No single one is beyond its share, so no test fails, and neither does the run."""
+def test_many_weakly_slower_cases_are_reported_in_one_line() -> None:
+    """None is beyond its own share of the alarm rate, so no test fails and neither does the run."""
     weak = {f"weak {x}": WEAK for x in range(20)}
     run = settle({**weak, **{str(x): OK for x in range(180)}}, POLICY)
     assert run.slower == tuple(weak)
@@ -96,8 +96,8 @@ def test_many_weak_cases_are_more_than_chance_and_are_told_in_one_line() -> None
     assert run.verdicts == {**weak, **{str(x): OK for x in range(180)}}
 
 
-def test_weak_cases_beside_live_baselines_are_counted_among_themselves() -> None:
-    """They say nothing of the platform, so the run has no stable case for that, and yet two that were tested."""
+def test_weakly_slower_cases_beside_live_baselines_are_counted_too() -> None:
+    """They show nothing of the platform, so no case shows whether it moved. Both were still tested."""
     live = replace(WEAK, evidence=PairsEvidence("baseline", lock="1" * 64))
     run = settle({"a": live, "b": replace(OK, evidence=live.evidence)}, POLICY)
     assert run.line.startswith("1 of 2 stable cases is slower than chance allows")
@@ -105,16 +105,16 @@ def test_weak_cases_beside_live_baselines_are_counted_among_themselves() -> None
 
 
 @pytest.mark.parametrize("facts", [None, BaselineEvidence(between_sessions_known=False)])
-def test_an_assumed_noise_proves_nothing_about_the_whole(facts: BaselineEvidence | None) -> None:
-    """Where no noise between sessions was seen, the run says no more than its cases do."""
+def test_cases_with_assumed_noise_say_nothing_about_the_run(facts: BaselineEvidence | None) -> None:
+    """Then the run says no more than its cases do."""
     run = settle({str(x): replace(WEAK, evidence=facts) for x in range(6)}, POLICY)
     assert (run.slower, run.fails, {x.outcome for x in run.verdicts.values()}) == ((), False, {"inconclusive"})
     assert (run.line, run.shift) == ("", None)
 
 
 @pytest.mark.parametrize("facts", [None, BaselineEvidence(between_sessions_known=False)])
-def test_only_stable_cases_say_that_the_platform_moved(facts: BaselineEvidence | None) -> None:
-    """However many there are whose noise is assumed: they neither make a shift nor hide one."""
+def test_only_cases_with_known_noise_show_a_shift_of_the_platform(facts: BaselineEvidence | None) -> None:
+    """Cases whose noise is assumed neither make a shift nor hide one, however many there are."""
     open_questions = {f"new {x}": replace(WEAK, evidence=facts, ratio=1.5) for x in range(20)}
     still = settle({**open_questions, **{str(x): OK for x in range(5)}}, POLICY)
     assert (still.shift, still.line, still.fails) == (None, "", False)
@@ -124,8 +124,8 @@ def test_only_stable_cases_say_that_the_platform_moved(facts: BaselineEvidence |
     assert moved.line.startswith("platform shift: the median of 5 stable cases is 20.0% slower than its baseline (5 ")
 
 
-def test_a_moved_platform_is_one_headline() -> None:
-    """The cases that moved with it are no findings of their own; one that moved further is."""
+def test_a_shift_of_the_platform_is_one_line() -> None:
+    """Cases that moved with it are no findings. One that moved further is."""
     facts = replace(KNOWN, differences=("torch: 2.8.0 -> 2.9.0",))
     moved = {str(x): replace(SLOW, evidence=facts) for x in range(6)}
     run = settle({**moved, "far": replace(SLOW, ratio=3.0, lo=2.8, hi=3.2, evidence=facts)}, POLICY.for_run())
@@ -140,8 +140,8 @@ def test_a_moved_platform_is_one_headline() -> None:
 
 
 @pytest.mark.parametrize(("weak", "fails"), [(5, True), (4, False)])
-def test_a_run_fails_where_half_of_its_cases_became_slower_though_none_did_alone(weak: int, fails: bool) -> None:  # noqa: FBT001
-    """All tests passed: it is the median case that is proven to be slower, and that is one alarm."""
+def test_a_run_fails_if_its_median_case_is_surely_slower_though_no_case_is_alone(weak: int, fails: bool) -> None:  # noqa: FBT001
+    """All tests passed. The shift of the median case is one alarm."""
     vague = replace(WEAK, p_value=0.3)
     cases = {str(x): WEAK if x < weak else vague for x in range(10)}
     run = settle(cases, POLICY)
@@ -152,7 +152,7 @@ def test_a_run_fails_where_half_of_its_cases_became_slower_though_none_did_alone
     assert run.slower == ()
 
 
-def test_a_weak_case_that_moved_further_than_the_platform_is_told_beside_it() -> None:
+def test_a_weakly_slower_case_that_moved_further_than_the_platform_is_reported() -> None:
     far = replace(WEAK, ratio=3.0, lo=2.0, hi=4.0)
     run = settle({"far": far, **{str(x): SLOW for x in range(6)}}, POLICY)
     assert run.verdicts["far"] == far
@@ -180,8 +180,8 @@ def test_a_faster_platform_is_no_list_of_improvements() -> None:
     assert not settle(mixed, POLICY).fails
 
 
-def test_pairs_stand_beside_one_another_whenever_they_were_stopped() -> None:
-    """Their p-values are of the procedure: the matrix shows some that none shows alone, and names none that is ok."""
+def test_p_values_of_pairs_are_combined_wherever_the_pairs_stopped() -> None:
+    """Together they show slower cases that none shows alone. A case that is ok is not named."""
     pairs = replace(WEAK, evidence=PairsEvidence("stack=stock"))
     within = replace(pairs, outcome="ok", ratio=1.03, lo=1.02, hi=1.04)
     assert settle({"a": pairs, "b": pairs}, POLICY).slower == ("a", "b")
@@ -191,7 +191,7 @@ def test_pairs_stand_beside_one_another_whenever_they_were_stopped() -> None:
 
 
 def test_a_shift_of_pairs_is_said_to_be_against_the_other_arm() -> None:
-    """There is no baseline that the median case could be slower than."""
+    """There is no baseline to compare the median case with."""
     pairs = replace(SLOW, evidence=PairsEvidence("stack=stock"))
     line = settle({str(x): pairs for x in range(5)}, POLICY).line
     assert "the median of 5 stable cases is 20.0% slower than the other arm" in line
@@ -201,13 +201,13 @@ def test_four_cases_are_no_platform() -> None:
     assert settle({str(x): SLOW for x in range(4)}, POLICY).shift is None
 
 
-def test_neighbouring_turns_cancel_what_both_suffer() -> None:
+def test_a_disturbance_of_neighbouring_turns_cancels_in_their_ratio() -> None:
     drift = [1.0, 1.1, 1.5, 1.2, 2.0]
     assert neighbour_ratio(drift, [x * 1.02 for x in drift]) == pytest.approx(math.log(1.02))
 
 
 @given(st.lists(st.tuples(st.floats(1e-4, 1), st.floats(1e-4, 1)), min_size=1))
-def test_swapping_the_arms_turns_the_ratio_over(turns: list[tuple[float, float]]) -> None:
+def test_swapping_the_arms_inverts_the_ratio(turns: list[tuple[float, float]]) -> None:
     a, b = [x for x, _ in turns], [y for _, y in turns]
     assert neighbour_ratio(a, b) == pytest.approx(-neighbour_ratio(b, a))
 
@@ -234,7 +234,7 @@ def test_one_pair_has_no_bounds() -> None:
         combine([])
 
 
-def test_differences_are_said_in_words() -> None:
+def test_differences_of_environments_are_described_in_words() -> None:
     new = environment(
         variables={"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"},
         software={"torch": "2.9.0", "torch_build": "a\nc", "executable": "/b/python"},
@@ -249,7 +249,7 @@ def test_differences_are_said_in_words() -> None:
 
 
 def test_several_instances_differ_by_name() -> None:
-    """Where instances stand beside one another each has a placement of its own."""
+    """Each instance has its own placement."""
     one, other = ({"cores": [core], "threads": threads} for core, threads in ((0, 1), (1, 2)))
     alone, before, after = ({**ENVIRONMENT, "placement": placed} for placed in (one, [one, one], [one, other]))
     assert differences(before, before) == []

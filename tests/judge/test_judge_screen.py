@@ -1,4 +1,4 @@
-"""The screen: what it says, in which order, and that it never says more than the data does."""
+"""A session against a stored baseline: the order of outcomes, and that no verdict claims more than the data shows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ launches = st.lists(seconds, min_size=2, max_size=5)
 histories = st.lists(launches, min_size=1, max_size=6)
 
 
-def test_a_crash_comes_before_everything_else() -> None:
+def test_a_crash_is_reported_before_anything_else() -> None:
     broken = Launch(1, "crashed", "signal 11")
     verdict = judge(Measurement(CASE, (broken,), ENVIRONMENT, "", ""), None, POLICY)
     assert (verdict.outcome, verdict.reason, verdict.ratio) == ("failed", "crashed: signal 11", None)
@@ -43,7 +43,7 @@ def test_a_contended_machine_is_invalid() -> None:
 
 
 def test_a_contended_machine_fails_no_test_and_a_failed_proof_does() -> None:
-    """Nothing was shown to be wrong where only the machine was busy; a proof that failed outweighs that."""
+    """A busy machine shows nothing wrong. If a proof failed as well, the test fails."""
     busy = judge(measurement([0.01, 0.01], contended="steal 12 %"), None, POLICY)
     assert busy.contended
     assert not busy.fails
@@ -54,7 +54,7 @@ def test_a_contended_machine_fails_no_test_and_a_failed_proof_does() -> None:
 
 
 @pytest.mark.parametrize(("value", "outcome"), [(0.0, "invalid"), (math.nan, "invalid"), (math.inf, "invalid")])
-def test_a_time_that_is_no_time_is_never_judged(value: float, outcome: str) -> None:
+def test_a_step_time_of_0_or_less_is_never_judged(value: float, outcome: str) -> None:
     assert judge(measurement([value, 0.01]), baseline(), POLICY).outcome == outcome
 
 
@@ -63,7 +63,7 @@ def test_launches_without_a_step_time_have_failed() -> None:
     assert judge(empty, baseline(), POLICY).outcome == "failed"
 
 
-def test_without_a_baseline_nothing_is_said_of_speed() -> None:
+def test_without_a_baseline_there_is_no_verdict_on_speed() -> None:
     verdict = judge(measurement([0.01, 0.01]), None, POLICY)
     assert (verdict.outcome, verdict.ratio, verdict.fails) == ("no_baseline", None, False)
 
@@ -89,7 +89,7 @@ def test_another_machine_or_other_work_is_not_comparable() -> None:
     assert judge(measurement([1, 1]), baseline(), POLICY, "a pinned runner was asked for").outcome == "not_comparable"
 
 
-def test_other_software_is_a_finding_and_never_silences_the_alarm() -> None:
+def test_other_software_is_noted_and_never_silences_the_alarm() -> None:
     lost = environment(variables={"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}, software={"torch": "2.9.0"})
     verdict = judge(measurement([0.02, 0.0201, 0.0199], where=lost), baseline(), POLICY)
     assert verdict.outcome == "regressed"
@@ -115,7 +115,7 @@ def test_accuracy_may_not_leave_its_bound_either_way(name: str, old: float, new:
     assert judge(measurement([0.01, 0.01, 0.01], **{name: new}), known, POLICY).outcome == outcome
 
 
-def test_accuracy_that_is_no_longer_measured_is_said() -> None:
+def test_a_note_names_an_accuracy_that_is_no_longer_measured() -> None:
     assert (
         "accuracy in the baseline"
         in judge(measurement([0.01, 0.01]), baseline(accuracy={"accuracy": 0.9}), POLICY).reason
@@ -150,19 +150,19 @@ def test_with_the_noise_between_sessions_unknown_there_is_neither_all_clear_nor_
         assert verdict.mde > POLICY.hard_limit
 
 
-def test_far_beyond_the_hard_limit_one_session_is_enough() -> None:
+def test_a_slowdown_far_beyond_the_hard_limit_fails_after_one_session() -> None:
     verdict = judge(measurement([0.05, 0.0501, 0.0499]), baseline(QUIET[:1]), POLICY)
     assert verdict.outcome == "regressed"
     assert "hard limit of 30%" in verdict.reason
 
 
-def test_one_launch_has_no_spread_to_judge_with() -> None:
+def test_one_launch_is_inconclusive() -> None:
     verdict = judge(measurement([0.05]), baseline(), POLICY)
     assert (verdict.outcome, verdict.lo, verdict.p_value) == ("inconclusive", None, None)
 
 
 def test_a_case_that_never_began_is_inconclusive_and_has_no_number() -> None:
-    """Nothing was launched, so nothing failed and nothing is known: there is no verdict on speed, and no 0."""
+    """Nothing was launched, so nothing failed. There is no ratio, and no 0 in its place."""
     never = Measurement(CASE, (), ENVIRONMENT, "", "", cut="the budget was spent already")
     for known in (None, baseline()):
         verdict = judge(never, known, POLICY)
@@ -173,7 +173,7 @@ def test_a_case_that_never_began_is_inconclusive_and_has_no_number() -> None:
 
 
 @pytest.mark.parametrize(("values", "outcome"), [([0.02] * 3, "regressed"), ([0.02], "inconclusive")])
-def test_launches_that_are_missing_are_said_whatever_the_verdict(values: list[float], outcome: str) -> None:
+def test_the_reason_counts_missing_launches_whatever_the_verdict(values: list[float], outcome: str) -> None:
     cut = replace(measurement(values), cut="the budget was spent after 1 of 3 launches")
     verdict = judge(cut, baseline(), POLICY)
     assert verdict.outcome == outcome
@@ -181,7 +181,7 @@ def test_launches_that_are_missing_are_said_whatever_the_verdict(values: list[fl
     assert judge(cut, None, POLICY).reason.endswith("; the budget was spent after 1 of 3 launches")
 
 
-def test_an_expired_baseline_is_judged_against_and_said_loudly() -> None:
+def test_an_expired_baseline_is_still_used_with_a_warning() -> None:
     verdict = judge(measurement([0.02, 0.02, 0.02]), baseline(expires="2026-03-03"), POLICY)
     assert verdict.outcome == "regressed"
     assert "THE BASELINE EXPIRED on 2026-03-03" in verdict.reason
@@ -199,7 +199,7 @@ def test_the_unit_of_time_does_not_matter(new: list[float], old: list[list[float
 
 @settings(deadline=None, max_examples=60)
 @given(launches, histories)
-def test_slower_and_faster_are_judged_by_the_same_measure(new: list[float], old: list[list[float]]) -> None:
+def test_slowdowns_and_speedups_are_judged_symmetrically(new: list[float], old: list[list[float]]) -> None:
     left = compare(new, old, POLICY)
     right = compare([1 / x for x in new], [[1 / x for x in session] for session in old], POLICY)
     assert right.log_ratio == pytest.approx(-left.log_ratio, abs=1e-9)
@@ -244,7 +244,7 @@ def test_the_p_value_and_the_bound_agree(new: list[float], old: list[list[float]
 
 
 def test_with_many_cases_a_case_needs_more_to_fail() -> None:
-    """What is an alarm for one case alone is none for one of two hundred; what is far out is one for both."""
+    """A slowdown that fails a single case does not fail one of two hundred. A large one fails both."""
     slow = measurement([0.0162, 0.0160, 0.0161])
     alone, share = judge(slow, baseline(), POLICY), judge(slow, baseline(), POLICY.shared(200))
     assert (alone.outcome, share.outcome) == ("regressed", "inconclusive")
@@ -277,8 +277,8 @@ def test_identical_code_is_called_regressed_at_most_once_in_a_hundred(noise: flo
     assert _simulated(1, 1.0, noise, sessions, 300).count("regressed") <= 3
 
 
-def test_a_run_of_many_cases_fails_by_chance_no_more_often_than_it_says() -> None:
-    """Runs of forty cases, each slower by just the tolerance: alone they raise alarms, with their share hardly any."""
+def test_a_run_of_many_cases_fails_by_chance_no_more_often_than_stated() -> None:
+    """Runs of forty cases, each slower by just the tolerance. Without sharing the alarm rate they would often fail."""
     runs, cases = 40, 40
     alarms = {}
     for policy in (POLICY, POLICY.shared(cases)):
@@ -292,12 +292,12 @@ def test_a_doubled_time_is_always_caught_on_a_quiet_machine() -> None:
     assert set(_simulated(2, 2.0, 0.01, 3, 100)) == {"regressed"}
 
 
-def test_half_the_time_again_is_mostly_caught_once_there_are_six_sessions() -> None:
+def test_a_slowdown_of_half_is_mostly_caught_with_six_sessions() -> None:
     assert _simulated(3, 1.5, 0.03, 6, 100).count("regressed") >= 95
 
 
 def test_a_slowdown_is_seldom_called_ok() -> None:
-    """Slower by 10 %, twice the tolerance: an all-clear at most at the stated 5 %."""
+    """Slower by 10 %, twice the tolerance: called ok in at most the stated 5 %."""
     assert _simulated(4, 1.10, 0.05, 6, 300).count("ok") <= 15
 
 
@@ -306,7 +306,7 @@ def test_one_odd_session_in_five_does_not_move_the_baseline() -> None:
     assert baseline(odd).step_time == pytest.approx(0.01, rel=0.02)
 
 
-def test_a_policy_is_named_by_its_content() -> None:
+def test_the_uid_of_a_policy_follows_its_content() -> None:
     assert Policy().uid == Policy(**Policy().to_json()).uid != Policy(tolerance=0.04).uid
     assert judge(measurement([1, 1]), None, POLICY).policy == f"screen-1@{POLICY.uid[:12]}"
 

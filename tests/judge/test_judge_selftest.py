@@ -1,4 +1,4 @@
-"""The judge's error rate: what is counted, what is not, and how sure that is."""
+"""The error rates of the judge, with their intervals, and which trials they count."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def trial(outcome: Outcome, size: float | None, **more: Any) -> Trial:
     return Trial(CASE, "x", size, outcome, "", "2026-01-01T00:00:00Z", "2026-01-01T00:00:10Z", **given)
 
 
-def test_false_alarms_are_what_an_a_a_is_called() -> None:
-    """Regressed is one, improved its mirror; what was slowed down is none of them."""
+def test_an_a_a_trial_called_regressed_is_a_false_alarm() -> None:
+    """`improved` is counted apart, and trials with an injected slowdown are not counted."""
     outcomes: list[tuple[Outcome, float | None]] = [
         ("ok", 0.0), ("ok", 0.0), ("regressed", 0.0), ("improved", 0.0), ("inconclusive", 0.0),
         ("regressed", 0.1), ("regressed", None),
@@ -44,13 +44,13 @@ def test_false_alarms_are_what_an_a_a_is_called() -> None:
     ],
 )
 def test_a_slowdown_is_caught_or_missed(size: float, outcome: Outcome, counted: tuple[int, ...]) -> None:
-    """Below the tolerance ok is right; at it and beyond it is a miss. To say that nothing was shown is neither."""
+    """Below the tolerance ok is right. At or beyond it ok is a miss. `inconclusive` is neither."""
     (row,) = summarise([trial(outcome, size)], 0.05).rows
     assert (row.caught, row.missed, row.within, row.inconclusive) == counted
 
 
-def test_what_was_cut_short_or_failed_is_in_no_rate() -> None:
-    """It says nothing of the judge, and is told apart."""
+def test_trials_that_failed_or_were_cut_short_are_in_no_rate() -> None:
+    """They say nothing about the judge and are counted separately."""
     found = summarise([trial("inconclusive", 0.0, cut=True), trial("failed", 0.0), trial("invalid", 0.1)], 0.05)
     assert (found.slower.of, found.cut, len(found.failed), found.rows) == (0, 1, 2, ())
 
@@ -60,12 +60,12 @@ def test_what_was_cut_short_or_failed_is_in_no_rate() -> None:
     [(0, 10, 0.0, 0.3085), (10, 10, 0.6915, 1.0), (1, 20, 0.0013, 0.2487), (0, 0, 0.0, 1.0)],
 )
 def test_the_interval_is_that_of_the_textbook(found: int, of: int, lo: float, hi: float) -> None:
-    """Clopper and Pearson's; of nothing nothing is known."""
+    """It is the one of Clopper and Pearson. Without trials it is 0 to 1."""
     assert (rate(found, of).lo, rate(found, of).hi) == pytest.approx((lo, hi), abs=1e-4)
 
 
 @given(st.integers(1, 60), st.data())
-def test_an_interval_holds_what_was_seen_and_is_mirrored(of: int, data: st.DataObject) -> None:
+def test_an_interval_contains_the_observed_rate_and_is_symmetric(of: int, data: st.DataObject) -> None:
     found = data.draw(st.integers(0, of))
     one, other = rate(found, of), rate(of - found, of)
     assert one.lo <= found / of <= one.hi
@@ -73,7 +73,7 @@ def test_an_interval_holds_what_was_seen_and_is_mirrored(of: int, data: st.DataO
 
 
 def test_the_spread_is_that_within_trials() -> None:
-    """What was injected is no noise: two trials far apart spread as each of them does."""
+    """The injected slowdown is no noise: two trials far apart spread no more than each of them."""
     near, far = (-0.01, 0.01), (0.99, 1.01)
     assert spread([trial("ok", 0.0, log_ratios=near), trial("regressed", None, log_ratios=far)]) == pytest.approx(
         0.01 * math.sqrt(2)

@@ -1,4 +1,4 @@
-"""Pairs judged while they come: as rarely wrong as promised, mirrored when the arms are swapped, never at a loss."""
+"""Pairs judged while they come: error rates are as stated, and swapping the arms mirrors the verdict."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def noisy(pairs: int, shift: float, spread: float, seed: int = 1) -> list[float]
 
 
 def judged(ratios: list[float], policy: PairPolicy = POLICY) -> Decision:
-    """As the pairs come: the first look that decides is the last."""
+    """The decision of the first look that decides."""
     for pairs in range(1, len(ratios) + 1):
         if due(pairs, policy):
             found = decide(ratios[:pairs], policy)
@@ -54,8 +54,8 @@ def ratios(pairs: list[list[tuple[float, float]]], unit: float = 1.0) -> list[fl
         (1.03, "ok", "a slowdown above 5% is excluded"),
     ],
 )
-def test_what_is_clear_is_decided_early(shift: float, outcome: str, told: str) -> None:
-    """Half a per cent of noise: ten pairs are enough for each of these, whichever way they go."""
+def test_a_clear_difference_is_decided_early(shift: float, outcome: str, told: str) -> None:
+    """With half a per cent of noise ten pairs are enough, whatever the outcome."""
     found = judged(noisy(24, math.log(shift), 0.005))
     assert (found.outcome, found.done) == (outcome, True)
     assert found.pairs <= 10
@@ -65,8 +65,8 @@ def test_what_is_clear_is_decided_early(shift: float, outcome: str, told: str) -
     assert found.lo < shift < found.hi
 
 
-def test_what_is_not_clear_says_what_would_have_been_seen() -> None:
-    """Twenty per cent of noise: after all pairs neither is shown, and the reason says how large it must have been."""
+def test_an_inconclusive_reason_names_the_smallest_effect_it_could_have_seen() -> None:
+    """Twenty per cent of noise: all pairs show neither a slowdown nor its absence."""
     found = judged(noisy(24, math.log(1.03), 0.20))
     assert (found.outcome, found.pairs, found.done) == ("inconclusive", 24, True)
     assert found.mde is not None
@@ -74,8 +74,8 @@ def test_what_is_not_clear_says_what_would_have_been_seen() -> None:
     assert 0.1 < found.mde < 0.5
 
 
-def test_the_smallest_effect_that_is_told_is_found_as_often_as_told() -> None:
-    """Four in five of such comparisons at that size are called regressed (one look, so that it is the told one)."""
+def test_the_stated_smallest_effect_is_found_with_the_stated_power() -> None:
+    """Four in five comparisons with that slowdown are called regressed. With one look, so that the size is fixed."""
     policy = replace(POLICY, max_pairs=8)
     mdes = [decide(noisy(8, 0.0, 0.05, seed), policy, last=True).mde or 0 for seed in range(200)]
     size = math.log1p(sorted(mdes)[100])
@@ -83,8 +83,8 @@ def test_the_smallest_effect_that_is_told_is_found_as_often_as_told() -> None:
     assert 0.7 < found.count("regressed") / 400 < 0.9
 
 
-def test_looking_often_raises_no_more_alarms_than_promised() -> None:
-    """Pairs at the very edge of harmless; the liar tests each look as if it were the only one."""
+def test_looking_often_raises_no_more_alarms_than_stated() -> None:
+    """The slowdown is just harmless. Testing each look as if it were the only one raises more."""
     policy = replace(POLICY, alpha=0.05, ok_alpha=1e-6)
     liar = replace(policy, levels=(1.0,) * len(policy.looks))
     cases = [noisy(24, policy.margin, 0.05, seed) for seed in range(1500)]
@@ -96,8 +96,8 @@ def test_looking_often_raises_no_more_alarms_than_promised() -> None:
     assert alarms["liar"] > 0.09
 
 
-def test_contaminated_pairs_are_trimmed_and_seen_through() -> None:
-    """One pair in ten far out hides a slowdown of 8 % from the mean, not from the trimmed mean."""
+def test_contaminated_pairs_are_trimmed_and_the_slowdown_is_found() -> None:
+    """One pair in ten is far out. The mean then hides a slowdown of 8 %, and the trimmed mean does not."""
     values = [*noisy(9, math.log(1.08), 0.01), math.log(1.6)]
     found = decide(values, POLICY, last=True)
     assert (found.outcome, found.trimmed) == ("regressed", 4)
@@ -106,8 +106,8 @@ def test_contaminated_pairs_are_trimmed_and_seen_through() -> None:
 
 
 @given(RATIOS, st.floats(-1, 1))
-def test_trimming_is_a_matter_of_shape_never_of_the_verdict(values: list[float], shift: float) -> None:
-    """Where the pairs lie, and which way round, does not matter: the bound is met or not, but for rounding."""
+def test_trimming_depends_on_the_shape_of_the_pairs_and_not_on_their_level(values: list[float], shift: float) -> None:
+    """Shifting or mirroring all pairs does not change whether they are trimmed."""
     distances = (
         replace(POLICY, outlier=POLICY.outlier * (1 + 1e-6)),
         replace(POLICY, outlier=POLICY.outlier * (1 - 1e-6)),
@@ -118,8 +118,8 @@ def test_trimming_is_a_matter_of_shape_never_of_the_verdict(values: list[float],
 
 
 @given(PAIRS)
-def test_the_unit_of_time_means_nothing(pairs: list[list[tuple[float, float]]]) -> None:
-    """Milliseconds or seconds: the same verdict, and the same ratio."""
+def test_the_unit_of_time_does_not_change_the_verdict(pairs: list[list[tuple[float, float]]]) -> None:
+    """Milliseconds or seconds: the same verdict and the same ratio."""
     one, other = decide(ratios(pairs), POLICY), decide(ratios(pairs, 1024.0), POLICY)
     assert (one.outcome, one.done, one.trimmed) == (other.outcome, other.done, other.trimmed)
     assert one.ratio == pytest.approx(other.ratio, rel=1e-6)
@@ -127,7 +127,7 @@ def test_the_unit_of_time_means_nothing(pairs: list[list[tuple[float, float]]]) 
 
 @given(RATIOS)
 def test_swapping_the_arms_mirrors_the_verdict(values: list[float]) -> None:
-    """Regressed is improved the other way round; what is no slowdown may be an open question as a speed-up."""
+    """`regressed` becomes `improved`. `ok` may become inconclusive: no slowdown is not yet no speed-up."""
     there, back = decide(values, POLICY), decide([-value for value in values], POLICY)
     assert back.outcome in MIRRORED.get(there.outcome, {"ok", "inconclusive"})
     assert there.ratio is not None
@@ -137,7 +137,7 @@ def test_swapping_the_arms_mirrors_the_verdict(values: list[float]) -> None:
 
 
 @given(RATIOS, st.randoms())
-def test_the_order_of_pairs_within_a_look_means_nothing(values: list[float], chance: random.Random) -> None:
+def test_the_order_of_pairs_within_a_look_does_not_matter(values: list[float], chance: random.Random) -> None:
     mixed = chance.sample(values, len(values))
     one, other = decide(values, POLICY), decide(mixed, POLICY)
     assert (one.outcome, one.trimmed) == (other.outcome, other.trimmed)
@@ -146,15 +146,15 @@ def test_the_order_of_pairs_within_a_look_means_nothing(values: list[float], cha
 
 @given(PAIRS)
 def test_arms_that_took_the_same_time_have_never_regressed(pairs: list[list[tuple[float, float]]]) -> None:
-    """However the machine behaved: equal turns are no slowdown, and with enough pairs that is ok."""
+    """Equal turns are no slowdown, however noisy the machine, and with enough pairs the verdict is ok."""
     found = decide(ratios([[(a, a) for a, _ in turns] for turns in pairs]), POLICY)
     assert found.outcome in ("ok", "inconclusive")
     assert found.outcome == "ok" or found.pairs < 4
 
 
 @given(st.lists(st.one_of(st.floats(), st.just(0.0)), max_size=24), st.booleans())
-def test_whatever_the_numbers_are_there_is_an_outcome(values: list[float], last: bool) -> None:  # noqa: FBT001 - given
-    """Infinite and missing numbers, none at all, and ratios beyond all reason: an outcome that JSON can hold."""
+def test_any_numbers_give_an_outcome_that_json_can_hold(values: list[float], last: bool) -> None:  # noqa: FBT001 - given
+    """Infinite and missing numbers, no pairs, and enormous ratios."""
     found = decide(values, POLICY, last=last)
     assert found.reason
     numbers = [found.ratio, found.lo, found.hi, found.p_value, found.mde]
@@ -176,28 +176,28 @@ def test_whatever_the_numbers_are_there_is_an_outcome(values: list[float], last:
     ],
 )
 def test_odd_pairs_have_a_defined_outcome(values: list[float], outcome: str, told: str) -> None:
-    """None, one, constant ones, and such as have no ratio."""
+    """No pair, one pair, constant pairs, and pairs without a ratio."""
     found = decide(values, POLICY)
     assert (found.outcome, found.pairs, found.done) == (outcome, len(values), True)
     assert told in found.reason
 
 
 def test_a_turn_without_time_leaves_a_pair_without_ratio() -> None:
-    """Zero, negative and missing times are no times."""
+    """A time that is zero, negative or missing is not valid."""
     for time in (0.0, -1.0, math.nan, math.inf):
         assert math.isnan(neighbour_ratio([1.0, time], [1.0, 1.0]))
         assert math.isnan(neighbour_ratio([1.0, 1.0], [time, 1.0]))
 
 
-def test_an_improvement_that_is_not_proven_is_no_open_question() -> None:
-    """With more pairs to come it is looked at again; at the last look it is known to be no slowdown, and that is ok."""
+def test_an_unproven_improvement_is_ok_at_the_last_look() -> None:
+    """While more pairs come it is undecided. At the last look it is surely no slowdown."""
     values = [-0.07, -0.01] * 5
     assert decide(values, POLICY).outcome == "inconclusive"
     assert decide(values, POLICY, last=True).outcome == "ok"
 
 
-def test_the_last_look_spends_what_is_left() -> None:
-    """Wherever a budget or the most pairs put it: with what was spent before it is no more than the whole rate."""
+def test_the_last_look_spends_the_rest_of_the_alarm_rate() -> None:
+    """Wherever the budget or the maximum of pairs puts it, all looks together spend at most the whole rate."""
 
     def share(pairs: int, *, last: bool) -> float:
         return levels(pairs, POLICY, last=last).alarm / POLICY.alpha
@@ -210,16 +210,16 @@ def test_the_last_look_spends_what_is_left() -> None:
     assert [pairs for pairs in range(1, 8) if due(pairs, replace(POLICY, max_pairs=7))] == [4, 5, 6, 7]
 
 
-def test_the_levels_are_those_of_the_table_that_they_come_from() -> None:
-    """The constants of the policy are the lowest of the calibration, whose table is kept beside its script."""
+def test_the_levels_of_the_policy_are_those_of_the_calibration_table() -> None:
+    """The table is stored beside the calibration script."""
     rows = [line.split() for line in TABLE.read_text().splitlines()]
     assert [tuple(map(float, row[2:])) for row in rows if row[:2] == ["lowest", "alarm"]] == [POLICY.levels]
     assert [tuple(map(float, row[2:])) for row in rows if row[:2] == ["lowest", "ok"]] == [POLICY.ok_levels]
     assert [float(row[1]) for row in rows if row[0] == "caution"] == [POLICY.caution]
 
 
-def test_an_alarm_rate_that_is_met_early_stays_met() -> None:
-    """The p-value is that of the procedure: the smallest rate at which any look so far would have called it."""
+def test_more_pairs_never_make_the_p_value_larger() -> None:
+    """It is the smallest alarm rate at which any look so far would have called the pairs regressed."""
     values = noisy(24, math.log(1.05), 0.02)
     found = judged(values)
     assert found.outcome == "regressed"
@@ -230,7 +230,7 @@ def test_an_alarm_rate_that_is_met_early_stays_met() -> None:
 
 
 def test_an_estimate_is_that_of_the_textbook() -> None:
-    """Mean and t; and Yuen's with a fifth trimmed on each side, whose spread has 0.03 and 0.08 three times each."""
+    """Mean and t, and Yuen's with a fifth trimmed on each side, whose spread has 0.03 and 0.08 three times each."""
     plain = estimate([0.01, 0.02, 0.03, 0.04], POLICY)
     assert (plain.log_ratio, plain.spread.freedom, plain.trimmed) == (pytest.approx(0.025), 3, 0)
     assert plain.spread.scale == pytest.approx(0.012909944 / 2)
@@ -244,14 +244,14 @@ def test_an_estimate_is_that_of_the_textbook() -> None:
     ("wrong", "told"),
     [({"max_pairs": 25}, "1 to 24"), ({"tolerance": 1.5}, "tolerance"), ({"alpha": 0.0}, "alpha")],
 )
-def test_a_policy_that_cannot_be_is_refused(wrong: dict[str, float], told: str) -> None:
-    """One sentence that names the constant."""
+def test_an_impossible_policy_is_refused(wrong: dict[str, float], told: str) -> None:
+    """One sentence names the constant."""
     with pytest.raises(UsageError, match=told):
         PairPolicy(**wrong)  # type: ignore[arg-type]
 
 
-def test_cases_share_the_alarm_rate_and_the_name_says_so() -> None:
-    """Ten cases are judged as one; each of two hundred has its two-hundredth, under a policy of another name."""
+def test_cases_share_the_alarm_rate_and_the_policy_has_another_name() -> None:
+    """Up to ten cases are judged like a single one. Each of two hundred has 1/200 of the rate."""
     assert POLICY.shared(10) == POLICY
     assert POLICY.shared(200).alpha == pytest.approx(0.00025)
     assert POLICY.shared(200).label != POLICY.label

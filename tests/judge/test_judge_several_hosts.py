@@ -22,7 +22,7 @@ def fleet(*slower: float, error: float = 0.005, freedom: float = 8.0) -> list[Ho
     return [HostRatio(f"h{number}", math.log1p(one), error, freedom) for number, one in enumerate(slower)]
 
 
-def test_five_hosts_see_what_none_of_them_is_sure_of() -> None:
+def test_five_hosts_together_show_a_slowdown_that_none_shows_alone() -> None:
     five = several_hosts.judge(fleet(0.047, 0.052, 0.050, 0.045, 0.056), POLICY)
     two = several_hosts.judge(fleet(0.047, 0.056), POLICY)
     assert five.outcome == "regressed"
@@ -33,19 +33,19 @@ def test_five_hosts_see_what_none_of_them_is_sure_of() -> None:
     assert five.hi < two.hi
 
 
-def test_hosts_that_see_nothing_exclude_a_slowdown() -> None:
+def test_hosts_without_a_difference_exclude_a_slowdown() -> None:
     same = several_hosts.judge(fleet(0.004, -0.006, 0.001), POLICY)
     assert same.outcome == "ok"
     assert same.reason.startswith("a slowdown above 5% is excluded")
 
 
-def test_what_takes_less_time_everywhere_improved() -> None:
+def test_less_time_on_every_host_is_an_improvement() -> None:
     faster = several_hosts.judge(fleet(-0.21, -0.20, -0.19, -0.20), POLICY)
     assert faster.outcome == "improved"
     assert "20.0% less time" in faster.reason
 
 
-def test_two_hosts_suffice_for_what_is_large() -> None:
+def test_two_hosts_suffice_for_a_large_slowdown() -> None:
     """With two hosts, nothing but their distance would need an interval of 64 times its error."""
     assert several_hosts.judge(fleet(0.30, 0.33), POLICY).outcome == "regressed"
     assert several_hosts.judge(fleet(0.30, 0.33), replace(POLICY, trust=0.0)).outcome == "inconclusive"
@@ -68,7 +68,7 @@ def test_a_host_that_misses_a_slowdown_of_all_others_is_named_too() -> None:
 
 @pytest.mark.parametrize("more", [(), (0.001,), (0.001, -0.001)])
 def test_of_four_that_disagree_none_is_named(more: tuple[float, ...]) -> None:
-    """That two or three of so few agree may be luck."""
+    """Two or three of so few hosts may agree by chance."""
     combined = several_hosts.judge(fleet(0.0, 0.30, *more), POLICY)
     assert combined.odd == ()
     assert combined.disagree
@@ -77,8 +77,8 @@ def test_of_four_that_disagree_none_is_named(more: tuple[float, ...]) -> None:
     assert combined.reason.endswith(end)
 
 
-def test_hosts_of_two_opinions_are_said_to_disagree() -> None:
-    """Half of them are slower: no single machine is at fault."""
+def test_hosts_that_split_in_halves_are_said_to_disagree() -> None:
+    """No single machine is at fault."""
     combined = several_hosts.judge(fleet(0.0, 0.001, 0.002, 0.15, 0.151, 0.152), POLICY)
     assert combined.odd == ()
     assert combined.disagree
@@ -92,8 +92,8 @@ def noisy(chance: random.Random, count: int, hosts: int, spread: float, slower: 
     return [[HostRatio(name, chance.gauss(slower, spread), 0.005, 8) for name in names] for _ in range(count)]
 
 
-def test_cases_that_differ_from_host_to_host_correct_what_is_assumed() -> None:
-    """Two hosts of a shared cloud agree by luck, in one case of ten as in the others not."""
+def test_cases_that_differ_from_host_to_host_raise_the_assumed_spread() -> None:
+    """Two hosts of a shared cloud agree in one case of ten by chance, and differ in the others."""
     chance = random.Random(1)  # noqa: S311 - noise, no secret
     alarms, before = 0, 0
     for _ in range(50):
@@ -105,7 +105,7 @@ def test_cases_that_differ_from_host_to_host_correct_what_is_assumed() -> None:
     assert before > 10
 
 
-def test_what_cases_show_is_estimated_and_never_less_than_assumed() -> None:
+def test_the_spread_that_cases_show_is_estimated_and_never_below_the_assumed_one() -> None:
     chance = random.Random(2)  # noqa: S311 - noise, no secret
     raised = several_hosts.corrected(noisy(chance, 100, 4, 0.1), POLICY)
     assert raised.likely_spread == pytest.approx(0.1, rel=0.1)
@@ -115,8 +115,8 @@ def test_what_cases_show_is_estimated_and_never_less_than_assumed() -> None:
     assert several_hosts.corrected([fleet(0.5)], POLICY) == POLICY
 
 
-def test_one_host_that_is_odd_in_all_cases_corrects_nothing() -> None:
-    """It is named in each of them, and the others are as sure as without it."""
+def test_one_host_that_is_odd_in_all_cases_does_not_raise_the_spread() -> None:
+    """It is named in each case, and the others are as sure as without it."""
     chance = random.Random(3)  # noqa: S311 - noise, no secret
     cases = [[*rest, HostRatio("odd", 0.3, 0.005, 8)] for rest in noisy(chance, 10, 5, 0.005)]
     policy = several_hosts.corrected(cases, POLICY)
@@ -124,8 +124,8 @@ def test_one_host_that_is_odd_in_all_cases_corrects_nothing() -> None:
     assert {several_hosts.judge(one, policy).odd for one in cases} == {("odd",)}
 
 
-def test_three_hosts_that_disagree_in_all_cases_are_said_to() -> None:
-    """Although the interval is as wide as that needs."""
+def test_three_hosts_that_disagree_in_all_cases_are_said_to_disagree() -> None:
+    """Although the interval has been widened for that."""
     cases = [fleet(0.0, 0.001 * number, 0.15) for number in range(10)]
     combined = several_hosts.judge(cases[0], several_hosts.corrected(cases, POLICY))
     assert combined.outcome == "inconclusive"
@@ -133,7 +133,7 @@ def test_three_hosts_that_disagree_in_all_cases_are_said_to() -> None:
     assert "from +0.0% on h0 to +15.0% on h2" in combined.reason
 
 
-def test_more_noise_of_launches_is_a_wider_interval() -> None:
+def test_noisier_launches_widen_the_interval() -> None:
     quiet, loud = (several_hosts.judge(fleet(0.0, 0.0, 0.0, error=error), POLICY) for error in (0.005, 0.08))
     assert loud.hi > quiet.hi
     assert (quiet.outcome, loud.outcome) == ("ok", "inconclusive")
@@ -158,7 +158,7 @@ def test_the_order_of_hosts_does_not_matter(values: list[tuple[float, float, flo
 
 
 @given(RATIOS)
-def test_what_is_slower_by_a_factor_would_be_faster_by_it(values: list[tuple[float, float, float]]) -> None:
+def test_inverting_all_ratios_mirrors_the_verdict(values: list[tuple[float, float, float]]) -> None:
     ratios = [HostRatio(f"h{number}", *one) for number, one in enumerate(values)]
     mirrored = [replace(one, log_ratio=-one.log_ratio) for one in ratios]
     one, other = several_hosts.judge(ratios, POLICY), several_hosts.judge(mirrored, POLICY)
@@ -176,8 +176,8 @@ def test_the_interval_is_never_narrower_than_the_launches_make_it(hosts: int, er
     assert math.log(combined.hi) >= half * (1 - 1e-9)
 
 
-def test_the_interval_covers_what_it_says() -> None:
-    """90 of a hundred, and not much more, where hosts differ as they are assumed to."""
+def test_the_interval_covers_as_often_as_stated() -> None:
+    """In 90 of a hundred, and not in many more, where hosts differ as assumed."""
     chance, covered, count = random.Random(1), 0, 1000  # noqa: S311 - noise, no secret
     for _ in range(count):
         ratios = [HostRatio(str(number), chance.gauss(0.03, math.hypot(0.02, 0.01)), 0.01, 8) for number in range(5)]
@@ -186,7 +186,7 @@ def test_the_interval_covers_what_it_says() -> None:
     assert 0.88 <= covered / count <= 0.97
 
 
-def test_a_host_says_as_much_as_its_launches_do() -> None:
+def test_the_error_of_a_host_with_one_run_comes_from_its_launches() -> None:
     one = of_runs("a", [[1.0, 1.02, 0.98]], [[1.1, 1.12, 1.08]])
     assert one is not None
     assert one.ratio == pytest.approx(1.1, abs=0.002)
@@ -195,7 +195,7 @@ def test_a_host_says_as_much_as_its_launches_do() -> None:
     assert of_runs("a", [[1.0]], [[1.1, 1.2]]) is None
 
 
-def test_runs_that_differ_more_than_their_launches_say_so() -> None:
+def test_the_error_of_a_host_with_several_runs_comes_from_their_differences() -> None:
     launches = [[1.0, 1.001, 0.999], [1.1, 1.101, 1.099], [0.9, 0.901, 0.899]]
     several, single = of_runs("a", launches, launches), of_runs("a", launches[:1], launches[:1])
     assert several is not None

@@ -1,4 +1,4 @@
-"""What ran otherwise is told in people's words, the largest share of the time first, and is no alarm by itself."""
+"""Differences of two fingerprints are described in words, the largest share of the time first."""
 
 from __future__ import annotations
 
@@ -67,8 +67,7 @@ def lines(old: Any, new: Any, section: str = "primitives") -> list[str]:
     return structure.diff(captured(**{section: old}), captured(**{section: new})).lines()
 
 
-def test_another_implementation_is_told_with_its_share() -> None:
-    """The sentence that somebody reads at seven in the morning."""
+def test_another_implementation_is_reported_with_its_share() -> None:
     after = {**CONVOLUTION, "implementation": "jit:avx2"}
     old = captured({"primitives": [0.1], "operators": [0.2]}, primitives=[CONVOLUTION], operators=[operator("aten.x")])
     new = captured({"primitives": [0.81], "operators": [1.2]}, primitives=[after], operators=[operator("aten.x")])
@@ -79,7 +78,7 @@ def test_another_implementation_is_told_with_its_share() -> None:
     assert [change.text for change in found.slower] == ["aten::x: +1e+03 ms a step, otherwise the same"]
 
 
-def test_more_reorders_are_counted_and_their_layouts_told() -> None:
+def test_more_reorders_are_counted_with_their_layouts() -> None:
     other = {**REORDER, "layouts": "src:acdb dst:abcd", "calls": 14}
     (change,) = structure.diff(captured(primitives=[REORDER]), captured(primitives=[REORDER, other])).changes
     assert change.text.startswith("reorder: +14 a step (2 -> 16)")
@@ -98,19 +97,19 @@ def test_more_reorders_are_counted_and_their_layouts_told() -> None:
         ({"shapes": "ffff"}, "other shapes"),
     ],
 )
-def test_a_primitive_can_change_in_each_of_its_parts(change: dict[str, Any], told: str) -> None:
+def test_each_facet_of_a_primitive_can_change(change: dict[str, Any], told: str) -> None:
     (line,) = lines([CONVOLUTION], [{**CONVOLUTION, **change}])
     assert line.startswith("convolution: ")
     assert told in line
 
 
-def test_a_part_of_the_calls_that_changed_is_told_as_a_part() -> None:
+def test_a_change_in_some_of_the_calls_says_in_how_many() -> None:
     some = [{**CONVOLUTION, "calls": 50}, {**CONVOLUTION, "calls": 3, "implementation": "jit:avx2"}]
     assert lines([CONVOLUTION], some) == ["convolution: brgconv:avx512_core_amx -> jit:avx2 in 3 of 53 calls"]
 
 
-def test_what_an_operator_calls_is_told_with_it_once() -> None:
-    """One more `contiguous` is one line: the copy inside is not a second finding."""
+def test_a_change_in_what_an_operator_calls_is_reported_once() -> None:
+    """One more `contiguous` is one line: the copy inside is not a second one."""
     old = [operator("aten.linear", 2)]
     new = [
         *old,
@@ -123,8 +122,8 @@ def test_what_an_operator_calls_is_told_with_it_once() -> None:
     assert found.changes[0].evidence == ("with aten::clone, aten::copy_",)
 
 
-def test_a_copy_that_also_came_elsewhere_is_told_by_itself() -> None:
-    """A copy that no changed operator called is nobody's part."""
+def test_a_copy_that_also_appeared_elsewhere_has_its_own_line() -> None:
+    """No changed operator called that copy."""
     old = [operator("aten.copy_", 1)]
     new = [operator("aten.contiguous"), operator("aten.copy_", 3, **{"": 2, "aten_in_contiguous": 1})]
     assert [line.split(" a step")[0] for line in lines(old, new, "operators")] == [
@@ -134,21 +133,21 @@ def test_a_copy_that_also_came_elsewhere_is_told_by_itself() -> None:
 
 
 def test_operators_of_another_dtype_are_one_line() -> None:
-    """Autocast that was lost changes everything at once, and is said once."""
+    """Lost autocast changes every operator at once."""
     old = [operator("aten.conv2d", 20, "bfloat16, bfloat16"), operator("aten.relu", 17, "bfloat16")]
     new = [operator("aten.conv2d", 20, "float32, float32"), operator("aten.relu", 17)]
     assert lines(old, new, "operators") == ["bfloat16 -> float32 in 20 aten::conv2d, 17 aten::relu"]
 
 
-def test_operators_that_call_one_another_are_all_told() -> None:
-    """A circle of callers has no outermost one: nothing is lost, and nothing hangs."""
+def test_operators_that_call_one_another_are_all_reported() -> None:
+    """A circle of callers has no outermost operator: the comparison ends, and omits none."""
     new = [operator("aten.a", 1, aten_in_b=1), operator("aten.b", 1, aten_in_a=1)]
     found = structure.diff(captured(operators=[]), captured(operators=new))
     assert "aten::a" in str(found.changes)
     assert "aten::b" in str(found.changes)
 
 
-def test_a_graph_tells_fusions_weights_and_fallbacks() -> None:
+def test_differences_of_a_graph_name_fusions_weights_and_fallbacks() -> None:
     def nodes(**found: int) -> list[dict[str, Any]]:
         return [{"node": name.replace("__", "::"), "calls": calls} for name, calls in found.items()]
 
@@ -164,7 +163,7 @@ def test_a_graph_tells_fusions_weights_and_fallbacks() -> None:
     assert lines(nodes(aten__flatten=1), nodes(aten__flatten=2), "graph") == ["graph: +1 aten::flatten"]
 
 
-def test_compiled_code_tells_breaks_and_calls() -> None:
+def test_differences_of_compiled_code_name_breaks_and_calls() -> None:
     old = {"graphs": 1, "frames": 1, "breaks": {}, "calls": {"extern_kernels.mm": 2}}
     new = {"graphs": 2, "frames": 3, "breaks": {"call to print": 1}, "calls": {"extern_kernels.mm": 1}}
     assert lines(old, new, "compiled") == [
@@ -175,7 +174,7 @@ def test_compiled_code_tells_breaks_and_calls() -> None:
     ]
 
 
-def test_the_processor_the_library_and_the_work_have_words() -> None:
+def test_differences_of_processor_library_and_work_are_described() -> None:
     after = {**PROCESSOR, "threads": 1, "onednn": ["Intel SSE4.1"], "limits": {"ONEDNN_MAX_CPU_ISA": "SSE41"}}
     assert lines(PROCESSOR, after, "processor") == [
         "threads: 2 -> 1",
@@ -190,15 +189,15 @@ def test_the_processor_the_library_and_the_work_have_words() -> None:
     assert lines(1000, 2000, "flops") == ["other work: floating point operations of a step: 1,000 -> 2,000"]
 
 
-def test_kernels_of_a_device_that_came_or_went_are_told() -> None:
+def test_added_and_removed_kernels_of_a_device_are_reported() -> None:
     assert lines([{"kernel": "gemm", "calls": 3}], [{"kernel": "copy", "calls": 1}], "kernels") == [
         "+1 copy a step (0 -> 1)",
         "-3 gemm a step (3 -> 0)",
     ]
 
 
-def test_the_largest_share_of_the_time_stands_first() -> None:
-    """Other work before all; structure without a time comes after what took it, and what became faster last."""
+def test_changes_are_sorted_by_share_of_the_time() -> None:
+    """Other work comes first, then what took longer, then changes without a time, and last what took less."""
     old = captured({"operators": [0.1, 0.3]}, operators=[operator("aten.a"), operator("aten.gone")], flops=1)
     new = captured(
         {"operators": [0.1, 0.1, 0.6]}, operators=[operator("aten.a"), operator("aten.b"), operator("aten.c")], flops=2
@@ -215,8 +214,8 @@ def test_without_a_difference_in_time_there_are_no_shares() -> None:
     assert structure.diff(old, new).lines() == ["+1 aten::b a step (0 -> 1)"]
 
 
-def test_what_one_side_does_not_have_is_not_compared() -> None:
-    """A section that was not captured, or not the same twice, is no change: it is said to be unknown."""
+def test_a_section_missing_on_one_side_is_unknown() -> None:
+    """Likewise a section that differed between two steps."""
     old, new = captured(operators=[], flops=1), captured(operators=[operator("aten.a")])
     new["unstable"] = ["operators"]
     found = structure.diff(old, new)
@@ -236,7 +235,7 @@ def test_the_same_digest_is_the_same() -> None:
     assert judged(BEFORE, BEFORE, baseline=structure.name(BEFORE), gate="fail") == Structure("same")
 
 
-def test_another_digest_is_a_warning_and_fails_where_it_was_asked_to() -> None:
+def test_another_digest_is_a_warning_and_fails_with_the_gate_fail() -> None:
     found = judged(AFTER, AFTER, baseline=structure.name(BEFORE), before=BEFORE)
     assert (found.outcome, found.fails) == ("changed", False)
     assert found.changes == ("other work: floating point operations of a step: 1 -> 2",)
@@ -247,8 +246,8 @@ def test_another_digest_is_a_warning_and_fails_where_it_was_asked_to() -> None:
     assert "does not have the run" in lost.reason
 
 
-def test_a_loss_fails_unless_it_is_only_to_be_warned_of() -> None:
-    """It can only cost time, so it needs no clock."""
+def test_a_loss_fails_unless_the_gate_only_warns() -> None:
+    """It can only cost time, so no measurement is needed."""
     fused = captured(primitives=[CONVOLUTION])
     alone = captured(primitives=[{**CONVOLUTION, "fused": "", "attributes": ""}])
     gates: tuple[StructureGate, ...] = ("warn", "loss", "fail")
@@ -272,8 +271,8 @@ def test_a_loss_fails_unless_it_is_only_to_be_warned_of() -> None:
         ([BEFORE, {"version": 1, "digest": "other", "unstable": [], "missing": {}}], "1:abc", "unstable"),
     ],
 )
-def test_what_is_not_known_or_not_stable_never_fails(launches: list[Any], baseline: str | None, outcome: str) -> None:
-    """An old baseline, a lost profiler, a random network: each says why, and none is an alarm."""
+def test_an_unknown_or_unstable_structure_never_fails(launches: list[Any], baseline: str | None, outcome: str) -> None:
+    """An old baseline, a failed profiler, a random network: each has a reason, and none is an alarm."""
     found = judged(*launches, baseline=baseline, gate="fail")
     assert (found.outcome, found.fails) == (outcome, False)
     assert found.reason
@@ -291,15 +290,14 @@ ROWS = st.lists(
 
 
 @given(ROWS, ROWS)
-def test_another_structure_never_goes_untold(old: list[Any], new: list[Any]) -> None:
-    """Where two differ there is at least one line, and where they don't there is none."""
+def test_two_structures_have_a_line_exactly_if_they_differ(old: list[Any], new: list[Any]) -> None:
     before, after = captured(operators=old), captured(operators=new)
     same = {row["operator"]: row for row in old} == {row["operator"]: row for row in new}
     assert (structure.diff(before, after).lines() == []) == same
 
 
-def test_arms_that_run_otherwise_are_told_and_are_no_alarm() -> None:
-    """They may have been made to differ: nothing of it fails a test."""
+def test_different_structures_of_two_arms_are_reported_and_fail_nothing() -> None:
+    """They may have been made to differ."""
     slow = {**CONVOLUTION, "implementation": "jit:avx2"}
     found = structure.between(captured(primitives=[CONVOLUTION]), captured(primitives=[slow]))
     assert (found.outcome, found.fails) == ("changed", False)
@@ -308,7 +306,7 @@ def test_arms_that_run_otherwise_are_told_and_are_no_alarm() -> None:
     assert structure.between(captured(primitives=[slow]), captured(primitives=[slow])).outcome == "same"
 
 
-def test_an_arm_of_which_nothing_is_known_is_named() -> None:
+def test_the_reason_names_the_arm_without_a_fingerprint() -> None:
     known, shaky = captured(primitives=[CONVOLUTION]), {**captured(primitives=[]), "unstable": ["operators"]}
     assert structure.between(None, known) == Structure("unknown", "the other arm: nothing was captured")
     assert structure.between(known, None).reason == "nothing was captured"
@@ -316,8 +314,8 @@ def test_an_arm_of_which_nothing_is_known_is_named() -> None:
     assert structure.between({**known, "version": 9}, known).outcome == "unknown"
 
 
-def test_memory_is_told_beside_the_structure_and_never_in_it() -> None:
-    """An allocator's numbers depend on threads and caches: they are told, and change no digest."""
+def test_allocations_are_reported_beside_the_structure_and_not_in_the_digest() -> None:
+    """They depend on threads and caches."""
     taken = {"allocations": 12, "allocated": 4 * 2**20, "peak": 2**20}
     old = {**captured(primitives=[CONVOLUTION]), "beside": {"memory": taken}}
     new = {**old, "beside": {"memory": {**taken, "allocations": 13, "peak": 2 * 2**20}}}

@@ -37,12 +37,12 @@ def plan(old: Facts = HERE, new: Facts = HERE, **more: Any) -> MigrationPlan:
 
 
 def seconds(case: Case) -> float:
-    """A step of the old stack takes 10 ms, of the new one 20 ms, but of its best mode 5 ms."""
+    """The step times: 10 ms on the old stack, 20 ms on the new one, and 5 ms in its best mode."""
     return 0.005 if case.mode == "whirl" else 0.02 if case.stack == "new" else 0.01
 
 
 def measured(case: Case, step: float, *, checked: bool = True, **more: Any) -> Measurement:
-    """Three launches of a case, whose accuracy was checked or not."""
+    """Three launches of a case, with or without a check of its accuracy."""
     metrics = {
         "step_time": step,
         "throughput": 1 / step,
@@ -80,7 +80,7 @@ def rounds(cases: Mapping[Case, float], name: str, noise: float = 0.002) -> list
     ]
 
 
-def found(
+def findings_of(
     of: MigrationPlan,
     seconds: Callable[[Case], float] = seconds,
     changed: Mapping[Case, Measurement | None] = MappingProxyType({}),

@@ -1,4 +1,4 @@
-"""The order in which a migration measures: what it can of every row first, then what takes minutes."""
+"""The order in which a migration measures: the times of every row first, then accuracies that take minutes."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Trial:
 
     @property
     def order(self) -> list[str]:
-        """The rounds in the order in which they were made; `to the end` behind those that trained to it."""
+        """The rounds in their order, with `to the end` after those that train to the end."""
         return [
             arms[0].case.mode + (" to the end" if arms[0].accuracy and arms[0].case.mode == "teach" else "")
             for arms in self.asked
@@ -107,7 +107,7 @@ def test_every_row_is_timed_before_a_training_is_trained_to_the_end(tmp_path: Pa
 
 
 def test_a_training_that_has_no_time_for_its_accuracy_has_its_times(tmp_path: Path, fakes: tuple[str, ...]) -> None:
-    """The rest of the budget is for more rounds, as those are what fits."""
+    """The rest of the budget is for more rounds, which fit."""
     trial = Trial(6 * ROUND + 1, tmp_path, fakes)
     found = {one.case.mode: one for one in trial.run()}
     assert trial.order == ["spin", "teach", "teach", "spin", "teach", "teach"]
@@ -116,7 +116,7 @@ def test_a_training_that_has_no_time_for_its_accuracy_has_its_times(tmp_path: Pa
     assert any(one.accuracy for one in found["spin"].launches)
 
 
-def test_the_accuracy_worth_most_is_looked_at_while_there_is_time(tmp_path: Path, fakes: tuple[str, ...]) -> None:
+def test_the_most_important_accuracy_is_checked_first(tmp_path: Path, fakes: tuple[str, ...]) -> None:
     """The first training is of the optimizer that the model is trained with. Its two arms take 132 s to the end."""
     trial = Trial(5 * ROUND + 2 * TO_THE_END, tmp_path, fakes)
     trial.run()
@@ -124,8 +124,8 @@ def test_the_accuracy_worth_most_is_looked_at_while_there_is_time(tmp_path: Path
     assert trial.order.count("teach to the end") == 1
 
 
-def test_a_case_without_a_setting_is_timed_alone(tmp_path: Path, fakes: tuple[str, ...]) -> None:
-    """It says what the setting is worth, and nobody asks how accurate it is."""
+def test_a_case_without_a_setting_is_only_timed(tmp_path: Path, fakes: tuple[str, ...]) -> None:
+    """It shows the effect of the setting. Its accuracy is not needed."""
     trial = Trial(1e6, tmp_path, fakes)
     trial.run()
     assert trial.off
@@ -135,7 +135,7 @@ def test_a_case_without_a_setting_is_timed_alone(tmp_path: Path, fakes: tuple[st
 
 
 def test_a_single_round_trains_to_the_end_at_once(tmp_path: Path, fakes: tuple[str, ...]) -> None:
-    """With --perf-launches 1 there is no later one."""
+    """With `--perf-launches 1` there is no later round."""
     trial = Trial(1e6, tmp_path, fakes, launches=1)
     trial.run()
     assert trial.order == ["spin", "teach to the end", "teach to the end"]
@@ -151,7 +151,7 @@ def contest(mode: str, count: int) -> Any:
     [({}, 0.0), ({0: 60.0}, 90.0), ({0: 60.0, 1: 900.0}, 90.0), ({1: 900.0}, 1350.0), ({0: 60.0, 2: 75.0}, 75.0)],
     ids=["nothing", "one of its kind", "trainings tell nothing", "only trainings", "itself"],
 )
-def test_a_round_takes_as_long_as_others_of_its_kind(known: dict[int, float], expected: float) -> None:
+def test_the_time_of_a_round_is_estimated_from_others_of_its_kind(known: dict[int, float], expected: float) -> None:
     """A round of trainings takes longer than one of inferences, also without their accuracy."""
     experiment = Experiment((), 3, {}, None, lambda _: None)  # type: ignore[arg-type]
     experiment._runs = [contest("infer", 4), contest("train", 4), contest("infer", 6)]

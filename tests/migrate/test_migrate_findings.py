@@ -1,11 +1,11 @@
-"""What was measured becomes a finding for each row: the best candidate, the replacement, and why there is none."""
+"""The finding on each row: the best candidate, the replacement, or why there is none."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from migrate_records import found, measured, plan, rounds, row, seconds
+from migrate_records import findings_of, measured, plan, rounds, row, seconds
 
 from ipexperf.case import Case
 from ipexperf.migrate import findings
@@ -16,7 +16,7 @@ from ipexperf.result import Check, Launch, Measurement
 
 
 def at(speed: float) -> object:
-    """The new stack is so many times as fast in all its ways."""
+    """The new stack is this many times as fast in all its modes."""
     return lambda case: 0.01 / speed if case.stack == "new" else 0.01
 
 
@@ -29,9 +29,9 @@ def at(speed: float) -> object:
         (1.0, 0.2, Replacement.UNCLEAR),
     ],
 )
-def test_the_interval_decides(speed: float, noise: float, replacement: Replacement) -> None:
-    """Faster and slower where it excludes 1, equal where it stays within 5 %, else unclear."""
-    one = row(found(plan(), at(speed), noise=noise), "teach")  # type: ignore[arg-type]
+def test_the_interval_decides_the_replacement(speed: float, noise: float, replacement: Replacement) -> None:
+    """Faster or slower if it excludes 1, equal if it stays within 5 %, else unclear."""
+    one = row(findings_of(plan(), at(speed), noise=noise), "teach")  # type: ignore[arg-type]
     assert one.replacement is replacement
     assert one.best is not None
     assert one.best.speed is not None
@@ -39,7 +39,7 @@ def test_the_interval_decides(speed: float, noise: float, replacement: Replaceme
 
 
 def test_the_fastest_candidate_is_the_best() -> None:
-    one = row(found(plan()), "spin")
+    one = row(findings_of(plan()), "spin")
     assert one.best is not None
     assert (one.best.result.case.mode, one.replacement) == ("whirl", Replacement.FASTER)
     assert one.best.speed is not None
@@ -47,19 +47,19 @@ def test_the_fastest_candidate_is_the_best() -> None:
 
 
 def test_of_candidates_that_are_equally_fast_the_plainest_is_the_best() -> None:
-    """Nobody should compile for nothing."""
-    one = row(found(plan(), at(1.2)), "spin")  # type: ignore[arg-type]
+    """Nobody should compile without a gain."""
+    one = row(findings_of(plan(), at(1.2)), "spin")  # type: ignore[arg-type]
     assert one.best is not None
     assert (one.best.result.case.mode, one.best.result.case.knobs) == ("spin", ())
 
 
-def test_a_row_without_an_equal_says_so_in_the_words_of_its_leaf() -> None:
-    one = row(found(plan()), "teach", "own")
+def test_a_row_without_an_equal_has_the_reason_of_its_leaf() -> None:
+    one = row(findings_of(plan()), "teach", "own")
     assert (one.replacement, one.why_not) == (Replacement.NONE, "own comes with old: new has none")
 
 
-def test_a_mode_that_only_the_old_stack_has_is_compared_with_what_does_the_same_work() -> None:
-    one = row(found(plan()), "streamed")
+def test_a_mode_of_the_old_stack_only_is_compared_with_modes_of_the_same_work() -> None:
+    one = row(findings_of(plan()), "streamed")
     assert one.replacement is Replacement.FASTER
     assert one.row.no_equal == "new has no streams"
 
@@ -71,7 +71,7 @@ def failing(case: Case, outcome: str = "error") -> Measurement:
 def test_a_row_that_failed_on_the_old_stack_says_why() -> None:
     made = plan()
     case = made.rows[0].case
-    one = row(found(made, changed={case: failing(case)}), "spin")
+    one = row(findings_of(made, changed={case: failing(case)}), "spin")
     assert (one.replacement, one.best) == (Replacement.UNMEASURED, None)
     assert one.why_not == "old: error: no such module: nets"
 
@@ -79,7 +79,7 @@ def test_a_row_that_failed_on_the_old_stack_says_why() -> None:
 def test_a_candidate_that_failed_is_not_the_best_and_says_why() -> None:
     made = plan()
     case = next(case for case in made.cases if case.id == "tiny-fake-fp32-whirl-new")
-    one = row(found(made, changed={case: failing(case)}), "spin")
+    one = row(findings_of(made, changed={case: failing(case)}), "spin")
     assert one.best is not None
     assert dict(one.best.result.case.knobs) == {"searched": "on"}
     assert [other.result.problem for other in one.candidates] == ["", "error: no such module: nets", ""]
@@ -88,30 +88,30 @@ def test_a_candidate_that_failed_is_not_the_best_and_says_why() -> None:
 def test_a_row_whose_candidates_all_failed_says_why() -> None:
     made = plan(mode=("spin",))
     case = made.rows[0].candidates[0]
-    assert row(found(made, changed={case: failing(case)}), "spin").why_not == "new: error: no such module: nets"
+    assert row(findings_of(made, changed={case: failing(case)}), "spin").why_not == "new: error: no such module: nets"
 
 
 def test_a_row_that_the_budget_did_not_reach_says_so() -> None:
     made = plan()
     cut = "the budget (--perf-budget) was spent already"
     cases = {case: replace(measured(case, 0.01), launches=(), cut=cut) for case in made.contests[2].cases}
-    one = row(found(made, changed=cases), "teach", "quick")  # type: ignore[arg-type]
+    one = row(findings_of(made, changed=cases), "teach", "quick")  # type: ignore[arg-type]
     assert (one.replacement, one.why_not) == (Replacement.UNMEASURED, f"old: {cut}")
 
 
-def test_a_case_of_which_nothing_is_known_was_in_no_round() -> None:
+def test_a_case_without_a_measurement_was_in_no_round() -> None:
     made = plan(mode=("spin",))
-    assert row(found(made, changed=dict.fromkeys(made.cases)), "spin").why_not == "old: its round was not made"
+    assert row(findings_of(made, changed=dict.fromkeys(made.cases)), "spin").why_not == "old: its round was not made"
 
 
-def test_a_candidate_that_is_not_what_its_label_says_does_not_count() -> None:
+def test_a_candidate_whose_proof_failed_does_not_count() -> None:
     """However fast it is."""
     made = plan()
     case = next(case for case in made.cases if case.id == "tiny-fake-fp32-whirl-new")
     flaw = Check("dtype", ok=False, found="bf16", expected="fp32")
     wrong = measured(case, 0.001)
     wrong = replace(wrong, launches=tuple(replace(one, proof=(flaw,)) for one in wrong.launches))
-    one = row(found(made, changed={case: wrong}), "spin")
+    one = row(findings_of(made, changed={case: wrong}), "spin")
     other = next(other for other in one.candidates if other.result.case == case)
     assert other.speed is None
     assert other.result.problem == "proof failed: dtype: found bf16, expected fp32"
@@ -121,14 +121,14 @@ def test_a_candidate_that_is_not_what_its_label_says_does_not_count() -> None:
 def test_start_is_the_import_and_the_preparation_of_fresh_processes() -> None:
     """Forked launches have neither."""
     made = plan(mode=("spin",))
-    one = row(found(made), "spin")
+    one = row(findings_of(made), "spin")
     assert one.old.start == 1.5
     case = made.rows[0].case
     forked = measured(case, 0.01)
     metrics = forked.launches[0].metrics
     bare = {name: value for name, value in metrics.items() if not name.endswith("_time") or name == "step_time"}
     forked = replace(forked, launches=tuple(replace(one, metrics=bare) for one in forked.launches))
-    assert row(found(made, changed={case: forked}), "spin").old.start is None
+    assert row(findings_of(made, changed={case: forked}), "spin").old.start is None
 
 
 def test_a_loss_of_accuracy_beyond_the_bound_is_found() -> None:
@@ -137,22 +137,22 @@ def test_a_loss_of_accuracy_beyond_the_bound_is_found() -> None:
     [case] = made.rows[0].candidates
     for accuracy, lost in ((0.97, None), (0.90, pytest.approx(0.08))):
         changed = {case: measured(case, seconds(case), accuracy=accuracy)}
-        assert row(found(made, changed=changed), "spin").less_accurate == lost
+        assert row(findings_of(made, changed=changed), "spin").less_accurate == lost
 
 
 def test_a_setting_is_worth_the_ratio_of_the_case_with_and_without_it() -> None:
-    [worth] = found(plan(), lambda case: 0.013 if ("packed", "off") in case.knobs else 0.01).worths
+    [worth] = findings_of(plan(), lambda case: 0.013 if ("packed", "off") in case.knobs else 0.01).worths
     assert worth.speed is not None
     assert worth.speed.ratio.ratio == pytest.approx(1.3, rel=0.02)
 
 
-def test_what_ran_otherwise_comes_from_the_fingerprints() -> None:
-    """Unknown where none was captured."""
-    assert row(found(plan()), "spin").ran == "the other arm: nothing was captured"
+def test_the_difference_in_kernels_comes_from_the_fingerprints() -> None:
+    """Unknown if none was captured."""
+    assert row(findings_of(plan()), "spin").ran == "the other arm: nothing was captured"
 
 
 def test_a_candidate_that_took_no_turns_with_the_row_is_not_the_best() -> None:
-    """What else ran meanwhile may have changed, so a ratio through a third case is the last choice."""
+    """A ratio through a third case may contain a change of the machine, so it is the last choice."""
     made = plan(mode=("spin", "whirl"))
     old, base, *others = made.contests[0].cases
     assert base.id == "tiny-fake-fp32-spin-new"

@@ -7,7 +7,7 @@ import json
 import re
 from dataclasses import replace
 
-from migrate_records import found, measured, plan, rounds
+from migrate_records import findings_of, measured, plan, rounds
 from rich.console import Console
 
 from ipexperf.case import Case
@@ -17,7 +17,7 @@ from ipexperf.report.words import Words
 
 
 def made(findings: Findings | None = None) -> page.Page:
-    return page.make("tiny", findings or found(plan()), ["old: torch 2.8.0", "new: torch <2.14>"])
+    return page.make("tiny", findings or findings_of(plan()), ["old: torch 2.8.0", "new: torch <2.14>"])
 
 
 def printed(of: page.Page) -> str:
@@ -42,16 +42,16 @@ def test_a_row_has_the_best_and_both_sides() -> None:
 def test_a_row_that_has_no_equal_or_was_not_measured_says_why() -> None:
     plain = plan()
     case = plain.rows[0].case
-    rows = {row[0]: row[1] for row in made(found(plain, changed={case: None})).rows}
+    rows = {row[0]: row[1] for row in made(findings_of(plain, changed={case: None})).rows}
     assert rows["fp32 on old, spin"] == "not measured: old: its round was not made"
     assert rows["fp32 on old, teach, with update=own"] == "no equal: own comes with old: new has none"
 
 
 def test_rows_that_were_never_begun_are_one_line() -> None:
-    """A run whose minutes end after its first contest must not hide that one among twenty rows without a number."""
+    """Otherwise a budget that ends after the first contest would hide it among twenty rows without a number."""
     of = plan(mode=("spin", "teach"))
     trainings = {case: None for case in of.cases if case.mode == "teach"}
-    content = made(found(of, changed=trainings))
+    content = made(findings_of(of, changed=trainings))
     assert [row[0] for row in content.rows] == ["fp32 on old, spin", "fp32 on old, teach, with update=own"]
     assert "fp32 on old, teach; fp32 on old, teach, with update=quick: old: its round was not made" in content.missing
     assert {line[0] for line in content.candidates} == {"fp32 on old, spin"}
@@ -91,8 +91,8 @@ def test_the_html_loads_nothing_and_escapes_what_it_shows() -> None:
     assert all(opened.count(name) == closed.count(name) for name in closed)
 
 
-def test_the_document_holds_every_ratio() -> None:
-    findings = found(plan())
+def test_the_document_has_every_ratio() -> None:
+    findings = findings_of(plan())
     document = json.loads(json.dumps(page.document(made(findings), findings, "018f"), allow_nan=False))
     [spin, *_] = document["rows"]
     assert (spin["replacement"], spin["best"]) == ("faster", "tiny-fake-fp32-whirl-new")
@@ -107,7 +107,7 @@ def test_the_document_holds_every_ratio() -> None:
     assert [one["knob"] for one in document["settings"]] == ["packed"]
 
 
-def test_the_software_of_each_stack_is_told_once() -> None:
+def test_the_software_of_each_stack_is_listed_once() -> None:
     cases = plan().cases[:3]
     lines = page.environments([measured(case, 0.01) for case in cases], ["old", "new"])
     assert lines == ["old: torch 2.8.0", "new: torch 2.8.0", "machine: a fake, 2 cores, fake-2c"]
@@ -116,20 +116,20 @@ def test_the_software_of_each_stack_is_told_once() -> None:
 
 
 def test_a_row_always_names_its_mode() -> None:
-    """Also the plain training, which summaries of one kind of step leave out."""
+    """Also the plain training mode, which summaries leave out."""
     case = Case("resnet18", "cpu", "fp32", "train", "ipex", 64, 32, knobs=(("optimizer", "adam"),))
     assert Words().explicit(case) == "fp32 on ipex, train, with optimizer=adam"
 
 
-def test_other_work_on_the_cores_is_told() -> None:
-    """Where most turns of a round were disturbed: programs suffer from it unequally, so ratios do too."""
+def test_a_warning_says_if_other_work_disturbed_the_rounds() -> None:
+    """Programs suffer from it unequally, and so do ratios."""
     calm = rounds(dict.fromkeys(plan().contests[0].cases, 0.01), "a contest")
     assert page.rounds(calm) == "3 rounds of cases that took turns, in 27.0 s"
     busy = [replace(one, turns=2, dropped=9) for one in calm[:2]]
     assert "in most of the turns of 2: measure again on an idle machine" in page.rounds([*busy, calm[2]])
 
 
-def test_the_energy_of_an_item_is_told_where_both_stacks_have_it() -> None:
+def test_the_energy_of_an_item_is_shown_if_both_stacks_have_it() -> None:
     """On the terminal, as markdown, as HTML and as JSON. Items are those of a step, here two."""
     plain = plan(mode=("spin",))
     [old] = [one.case for one in plain.rows]
@@ -138,7 +138,7 @@ def test_the_energy_of_an_item_is_told_where_both_stacks_have_it() -> None:
         old: measured(old, 0.01, energy=0.5, throughput=200.0),
         new: measured(new, 0.005, energy=0.375, throughput=400.0),
     }
-    findings = found(plain, changed=known)
+    findings = findings_of(plain, changed=known)
     whole, line = made(findings), "fp32 on old, spin: 0.250 → 0.188 J an item"
     assert whole.energy == (line,)
     assert all(
@@ -146,6 +146,6 @@ def test_the_energy_of_an_item_is_told_where_both_stacks_have_it() -> None:
     )
     [row] = page.document(whole, findings, None)["rows"]
     assert (row["case"]["energy"], row["candidates"][0]["energy"]) == (0.25, 0.1875)
-    alone = made(found(plain, changed={old: known[old]}))
+    alone = made(findings_of(plain, changed={old: known[old]}))
     assert alone.energy == ()
     assert "Energy" not in page.markdown(alone)

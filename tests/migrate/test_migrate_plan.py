@@ -24,8 +24,8 @@ def names(cases: object) -> list[str]:
     return [case.id.removeprefix("tiny-fake-fp32-") for case in cases]  # type: ignore[attr-defined]
 
 
-def test_each_thing_that_the_old_stack_does_is_a_row() -> None:
-    """Inference first, then training; a mode that it does not have is none."""
+def test_each_mode_of_the_old_stack_is_a_row() -> None:
+    """Inference first, then training. A mode that it lacks is no row."""
     assert names(row.case for row in plan().rows) == [
         "spin-old",
         "streamed-old",
@@ -36,7 +36,7 @@ def test_each_thing_that_the_old_stack_does_is_a_row() -> None:
 
 
 def test_a_decoder_reads_and_writes_texts_first() -> None:
-    """Whoever moves a language model wants to know that before the minutes are over."""
+    """Users who migrate a language model need these rows most, and the budget may end early."""
     modes = ("load", "train", "infer", "realtime", "serve", "prefill", "decode")
     cases = [Case("llama_small", "cpu", "bf16", mode, "ipex", 1, 8) for mode in modes]
     ordered = [case.mode for case in sorted(cases, key=migration._value)]
@@ -53,8 +53,8 @@ def test_candidates_do_the_same_work_the_plainest_first() -> None:
     assert own.candidates == ()
 
 
-def test_the_registries_say_what_has_no_equal() -> None:
-    """With the reason of the leaf that lacks it."""
+def test_a_row_without_an_equal_has_a_reason() -> None:
+    """From the leaf that lacks it."""
     reasons = {names([row.case])[0]: row.no_equal for row in plan().rows}
     assert reasons == {
         "spin-old": "",
@@ -65,8 +65,8 @@ def test_the_registries_say_what_has_no_equal() -> None:
     }
 
 
-def test_a_setting_that_only_the_old_stack_has_is_measured_without_it() -> None:
-    """Once, and in training where it can be: it takes turns with the row that it belongs to."""
+def test_a_case_without_a_setting_of_the_old_stack_is_measured() -> None:
+    """Once, and in training if possible, in turns with the row that it belongs to."""
     made = plan()
     [setting] = made.settings
     assert (setting.knob.name, names([setting.on, setting.off])) == ("packed", ["teach-old", "teach-old+packed:off"])
@@ -75,7 +75,7 @@ def test_a_setting_that_only_the_old_stack_has_is_measured_without_it() -> None:
 
 
 def test_cases_of_other_work_have_rounds_of_their_own() -> None:
-    """A row without a candidate has none: there would be nothing beside it."""
+    """A row without a candidate has no round."""
     assert [names(contest.cases) for contest in plan().contests] == [
         ["spin-old", "streamed-old", "spin-new", "whirl-new", "whirl-new+searched:on"],
         ["teach-old", "teach-new", "teach-old+packed:off"],
@@ -85,13 +85,13 @@ def test_cases_of_other_work_have_rounds_of_their_own() -> None:
     assert len(set(cases)) == len(cases)
 
 
-def test_one_mode_and_dtype_may_be_asked_for() -> None:
+def test_a_mode_and_a_dtype_can_be_chosen() -> None:
     """A setting of the old stack is then measured in what is left."""
     made = plan(mode=("spin",))
     assert names(made.cases) == ["spin-old", "spin-new", "spin-old+packed:off"]
 
 
-def test_what_the_old_stack_cannot_is_left_out_with_its_reason() -> None:
+def test_cells_that_the_old_stack_cannot_run_are_left_out_with_a_reason() -> None:
     assert plan().left_out == {"old cannot whirl": ("tiny-fake-fp32-whirl-old",)}
 
 
@@ -103,7 +103,7 @@ def test_what_the_old_stack_cannot_is_left_out_with_its_reason() -> None:
         ({"mode": ("whirl",)}, "--from: old cannot run tiny: old cannot whirl"),
     ],
 )
-def test_a_side_that_can_do_nothing_is_refused(sides: dict[str, Facts], message: str) -> None:
+def test_a_stack_that_can_run_nothing_is_refused(sides: dict[str, Facts], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         plan(**sides)
 
@@ -122,14 +122,14 @@ def of_ipex(**more: object) -> migration.MigrationPlan:
     )
 
 
-def test_what_ipex_has_and_stock_has_not() -> None:
+def test_multi_stream_and_lamb_of_ipex_have_no_equal() -> None:
     """The multi-stream module and Lamb have no equal, in the words of their leaves."""
     reasons = {row.case.id: row.no_equal for row in of_ipex().rows if row.no_equal}
     assert reasons["resnet18-cpu-bf16-multistream-ipex"].startswith("multistream is IPEX's runtime extension")
     assert reasons["resnet18-cpu-bf16-train-ipex+optimizer:lamb"].startswith("Lamb comes with IPEX")
 
 
-def test_stock_has_each_of_its_ways_as_a_candidate() -> None:
+def test_each_mode_of_stock_is_a_candidate() -> None:
     """Eager, traced, exported, compiled, without freezing, and with kernels timed."""
     row = next(row for row in of_ipex().rows if row.case.id == "resnet18-cpu-bf16-infer_jit-ipex")
     assert [case.id.removeprefix("resnet18-cpu-bf16-") for case in row.candidates] == [
@@ -148,7 +148,7 @@ def test_packed_and_split_weights_are_settings_of_training() -> None:
     assert settings["split_master_weight"] == "resnet18-cpu-bf16-train-ipex"
 
 
-def test_optimizers_may_be_asked_for() -> None:
+def test_optimizers_can_be_chosen() -> None:
     cases = of_ipex(mode=("train",), dtype=("fp32",), optimizer=("adam",)).cases
     assert [case.id for case in cases][:2] == [
         "resnet18-cpu-fp32-train-ipex+optimizer:adam",
@@ -157,15 +157,15 @@ def test_optimizers_may_be_asked_for() -> None:
 
 
 def test_other_versions_than_ipex_was_built_for_are_refused() -> None:
-    """Packages that are too new, in the words of the stack."""
+    """With the reason that the stack gives."""
     facts = dataclasses.replace(HERE, packages={**SHIPPED, "torch": "2.14.1"}, cpu_flags=FLAGS)
     wish = Options(model=("resnet18",))
     with pytest.raises(UsageError, match=r"--from: ipex cannot run resnet18: IPEX 2\.8\.0 is built for torch 2\.8"):
         migration.make(Side("ipex", facts, wish), Side("stock", facts, wish))
 
 
-def test_a_network_of_your_own_is_trained_where_its_file_says_how() -> None:
-    """With a row for each optimizer, its own first; and where it says nothing, the plan says what is missing."""
+def test_a_network_of_the_user_is_trained_if_its_file_says_how() -> None:
+    """With a row for each optimizer, its own first. Otherwise the plan says what is missing."""
     learner = own.register(f"{FAKES / 'mytraining.py'}:learner")
     made = of_ipex(model=(learner,), dtype=("fp32",), mode=("train", "train_compile", "infer"))
     rows = [row.case.id.removeprefix("mytraining.learner-cpu-fp32-") for row in made.rows]
@@ -182,7 +182,7 @@ def test_a_network_of_your_own_is_trained_where_its_file_says_how() -> None:
 
 @pytest.mark.parametrize(("lock", "known"), [("ipex-llm", True), ("ipex", False)])
 def test_fused_layers_of_a_decoder_are_a_row_of_their_own(lock: str, known: bool) -> None:  # noqa: FBT001
-    """With the same candidates as without. Where transformers is missing, the page says how to compare it."""
+    """With the same candidates. If transformers is missing, the page says how to compare it."""
     options = Options(model=("llama_135m",), dtype=("fp32",), mode=("decode", "infer"))
     old = Side("ipex", Facts("/old/python", shipped.lock(lock).versions, frozenset({"avx2", "fma"})), options)
     new = Side("stock", Facts("/new/python", shipped.lock("stock").versions), options)

@@ -61,7 +61,7 @@ def test_no_command_tells_a_password(fake: str, tmp_path: Path) -> None:
     """Logs of CI systems are read by many."""
     axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
     options = Options(**axes, dtype=("fp32",), load=(fake,), db="postgresql://ada:secret@host/perf")
-    assert Run(options, tmp_path, lambda _: None)._where() == (" --db 'postgresql://ada:***@host/perf'", "")
+    assert Run(options, tmp_path, lambda _: None)._place_options() == (" --db 'postgresql://ada:***@host/perf'", "")
 
 
 def test_what_is_on_no_record_cannot_be_accepted(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

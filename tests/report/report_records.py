@@ -54,7 +54,7 @@ def measurement(case: Case, step: float, **metrics: float) -> Measurement:
 def together(
     cases: Iterable[Measurement], *, twin: float | None = None, count: int = 3, noise: float = 0.01, dropped: int = 0
 ) -> list[RoundRecord]:
-    """Rounds of these cases, which take the steps that were measured; a twin takes so many times its reference's."""
+    """Rounds of these cases with the measured steps. A twin takes its reference's steps times a factor."""
     chance = random.Random(1)  # noqa: S311 - noise, no secret
     steps = {one.case: one.median("step_time") or 0.0 for one in cases}
     plainest = groups.reference(list(steps))

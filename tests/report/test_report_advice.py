@@ -1,4 +1,4 @@
-"""What a newcomer reads first: the best configuration, what each choice is worth, and what may not be claimed."""
+"""The conclusions of a run: the best configuration, the gain of each choice, and what they must not claim."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def measured(steps: dict[Case, float], accuracy: float = 0.918) -> list[Measurem
     return [measurement(case, step, accuracy=accuracy) for case, step in steps.items()]
 
 
-def told(
+def advice_of(
     measurements: list[Measurement],
     rounds: list[RoundRecord] | None = None,
     verdicts: dict[str, Verdict] | None = None,
@@ -52,7 +52,7 @@ def training() -> list[Measurement]:
 
 
 def test_cases_in_different_parts_of_a_group_are_compared_through_its_reference() -> None:
-    """Neither shared a round with the other; both did with stock fp32. Nothing is told from launches."""
+    """They shared no round with one another, and both did with stock fp32. Launches are not compared."""
     first, second = together(measured({PLAIN: 0.0114, BEST: 0.004})), together(measured({PLAIN: 0.0114, INT8: 0.002}))
     parts = [
         replace(one, seats=tuple(replace(seat, role="reference") if seat.case == PLAIN else seat for seat in one.seats))
@@ -65,8 +65,8 @@ def test_cases_in_different_parts_of_a_group_are_compared_through_its_reference(
     assert compared.ratio.ratio == pytest.approx(2, rel=0.05)
 
 
-def test_the_end_of_a_run() -> None:
-    """The summary of a whole run of two kinds, with twins, dropped turns, and nothing to judge against yet."""
+def test_the_summary_of_a_run() -> None:
+    """It has two kinds of steps, twins, dropped turns, and no baseline yet."""
     asked, taught = measured(STEPS), training()
     rounds = [*together(asked, twin=1.0, dropped=2), *together(taught, twin=1.0)]
     lines = summary_lines([*asked, *taught], NONE_YET, {}, ["ipexperf show last"], (), rounds)
@@ -74,8 +74,8 @@ def test_the_end_of_a_run() -> None:
     assert max(map(len, lines)) <= 120
 
 
-def test_the_end_of_a_run_whose_twin_differs() -> None:
-    """One group is not to be trusted, and the others are."""
+def test_the_summary_of_a_run_whose_twin_differs() -> None:
+    """The ratios of one group are not to be trusted, those of the others are."""
     asked, taught = measured(STEPS), training()
     rounds = [*together(asked, twin=1.1), *together(taught, twin=1.0)]
     lines = summary_lines([*asked, *taught], NONE_YET, {}, [], (), rounds)
@@ -84,8 +84,8 @@ def test_the_end_of_a_run_whose_twin_differs() -> None:
 
 
 def test_the_best_configuration_is_one_sentence() -> None:
-    """It has stack, dtype and mode in words, its speed with an interval, and whether its answers changed."""
-    sentence, stacks, dtypes, slower, note = told(measured(STEPS))
+    """It has stack, dtype and mode, the speed with an interval, and whether the accuracy changed."""
+    sentence, stacks, dtypes, slower, note = advice_of(measured(STEPS))
     assert sentence.startswith("resnet18, inference: bf16 on ipex, traced (infer_jit), is fastest: 3.0")
     assert " times stock fp32 (2.9" in sentence
     assert sentence.endswith("; accuracy 91.8%, unchanged")
@@ -106,121 +106,122 @@ def test_the_best_configuration_is_one_sentence() -> None:
     ],
 )
 def test_accuracy_is_unchanged_within_the_bound_of_the_judge(before: float, after: float, words: str) -> None:
-    """Else it is said by how much it differs, and which way."""
+    """Otherwise the sentence has the signed difference."""
     made = [measurement(PLAIN, 0.01, accuracy=before), measurement(BEST, 0.003, accuracy=after)]
-    assert told(made)[0].endswith(words)
+    assert advice_of(made)[0].endswith(words)
 
 
-def test_accuracy_is_held_against_stock_fp32_alone() -> None:
-    """Without stock fp32 in the run nobody knows whether it changed."""
+def test_accuracy_is_compared_only_with_stock_fp32() -> None:
+    """Without stock fp32 in the run the sentence says nothing of a change."""
     made = measured({replace(TRACED, stack="ipex"): 0.01, BEST: 0.003})
-    assert told(made)[0].startswith("resnet18, inference: bf16 on ipex, traced (infer_jit), is fastest: 3.3")
-    assert " times fp32 on ipex, traced (infer_jit) (" in told(made)[0]
-    assert told(made)[0].endswith("; accuracy 91.8%")
-    assert told(made)[0].count("accuracy") == 1
+    assert advice_of(made)[0].startswith("resnet18, inference: bf16 on ipex, traced (infer_jit), is fastest: 3.3")
+    assert " times fp32 on ipex, traced (infer_jit) (" in advice_of(made)[0]
+    assert advice_of(made)[0].endswith("; accuracy 91.8%")
+    assert advice_of(made)[0].count("accuracy") == 1
 
 
 def test_int8_has_a_line_of_its_own() -> None:
-    lines = told(measured({**STEPS, INT8: 0.002}))
+    lines = advice_of(measured({**STEPS, INT8: 0.002}))
     assert lines[0].startswith("resnet18, inference: int8 on ipex, traced (infer_jit), is fastest: 5.")
     assert [line.split(":")[0] for line in lines[1:4]] == ["  ipex over stock", "  bf16 over fp32", "  int8 over fp32"]
 
 
-def test_what_is_not_seen_to_be_faster_is_not_called_so() -> None:
-    """A ratio whose interval holds 1 shows no difference; neither of two equals is the fastest."""
+def test_a_case_whose_interval_contains_1_is_not_called_faster() -> None:
+    """Then none of the two is called the fastest."""
     made = measured({PLAIN: 0.0100, BEST: 0.00999})
-    assert told(made)[0].startswith("resnet18, inference: nothing is seen to be faster than stock fp32: bf16 on ipex, ")
-    assert told(made)[0].endswith("), no difference seen")
+    assert advice_of(made)[0].startswith(
+        "resnet18, inference: nothing is seen to be faster than stock fp32: bf16 on ipex, "
+    )
+    assert advice_of(made)[0].endswith("), no difference seen")
     slower = measured({PLAIN: 0.0100, BEST: 0.01001})
-    assert "nothing is seen to be faster than stock fp32" in told(slower)[0]
+    assert "nothing is seen to be faster than stock fp32" in advice_of(slower)[0]
     equals = measured({PLAIN: 0.0200, TRACED: 0.01001, BEST: 0.00998})
-    assert " is among the fastest: 2.0" in told(equals)[0]
-    assert "no difference seen between it and " in told(equals)[0]
+    assert " is among the fastest: 2.0" in advice_of(equals)[0]
+    assert "no difference seen between it and " in advice_of(equals)[0]
     ipex = measured({TRACED: 0.01, replace(TRACED, stack="ipex"): 0.01001})
-    assert told(ipex)[1].endswith("), no difference seen")
+    assert advice_of(ipex)[1].endswith("), no difference seen")
 
 
 def test_the_plainest_case_may_be_the_best() -> None:
-    sentence = told(measured({PLAIN: 0.01, BEST: 0.02}))[0]
+    sentence = advice_of(measured({PLAIN: 0.01, BEST: 0.02}))[0]
     assert sentence == "resnet18, inference: fp32 on stock, eager (infer), is fastest; accuracy 91.8%"
 
 
 @pytest.mark.parametrize("outcome", ["failed", "invalid", "contended"])
-def test_nothing_is_claimed_of_what_does_not_count(outcome: str) -> None:
-    """Nor is it what others are held against."""
+def test_a_case_that_does_not_count_is_neither_best_nor_base(outcome: str) -> None:
     made = measured(STEPS)
     rounds = together(made)
     verdict = Verdict("invalid" if outcome == "contended" else outcome, "", contended=outcome == "contended")  # type: ignore[arg-type]
-    lines = told(made, rounds, {BEST.uid: verdict})
+    lines = advice_of(made, rounds, {BEST.uid: verdict})
     assert "bf16 on ipex" not in lines[0]
     assert "bf16 traced" in lines[1]
     assert lines[1].endswith("; not known for bf16 traced: one of the two has no numbers that count")
     assert f"not known (1 {outcome})" in lines[3]
-    lines = told(made, rounds, {PLAIN.uid: verdict})
+    lines = advice_of(made, rounds, {PLAIN.uid: verdict})
     assert " times fp32 on stock, traced (infer_jit) (" in lines[0]
 
 
-def test_a_case_that_failed_mid_run_is_told_of_by_nobody() -> None:
-    """Its first round is on record, and counts for nothing."""
+def test_a_case_that_failed_in_the_middle_of_a_run_has_no_ratio() -> None:
+    """Its first round is recorded and does not count."""
     made = measured(STEPS)
     rounds = together(made)
     broken = replace(crashed(), case=BEST)
-    lines = told([*made[:-1], broken], rounds, {BEST.uid: Verdict("failed", "crashed")})
+    lines = advice_of([*made[:-1], broken], rounds, {BEST.uid: Verdict("failed", "crashed")})
     assert "bf16 on ipex" not in "".join(lines)
-    alone = told([broken], rounds, {BEST.uid: Verdict("failed", "crashed")})
+    alone = advice_of([broken], rounds, {BEST.uid: Verdict("failed", "crashed")})
     assert alone == [
         "resnet18, inference: no case counts (1 failed)",
         "slower than the baseline: not known (1 failed)",
     ]
 
 
-def test_a_group_of_one_is_held_against_nothing() -> None:
-    sentence, slower = told(measured({BEST: 0.003}))
+def test_a_group_with_one_case_has_no_ratio() -> None:
+    sentence, slower = advice_of(measured({BEST: 0.003}))
     assert sentence == (
         "resnet18, inference: bf16 on ipex, traced (infer_jit), has nothing to compare with: there is no other case; "
         "accuracy 91.8%"
     )
     assert slower.startswith("slower than")
-    never = told([*measured({BEST: 0.003}), out_of_budget(PLAIN)], [])
+    never = advice_of([*measured({BEST: 0.003}), out_of_budget(PLAIN)], [])
     assert "with: no other case counts (1 not measured)" in never[0]
 
 
 def test_without_shared_rounds_launches_are_compared_and_marked() -> None:
-    """With rounds off every ratio is of launches; of one launch each it has no interval."""
-    lines = told(measured(STEPS), [])
+    """With rounds off every ratio is over launches. With one launch each it has no interval."""
+    lines = advice_of(measured(STEPS), [])
     assert "is fastest: 3.04* times stock fp32 (" in lines[0]
     assert NO_TURNS in lines[-1]
     single = [replace(x, launches=x.launches[:1]) for x in measured({PLAIN: 0.01, BEST: 0.002})]
-    assert "was fastest: 5.00* times stock fp32, and a single launch has no interval" in told(single, [])[0]
+    assert "was fastest: 5.00* times stock fp32, and a single launch has no interval" in advice_of(single, [])[0]
 
 
-def test_cases_of_two_rounds_apart_have_a_ratio_of_launches() -> None:
-    """Each was beside the reference, and not beside the other."""
+def test_cases_without_a_shared_round_are_compared_by_launches() -> None:
+    """Each shared a round with the reference, and none with the other."""
     first, second = replace(TRACED, stack="ipex"), TRACED
     plain, one, other = measured({PLAIN: 0.02, first: 0.01, second: 0.012})
-    lines = told([plain, one, other], [*together([plain, one]), *together([plain, other])])
+    lines = advice_of([plain, one, other], [*together([plain, one]), *together([plain, other])])
     assert "*" not in lines[0].replace("; no difference", "")
     assert "fp32 traced 1.20* times" in lines[1]
 
 
-def test_groups_are_told_apart_by_what_differs() -> None:
-    """Two models, two kinds of step, two batches of one id: each has its own sentence, no longer than needed."""
+def test_the_names_of_groups_have_what_distinguishes_them() -> None:
+    """Two models, two kinds of step, or two batches of one id, and nothing that all have in common."""
     made = measured({PLAIN: 0.01, TRAIN: 0.05})
-    assert [line.split(": ")[0] for line in told(made, [])[:2]] == ["resnet18, inference", "resnet18, training"]
+    assert [line.split(": ")[0] for line in advice_of(made, [])[:2]] == ["resnet18, inference", "resnet18, training"]
     other = replace(PLAIN, model="resnet50")
-    assert told(measured({PLAIN: 0.01, other: 0.02}), [])[1].startswith("resnet50, inference: ")
-    batches = told(measured({PLAIN: 0.01, replace(PLAIN, batch=8): 0.005}), [])
+    assert advice_of(measured({PLAIN: 0.01, other: 0.02}), [])[1].startswith("resnet50, inference: ")
+    batches = advice_of(measured({PLAIN: 0.01, replace(PLAIN, batch=8): 0.005}), [])
     assert [line.split(": ")[0] for line in batches[:2]] == [
         "resnet18, inference, batch 32",
         "resnet18, inference, batch 8",
     ]
 
 
-def test_a_knob_that_all_have_is_not_told() -> None:
-    """One that tells two configurations apart is."""
+def test_a_knob_that_all_cases_have_is_not_named() -> None:
+    """One that distinguishes two configurations is."""
     cores = (("cores", "0-3"),)
     made = measured({replace(PLAIN, knobs=cores): 0.01, replace(BEST, knobs=(*cores, ("level", "O0"))): 0.003})
-    sentence = told(made)[0]
+    sentence = advice_of(made)[0]
     assert "bf16 on ipex, traced (infer_jit), with level=O0, is fastest: 3.3" in sentence
     assert "times stock fp32 (" in sentence
 
@@ -236,14 +237,14 @@ def test_a_knob_that_all_have_is_not_told() -> None:
         (["inconclusive", "no_baseline"], "slower than the baseline: not known (1 inconclusive, 1 no_baseline)"),
     ],
 )
-def test_whether_anything_got_slower(outcomes: list[str], words: str) -> None:
+def test_one_line_says_whether_anything_got_slower(outcomes: list[str], words: str) -> None:
     made = measured({PLAIN: 0.01, BEST: 0.003})
     verdicts = {one.case.uid: Verdict(outcome, "") for one, outcome in zip(made, outcomes, strict=True)}  # type: ignore[arg-type]
-    assert words in told(made, None, verdicts)
+    assert words in advice_of(made, None, verdicts)
 
 
-def test_a_twin_stands_below_its_reference() -> None:
-    """With its own ratio; without a twin there is no such row, and no word of it."""
+def test_a_twin_has_a_row_below_its_reference() -> None:
+    """With its own ratio. Without a twin there is no such row and no explanation of one."""
     made = measured(STEPS)
     lines = summary_lines(made, NONE_YET, {}, [], (), together(made, twin=1.0))
     at = next(place for place, line in enumerate(lines) if line.startswith(TWIN))
@@ -254,23 +255,23 @@ def test_a_twin_stands_below_its_reference() -> None:
     assert "twin" not in "".join(summary_lines(made, NONE_YET, {}, [], (), together(made)))
 
 
-def test_a_twin_that_differs_is_loud() -> None:
-    """By how much, and what to look at, before anything that it makes doubtful."""
+def test_a_warning_names_a_twin_that_differs() -> None:
+    """It says by how much and what to look at, before the ratios that it makes doubtful."""
     made = measured(STEPS)
     rounds = together(made, twin=1.1)
-    first, second = told(made, rounds)[:2]
+    first, second = advice_of(made, rounds)[:2]
     assert first.startswith("DO NOT TRUST THE RATIOS of resnet18, inference: the same case a second time")
     assert "ran 0.9" in first
     assert "ipexperf doctor" in first
     assert second.startswith("resnet18, inference: bf16 on ipex")
     row = next(line for line in summary_lines(made, NONE_YET, {}, [], (), rounds) if line.startswith(TWIN))
     assert row.endswith(" DIFFERS")
-    quiet = told(made, together(made, twin=1.01))
+    quiet = advice_of(made, together(made, twin=1.01))
     assert not any("TRUST" in line for line in quiet)
 
 
 def test_a_process_that_was_twice_as_slow_is_named() -> None:
-    """With its round, for whoever looks at its launch; where no process is odd, nothing is said."""
+    """With its round. Without an odd process there is no line."""
     made = measured(STEPS)
     rounds = together(made)
     assert "ODD PROCESS" not in "".join(summary_lines(made, NONE_YET, {}, [], (), rounds))
@@ -289,8 +290,8 @@ def test_turns_that_were_dropped_are_counted_in_one_line() -> None:
     assert "dropped" not in "".join(summary_lines(made, NONE_YET, {}, [], (), together(made)))
 
 
-def test_intervals_give_way_where_there_is_no_room() -> None:
-    """First they are written short, then not at all; an id is never cut."""
+def test_intervals_are_shortened_or_left_out_if_there_is_no_room() -> None:
+    """First they are written short, then left out. An id is never cut."""
     made = measured(STEPS)
     rounds = together(made, twin=1.0)
     roof = {"bound": "computing"}
@@ -329,7 +330,7 @@ outcomes = st.sampled_from(["ok", "improved", "regressed", "failed", "invalid", 
 def test_any_run_has_a_summary_that_fits(
     found: dict[Case, tuple[float, str]], source: str, twin: float, count: int
 ) -> None:
-    """Whatever a run has measured, no line is wider than 120, and every id is told whole."""
+    """No line is wider than 120 columns, and every id is complete."""
     made = [measurement(case, step, accuracy=0.9) for case, (step, _) in found.items()]
     made = [replace(x, launches=(Launch(0, "error", "x"),)) if found[x.case][1] == "failed" else x for x in made]
     verdicts = {

@@ -26,8 +26,8 @@ def rows(**verdicts):
     return markdown.rows(chosen, {one.case.uid: verdicts[name] for name, one in found.items() if name in verdicts})
 
 
-def test_the_worst_comes_first_and_says_why():
-    """What failed is told above the table, in words; what is fine is a row."""
+def test_failed_cases_are_explained_above_the_table():
+    """Cases that are fine have a row only."""
     told = markdown.text(rows(fine=OK, slow=SLOW), "platform shift", "01a1fe7b-ee86-7f13-86e2")
     lines = told.splitlines()
     assert lines[0] == "## ipexperf: 1 regressed, 1 ok"
@@ -39,7 +39,7 @@ def test_the_worst_comes_first_and_says_why():
 
 
 def test_speed_ups_are_a_column_and_the_best_configuration_a_sentence():
-    """As the terminal has them; a case that has none has a dash. Without any there is no such column."""
+    """As on a terminal. A case without one has a dash. Without any there is no column."""
     made = [measurement(PLAIN, 0.01, accuracy=0.9), measurement(FAST, 0.005, accuracy=0.9), measurement(LONG, 0.03)]
     speeds = Speeds.of(made, {}, together(made[:2]))
     told = markdown.text(markdown.rows(made, {}, speeds), "", None, advice=advice(speeds, {}))
@@ -54,8 +54,8 @@ def test_speed_ups_are_a_column_and_the_best_configuration_a_sentence():
     assert "x fp32" not in markdown.text(rows(fine=OK), "", None)
 
 
-def test_what_failed_has_no_number():
-    """One launch that ended well is no measurement of the case."""
+def test_a_failed_case_has_no_number():
+    """Also if one of its launches ended well."""
     one = crashed()
     told = markdown.text(markdown.rows([one], {one.case.uid: Verdict("failed", "crashed: signal 11")}), "", None)
     assert "| ❌ | `resnet50-cpu-bf16-infer_jit-ipex` | 8 | - | - | - | failed |" in told
@@ -63,7 +63,7 @@ def test_what_failed_has_no_number():
 
 @given(st.text(min_size=1, max_size=60))
 def test_no_name_and_no_reason_breaks_the_table(text):
-    """Each case is one line of as many cells as the head has, and no tag is left of what a message says."""
+    """Each case is one line with as many cells as the header, and no tag of a message is left."""
     verdict = Verdict("regressed", text, ratio=2.0)
     one = measurement(replace(PLAIN, model=text), 0.01)
     told = markdown.text(markdown.rows([one], {one.case.uid: verdict}), text, None)
@@ -75,13 +75,13 @@ def test_no_name_and_no_reason_breaks_the_table(text):
 
 
 def test_a_message_is_not_markup():
-    """An image, a link and a code fence are read as they were written."""
+    """An image, a link and a code fence are shown as text."""
     told = markdown.text(rows(slow=replace(SLOW, reason="<img src=x> [a](b) `c` **d**\n# e")), "", None)
     assert "&lt;img src=x&gt; \\[a\\](b) \\`c\\` \\*\\*d\\*\\* \\# e" in told
 
 
-def test_it_is_cut_between_lines_and_says_so():
-    """No more bytes than allowed, whole lines, and how many are missing; with no room at all, nothing."""
+def test_a_long_text_is_cut_between_lines_and_counts_the_missing_ones():
+    """It has no more bytes than allowed. With no room at all it is empty."""
     many = [replace(row, case=replace(row.case, batch=n)) for n in range(1, 200) for row in rows(slow=SLOW)]
     whole = markdown.text(many, "", "run")
     for limit in (len(whole.encode()) - 1, 5000, 900):
@@ -93,7 +93,7 @@ def test_it_is_cut_between_lines_and_says_so():
     assert markdown.text(many, "", "run", len(whole.encode())) == whole
 
 
-def test_each_failure_is_an_error_and_what_should_be_seen_a_warning():
+def test_a_failed_case_is_an_error_and_a_contended_or_changed_one_a_warning():
     """A contended machine and a changed structure fail nothing."""
     ran = Structure("changed", "the digest is not the baseline's", ("relu no longer fused",))
     told = github.annotated(rows(slow=SLOW, fine=replace(OK, structure=ran), other=BUSY), "", fails=True)
@@ -104,23 +104,23 @@ def test_each_failure_is_an_error_and_what_should_be_seen_a_warning():
 
 
 def test_a_run_that_fails_as_a_whole_is_an_error():
-    """And one that only has something to say a warning."""
+    """A run that passes with a line about it is a warning."""
     assert github.annotated((), "platform shift: 8.0% slower", fails=True) == [
         "::error title=ipexperf%3A the run::platform shift: 8.0%25 slower"
     ]
     assert github.annotated((), "two are slower", fails=False)[0].startswith("::warning ")
 
 
-def test_a_message_is_no_command():
-    """Line ends would begin another line, and with it another command."""
+def test_a_message_cannot_contain_a_command():
+    """A line end would begin another line, and so another command."""
     told = github.annotated(rows(slow=replace(SLOW, reason="bad\n::set-output name=x::y\r100%")), "", fails=True)
     assert len(told) == 1
     assert told[0].endswith("::bad%0A::set-output name=x::y%0D100%25")
     assert "\n" not in told[0]
 
 
-def test_no_more_annotations_than_are_shown():
-    """Ten of each kind; the last says how many there are beyond."""
+def test_there_are_no_more_annotations_than_github_shows():
+    """Ten of each kind. The last one counts the rest."""
     many = [replace(row, case=replace(row.case, batch=n)) for n in range(1, 26) for row in rows(slow=SLOW)]
     told = github.annotated(many, "", fails=True)
     assert len(told) == 10
@@ -128,7 +128,7 @@ def test_no_more_annotations_than_are_shown():
 
 
 def test_only_github_gets_its_lines(tmp_path):
-    """A summary where there is a file for it, annotations in a job, and neither elsewhere."""
+    """The summary needs its file, and annotations need a job."""
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
     assert github.summary(rows(slow=SLOW), "", "run", {}, fails=True) == []
@@ -138,8 +138,8 @@ def test_only_github_gets_its_lines(tmp_path):
     assert line.startswith("::error ")
 
 
-def test_a_full_or_missing_summary_is_said(tmp_path):
-    """It never grows beyond what is shown, and a folder that is not there fails no run."""
+def test_a_full_or_missing_summary_is_reported(tmp_path):
+    """It never grows beyond the limit, and a missing folder fails no run."""
     summary = tmp_path / "summary.md"
     summary.write_text("x" * (github.LIMIT - 20))
     (line,) = github.summary(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(summary)}, fails=True)
@@ -162,8 +162,8 @@ def test_a_full_or_missing_summary_is_said(tmp_path):
         (replace(PLAIN, knobs=(("against", "itself"),)), {"plain_size": 224}, "--perf-batch 8 --perf-against=''"),
     ],
 )  # fmt: skip
-def test_a_command_asks_for_the_very_case(case, asked, end):
-    """What is plain is not said; an arm is said as it was."""
+def test_a_command_reproduces_exactly_the_case(case, asked, end):
+    """Default values are left out. An arm is written as the user wrote it."""
     told = command(case, 3, **asked)
     assert told.startswith(
         "pytest suites/ --perf-model resnet50 --perf-device cpu --perf-dtype fp32 --perf-mode infer --perf-stack stock "
@@ -174,7 +174,7 @@ def test_a_command_asks_for_the_very_case(case, asked, end):
 
 
 def test_a_command_names_the_files_that_pytest_was_given_and_what_registers_leaves():
-    """In a repository of the user's own there is no `suites/`, and without the file the model is unknown."""
+    """A user's repository has no `suites/`, and without the file of `--perf-load` the model is unknown."""
     told = command(PLAIN, 3, places=["test_mine.py", "b c/test_b.py"], load=["tiny net.py"])
     assert told.startswith("pytest test_mine.py 'b c/test_b.py' --perf-load 'tiny net.py' --perf-model resnet50 ")
     assert command(PLAIN, 3, places=[]).startswith("pytest --perf-model resnet50 ")
@@ -186,8 +186,8 @@ def test_a_command_sets_the_variables_that_tune_libraries():
     assert command(PLAIN, 3, variables=shell).startswith("LD_PRELOAD='/opt/a b.so' ONEDNN_VERBOSE=1 pytest suites/ --")
 
 
-def test_an_unproven_case_is_told_as_invalid():
-    """Its numbers are shown, and that they count for nothing."""
+def test_an_unproven_case_is_reported_as_invalid():
+    """Its numbers are shown, with the remark that they do not count."""
     one = unproven()
     told = markdown.text(markdown.rows([one], {one.case.uid: Verdict("invalid", "proof failed")}), "", None)
     assert "| ⚠️ |" in told

@@ -1,4 +1,4 @@
-"""What changed in what ran is a line of the summary, a part of a failed test's block, and a property in JUnit."""
+"""Changes of structure in the summary, in the block of a failed test, and in JUnit."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def verdict(structure: Structure | None, outcome: Any = "ok") -> Verdict:
     return Verdict(outcome, "within the noise", structure=structure)
 
 
-def test_the_summary_names_what_changed_and_what_is_unstable() -> None:
-    """The first change of each case, and how many more there are; the same, and the unknown, are no line."""
+def test_the_summary_names_changed_and_unstable_cases() -> None:
+    """The first change of each case, and how many more there are. Equal and unknown ones have no line."""
     cases = [PLAIN, FAST, replace(PLAIN, batch=9), replace(PLAIN, batch=10)]
     found = (CHANGED, Structure("unstable", "why"), Structure("same"), None)
     verdicts = {case.uid: verdict(one) for case, one in zip(cases, found, strict=True)}
@@ -56,7 +56,7 @@ def test_the_summary_names_what_changed_and_what_is_unstable() -> None:
     assert max(map(len, lines)) <= 120
 
 
-def test_a_case_of_a_pair_is_told_against_the_other_arm() -> None:
+def test_a_case_of_a_pair_is_compared_with_the_other_arm() -> None:
     """It has no baseline."""
     case = replace(PLAIN, knobs=((AGAINST, "stack=ipex"),))
     lines = fingerprints.structure_lines([measurement(case, 0.01)], {case.uid: verdict(CHANGED)})
@@ -74,8 +74,8 @@ def test_many_changed_cases_are_counted() -> None:
     assert lines[-1].strip() == "and 3 more cases"
 
 
-def test_the_block_of_a_failed_test_says_what_ran() -> None:
-    """Under the speed's reason; and where it alone failed the test, it says so first."""
+def test_the_block_of_a_failed_test_has_the_changes_of_structure() -> None:
+    """Below the reason for the speed. If the structure alone failed the test, it comes first."""
     slow = failure_block(measurement(FAST, 0.02), replace(SLOW, structure=CHANGED), [], "again", "accept")
     assert "what ran    changed: the digest is not the baseline's" in slow
     assert all(change in " ".join(slow.split()) for change in CHANGED.changes)
@@ -87,7 +87,7 @@ def test_the_block_of_a_failed_test_says_what_ran() -> None:
 
 
 @pytest.mark.parametrize("structure", [None, Structure("same")])
-def test_what_is_the_same_is_no_line_of_the_block(structure: Structure | None) -> None:
+def test_an_equal_structure_has_no_line_in_the_block(structure: Structure | None) -> None:
     assert "what ran" not in failure_block(measurement(FAST, 0.02), replace(SLOW, structure=structure), [], "a", "b")
 
 

@@ -1,4 +1,4 @@
-"""What moved beside speed is named with how much, everywhere that people look; what did not is left out."""
+"""Metrics beside speed that moved are named with both levels in the table, the block, JUnit and markdown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LARGER = combined(OK, [MORE, LESS, SAME])
 MADE = measurement(FAST, 0.02)
 
 
-def test_a_change_is_told_with_both_levels() -> None:
+def test_a_change_has_both_levels() -> None:
     assert changed(MORE) == "+2.0 % (400 MiB -> 408 MiB)"
     slower = replace(MORE, metric="compile_time", ratio=1.1, level=Level(2.0, 2.2))
     assert changed(slower) == "+10.0 % (2.00 s -> 2.20 s)"
@@ -52,7 +52,7 @@ def test_the_summary_has_a_line_for_each_metric_that_moved() -> None:
 def test_the_summary_computes_the_uid_of_a_case_a_few_times_and_not_for_each_metric(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is a digest: one for each metric and outcome was most of the end of a run of thousands of cases."""
+    """A uid is a digest. One for each metric and outcome took most of the end of a run of thousands of cases."""
     asked: list[Case] = []
     uid = vars(Case)["uid"].fget
 
@@ -70,7 +70,7 @@ def test_the_summary_computes_the_uid_of_a_case_a_few_times_and_not_for_each_met
     assert len(asked) < len(METRICS)
 
 
-def test_the_time_in_the_table_stays_the_time() -> None:
+def test_the_change_in_the_table_is_that_of_the_time() -> None:
     """Not that of the metric that decided the outcome."""
     [row] = [line for line in summary_lines([MADE], {FAST.uid: LARGER}, {}, []) if line.startswith(f"{FAST.id} ")]
     assert "+1.0 % [-1, +3] %" in row
@@ -78,7 +78,7 @@ def test_the_time_in_the_table_stays_the_time() -> None:
 
 
 def test_a_case_that_takes_more_memory_is_not_called_slower() -> None:
-    """The liar: a sentence about time that counts verdicts on memory."""
+    """The sentence on time does not count verdicts on memory."""
     text = "\n".join(summary_lines([MADE], {FAST.uid: LARGER}, {}, []))
     assert "slower than the baseline: none of those that could be judged (1 of 1 case)" in text
     assert f"REGRESSED (1): worse than the baseline or the other arm, beyond doubt: {FAST.id}" in text
@@ -113,7 +113,7 @@ def test_junit_has_the_verdict_of_every_metric_that_was_judged() -> None:
         (combined(OK, [LESS]), "- 🔵 `{}` (batch 8): held\\_memory -2.0 % (400 MiB -&gt; 392 MiB)"),
     ],
 )
-def test_markdown_tells_what_moved(verdict: Verdict, said: str) -> None:
+def test_markdown_names_metrics_that_moved(verdict: Verdict, said: str) -> None:
     text = markdown.text(markdown.rows([MADE], {FAST.uid: verdict}), "", None)
     assert text.count(said.format(FAST.id)) == 1
     assert "held" not in markdown.text(markdown.rows([MADE], {FAST.uid: SLOW}), "", None)

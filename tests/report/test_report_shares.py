@@ -1,4 +1,4 @@
-"""What the summary says of ablated knobs, and what it must not say."""
+"""The lines of the summary on ablated knobs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WHOLE = taken(FAST, 0.100, 0.101, 0.099)
 
 
 def test_each_ablated_knob_has_its_share_and_noise_has_none() -> None:
-    """A knob that took 31 % more without it is told; one within the noise is said to show no share."""
+    """A knob without which a case takes 31 % more has a share. One within the noise shows none."""
     slower, noise = taken(PREPACK, 0.131, 0.132, 0.130), taken(LAYOUT, 0.100, 0.107, 0.099)
     heading, line = ratio_lines([WHOLE, slower, noise], {}, ABLATED)
     assert heading == HEADING
@@ -61,14 +61,14 @@ def test_each_ablated_knob_has_its_share_and_noise_has_none() -> None:
     assert layout.endswith(", no share seen")
 
 
-def test_a_knob_that_is_off_by_default_is_told_as_what_was_switched_on() -> None:
-    """Ablation turns graph_mode on: `without` would be wrong."""
+def test_a_knob_that_is_off_by_default_is_called_switched_on() -> None:
+    """Ablation turns graph_mode on, so `without` would be wrong."""
     (_, line) = ratio_lines([WHOLE, taken(GRAPH, 0.05, 0.0501, 0.0499)], {}, ABLATED)
     assert f"{FAST.id}: with graph_mode=on 0.500* times the step time (0.4" in line
 
 
 def test_a_share_comes_from_the_rounds_that_both_were_in() -> None:
-    """Launches on a machine that drifted differ by more than the turns that were taken side by side."""
+    """On a machine that drifts, launches differ by more than neighbouring turns."""
     whole, without = taken(FAST, 0.100, 0.140, 0.090), taken(PREPACK, 0.131, 0.181, 0.118)
     (_, line) = ratio_lines([whole, without], {}, ABLATED, together([whole, without]))
     assert "without weights_prepack 1.31 times the step time (1.2" in line
@@ -76,16 +76,16 @@ def test_a_share_comes_from_the_rounds_that_both_were_in() -> None:
     assert line.endswith("no share seen")
 
 
-def test_a_single_launch_claims_nothing() -> None:
-    """The ratio is shown, and that it has no interval."""
+def test_a_single_launch_has_a_ratio_without_an_interval() -> None:
+    """The line says so."""
     (_, line) = ratio_lines([WHOLE, taken(PREPACK, 0.3)], {}, ABLATED)
     assert line.endswith("without weights_prepack 3.00* times the step time (a single launch has no interval)")
 
 
 @pytest.mark.parametrize("side", [0, 1])
 @pytest.mark.parametrize("outcome", ["invalid", "failed"])
-def test_what_does_not_count_has_no_share(side: int, outcome: str) -> None:
-    """Either side invalid or failed: no number at all, and that is said."""
+def test_a_failed_or_invalid_case_has_no_share(side: int, outcome: str) -> None:
+    """The line says so in place of a number."""
     pair = [WHOLE, taken(PREPACK, 0.131, 0.132)]
     verdicts = {pair[side].case.uid: Verdict(outcome, "")}  # type: ignore[arg-type]
     (_, line) = ratio_lines(pair, verdicts, ABLATED)
@@ -95,13 +95,12 @@ def test_what_does_not_count_has_no_share(side: int, outcome: str) -> None:
 
 
 def test_a_sweep_that_was_no_ablation_and_a_missing_side_have_no_line() -> None:
-    """A turned knob alone asks for no share."""
+    """A knob that was only set asks for no share."""
     assert ratio_lines([WHOLE, taken(PREPACK, 0.2, 0.2)], {}, ()) == []
     assert ratio_lines([taken(PREPACK, 0.2, 0.2)], {}, ABLATED) == []
 
 
-def test_the_lines_stand_below_the_table_and_fit_it() -> None:
-    """They are part of the summary, at most 120 columns wide."""
+def test_the_lines_are_below_the_table_and_at_most_120_columns_wide() -> None:
     cases = [WHOLE, *(taken(case, 0.131, 0.132) for case in (PREPACK, LAYOUT, GRAPH, STOCK))]
     lines = summary_lines(cases, {}, {"no such device": 1}, [], ABLATED)
     assert lines.index(HEADING) < lines.index("left out: 1 cell of the matrix")

@@ -43,14 +43,14 @@ ACCEPT = "ipexperf accept --run 0191 --case resnet50-cpu-bf16-infer_jit-ipex --r
         ("block_failed.txt", crashed(), judge(crashed(), None, Policy())),
     ],
 )
-def test_a_failed_test_explains_itself(name: str, made: Measurement, verdict: Verdict) -> None:
+def test_the_block_of_a_failed_test(name: str, made: Measurement, verdict: Verdict) -> None:
     text = failure_block(made, verdict, verdict.evidence.differences if verdict.evidence else (), REPRODUCE, ACCEPT)
     golden(name, text)
     assert "Traceback" not in text
     assert all(len(line) <= 120 for line in text.splitlines())
 
 
-def test_an_unchanged_environment_is_said() -> None:
+def test_the_block_says_if_the_environment_is_unchanged() -> None:
     text = failure_block(measurement(FAST, 0.02), SLOW, [], REPRODUCE, ACCEPT)
     assert "changed     nothing that is recorded of the environment" in text
 
@@ -83,8 +83,8 @@ def test_a_run_without_cases_says_so() -> None:
     assert summary_lines([], {}, {}, []) == ["no case was measured"]
 
 
-def test_what_the_budget_left_out_is_told_loudly_and_has_no_number() -> None:
-    """A case that never began is named as such, not among what was measured and shown nothing."""
+def test_cases_that_never_began_are_listed_and_have_no_number() -> None:
+    """They are not counted among the inconclusive ones."""
     never, short = out_of_budget(FAST), replace(measurement(PLAIN, 0.08), cut="the budget was spent after 3 of 5")
     verdicts = {x.case.uid: judge(x, None, Policy()) for x in (never, short)}
     lines = summary_lines([never, short], verdicts, {}, [])
@@ -99,8 +99,8 @@ def test_what_the_budget_left_out_is_told_loudly_and_has_no_number() -> None:
     assert (found["verdict"], found["launches"], "step_time" in found) == ("inconclusive", "0", False)
 
 
-def test_cases_are_cut_short_for_the_reason_that_is_said() -> None:
-    """An interrupted run did not spend its budget; each reason names its own cases."""
+def test_cases_cut_short_are_listed_by_reason() -> None:
+    """An interrupted run did not spend its budget."""
     cut = {
         FAST: "the run was interrupted before its other launches",
         PLAIN: "the budget was spent after 1 of 3 launches",
@@ -119,8 +119,8 @@ def fewer(launch: Launch, samples: int) -> Launch:
     return replace(launch, fewer=text, notes=(f"ended with fewer samples than asked: {text}",))
 
 
-def test_a_contended_machine_is_told_apart_from_a_case_that_is_wrong() -> None:
-    """Both are invalid; of the one nothing was shown to be wrong."""
+def test_contended_cases_are_listed_apart_from_wrong_ones() -> None:
+    """Both are invalid, and nothing is known to be wrong with the first."""
     wrong, spoilt = measurement(FAST, 0.01), measurement(replace(FAST, dtype="fp32"), 0.01)
     verdicts = {
         wrong.case.uid: Verdict("invalid", "proof failed"),
@@ -133,8 +133,8 @@ def test_a_contended_machine_is_told_apart_from_a_case_that_is_wrong() -> None:
     assert spoilt.case.id in " ".join(lines[lines.index(told["CONTENDED"]) :])
 
 
-def test_launches_with_fewer_samples_than_asked_are_counted_loudly() -> None:
-    """All of them are counted, and each case is told once; the block of a failed test says it too."""
+def test_launches_with_too_few_samples_are_counted() -> None:
+    """Each case is named once, and the block of a failed test has the note too."""
     slow, slower, fine = measurement(PLAIN, 0.08), measurement(LONG, 0.08), measurement(FAST, 0.02)
     first, second, third = slow.launches
     slow = replace(slow, launches=(fewer(first, 7), fewer(second, 9), third))
@@ -150,7 +150,7 @@ def test_launches_with_fewer_samples_than_asked_are_counted_loudly() -> None:
 
 
 def test_an_emulated_dtype_is_marked_once_a_case() -> None:
-    """Its numbers stand, and the summary and the block of a failed test say what they are not."""
+    """The summary and the block of a failed test say that its numbers are those of an emulation."""
     slow, fine = measurement(FAST, 0.08), measurement(PLAIN, 0.02)
     marked = "emulated its dtype: this CPU has no instructions for bf16"
     slow = replace(slow, launches=tuple(replace(one, notes=(marked,), emulated=True) for one in slow.launches))
@@ -172,13 +172,15 @@ def test_an_emulated_dtype_is_marked_once_a_case() -> None:
         ("xpu", "bf16", {"avx2"}, False),
     ],
 )
-def test_the_processor_says_what_is_emulated(device: str, dtype: str, flags: set[str], *, expected: bool) -> None:
-    """Only on the CPU, only for a dtype that needs instructions, and only where the kernel tells which there are."""
+def test_a_dtype_without_its_instructions_is_emulated(
+    device: str, dtype: str, flags: set[str], *, expected: bool
+) -> None:
+    """Only on the CPU, and only if the kernel lists its instructions."""
     assert emulated(device, dtype, frozenset(flags)) is expected
 
 
 def test_a_launch_that_was_measured_again_is_in_no_number() -> None:
-    """It is not counted, not fed to pytest-benchmark, not called a failure, and its notes are nobody's."""
+    """It is not counted, not given to pytest-benchmark, and no failure. Its notes are left out."""
     good = measurement(FAST, 0.02)
     stolen = "steal 50 %"
     busy = fewer(Launch(9, "contended", stolen, metrics={"step_time": 9.0}, contended=stolen), 7)
@@ -193,8 +195,8 @@ def test_a_launch_that_was_measured_again_is_in_no_number() -> None:
         )
 
 
-def test_what_the_run_says_as_a_whole_names_its_cases() -> None:
-    """One line, and a second one where the run fails though no test did."""
+def test_the_verdict_on_the_run_names_its_cases() -> None:
+    """It has a second line if the run fails although no test did."""
     assert run_lines("", [], fails=False) == []
     assert run_lines("5 cases are slower", list("abcde"), fails=False) == ["5 cases are slower: a, b, c, d and 1 more"]
     (_, why) = run_lines("platform shift: slower", [], fails=True)
@@ -217,13 +219,13 @@ def test_no_number_makes_the_table_wider_than_120(
     assert max(map(len, summary_lines([made], {made.case.uid: verdict}, {}, []))) <= 120
 
 
-def test_every_kind_of_inference_is_held_against_plain_stock_inference() -> None:
+def test_every_kind_of_inference_is_compared_with_plain_stock_inference() -> None:
     assert to_beat(FAST) == PLAIN
     assert to_beat(replace(FAST, mode="train")) == replace(PLAIN, mode="train")
     assert to_beat(replace(FAST, batch=64)) != PLAIN
 
 
-def test_what_is_invalid_is_no_speedup_and_no_yardstick() -> None:
+def test_an_invalid_case_has_no_speedup_and_is_no_base() -> None:
     plain, fast = measurement(PLAIN, 0.08), measurement(FAST, 0.02)
     rounds = together([plain, fast])
 
@@ -237,7 +239,7 @@ def test_what_is_invalid_is_no_speedup_and_no_yardstick() -> None:
     assert FAST.uid not in told([plain, unproven()], {})
 
 
-def test_junit_says_what_was_measured_and_leaves_out_what_was_not() -> None:
+def test_junit_has_the_metrics_that_were_measured() -> None:
     found = dict(properties(measurement(FAST, 0.02, accuracy=0.9), SLOW))
     assert found["model"] == "resnet50"
     assert found["batch"] == "8"

@@ -1,4 +1,4 @@
-"""Numbers as people say them."""
+"""Numbers with units, for people."""
 
 from __future__ import annotations
 

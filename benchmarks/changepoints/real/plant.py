@@ -18,7 +18,7 @@ from residuals import NEAR, Values, residuals
 from ipexperf.errors import IpexperfError
 from ipexperf.history import History
 from ipexperf.history.changed import examine
-from ipexperf.judge.changes import Change, find_each
+from ipexperf.judge.changes import ChangePoint, find_each
 from ipexperf.judge.levels import MINIMUM
 from ipexperf.result import METRICS, PRIMARY
 
@@ -59,7 +59,7 @@ def planted(rows: Sequence[Values], size: float, trials: int) -> tuple[int, int,
     return len(places) if size else 0, hits, in_range, false
 
 
-def _nearest(steps: Sequence[Change], place: int) -> Change | None:
+def _nearest(steps: Sequence[ChangePoint], place: int) -> ChangePoint | None:
     near = [step for step in steps if abs(step.index - place) <= NEAR]
     return min(near, key=lambda step: abs(step.index - place), default=None)
 

@@ -21,7 +21,7 @@ import numpy as np
 from formats import FORMATS, FormatError, Recorded
 from residuals import NEAR, residuals
 
-from ipexperf.judge.changes import Change, Course, courses, find_each
+from ipexperf.judge.changes import ChangePoint, Course, courses, find_each
 from ipexperf.judge.levels import MINIMUM
 
 SEED = 20261124
@@ -42,7 +42,7 @@ def changes_of(one: Recorded, course: Course, near: int) -> None:
         line(one.name, change.kind, change.index, one.times[change.index], runs, ratio, cell or "-")
 
 
-def steps_of(course: Course) -> list[Change]:
+def steps_of(course: Course) -> list[ChangePoint]:
     return [change for change in course.changes if change.kind == "step"]
 
 
