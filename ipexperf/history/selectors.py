@@ -29,8 +29,6 @@ def resolve(connection: Connection, selector: str) -> str:
     if connection.execute(select(run.c.uid).where(run.c.uid == text)).first():
         return text
     base, back = parts(text)
-    if base in NEWEST:
-        _refuse_future(connection, text)
     rows = connection.execute(matches(connection, base, text).offset(back or 0).limit(1))
     uid = rows.scalar_one_or_none()
     return uid if uid is not None else unknown(connection, text)
@@ -100,6 +98,7 @@ def matches(connection: Connection, base: str, text: str) -> Select[Any]:
     """Select all runs that a selector matches, the best match first."""
     runs = select(run.c.uid).order_by(*NEWEST_FIRST)
     if base in NEWEST:
+        _refuse_future(connection, text)
         return runs
     if base in OLDEST:
         # Nothing is before the first run, so only `first` itself finds one.

@@ -213,6 +213,9 @@ def test_a_selector_names_all_runs_of_a_fleet_run(tmp_path: Path) -> None:
         ):
             with pytest.raises(HistoryError, match=reason):
                 resolved(history, selector)
+        history.start_run(ENVIRONMENT, {"started_at": "2999-01-01T00:00:00Z"})
+        with pytest.raises(HistoryError, match=r"'last~1' is not clear: .* in the future"):
+            resolved(history, "last~1")
 
 
 def test_an_impossible_comparison_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
