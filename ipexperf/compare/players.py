@@ -32,12 +32,12 @@ from ipexperf.judge import rounds as judge
 from ipexperf.judge import yardstick as yardsticks
 from ipexperf.result import ENERGY, METRICS, Launch, Sample
 
-LOOK_STEPS = 24
-"""Single steps to take when looking how long an arm's first steps are slower than the later ones."""
-LOOK_SECONDS = 0.1
-"""Upper limit for the time of such a look."""
+PROBE_STEPS = 24
+"""Single steps to take when probing how long an arm's first steps are slower than the later ones."""
+PROBE_SECONDS = 0.1
+"""Upper limit for the time of such a probe."""
 LONG = 0.03
-"""Steps this long need no look: one untimed step fills every cache."""
+"""Steps this long need no probe: one untimed step fills every cache."""
 NEVER_COLD = 0.25
 """Steps this long need no untimed step: filling the caches takes less than 1 % of them."""
 COLD = 1.02
@@ -105,7 +105,7 @@ class Player(Protocol):
     def warm(self) -> None:
         """Step until the step time is steady."""
 
-    def look(self) -> None:
+    def probe(self) -> None:
         """Time single steps after another arm's turn, to see how many of them are slower."""
 
     def turn(self) -> Turn:
@@ -167,7 +167,7 @@ class Stepper:
         self._worker: Worker | None = None
         self._rehearsals: list[dict[str, Any]] = []
         """What the workers reported that only built."""
-        self._looks: list[list[float]] = []
+        self._probes: list[list[float]] = []
 
     @property
     def worker(self) -> Worker:
@@ -216,17 +216,17 @@ class Stepper:
     def warm(self) -> None:
         self.reply.update({"block": 1} if self.cold else self.worker.ask("warm"))
 
-    def look(self) -> None:
+    def probe(self) -> None:
         if self.cold or self.step >= LONG:
             return
-        count = min(LOOK_STEPS, max(4, math.ceil(LOOK_SECONDS / max(self.step, 1e-6))))
-        self._looks.append([x.wall for x in to_samples(self.worker.ask("sample", count=count, block=1)["samples"])])
+        count = min(PROBE_STEPS, max(4, math.ceil(PROBE_SECONDS / max(self.step, 1e-6))))
+        self._probes.append([x.wall for x in to_samples(self.worker.ask("sample", count=count, block=1)["samples"])])
 
     def warm_steps(self) -> int:
-        """How many untimed steps a turn needs, judged by the looks."""
-        if not self._looks:
+        """How many untimed steps a turn needs, judged by the probes."""
+        if not self._probes:
             return int(LONG <= self.step < NEVER_COLD)
-        typical = [statistics.median(steps) for steps in zip(*self._looks, strict=True)]
+        typical = [statistics.median(steps) for steps in zip(*self._probes, strict=True)]
         steady = statistics.median(typical[len(typical) // 2 :])
         slow = [number for number, step in enumerate(typical[: len(typical) // 2 + 1]) if step > COLD * steady]
         return slow[-1] + 1 if slow else 0
@@ -295,7 +295,7 @@ class Replayer(Stepper):
         super().warm()
         self.worker.ask("replay", at_once=True)
 
-    def look(self) -> None:
+    def probe(self) -> None:
         """Nothing: the first requests of a replay count, because users wait for those too."""
 
     def turn(self) -> Turn:
@@ -346,7 +346,7 @@ class Answerers:
     def warm(self) -> None:
         self._group.warm()
 
-    def look(self) -> None:
+    def probe(self) -> None:
         """Nothing: the first requests of a window count, because users wait for those too."""
 
     def turn(self) -> Turn:
@@ -415,7 +415,7 @@ class Yardstick:
     def warm(self) -> None:
         self.stick.warm()
 
-    def look(self) -> None:
+    def probe(self) -> None:
         """Nothing: its work is larger than any cache."""
 
     def turn(self) -> Turn:

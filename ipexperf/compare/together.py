@@ -33,7 +33,7 @@ from ipexperf.result import Launch, Schedule
 
 PATIENCE = 12
 """A round ends after this many times the seconds asked for, with the samples that it has."""
-LOOKS = 3
+PROBES = 3
 """Before the turns, each arm steps after every other this often, to see how many steps it needs to be warm again."""
 SPEAK_SECONDS = 10.0
 """Longest silence before progress is reported."""
@@ -165,10 +165,10 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
         with guarded(player):
             player.warm()
     warm_known = all(player.arm.warm is not None for player in _alive(players))
-    for _ in range(LOOKS if len(_alive(players)) > 1 and not warm_known else 0):
+    for _ in range(PROBES if len(_alive(players)) > 1 and not warm_known else 0):
         for player in _alive(players):
             with guarded(player):
-                player.look()
+                player.probe()
     # A replay is as long as its requests come.
     steppers = [
         player for player in _alive(players) if isinstance(player, Stepper) and not isinstance(player, Replayer)

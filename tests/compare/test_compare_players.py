@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from ipexperf.case import Case
 from ipexperf.compare import players, together
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import LONG, LOOK_STEPS, NEVER_COLD, Answerers, Replayer, Spell, Stepper, Turn, guarded
+from ipexperf.compare.players import LONG, NEVER_COLD, PROBE_STEPS, Answerers, Replayer, Spell, Stepper, Turn, guarded
 from ipexperf.compare.round import Effort
 from ipexperf.errors import WorkerError
 from ipexperf.result import Launch, Sample
 
 
-def stepper(*looks: list[float], arm: Arm = A, **told: Any) -> Stepper:
+def stepper(*probes: list[float], arm: Arm = A, **told: Any) -> Stepper:
     """A player with these first steps measured, and this reply."""
     found = Stepper(arm, contextlib.ExitStack())
     found.reply = {"step": 0.001, **told}
-    found._looks = list(looks)
+    found._probes = list(probes)
     return found
 
 
@@ -47,7 +47,7 @@ class Answers:
 
 
 def test_steps_that_are_slow_after_another_arms_turn_are_warm_up() -> None:
-    """As many as are slower than later ones in most of the looks."""
+    """As many as are slower than later ones in most of the probes."""
     cold = [3.0, 1.5, *[1.0] * 10]
     assert stepper(cold, cold, cold).warm_steps() == 2
     assert stepper([1.0] * 12, [1.0] * 12, [1.0] * 12).warm_steps() == 0
@@ -61,13 +61,13 @@ def test_a_step_that_is_slow_by_chance_in_the_middle_is_no_warm_up() -> None:
     assert stepper(late, late, late).warm_steps() == 0
 
 
-def test_an_arm_without_a_look_has_no_warm_up() -> None:
+def test_an_arm_without_a_probe_has_no_warm_up() -> None:
     assert stepper().warm_steps() == 0
 
 
 @given(st.lists(st.lists(st.floats(1e-6, 1), min_size=12, max_size=12), min_size=1, max_size=3))
-def test_never_more_than_the_first_half_is_warm_up(looks: list[list[float]]) -> None:
-    assert 0 <= stepper(*looks).warm_steps() <= LOOK_STEPS // 2 + 1
+def test_never_more_than_the_first_half_is_warm_up(probes: list[list[float]]) -> None:
+    assert 0 <= stepper(*probes).warm_steps() <= PROBE_STEPS // 2 + 1
 
 
 @pytest.mark.parametrize(("step", "count"), [(0.001, 24), (0.01, 10), (0.02, 5)])
@@ -75,7 +75,7 @@ def test_a_look_is_short(step: float, count: int) -> None:
     """24 steps, or as many as there is time for, and at least four. Each is one sample without warm-up."""
     one, answers = stepper(step=step), Answers(step)
     one._worker = answers  # type: ignore[assignment] # what is asked of a worker is all that is needed
-    one.look()
+    one.probe()
     assert answers.asked == [{"do": "sample", "count": count, "block": 1}]
 
 
@@ -84,7 +84,7 @@ def test_an_arm_with_long_steps_or_a_cold_start_has_no_look(told: dict[str, Any]
     """A long step is warm-up enough, a very long one needs none, and a cold start has one step."""
     one, answers = stepper(**told), Answers(1.0)
     one._worker = answers  # type: ignore[assignment]
-    one.look()
+    one.probe()
     assert (answers.asked, one.warm_steps()) == ([], warm)
 
 
@@ -162,14 +162,14 @@ def test_requests_are_replayed_once_as_warm_up() -> None:
     """All at once, because their planned moments would take as long as a turn."""
     one, worker = replayer()
     one.warm()
-    one.look()
+    one.probe()
     assert worker.asked == [{"do": "warm"}, {"do": "replay", "at_once": True}]
 
 
 def test_a_replay_has_no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks are for steps."""
     one, _ = replayer()
-    monkeypatch.setattr(one, "look", lambda: None)
+    monkeypatch.setattr(one, "probe", lambda: None)
     together._warm([one], Effort())
     assert (one.shape.samples, one.shape.block, one.shape.warm) == (1, 1, 0)
 

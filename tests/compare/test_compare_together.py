@@ -308,7 +308,7 @@ def test_an_arm_that_fails_in_the_middle_of_a_round_ends_alone(
     bad = replace(bad, name="the bad one", conditions=replace(bad.conditions, timeout=4.0 if told == "hang" else 60.0))
 
     def act(dtype: str, do: str, earlier: int, pid: int) -> None:
-        # Its looks are over by then, and so are a few turns of each.
+        # Its probes are over by then, and so are a few turns of each.
         if (dtype, do, earlier) != (bad.case.dtype, "sample", 6):
             return
         if told == "die":
