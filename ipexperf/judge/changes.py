@@ -1,4 +1,4 @@
-"""ChangePoint points of one series: where its level moved and stayed, where it drifts, and where it has two modes.
+"""Change points of one series: where its level moved and stayed, where it drifts, and where it has two modes.
 
 `levels` divides the runs, `shapes` tells steps from drifts and modes, and `change_range` says where a step may lie.
 """

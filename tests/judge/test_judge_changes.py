@@ -1,4 +1,4 @@
-"""ChangePoint points: what is a level, what is noise, and what an odd night must not do."""
+"""Change points: what is a level, what is noise, and what an odd night must not do."""
 
 from __future__ import annotations
 
