@@ -183,7 +183,8 @@ class Preload:
 
     def pytest_collection(self) -> None:
         for name in self._names:
-            importlib.import_module(name)
+            with contextlib.suppress(ImportError):  # some modules of packages can only be imported by another one
+                importlib.import_module(name)
 
 
 def _import(options: Sequence[str], empty: str, names: Iterable[str] = ()) -> None:
