@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.evidence import quantised, templates
+from ipexperf.bench.evidence import compilation, quantised, templates
 
 QUANTISE = """
 cpp_fused_quantize_per_tensor_0 = async_compile.cpp_pybinding(['const float*', 'uint8_t*'], r'''
@@ -117,3 +117,17 @@ def test_code_in_int8_may_have_layers_of_both_kinds(a: str, ok: bool, found: str
     operator = "    buf8 = torch.ops.onednn.qlinear_pointwise.tensor(buf7, x_scale_3, x_zp_3, _frozen_param24)\n"
     check = quantised.code(product(a, "int8_t") + call("cpp_fused_addmm_1") + operator, 2)
     assert (check.ok, check.found) == (ok, found)
+
+
+def test_a_step_may_have_no_operator_but_only_what_inductor_wrote() -> None:
+    """It must still be one call of compiled code, with no operator beside it."""
+    region = {"name": f"{compilation.REGION}: 0/0", "ts": 0, "dur": 10}
+    beside = {"name": "aten::mm", "ts": 20, "dur": 2, "args": {"Input type": ["float", "float"]}}
+    check = compilation.one_region([region], 3)
+    assert (check.ok, check.found) == (
+        True,
+        "1 compiled regions, 0 of 0 operators inside, 3 products that inductor wrote",
+    )
+    assert not compilation.one_region([region]).ok
+    assert not compilation.one_region([region, beside], 3).ok
+    assert not compilation.one_region([], 3).ok
