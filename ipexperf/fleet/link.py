@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any, Protocol, TypeVar
@@ -137,7 +138,8 @@ class Link:
         self._inboxes: dict[int, Inbox] = {}
         self._environment: Mapping[str, Any] = {}
         """Of the last measurement: that of the next one is usually equal."""
-        self._answers: dict[int, Answer | Prepared | Refused | None] = {}
+        self._answers: dict[int, Future[Answer | Prepared | Refused]] = {}
+        # A future each, because a thousand threads that wait for the board would all wake at each message.
         """The answer to each question, None until it came."""
         self._refused = ""
         self._exited: Exited | None = None
@@ -181,17 +183,15 @@ class Link:
 
         The function raises UsageError if the host refuses, and HostLostError if it is lost.
         """
-        number = question.number
+        future: Future[Answer | Prepared | Refused] = Future()
         with self._board.changed:
-            self._answers[number] = None
+            self._answers[question.number] = future
+            if self.lost:
+                self._give_up_answers()
         self._send(question)
 
         def wait() -> Answer | Prepared:
-            with self._board.changed:
-                self._board.changed.wait_for(lambda: bool(self._answers[number] or self.lost))
-                answer = self._answers[number]
-            if answer is None:
-                raise HostLostError(self.lost)
+            answer = future.result()
             if isinstance(answer, Refused):
                 raise UsageError(answer.reason)
             return answer
@@ -230,7 +230,18 @@ class Link:
     def _lose(self, reason: str) -> None:
         with self._board.changed:
             self.lost = self.lost or reason
+            self._give_up_answers()
             self._board.changed.notify_all()
+
+    def _answer(self, number: int, answer: Answer | Prepared | Refused) -> None:
+        if not self._answers[number].done():
+            self._answers[number].set_result(answer)
+
+    def _give_up_answers(self) -> None:
+        """Have all who wait for an answer of a lost host raise HostLostError."""
+        for future in self._answers.values():
+            if not future.done():
+                future.set_exception(HostLostError(self.lost))
 
     def _pump(self) -> None:
         """Read until the process ends or the host is lost."""
@@ -266,7 +277,7 @@ class Link:
                 self.opened = reply
                 self.ahead = (datetime.fromisoformat(reply.time) - datetime.now(timezone.utc)).total_seconds()
             elif isinstance(reply, Answer | Prepared):
-                self._answers[reply.number] = reply
+                self._answer(reply.number, reply)
             elif isinstance(reply, Refused):
                 self._refuse(reply)
             elif isinstance(reply, Progress):
@@ -285,6 +296,7 @@ class Link:
                 if not self._closing:
                     last = (reply.log.strip().splitlines() or ["no message"])[-1]
                     self.lost = f"its process ended with status {reply.status}: {last}"
+                    self._give_up_answers()
             self._board.changed.notify_all()
 
     def _deduplicated(self, arrived: Measurement) -> Measurement:
@@ -295,7 +307,7 @@ class Link:
 
     def _refuse(self, reply: Refused) -> None:
         if reply.number in self._answers:
-            self._answers[reply.number] = reply
+            self._answer(reply.number, reply)
         elif reply.number in self._inboxes:
             self._inboxes[reply.number] = replace(self._inboxes[reply.number], refused=reply.reason)
         else:

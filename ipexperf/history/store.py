@@ -62,11 +62,20 @@ _NAMED = {
 _SERIES = (
     select(case.c.id.label("case_id"), series.c.uid, series.c.id, measurement.c.run_id.is_not(None).label("measured"))
     .select_from(case)
-    .outerjoin(series, series.c.case_id == case.c.id)
+    .outerjoin(
+        series,
+        and_(
+            series.c.case_id == case.c.id,
+            series.c.machine_key.in_((bindparam("machine_key"), bindparam("key_of_run"))),
+        ),
+    )
     .outerjoin(measurement, and_(measurement.c.series_id == series.c.id, measurement.c.run_id == bindparam("run_id")))
     .where(case.c.uid == bindparam("uid"))
 )
-"""A case with all its series, and whether a run measured them. No row: the case is new."""
+"""A case with its series of a machine and of a run's, and whether that run measured them. No row: the case is new.
+
+Not those of all machines: a case that a thousand hosts measure has thousands of series.
+"""
 
 
 class History(Queries):
@@ -321,13 +330,16 @@ class _Recorder:
         Facts are append-only: a second measurement of a case needs a second run.
         """
         measured = self._measured.case
-        existing = self._connection.execute(_SERIES, {"uid": measured.uid, "run_id": self._run.id}).all()
+        run_row = {"run_id": self._run.id, "key_of_run": self._run.machine_key}
+        existing = self._connection.execute(
+            _SERIES, {"uid": measured.uid, "machine_key": self._machine_key, **run_row}
+        ).all()
         if any(row.measured for row in existing):
             raise HistoryError(f"the run {self._run.uid} has {measured.id} already; record it in a run of its own.")
         case_id = (
             existing[0].case_id if existing else _add(self._connection, case, rows.case_row(measured, self._suite))
         )
-        ids, uid = {row.uid: row.id for row in existing}, measured.uid
+        ids, uid = {row.uid: row.id for row in existing if row.uid is not None}, measured.uid
         values = [{"case_id": case_id, **rows.series_row(uid, self._machine_key, metric)} for metric in metrics]
         if new := [row for row in values if row["uid"] not in ids]:
             alone(self._connection)

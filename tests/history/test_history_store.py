@@ -27,7 +27,7 @@ from sqlalchemy import select, text
 
 import ipexperf
 from ipexperf.errors import HistoryError
-from ipexperf.history import History, schema
+from ipexperf.history import History, schema, store
 from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import Policy
 from ipexperf.result import Check, Verdict
@@ -378,6 +378,21 @@ def test_a_case_is_recorded_once_a_run_and_a_refusal_leaves_nothing(history):
     with pytest.raises(HistoryError, match="has resnet50-cpu-bf16-infer-ipex already"):
         history.record(uid, make_measurement(steps=(9.0,)), OK)
     assert history.measurements(uid)[0].metrics["step_time"].median == 0.011
+
+
+def test_a_case_of_many_machines_is_recorded_without_reading_the_series_of_all(target):
+    """A fleet of a thousand hosts has thousands of series of a case. The same run cannot have it on two machines."""
+    elsewhere = {**ENVIRONMENT, "machine_key": "elsewhere"}
+    with History.open(target) as history:
+        recorded(history, make_measurement())
+        uid = recorded(history, make_measurement(environment=elsewhere), environment=elsewhere)
+        keys = {"machine_key": "elsewhere", "key_of_run": "elsewhere"}
+        with history._engine.connect() as connection:
+            rows = connection.execute(store._SERIES, {"uid": make_case().uid, "run_id": 0, **keys}).all()
+            names = set(connection.scalars(select(schema.series.c.uid)))
+        assert 0 < len(rows) < len(names)
+        with pytest.raises(HistoryError, match="already; record it in a run of its own"):
+            history.record(uid, make_measurement(), OK)
 
 
 def test_recording_a_case_again_replaces_its_first_record(history):
