@@ -234,8 +234,9 @@ class Link:
             self._board.changed.notify_all()
 
     def _answer(self, number: int, answer: Answer | Prepared | Refused) -> None:
-        if not self._answers[number].done():
-            self._answers[number].set_result(answer)
+        future = self._answers.get(number)
+        if future and not future.done():
+            future.set_result(answer)
 
     def _give_up_answers(self) -> None:
         """Have all who wait for an answer of a lost host raise HostLostError."""
