@@ -23,7 +23,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
-from ipexperf.judge.environment import moved
+from ipexperf.judge.environment import hardware_changes
 from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import reference
 from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, SeatRecord
@@ -429,8 +429,8 @@ def _one_apart(a: Case, b: Case) -> bool:
 
 
 def _on_one_machine(side: Side, first: Mapping[str, Any]) -> Launch:
-    """The launch, invalid if it had other cores or threads than the first: one case is not two machines' numbers."""
-    if not side.environment or not (changed := moved(first, side.environment)):
+    """Return the launch, with a failed check if it had other cores or threads than the first launch of its case."""
+    if not side.environment or not (changed := hardware_changes(first, side.environment)):
         return side.launch
     check = Check("same_machine", ok=False, found="; ".join(changed), expected="what the first launch had")
     return replace(side.launch, proof=(*side.launch.proof, check))

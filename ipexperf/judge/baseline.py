@@ -181,7 +181,7 @@ def read(directory: Path, machine_key: str) -> Baselines:
 
 
 def _refuse_edited(environments: Mapping[str, Any]) -> None:
-    """Raise ValueError for an environment that is not the one of its name: it says what may be compared with what."""
+    """Raise ValueError if the content of an environment does not have the digest that is its name in the file."""
     for name, environment in environments.items():
         if _digest(environment) != name:
             raise ValueError(f"environment {name} is not what its run recorded: it was edited")

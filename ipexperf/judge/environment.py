@@ -51,8 +51,8 @@ def incomparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return _changes(before, after, list(dict.fromkeys([*before, *after])))
 
 
-def moved(first: Mapping[str, Any], later: Mapping[str, Any]) -> list[str]:
-    """The differences in hardware between two launches of one case, where both know it: threads are torch's to know."""
+def hardware_changes(first: Mapping[str, Any], later: Mapping[str, Any]) -> list[str]:
+    """The differences in hardware between two launches, where both know it: without torch a launch knows no threads."""
     before, after = ({"machine_key": side.get("machine_key"), **_placement(side)} for side in (first, later))
     return _changes(before, after, [name for name in before if None not in (before[name], after.get(name))])
 

@@ -189,10 +189,10 @@ class Preload:
 
 def _import(options: Sequence[str], empty: str, names: Iterable[str] = ()) -> None:
     words = ["-p", "no:cacheprovider", f"--rootdir={empty}", *options, empty]
-    with contextlib.redirect_stdout(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         status = pytest.main(words, plugins=[Preload(names)])
     # Without what it was to import, each run would import it again: that is slow, and no test would fail.
-    assert status == pytest.ExitCode.NO_TESTS_COLLECTED, said.getvalue()
+    assert status == pytest.ExitCode.NO_TESTS_COLLECTED, output.getvalue()
 
 
 def rehearse(options: Sequence[str], folder: str) -> list[str]:

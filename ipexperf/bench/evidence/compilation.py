@@ -116,7 +116,7 @@ def loaded() -> int:
 
 
 def generated(before: int) -> list[str]:
-    """Return the source of each module that inductor has loaded after the first `known` ones."""
+    """Return the source of each module that inductor has loaded after the first `before` ones."""
     sources = [Path(module.__file__).read_text() for module in _modules()[before:]]
     return [source for source in sources if _CALL in source]
 

@@ -76,8 +76,8 @@ class CompiledSession(InferenceSession):
 
     def kernels(self) -> list[Kernel]:
         self.events = proof.traced(self.step)
-        self.written = templates.kernels(self.code)
-        kernels = proof.kernels(self.events) + self.written
+        self.templates = templates.kernels(self.code)
+        kernels = proof.kernels(self.events) + self.templates
         if dtypes.quantised(self.bench.case.dtype):
             # Also from oneDNN's log: the name of an operator says little about its kernel.
             kernels += proof.logged(self.step, torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON))
@@ -94,6 +94,6 @@ class CompiledSession(InferenceSession):
         return [
             *super().proof(),
             *compiled,
-            compilation.one_region(self.events, len(self.written)),
+            compilation.one_region(self.events, len(self.templates)),
             *self.bench.stack.proof_of_code(self.network, self.code, self.arguments, self.bench),
         ]
