@@ -69,8 +69,6 @@ METRICS = {
     "held_memory": 3e8,
     "fidelity": 1e-7,
 }
-BEAT_SECONDS = 2.0
-"""The real hosts' `HEARTBEAT_SECONDS`."""
 
 
 def spent() -> float:
@@ -118,7 +116,10 @@ class Hosts:
 
     def __init__(self, names: list[str], seconds: float, *, alike: bool) -> None:
         """`seconds`: how long a group takes a host. `alike`: whether all have one machine key."""
+        from ipexperf.fleet.worker import HEARTBEAT_SECONDS
+
         self.names, self.seconds, self.alike = names, seconds, alike
+        self._beat = HEARTBEAT_SECONDS
         self.sent = 0
         """Bytes of the replies."""
         self.channels: list[Channel] = []
@@ -137,7 +138,7 @@ class Hosts:
         del say, wait
         channel = Channel(self, "made-up" if self.alike else f"made-up-{host.name}")
         self.channels.append(channel)
-        self.at(time.monotonic() + BEAT_SECONDS, channel, BEAT)
+        self.at(time.monotonic() + self._beat, channel, BEAT)
         return channel
 
     def at(self, moment: float, channel: Channel, line: str) -> None:
@@ -160,7 +161,7 @@ class Hosts:
                     return
                 moment, _, channel, line = heapq.heappop(self._due)
             if line == BEAT and not channel.closed:
-                self.at(moment + BEAT_SECONDS, channel, BEAT)
+                self.at(moment + self._beat, channel, BEAT)
             self.sent += len(line)
             channel.lines.put(line)
 
@@ -400,7 +401,8 @@ def cases_of(path: Path) -> int:
 
 def poll(agents: int, seconds: float) -> dict[str, Any]:
     """What it costs the controller to ask so many agents on a real Ray node for their lines, once a second each."""
-    os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"})
+    # No token: Ray would leave it in the home folder.
+    os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "RAY_AUTH_MODE": "disabled"})
     import ray
 
     from ipexperf.fleet.agent import Agent

@@ -38,7 +38,8 @@ from ipexperf.result import Measurement, RoundRecord, Verdict
 
 T = TypeVar("T")
 
-POLL_SECONDS = 1.0
+POLL_SECONDS = 10.0
+"""Longest wait for a reply in one call: longer than between two signs of life, as each call costs both sides."""
 SILENT_SECONDS = 60.0
 """Longest silence after which a host counts as lost."""
 OPEN_SECONDS = 300.0
@@ -139,8 +140,10 @@ class Link:
         self._environment: Mapping[str, Any] = {}
         """Of the last measurement: that of the next one is usually equal."""
         self._answers: dict[int, Future[Answer | Prepared | Refused]] = {}
-        # A future each, because a thousand threads that wait for the board would all wake at each message.
-        """The answer to each question, None until it came."""
+        """The answer to each question, which a thread may wait for.
+
+        A thousand threads that waited for the board would all wake at each message.
+        """
         self._refused = ""
         self._exited: Exited | None = None
         self._closing = False

@@ -64,7 +64,7 @@ from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY, RoundRecord, Verdict
 from ipexperf.site import Comparing, LocalSite, Running
 
-HEARTBEAT_SECONDS = 2.0
+HEARTBEAT_SECONDS = 5.0
 UNFINISHED = "its comparison is not over"
 """The reason of cases that were not begun, while others of their group are being compared."""
 

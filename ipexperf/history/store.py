@@ -62,19 +62,13 @@ _NAMED = {
 _SERIES = (
     select(case.c.id.label("case_id"), series.c.uid, series.c.id, measurement.c.run_id.is_not(None).label("measured"))
     .select_from(case)
-    .outerjoin(
-        series,
-        and_(
-            series.c.case_id == case.c.id,
-            series.c.machine_key.in_((bindparam("machine_key"), bindparam("key_of_run"))),
-        ),
-    )
+    .outerjoin(series, series.c.uid.in_(bindparam("series", expanding=True)))
     .outerjoin(measurement, and_(measurement.c.series_id == series.c.id, measurement.c.run_id == bindparam("run_id")))
     .where(case.c.uid == bindparam("uid"))
 )
-"""A case with its series of a machine and of a run's, and whether that run measured them. No row: the case is new.
+"""A case with those of its series that are named, and whether a run has measured them. No row: the case is new.
 
-Not those of all machines: a case that a thousand hosts measure has thousands of series.
+Named, because a case that a thousand hosts measure has ten thousand series.
 """
 
 
@@ -330,18 +324,18 @@ class _Recorder:
         Facts are append-only: a second measurement of a case needs a second run.
         """
         measured = self._measured.case
-        run_row = {"run_id": self._run.id, "key_of_run": self._run.machine_key}
-        existing = self._connection.execute(
-            _SERIES, {"uid": measured.uid, "machine_key": self._machine_key, **run_row}
-        ).all()
+        values = [rows.series_row(measured.uid, self._machine_key, metric) for metric in metrics]
+        # The run may have recorded the case on its own machine, if the worker died before it said where it ran.
+        names = {row["uid"] for row in values} | {series_uid(measured.uid, self._run.machine_key, PRIMARY)}
+        named = {"uid": measured.uid, "series": sorted(names), "run_id": self._run.id}
+        existing = self._connection.execute(_SERIES, named).all()
         if any(row.measured for row in existing):
             raise HistoryError(f"the run {self._run.uid} has {measured.id} already; record it in a run of its own.")
         case_id = (
             existing[0].case_id if existing else _add(self._connection, case, rows.case_row(measured, self._suite))
         )
-        ids, uid = {row.uid: row.id for row in existing if row.uid is not None}, measured.uid
-        values = [{"case_id": case_id, **rows.series_row(uid, self._machine_key, metric)} for metric in metrics]
-        if new := [row for row in values if row["uid"] not in ids]:
+        ids = {row.uid: row.id for row in existing if row.uid is not None}
+        if new := [{"case_id": case_id, **row} for row in values if row["uid"] not in ids]:
             alone(self._connection)
             added = self._connection.execute(insert(series).returning(series.c.uid, series.c.id), new)
             ids |= {row.uid: row.id for row in added}
