@@ -87,6 +87,9 @@ def run_up(arguments: argparse.Namespace) -> int:
 
 def run_join(arguments: argparse.Namespace) -> int:
     """Start Ray here, as a part of the cluster at the address."""
+    from ipexperf.fleet import cluster
+
+    cluster.agree(arguments.address, "fleet join")
     _start([f"--address={arguments.address}"], arguments, arguments.address, measures=True)
     console.say(f"{arguments.name} is one of the hosts of {arguments.address}")
     return 0

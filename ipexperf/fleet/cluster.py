@@ -31,12 +31,19 @@ LOOK_SECONDS = 2.0
 ANSWER_SECONDS = 30.0
 """Time limit for a host to describe what it does."""
 CONNECT_SECONDS = 15.0
+HEALTH_SECONDS = 60.0
+"""Longest wait for Ray's own check. It loads Ray, for which a busy host needs many seconds."""
 START_SECONDS = 60.0
 """Longest start of an agent on a free host. After it, another run is assumed to have taken the host."""
 LEFT = (None, 1, 4)
 """Ray's reasons for the death of a node that left as intended: none, expected, or idle."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
 """Keeps Ray from sending usage reports, and from hiding cards from processes that reserve none."""
+AUTH_MODE = "RAY_AUTH_MODE"
+"""Whether Ray sends and demands a token. All processes of a cluster must agree.
+
+Left to itself, a head demands the token that it finds in the home folder, and a host that joins does not send it.
+"""
 HEAD_LOST = {"RAY_gcs_rpc_server_reconnect_timeout_s": "86400", "RAY_gcs_server_port_wait_time_s": "2"}
 """What Ray does in a run that loses the head.
 
@@ -74,10 +81,10 @@ class Cluster:
 
     def __init__(self, address: str, source: str = "--perf-fleet") -> None:
         os.environ.update({name: value for name, value in HEAD_LOST.items() if name not in os.environ})
+        agree(address, source)
         self._ray = ray()
         self._lookers: dict[str, Any] = {}
         """The actor that looks at each host, by the host's node."""
-        _check(address, source)
         # Ray would print messages about lost nodes between the lines of a run, which reports them itself.
         logging.getLogger("ray").addHandler(logging.NullHandler())
         logging.getLogger("ray").propagate = False
@@ -209,8 +216,11 @@ def _answer_of_head(question: Callable[[], Any]) -> Any:
     return answers[0]
 
 
-def _check(address: str, source: str) -> None:
-    """Raise UsageError if no cluster answers at an address. Ray itself tries for minutes."""
+def agree(address: str, source: str) -> None:
+    """Send a token to the cluster at an address if it demands one, and demand none if it does not.
+
+    Raise UsageError if no cluster answers there, for which Ray itself waits for minutes, or if the token is missing.
+    """
     host, sign, port = address.removeprefix("ray://").rpartition(":")
     if address != "auto" and not (sign and port.isdecimal()):
         raise UsageError(f"{source} {address}: expected HOST:PORT of a Ray cluster, auto, or local:NAME,NAME")
@@ -222,12 +232,36 @@ def _check(address: str, source: str) -> None:
             raise UsageError(f"{source} {address}: no Ray cluster answers there: {reason}") from None
     if address.startswith("ray://"):
         return
+    modes = ("disabled", "token") if _has_token() else ("disabled",)  # Ray aborts if it is to send one that it has not
+    for mode in (os.environ[AUTH_MODE],) if AUTH_MODE in os.environ else modes:
+        refused = _refused(address, mode)
+        if not refused:
+            os.environ[AUTH_MODE] = mode
+            return
+        if "AuthenticationError" not in refused:
+            where = "this host is in no fleet that answers" if address == "auto" else "no Ray cluster answers there"
+            raise UsageError(f"{source} {address}: {where}")
+    wanted = "the head asks for a token: copy ~/.ray/auth_token of the head to this host, or set RAY_AUTH_TOKEN"
+    raise UsageError(f"{source} {address}: {wanted}")
+
+
+def _has_token() -> bool:
+    """Whether Ray would find a token of this user."""
+    file = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    return bool(os.environ.get("RAY_AUTH_TOKEN")) or file.is_file()
+
+
+def _refused(address: str, mode: str) -> str:
+    """Why the cluster at an address does not answer, if asked in this way. An empty text: it does."""
     command = [executable(), "health-check", *(("--address", address) if address != "auto" else ())]
+    environment = {**os.environ, **QUIET, AUTH_MODE: mode}
     try:
-        subprocess.run(command, capture_output=True, timeout=CONNECT_SECONDS, check=True)
-    except subprocess.SubprocessError:
-        where = "this host is in no fleet that answers" if address == "auto" else "no Ray cluster answers there"
-        raise UsageError(f"{source} {address}: {where}") from None
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=HEALTH_SECONDS, check=False, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        return f"nothing within {HEALTH_SECONDS:.0f} s"
+    return "" if ended.returncode == 0 else f"{ended.stdout}{ended.stderr}" or "nothing"
 
 
 def _host(node: dict[str, Any]) -> Host:

@@ -148,6 +148,6 @@ def test_ray_does_not_kill_a_run_whose_head_is_gone(monkeypatch: pytest.MonkeyPa
         return Module(0)
 
     monkeypatch.setattr(clusters, "ray", module)
-    monkeypatch.setattr(clusters, "_check", lambda *_: None)
+    monkeypatch.setattr(clusters, "agree", lambda *_: None)
     Cluster("10.0.0.5:6379")
     assert seen == [*clusters.HEAD_LOST.values()] * 2, "it is set before Ray is imported"

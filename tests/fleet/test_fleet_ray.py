@@ -126,7 +126,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         "PYTHONPATH": f"{FAKES / 'no_torch'}{os.pathsep}{ROOT}",
         "IPEXPERF_LEASES": str(tmp_path_factory.mktemp("leases")),
         "FLEET_MARK": str(folder / "mark"),
+        "HOME": str(folder / "home"),
     }
+    token = folder / "home" / ".ray" / "auth_token"
+    token.parent.mkdir(parents=True)
+    token.write_text("0123456789abcdef" * 4)
     fleet = Fleet(folder, environment)
     port = fleet.address.rpartition(":")[2]
     try:
@@ -182,6 +186,18 @@ def test_an_address_without_a_fleet_is_one_sentence(fleet: Fleet, tmp_path: Path
     assert ended.returncode == 4
     assert "no Ray cluster answers there" in ended.stderr
     assert "Traceback" not in ended.stdout + ended.stderr
+
+
+def test_who_has_not_the_token_of_the_head_gets_one_sentence(fleet: Fleet, tmp_path: Path) -> None:
+    fleet_of_a_stranger = Fleet(fleet.folder, {**fleet.environment, "HOME": str(tmp_path)})
+    fleet_of_a_stranger.address = fleet.address
+    for ended in (
+        fleet_of_a_stranger.host("four", "join", fleet.address),
+        fleet_of_a_stranger.command("hosts", fleet.address),
+    ):
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert "asks for a token: copy ~/.ray/auth_token" in ended.stderr.splitlines()[-1]
+        assert "Traceback" not in ended.stderr
 
 
 def test_a_host_that_left_is_not_listed_as_one_that_died(fleet: Fleet) -> None:
