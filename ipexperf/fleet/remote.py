@@ -195,11 +195,11 @@ class RemoteSite:
 
     def meta(self) -> dict[str, object]:
         """The hosts of the run, and which groups each of them measured."""
-        measured: dict[str, list[str]] = {name: [] for name in self._links}
+        measured: dict[str, dict[str, None]] = {name: {} for name in self._links}
         for group in self._groups:
-            if group.link is not None and group.group not in measured[group.link.host.name]:
-                measured[group.link.host.name].append(group.group)
-        return {"fleet": {"run": self._run, "hosts": measured}}
+            if group.link is not None:
+                measured[group.link.host.name][group.group] = None
+        return {"fleet": {"run": self._run, "hosts": {name: list(groups) for name, groups in measured.items()}}}
 
     def close(self) -> None:
         """End the processes on the hosts. Groups that are still being measured are cut short."""
