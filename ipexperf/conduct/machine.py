@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
-from ipexperf.bench.machine import control_groups, energy, libraries, placement
+from ipexperf.bench.machine import control_groups, energy, kernel_files, libraries, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.conduct.placement import numbers
 from ipexperf.conduct.process import WAITING
@@ -42,10 +42,7 @@ class Machine:
 
     def read(self, path: str) -> str | None:
         """The text of a file of the kernel, or None if it cannot be read."""
-        try:
-            return (self.root / path).read_text().strip()
-        except OSError:
-            return None
+        return kernel_files.text(self.root / path)
 
     def of_cores(self, path: str) -> dict[int, str]:
         """The text of a file for each core that has it."""

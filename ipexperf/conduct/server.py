@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench.machine import kernel_files
 from ipexperf.bench.outcome import signal_name
 from ipexperf.bench.process.server import MESSAGE
 from ipexperf.conduct.process import BOOT, environment_of, last_lines
@@ -42,7 +43,7 @@ class Order:
 def _over(pid: int) -> bool:
     """Whether a process has ended. Its pid stays taken until somebody waits for it."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+        return kernel_files.stat_fields(pid)[0] in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return True
 

@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from ipexperf.bench import outcome, precision
@@ -20,6 +19,7 @@ from ipexperf.bench.api import Device
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import kernel_files
 from ipexperf.bench.machine.facts import cpu_flags
 from ipexperf.dtypes import DTYPES, quantised
 
@@ -234,15 +234,8 @@ def caches(root: str = "/sys/devices/system/cpu") -> int:
     """Return the bytes of all last-level caches, as reported by the kernel, or 0 if unknown."""
     sizes: dict[tuple[str, str], int] = {}
     for folder in glob.glob(f"{root}/cpu[0-9]*/cache/index[0-9]*"):  # noqa: PTH207 - names are enough
-        fields = {name: _read(Path(folder) / name) for name in ("level", "size", "shared_cpu_list")}
+        fields = {name: kernel_files.text(f"{folder}/{name}") or "" for name in ("level", "size", "shared_cpu_list")}
         if size := re.fullmatch(r"(\d+)K", fields["size"]):
             sizes[fields["level"], fields["shared_cpu_list"]] = int(size[1]) * 1024
     last = max((level for level, _ in sizes), default="")
     return sum(size for (level, _), size in sizes.items() if level == last)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""  # not reported by this kernel
