@@ -24,7 +24,7 @@ from ipexperf.errors import ForkError, WorkerError
 
 MOST = 2
 """Most servers alive at a time: one for each stack of a run. A new one ends the least recently used."""
-LOOK_SECONDS = 0.01
+POLL_SECONDS = 0.01
 ASK_SECONDS = 30.0
 GONE_SECONDS = 5.0
 
@@ -74,7 +74,7 @@ class Forked:
             elif until is not None and time.monotonic() > until:
                 raise subprocess.TimeoutExpired("a forked worker", timeout or 0.0)
             else:
-                time.sleep(LOOK_SECONDS)
+                time.sleep(POLL_SECONDS)
         return self._status
 
     def kill(self) -> None:

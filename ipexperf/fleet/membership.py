@@ -12,7 +12,7 @@ from ipexperf.bench.machine import kernel_files
 from ipexperf.variables import FLEET_ADDRESS, FLEET_FOLDER
 
 TERM_SECONDS = 5.0
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 
 def variables(pid: int) -> dict[str, str]:
@@ -64,5 +64,5 @@ def leave(address: str = "", mark: str = FLEET_FOLDER) -> int:
                 os.kill(pid, number)
         until = time.monotonic() + TERM_SECONDS
         while members(mark, address) and time.monotonic() < until:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
     return len(pids)
