@@ -18,7 +18,7 @@ from ipexperf.history.round_ratios import Paired
 from ipexperf.judge import ratios
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.ratios import Ratio
-from ipexperf.report.speeds import Compared
+from ipexperf.report.speeds import SpeedRatio
 from ipexperf.report.units import digits
 from ipexperf.result import PRIMARY
 
@@ -84,7 +84,7 @@ def sound(recorded: Recorded) -> bool:
     return bool(recorded.values.get(PRIMARY)) and recorded.outcome not in ("failed", "invalid")
 
 
-def compare(recorded: Recorded, other: Recorded | None, rounds: Rounds) -> Compared | None:
+def compare(recorded: Recorded, other: Recorded | None, rounds: Rounds) -> SpeedRatio | None:
     """Return the throughput relative to another case, if both count."""
     if other is None or other is recorded or not (sound(recorded) and sound(other)):
         return None
@@ -92,16 +92,16 @@ def compare(recorded: Recorded, other: Recorded | None, rounds: Rounds) -> Compa
     if key in rounds and key == (other.run_uid, other.machine_key):
         estimate = rounds[key].between(other.case, recorded.case)
         if estimate is not None:
-            return Compared(estimate.ratio(inverted=True), paired=True)
-    return Compared(ratios.compare(other.values["throughput"], recorded.values["throughput"], Policy()), paired=False)
+            return SpeedRatio(estimate.ratio(inverted=True), paired=True)
+    return SpeedRatio(ratios.compare(other.values["throughput"], recorded.values["throughput"], Policy()), paired=False)
 
 
-def times(compared: Compared | None) -> str:
+def times(compared: SpeedRatio | None) -> str:
     """Format a ratio with its interval as a cell of the table."""
     return "-" if compared is None else f"{compared.value} ({compared.bounds})"
 
 
-def pairs(cases: Sequence[Recorded], rounds: Rounds) -> dict[Case, tuple[Compared | None, Compared | None]]:
+def pairs(cases: Sequence[Recorded], rounds: Rounds) -> dict[Case, tuple[SpeedRatio | None, SpeedRatio | None]]:
     """Yield each case over stock in the same dtype, and over stock in fp32."""
     known = {recorded.case: recorded for recorded in cases}
     return {
@@ -113,7 +113,7 @@ def pairs(cases: Sequence[Recorded], rounds: Rounds) -> dict[Case, tuple[Compare
     }
 
 
-def widest(compared: Iterable[Compared | None]) -> str:
+def widest(compared: Iterable[SpeedRatio | None]) -> str:
     """Return a sentence on how many ratios have a narrow interval."""
     all_of_them = [one for one in compared if one is not None]
     narrow = [one for one in all_of_them if is_narrow(one.ratio)]

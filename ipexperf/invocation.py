@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ipexperf import live_baseline, site
 from ipexperf.case import Planned
 from ipexperf.errors import LockError, UsageError
-from ipexperf.run import Judged, Postponed, Run
+from ipexperf.run import FinishedCase, Postponed, Run
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -60,7 +60,7 @@ class Invocation:
         for host, run in self.runs.items():
             run.expect(wanted.get(host, ()))
 
-    def measure(self, planned: Planned, wish: Wish) -> Judged | Postponed:
+    def measure(self, planned: Planned, wish: Wish) -> FinishedCase | Postponed:
         """Measure, judge and record a case."""
         return self.runs[planned.host].measure(planned.case, wish)
 

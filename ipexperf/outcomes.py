@@ -24,8 +24,8 @@ Tone = Literal["good", "cool", "warm", "bad", "quiet"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """The meaning of an outcome, its effects, and its look."""
+class OutcomeRow:
+    """The meaning of an outcome, its effects, and how pages show it."""
 
     emoji: str
     """Its sign in markdown."""
@@ -42,24 +42,24 @@ class Row:
     """True if the numbers of the case count."""
 
 
-OUTCOMES: dict[str, Row] = {
-    "regressed": Row("🔴", "▼", "warm", "worse than the baseline or the other arm, beyond doubt", fails=True),
-    "failed": Row("❌", "✕", "bad", "nothing was measured", fails=True, numbers=False),
-    "invalid": Row("⚠️", "!", "bad", "measured, but the numbers do not count", fails=True, numbers=False),
-    "platform_shift": Row("🟠", "⇄", "warm", "moved together with the whole run"),
-    "inconclusive": Row("❔", "~", "quiet", "neither a slowdown nor its absence was proven"),
-    "not_comparable": Row("❔", "≠", "quiet", "the baseline is of other hardware or other work"),
-    "no_baseline": Row("⚪", "○", "quiet", "speed was measured, not judged"),
-    "improved": Row("🔵", "▲", "cool", "faster than the baseline or the other arm, beyond doubt", fine=True),
-    "ok": Row("🟢", "✓", "good", "not slower by more than the tolerance", fine=True),
+OUTCOMES: dict[str, OutcomeRow] = {
+    "regressed": OutcomeRow("🔴", "▼", "warm", "worse than the baseline or the other arm, beyond doubt", fails=True),
+    "failed": OutcomeRow("❌", "✕", "bad", "nothing was measured", fails=True, numbers=False),
+    "invalid": OutcomeRow("⚠️", "!", "bad", "measured, but the numbers do not count", fails=True, numbers=False),
+    "platform_shift": OutcomeRow("🟠", "⇄", "warm", "moved together with the whole run"),
+    "inconclusive": OutcomeRow("❔", "~", "quiet", "neither a slowdown nor its absence was proven"),
+    "not_comparable": OutcomeRow("❔", "≠", "quiet", "the baseline is of other hardware or other work"),
+    "no_baseline": OutcomeRow("⚪", "○", "quiet", "speed was measured, not judged"),
+    "improved": OutcomeRow("🔵", "▲", "cool", "faster than the baseline or the other arm, beyond doubt", fine=True),
+    "ok": OutcomeRow("🟢", "✓", "good", "not slower by more than the tolerance", fine=True),
 }
 """All outcomes, the most urgent first."""
 NEVER_BEGAN = "interrupted"
 """The history's word for a case that was planned and never began. It is no outcome, because it was not judged."""
-_OTHER = Row("", "…", "quiet", "")
+_OTHER = OutcomeRow("", "…", "quiet", "")
 
 
-def row(name: str) -> Row:
+def row(name: str) -> OutcomeRow:
     """Return the row of an outcome. Any other name, such as `NEVER_BEGAN`, has a plain row."""
     return OUTCOMES.get(name, _OTHER)
 

@@ -51,7 +51,7 @@ def _needs_fresh_processes(verdict: Verdict) -> bool:
     return any(metric.fresh and metric.gate is not None and metric.gate.smallest for metric in worse)
 
 
-class Judged(NamedTuple):
+class FinishedCase(NamedTuple):
     """A finished case."""
 
     measurement: Measurement
@@ -121,7 +121,7 @@ class Run:
         """The cases still to be measured, each with the wish of its test."""
         self._members: dict[str, tuple[Case, ...]] = {}
         """The cases that were announced, by their groups."""
-        self._judged: dict[Case, Judged | Postponed | IpexperfError] = {}
+        self._judged: dict[Case, FinishedCase | Postponed | IpexperfError] = {}
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
         self._ahead: dict[str, Running] = {}
         """The groups that another host measures already, by their names."""
@@ -218,7 +218,7 @@ class Run:
         return (Group(name, cases) for name, cases in self._members.items())
 
     @user_files.errors_as_usage()
-    def measure(self, case: Case, wish: Wish = AS_ALL) -> Judged | Postponed:
+    def measure(self, case: Case, wish: Wish = AS_ALL) -> FinishedCase | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
 
         Two tests of one case get one measurement, unless they wish to have it judged differently.
@@ -334,16 +334,16 @@ class Run:
 
     def _running(self, group: Group) -> Running:
         """Prepare the rounds of a group."""
-        looked = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
+        suspects = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
         # One unusual process may use more than others do, so measure several fresh ones.
-        doubtful = any(_needs_fresh_processes(self._suspects[case][1]) for case in looked)
+        doubtful = any(_needs_fresh_processes(self._suspects[case][1]) for case in suspects)
         request = GroupRequest(
             group,
             max(self.plan.launches, SURE) if doubtful else self.plan.launches,
             twin=matrix.twin(self.options),
             precision=matrix.ratio_precision(self.options),
             before=tuple((case, self._disturbed[case][0]) for case in group.cases if case in self._disturbed),
-            numbers=tuple(looked.items()),
+            numbers=tuple(suspects.items()),
             fresh=doubtful or any(gates.needs_fresh(self._gate(case)) for case in group.cases),
             metered=any(ENERGY in self._gate(case) for case in group.cases),
         )
@@ -375,7 +375,7 @@ class Run:
         except IpexperfError as error:
             self._judged[case] = error
 
-    def _judge(self, case: Case, measurement: Measurement, *, last: bool) -> Judged | Postponed:
+    def _judge(self, case: Case, measurement: Measurement, *, last: bool) -> FinishedCase | Postponed:
         """Judge a case and record it. If it must be measured again, say why and return Postponed."""
         gate = self._gate(case)
         gated = PRIMARY in gate
@@ -440,13 +440,13 @@ class Run:
         policy = self._baselines.policy(measurement)
         return measurement, self._with_structure(measurement, verdict), policy
 
-    def _record(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> Judged:
+    def _record(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> FinishedCase:
         """Record a case that is finished, and add it to the results of the run."""
         with interrupts.deferred():
             self._recorder.case(measurement, verdict, policy)
             self.measurements.append(measurement)
             self.verdicts[measurement.case.uid] = verdict
-        return Judged(measurement, verdict)
+        return FinishedCase(measurement, verdict)
 
     def _with_structure(self, measurement: Measurement, verdict: Verdict) -> Verdict:
         """Add to the verdict whether the kernels that ran differ from those of the accepted baseline."""
@@ -517,10 +517,10 @@ class Run:
     def _write_report(self) -> None:
         if self._report is None or self._recorder.history is None or self.uid is None:
             return
-        from ipexperf.dashboard import site
+        from ipexperf.dashboard import writing
 
         try:
-            site.write(self._recorder.history, self._report)
+            writing.write(self._recorder.history, self._report)
         except IpexperfError as error:
             self.unwritten = str(error)  # as above
 

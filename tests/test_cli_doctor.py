@@ -12,8 +12,8 @@ from fake_rounds import played
 
 from ipexperf import cli
 from ipexperf.compare.arm import Arm
-from ipexperf.conduct import machine
-from ipexperf.conduct.machine import Finding
+from ipexperf.conduct import machine_checks
+from ipexperf.conduct.machine_checks import MachineFinding
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
@@ -21,16 +21,16 @@ CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spi
 Doctor = Callable[..., int]
 
 
-def found(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> None:
+def found(monkeypatch: pytest.MonkeyPatch, *findings: MachineFinding) -> None:
     """Let this be what a look at the machine finds."""
-    monkeypatch.setattr(machine, "run_checks", lambda _: list(findings))
+    monkeypatch.setattr(machine_checks, "run_checks", lambda _: list(findings))
 
 
 @pytest.fixture
 def doctor(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Doctor:
     """Runs the command on a fake case, on a machine with which nothing is wrong."""
     monkeypatch.chdir(tmp_path)
-    found(monkeypatch, Finding("governor", "ok", "performance"))
+    found(monkeypatch, MachineFinding("governor", "ok", "performance"))
     return lambda *more: cli.main(["doctor", f"--perf-load={fake}", *CELL, *more])
 
 
@@ -78,8 +78,8 @@ def test_a_wrong_finding_is_marked_and_ends_with_1(
     doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """So that a pipeline can use it."""
-    wrong = Finding("turbo", "wrong", "on", "switch it off")
-    found(monkeypatch, wrong, Finding("AMX", "note", "not there"))
+    wrong = MachineFinding("turbo", "wrong", "on", "switch it off")
+    found(monkeypatch, wrong, MachineFinding("AMX", "note", "not there"))
     assert doctor("--no-pairs") == 1
     assert capsys.readouterr().out == "WRONG  turbo  on: switch it off\nnote   AMX    not there\n"
 
@@ -88,14 +88,14 @@ def test_a_wrong_finding_ends_with_1_although_nothing_can_be_measured(
     doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without torch no case can run. If all findings are fine, that is a usage error."""
-    found(monkeypatch, Finding("torch", "wrong", "not installed", "pip install torch"))
+    found(monkeypatch, MachineFinding("torch", "wrong", "not installed", "pip install torch"))
     assert doctor("--device", "cpu") == 1
     out, err = capsys.readouterr()
     first, second = out.splitlines()
     assert first == "WRONG  torch  not installed: pip install torch"
     assert second.startswith("nothing was measured: ")
     assert err == ""
-    found(monkeypatch, Finding("torch", "ok", "2.8.0"))
+    found(monkeypatch, MachineFinding("torch", "ok", "2.8.0"))
     assert doctor("--device", "cpu") == cli.USAGE_ERROR
     assert capsys.readouterr().err == f"ipexperf: {second.partition(': ')[2]}\n"
 

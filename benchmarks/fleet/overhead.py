@@ -171,7 +171,7 @@ def main() -> None:
     chance = random.Random(arguments.seed)  # noqa: S311 - an order, no secret
     logs: list[float] = []
     with a_host() as port:
-        cluster.Cluster(f"127.0.0.1:{port}")
+        cluster.RayCluster(f"127.0.0.1:{port}")
         for number in range(arguments.pairs):
             logs.append(pair(words, arguments.turns, chance))
             found = pairs.combine(logs)

@@ -509,14 +509,14 @@ def counted(history: Any, target: str) -> tuple[int, int]:
 
 def report(folder: Path, groups: int) -> dict[str, Any]:
     """Draw the pages of two nights."""
-    from ipexperf.dashboard import site
+    from ipexperf.dashboard import writing
     from ipexperf.history import History
 
     for _ in database(folder, groups, 2, ""):
         pass
     with History.open(folder / "history.db") as history:
         begin = time.perf_counter()
-        written = site.write(history, folder / "pages")
+        written = writing.write(history, folder / "pages")
         seconds = time.perf_counter() - begin
     files = [path for path in (folder / "pages").rglob("*") if path.is_file()]
     return {

@@ -21,7 +21,7 @@ REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedSoftware:
     """One version or commit of the list, and how it differs from the one before."""
 
     software: Software
@@ -32,7 +32,7 @@ class Entry:
 class OrderedSearch:
     """A search over entries ordered from the good end to the bad one."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[ListedSoftware]
 
     @property
     def whole(self) -> int | None:

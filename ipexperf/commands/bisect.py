@@ -162,7 +162,7 @@ def _task(arguments: argparse.Namespace, options: Options, cache: Path, say: Say
 def _versions(arguments: argparse.Namespace, good: End) -> Task:
     from ipexperf.bench.machine.inventory import normalised
     from ipexperf.bisect import versions
-    from ipexperf.bisect.ordered import Entry, OrderedSearch
+    from ipexperf.bisect.ordered import ListedSoftware, OrderedSearch
 
     name, python = normalised(arguments.package), good.lock.python
     first, between, last = (arguments.versions or "").partition("..")
@@ -179,21 +179,21 @@ def _versions(arguments: argparse.Namespace, good: End) -> Task:
         raise UsageError(f"{where} {count} of {name} for Python {python}: a search needs two ends")
     candidates = [versions.WithVersion(good, name, release) for release in releases]
     changes = versions.changes(name, releases)
-    entries = [Entry(*both) for both in zip(candidates, changes, strict=True)]
+    entries = [ListedSoftware(*both) for both in zip(candidates, changes, strict=True)]
     ends = (f"{name} {releases[0].version}", f"{name} {releases[-1].version}")
     return Task(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
 
 
 def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> Task:
     from ipexperf.bisect import commits
-    from ipexperf.bisect.ordered import Entry, OrderedSearch
+    from ipexperf.bisect.ordered import ListedSoftware, OrderedSearch
 
     repository = commits.Repository((arguments.repo or Path.cwd()).absolute(), arguments.build or "")
     listed = repository.commits(arguments.commits)
     repository.clear_remains(cache)
     candidates = [commits.AtCommit(good, repository, commit) for commit in listed]
     changes = commits.changes(listed)
-    entries = [Entry(*both) for both in zip(candidates, changes, strict=True)]
+    entries = [ListedSoftware(*both) for both in zip(candidates, changes, strict=True)]
     ends = (f"commit {changes[0].name}", f"commit {changes[-1].name}")
     return Task(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
 

@@ -15,7 +15,7 @@ from ipexperf.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ipexperf.conduct.machine import Finding
+    from ipexperf.conduct.machine_checks import MachineFinding
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.plan.options import Options
 
@@ -38,7 +38,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     """Check the machine, then measure a case against itself."""
     from ipexperf.bench.machine.placement import allowed
     from ipexperf.compare import arm
-    from ipexperf.conduct import machine
+    from ipexperf.conduct import machine_checks
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.plan import arms
 
@@ -46,7 +46,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     facts = arm.facts(arms.ArmWords(), options)
-    findings = machine.run_checks(machine.Machine(Path("/"), tuple(allowed()), facts, os.environ))
+    findings = machine_checks.run_checks(machine_checks.Machine(Path("/"), tuple(allowed()), facts, os.environ))
     console.say("\n".join(_findings(findings)))
     sys.stdout.flush()
     wrong = any(finding.state == "wrong" for finding in findings)
@@ -61,7 +61,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     return WRONG if wrong else 0
 
 
-def _findings(findings: Sequence[Finding]) -> list[str]:
+def _findings(findings: Sequence[MachineFinding]) -> list[str]:
     width = max(len(finding.name) for finding in findings)
     lines = []
     for finding in findings:

@@ -171,8 +171,8 @@ def _connected(address: str) -> survey.Fleet:
     from ipexperf.fleet import cluster, local
 
     if local.named(address):
-        return local.Cluster(address, Path(".ipexperf"))
-    return cluster.Cluster(address, "fleet hosts")
+        return local.LocalFleet(address, Path(".ipexperf"))
+    return cluster.RayCluster(address, "fleet hosts")
 
 
 def run_down(arguments: argparse.Namespace) -> int:

@@ -123,7 +123,7 @@ def _planned(
     if old.axes["stack"] == new.axes["stack"]:
         raise UsageError(f"--from and --to: both are the stack {old.axes['stack']}, and ab compares environments")
     sides = [
-        migration.Side(words.axes["stack"], arm.facts(words, options, source), options)
+        migration.StackSide(words.axes["stack"], arm.facts(words, options, source), options)
         for words, source in ((old, "--from"), (new, "--to"))
     ]
     plan = migration.make(*sides)

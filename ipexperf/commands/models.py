@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ModelRow:
     """The description of a model. What was not measured is None."""
 
     name: str
@@ -69,7 +69,7 @@ def run_models(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _row(model: Model, options: Options, prerequisites: Prerequisites | None) -> Row:
+def _row(model: Model, options: Options, prerequisites: Prerequisites | None) -> ModelRow:
     """Describe a model, with what `prerequisites` measure of it."""
     from ipexperf.bench import registry
     from ipexperf.plan import sizes
@@ -79,7 +79,7 @@ def _row(model: Model, options: Options, prerequisites: Prerequisites | None) ->
     inputs = [sizes.text(model, model.size), *([f"normal {sizes.text(model, model.normal)}"] if model.normal else [])]
     published = [f"{dtype} {batch}" for dtype, batch in model.published.items()]
     batches = [f"train {model.batch_train}", f"infer {model.batch_infer}"]
-    return Row(
+    return ModelRow(
         name=model.name,
         task=task.name,
         metric=task.metric,
@@ -120,7 +120,7 @@ def _measured(model: Model, options: Options, prerequisites: Prerequisites, miss
     return {}
 
 
-def _text(row: Row, *, measured: bool) -> str:
+def _text(row: ModelRow, *, measured: bool) -> str:
     missing = f"; missing: {row.data_missing}" if row.data_missing else ""
     lines = [
         row.name,

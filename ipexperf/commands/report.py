@@ -15,7 +15,7 @@ from ipexperf.result import PRIMARY
 if TYPE_CHECKING:
     from ipexperf.history.records import Recorded
     from ipexperf.history.round_ratios import Paired
-    from ipexperf.report.markdown import Row
+    from ipexperf.report.markdown import CaseRow
 
 
 def add_report(subparsers: console.Subparsers) -> None:
@@ -41,11 +41,11 @@ def run_report(arguments: argparse.Namespace) -> int:
 
 
 def _write_pages(arguments: argparse.Namespace) -> int:
-    from ipexperf.dashboard import folder, site
+    from ipexperf.dashboard import folder, writing
 
     folder.check(arguments.html)
     with console.open_history(arguments) as history:
-        written = site.write(history, arguments.html, arguments.limit or site.RUNS)
+        written = writing.write(history, arguments.html, arguments.limit or writing.RUNS)
     older = f"; {plural(written.older, 'older run')} not drawn" if written.older else ""
     console.say(f"{written.index}: {plural(written.cases, 'case')} of {plural(written.runs, 'run')}{older}")
     return 0
@@ -63,25 +63,25 @@ def _print(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _row(recorded: Recorded, paired: Paired | None) -> Row:
+def _row(recorded: Recorded, paired: Paired | None) -> CaseRow:
     from ipexperf.history.recorded_fingerprints import medians
-    from ipexperf.report.markdown import Row
+    from ipexperf.report.markdown import CaseRow
 
     numbers = medians(recorded)
     step, speed = numbers.get(PRIMARY), numbers.get("throughput")
-    return Row(recorded.case, step, speed, recorded.outcome, recorded.verdict, _factor(recorded, paired))
+    return CaseRow(recorded.case, step, speed, recorded.outcome, recorded.verdict, _factor(recorded, paired))
 
 
 def _factor(recorded: Recorded, paired: Paired | None) -> str:
     """Times the throughput of stock fp32, where the two took turns in this run and the case's numbers count."""
-    from ipexperf.report.speeds import Compared
+    from ipexperf.report.speeds import SpeedRatio
     from ipexperf.report.table import to_beat
 
     base = to_beat(recorded.case)
     if paired is None or base == recorded.case or not has_numbers(recorded.outcome):
         return ""
     estimate = paired.between(base, recorded.case)
-    return "" if estimate is None else Compared(estimate.ratio(inverted=True), paired=True).cell
+    return "" if estimate is None else SpeedRatio(estimate.ratio(inverted=True), paired=True).cell
 
 
 COMMANDS = (add_report,)

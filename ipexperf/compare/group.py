@@ -35,7 +35,7 @@ MOST_ARMS = 8
 
 
 @dataclass(slots=True)
-class Entry:
+class OpenCase:
     """A case of the group while it is being measured."""
 
     planned: Case
@@ -86,7 +86,7 @@ class Entry:
 class Seat:
     """An arm of a round: its case, and its role there."""
 
-    entry: Entry
+    entry: OpenCase
     role: Role
 
 
@@ -136,13 +136,13 @@ class GroupRun:
         before = dict(request.before)
         self._entries = [self._entry(case, before.get(case)) for case in request.group.cases]
 
-    def _entry(self, case: Case, before: Measurement | None) -> Entry:
+    def _entry(self, case: Case, before: Measurement | None) -> OpenCase:
         if before is None:
-            return Entry(case, case, self._request.launches)
+            return OpenCase(case, case, self._request.launches)
         launches = [_replaced(launch) if launch.contended else launch for launch in before.launches]
         missing = self._request.launches - sum(launch.outcome == "ok" for launch in launches)
         environment = dict(before.environment)
-        return Entry(
+        return OpenCase(
             case, before.case, missing, launches, environment, before.started_at, before=before, roofed=len(launches)
         )
 
@@ -151,7 +151,7 @@ class GroupRun:
         begun = [entry for entry in self._entries if entry.launches or entry.cut]
         return {entry.planned: self._measurement(entry, cut) for entry in begun}
 
-    def _measurement(self, entry: Entry, cut: str) -> Measurement:
+    def _measurement(self, entry: OpenCase, cut: str) -> Measurement:
         if entry.before is not None and len(entry.launches) == len(entry.before.launches):
             return entry.before
         reason = entry.cut or (cut if entry.open and not entry.extra else "")
@@ -189,7 +189,7 @@ class GroupRun:
             self._make(live)
         return bool(live)
 
-    def _next(self) -> list[Entry]:
+    def _next(self) -> list[OpenCase]:
         """The entries of the next round. None if there is none to make, or the budget is spent."""
         live = [entry for entry in self._entries if entry.open] or self._more()
         if live and self._conductor.spent():
@@ -199,7 +199,7 @@ class GroupRun:
             return []
         return live
 
-    def _make(self, live: Sequence[Entry]) -> None:
+    def _make(self, live: Sequence[OpenCase]) -> None:
         """Make the next round, of these entries."""
         self._number += 1
         arms = f"{len(live)} {'case' if len(live) == 1 else 'cases'}"
@@ -212,7 +212,7 @@ class GroupRun:
         """The seconds that the trainings which lack their accuracy take to train to the end, as far as is known."""
         return sum(entry.training_left for entry in self._entries if entry.open and self._unscored(entry))
 
-    def _unscored(self, entry: Entry) -> bool:
+    def _unscored(self, entry: OpenCase) -> bool:
         """Whether the accuracy of a case is wanted and not known yet."""
         return not entry.accurate and entry.planned not in self._timed_alone
 
@@ -222,7 +222,7 @@ class GroupRun:
             if entry.missing > 0 and not entry.over:
                 entry.cut = entry.cut or ("" if entry.extra else reason)
 
-    def _more(self) -> list[Entry]:
+    def _more(self) -> list[OpenCase]:
         """Ask for one more launch of each case if a ratio is not precise enough. Return these cases, or none."""
         wish = self._request
         if wish.precision is None or wish.before or self._extra == wish.launches or self._conductor.spent():
@@ -246,17 +246,17 @@ class GroupRun:
         ratios = [one.ratio() for one in estimates if one is not None]
         return max((one.hi / one.ratio - 1 for one in ratios if one.hi is not None), default=0.0)
 
-    def _servers(self, live: Sequence[Entry], number: int) -> AbstractContextManager[Forking]:
+    def _servers(self, live: Sequence[OpenCase], number: int) -> AbstractContextManager[Forking]:
         """Fork workers in every round but the first, which measures what a fresh process pays."""
         if number == 1 or self._request.fresh:
             return nullcontext(FRESH)
         startable = [(entry.case, entry.conditions) for entry in self._entries if entry.conditions and not entry.over]
         return self._conductor.forking(startable, len(live) + self._request.twin)
 
-    def _total(self, live: Sequence[Entry], number: int) -> int:
+    def _total(self, live: Sequence[OpenCase], number: int) -> int:
         return number + max(entry.missing for entry in live) - 1
 
-    def _prepare(self, entry: Entry) -> None:
+    def _prepare(self, entry: OpenCase) -> None:
         """Make what the case loads (weights, int8 networks), unless it cannot be launched at all."""
         case = entry.case
         if lost := self._conductor.quarantined(case):
@@ -276,16 +276,16 @@ class GroupRun:
             return
         entry.case, entry.conditions = self._conductor.start(case, conditions)
 
-    def _spent(self, entry: Entry) -> str:
+    def _spent(self, entry: OpenCase) -> str:
         done = self._request.launches - entry.missing
         when = f"after {done} of {self._request.launches} launches" if done else "already"
         return f"the budget (--perf-budget) was spent {when}"
 
-    def _round(self, live: Sequence[Entry], number: int) -> None:
+    def _round(self, live: Sequence[OpenCase], number: int) -> None:
         """Launch each of these cases once more. Repeat launches on a busy machine at once."""
         for attempt in range(RETRIES + 1):
             final = attempt == RETRIES
-            again: list[Entry] = []
+            again: list[OpenCase] = []
             seats, waiting = self._seats(live)
             while seats:
                 again += self._play(seats, waiting, number, final=final)
@@ -294,7 +294,7 @@ class GroupRun:
                 break
             live = [entry for entry in again if entry.open]
 
-    def _seats(self, waiting: Sequence[Entry]) -> tuple[list[Seat], list[Entry]]:
+    def _seats(self, waiting: Sequence[OpenCase]) -> tuple[list[Seat], list[OpenCase]]:
         """Choose the arms that take turns next, and the entries left for later. Each part includes the reference."""
         plainest = self._plainest()
         first = next((entry for entry in waiting if entry.case == plainest), waiting[0])
@@ -325,7 +325,7 @@ class GroupRun:
         return reference(measurable or [entry.case for entry in self._entries])
 
     @staticmethod
-    def _fits(seats: Sequence[Seat], entry: Entry) -> bool:
+    def _fits(seats: Sequence[Seat], entry: OpenCase) -> bool:
         """Whether the case may join these arms: there is a seat, and memory suffices as far as is known."""
         company = min(entry.company, *(seat.entry.company for seat in seats))
         if len(seats) >= min(company, MOST_ARMS):
@@ -335,7 +335,7 @@ class GroupRun:
             return True
         return entry.peak + sum(seat.entry.peak for seat in seats) <= entry.conditions.memory
 
-    def _play(self, seats: Sequence[Seat], waiting: list[Entry], number: int, *, final: bool) -> list[Entry]:
+    def _play(self, seats: Sequence[Seat], waiting: list[OpenCase], number: int, *, final: bool) -> list[OpenCase]:
         """Play one round of these arms. Return the entries whose launch must be repeated."""
         arms = [self._arm(seat, final=final) for seat in seats]
         scheduler = self._together
@@ -356,7 +356,7 @@ class GroupRun:
         self._remember(seats, played, number)
         return again
 
-    def _part(self, entry: Entry, side: Side, arms: int) -> None:
+    def _part(self, entry: OpenCase, side: Side, arms: int) -> None:
         """Retry a case that ran out of memory with fewer arms: beside the reference, then alone."""
         entry.company = 2 if arms > 2 else 1
         beside = "the reference alone" if entry.company > 1 else "no other"
@@ -376,7 +376,7 @@ class GroupRun:
             final=self._ratios_alone or (final and bool(self._request.before) and entry.missing == 1),
         )
 
-    def _accept(self, entry: Entry, side: Side, *, final: bool) -> bool:
+    def _accept(self, entry: OpenCase, side: Side, *, final: bool) -> bool:
         """Record a launch. Return True if it does not count and must be repeated."""
         entry.environment = entry.environment or dict(side.environment)
         if side.launch.contended and side.launch.outcome == "ok" and not final and not self._conductor.spent():
@@ -386,7 +386,7 @@ class GroupRun:
         self._take(entry, _on_one_machine(side, entry.environment))
         return False
 
-    def _take(self, entry: Entry, launch: Launch) -> None:
+    def _take(self, entry: OpenCase, launch: Launch) -> None:
         entry.launches.append(launch)
         entry.missing -= 1
         if launch.outcome != "ok":
@@ -402,7 +402,7 @@ class GroupRun:
                 entry.launches += [replace(launch, index=len(entry.launches)) for launch in lost]
                 entry.over = True
 
-    def _roof(self, entry: Entry) -> None:
+    def _roof(self, entry: OpenCase) -> None:
         """Compare new launches with the machine's ceilings, once the case gets no more of them."""
         if entry.open or entry.conditions is None:
             return

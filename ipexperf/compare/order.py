@@ -15,7 +15,7 @@ first step is the same share of both."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TurnShape:
     """One turn of an arm: `warm` untimed steps, then `samples` samples of `block` steps each."""
 
     samples: int
@@ -38,7 +38,7 @@ def orders(arms: int, chance: random.Random) -> Iterator[list[int]]:
             yield [names[place] for place in row]
 
 
-def shapes(steps: Sequence[float], blocks: Sequence[int], seconds: float) -> list[Shape]:
+def shapes(steps: Sequence[float], blocks: Sequence[int], seconds: float) -> list[TurnShape]:
     """The shape of each arm's turns, about `seconds` long, given its step time and the block it chose for itself."""
     agreed = list(blocks)
     for group in _alike(steps):
@@ -46,7 +46,7 @@ def shapes(steps: Sequence[float], blocks: Sequence[int], seconds: float) -> lis
         for arm in group:
             agreed[arm] = longest
     return [
-        Shape(max(1, math.ceil(seconds / max(step * block, 1e-9) - 1e-6)), block)
+        TurnShape(max(1, math.ceil(seconds / max(step * block, 1e-9) - 1e-6)), block)
         for step, block in zip(steps, agreed, strict=True)
     ]
 

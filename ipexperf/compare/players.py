@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ipexperf.bench import registry
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.order import Shape
+from ipexperf.compare.order import TurnShape
 from ipexperf.conduct import instances, replays
 from ipexperf.conduct.launch import (
     P99_SAMPLES,
@@ -159,7 +159,7 @@ class Stepper:
         self.environment: dict[str, Any] = {}
         self.reply: dict[str, Any] = {}
         """The worker's replies to `begin`, `prepare` and `warm`."""
-        self.shape = Shape(1, 1)
+        self.shape = TurnShape(1, 1)
         self._metered = metered
         self.yardstick: tuple[Yardstick, Spell] | None = None
         """The yardstick that took turns with this arm, and its turns."""

@@ -45,7 +45,7 @@ class Why(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Ending:
     """Why a comparison ended, after how many rounds, and the sentence for people."""
 
     why: Why
@@ -79,7 +79,7 @@ class Comparison:
     b: Arm
     pairs: tuple[Pair, ...]
     decision: Decision
-    stop: Stop
+    stop: Ending
     differences: tuple[str, ...] = ()
     """The differences of the arms, one line each. Empty: they are the same."""
     failure: Failure | None = None
@@ -133,7 +133,7 @@ class _Open:
     policy: PairPolicy
     scheduler: Scheduler
     pairs: list[Pair] = field(default_factory=list)
-    stop: Stop | None = None
+    stop: Ending | None = None
     decision: Decision | None = None
     failure: Failure | None = None
     discarded: int = 0
@@ -278,7 +278,7 @@ class Contest:
             else:
                 arm = comparison.a if broken is a else comparison.b
                 comparison.failure = Failure(arm, broken.error)
-                comparison.stop = Stop(Why.FAILED, len(comparison.pairs), "an arm failed")
+                comparison.stop = Ending(Why.FAILED, len(comparison.pairs), "an arm failed")
             return
         if played.thin and comparison.discarded < DISCARDED:
             comparison.discarded += 1
@@ -286,7 +286,7 @@ class Contest:
             return
         comparison.pairs.append(Pair(a, b, played.log_ratio(first, second), played))
         if wrong(comparison.pairs[0].a.launch) or wrong(comparison.pairs[0].b.launch):
-            comparison.stop = Stop(Why.WRONG, len(comparison.pairs), "an arm failed its proof or accuracy")
+            comparison.stop = Ending(Why.WRONG, len(comparison.pairs), "an arm failed its proof or accuracy")
         elif sequential.due(len(comparison.pairs), comparison.policy):
             decision = comparison.judge()
             if decision.done:
@@ -302,7 +302,7 @@ class Contest:
         )
 
     def _comparison(self, comparison: _Open) -> Comparison:
-        stop = comparison.stop or Stop(
+        stop = comparison.stop or Ending(
             Why.INTERRUPTED, len(comparison.pairs), f"interrupted after {_pairs(len(comparison.pairs))}"
         )
         decision = comparison.decision
@@ -349,14 +349,14 @@ def _end_with_budget(comparison: _Open) -> None:
     if done:
         comparison.judge(last=True)
     when = f"after {_pairs(done)}" if done else "already"
-    comparison.stop = Stop(Why.BUDGET, done, f"the budget (--perf-budget) was spent {when}")
+    comparison.stop = Ending(Why.BUDGET, done, f"the budget (--perf-budget) was spent {when}")
 
 
-def _decided(decision: Decision, policy: PairPolicy) -> Stop:
+def _decided(decision: Decision, policy: PairPolicy) -> Ending:
     if decision.outcome == "inconclusive":
-        return Stop(Why.MOST, decision.pairs, f"there were as many pairs as were allowed: {policy.max_pairs}")
+        return Ending(Why.MOST, decision.pairs, f"there were as many pairs as were allowed: {policy.max_pairs}")
     text = f"it was decided after {decision.pairs} of at most {policy.max_pairs} pairs"
-    return Stop(Why.DECIDED, decision.pairs, text)
+    return Ending(Why.DECIDED, decision.pairs, text)
 
 
 def _pairs(count: int) -> str:

@@ -27,7 +27,7 @@ from ipexperf.compare.players import (
 )
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct.conductor import now
-from ipexperf.conduct.watch import Stretch, Watch, averaged
+from ipexperf.conduct.watch import MachineLoad, Watch, averaged
 from ipexperf.judge import rounds as judge
 from ipexperf.result import Launch, Schedule
 
@@ -52,8 +52,8 @@ class Rotations:
     counted: list[dict[int, Turn]] = field(default_factory=list)
     dropped: list[dict[int, Turn]] = field(default_factory=list)
     pending: list[dict[int, Turn]] = field(default_factory=list)
-    calm: list[Stretch] = field(default_factory=list)
-    busy: list[Stretch] = field(default_factory=list)
+    calm: list[MachineLoad] = field(default_factory=list)
+    busy: list[MachineLoad] = field(default_factory=list)
 
     def judge(self, watch: Watch) -> None:
         """Keep all rotations since the last call, or drop them all if the machine was busy: never a single turn."""
@@ -177,9 +177,9 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
     seconds = max([effort.seconds, *(METERED * need for need in needs)])
     agreed = order.shapes([player.step for player in steppers], [player.block for player in steppers], seconds)
     for player, shape in zip(steppers, agreed, strict=True):
-        alone = order.Shape(1, 1) if player.cold else shape
+        alone = order.TurnShape(1, 1) if player.cold else shape
         warm = 0 if len(players) == 1 else player.warm_steps() if player.arm.warm is None else player.arm.warm
-        player.shape = order.Shape(effort.samples or alone.samples, alone.block, warm)
+        player.shape = order.TurnShape(effort.samples or alone.samples, alone.block, warm)
 
 
 def _rotate(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import time
@@ -10,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ipexperf.bench.machine import placement
+from ipexperf.bench.machine import kernel_files, placement
 from ipexperf.bench.process import guard
 from ipexperf.judge.policy import GatePolicy
 from ipexperf.result import Sample
@@ -50,10 +49,10 @@ def _tick() -> int:
 def _spent(pid: int) -> int:
     """CPU ticks of a process and of its children that have ended."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        fields = kernel_files.stat_fields(pid)
     except (FileNotFoundError, ProcessLookupError):
         return 0  # it has just ended: its parent has its ticks
-    return sum(map(int, stat.rsplit(")", 1)[1].split()[11:15]))
+    return sum(map(int, fields[11:15]))
 
 
 def accounts(cores: Collection[int], ours: Collection[int], file: Path = STAT) -> dict[int, Account]:
@@ -72,9 +71,9 @@ def pressure(folder: Path = PRESSURE) -> dict[str, float]:
     """Seconds since boot in which at least one task was stalled, by resource."""
     stalled = {}
     for name in RESOURCES:
-        with contextlib.suppress(OSError):  # the kernel lacks it, or has it switched off
-            if match := re.search(r"^some .*total=(\d+)", (folder / name).read_text(), re.MULTILINE):
-                stalled[name] = int(match[1]) / 1e6
+        text = kernel_files.text(folder / name) or ""  # the kernel may lack it, or have it switched off
+        if match := re.search(r"^some .*total=(\d+)", text, re.MULTILINE):
+            stalled[name] = int(match[1]) / 1e6
     return stalled
 
 
@@ -82,8 +81,9 @@ def clock(cores: Collection[int], folder: Path = CORES) -> float | None:
     """The mean clock of these cores in MHz. None in most virtual machines."""
     values = []
     for core in cores:
-        with contextlib.suppress(OSError, ValueError):
-            values.append(int((folder / f"cpu{core}" / "cpufreq" / "scaling_cur_freq").read_text()) / 1000)
+        text = kernel_files.text(folder / f"cpu{core}" / "cpufreq" / "scaling_cur_freq") or ""
+        if text.isdecimal():
+            values.append(int(text) / 1000)
     return sum(values) / len(values) if values else None
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ipexperf.bench.machine import control_groups
+from ipexperf.bench.machine import control_groups, kernel_files
 from ipexperf.bench.process import guard
 
 SHARE = 0.92
@@ -17,15 +17,8 @@ SHARE = 0.92
 def limit() -> int:
     """The memory limit for workers in bytes: a share of the container's or the machine's memory."""
     least = int(re.findall(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text())[0]) * 1024
-    allowed = control_groups.memory_limit(_read) or "max"
+    allowed = control_groups.memory_limit(kernel_files.text) or "max"
     return int(min(least, int(allowed) if allowed.isdecimal() else least) * SHARE)
-
-
-def _read(path: str) -> str | None:
-    try:
-        return Path(path).read_text().strip()
-    except OSError:
-        return None
 
 
 def used_bytes(sessions: Iterable[int], allowed: int) -> int:
@@ -51,9 +44,8 @@ def _resident(pid: int) -> int:
 
 def _proportional(pid: int) -> int:
     """Resident bytes, with shared pages divided among their users. Slow: the kernel walks all pages."""
-    try:
-        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
+    rollup = kernel_files.text(f"/proc/{pid}/smaps_rollup")
+    if rollup is None:
         return _resident(pid)  # ended, or not permitted: an upper bound
     match = re.search(r"^Pss:\s+(\d+) kB", rollup, re.MULTILINE)
     return int(match.group(1)) * 1024 if match else 0

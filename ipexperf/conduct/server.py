@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench.machine import kernel_files
 from ipexperf.bench.outcome import signal_name
 from ipexperf.bench.process.server import MESSAGE
 from ipexperf.conduct.process import BOOT, environment_of, last_lines
@@ -23,7 +24,7 @@ from ipexperf.errors import ForkError, WorkerError
 
 MOST = 2
 """Most servers alive at a time: one for each stack of a run. A new one ends the least recently used."""
-LOOK_SECONDS = 0.01
+POLL_SECONDS = 0.01
 ASK_SECONDS = 30.0
 GONE_SECONDS = 5.0
 
@@ -42,7 +43,7 @@ class Order:
 def _over(pid: int) -> bool:
     """Whether a process has ended. Its pid stays taken until somebody waits for it."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX"
+        return kernel_files.stat_fields(pid)[0] in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return True
 
@@ -73,7 +74,7 @@ class Forked:
             elif until is not None and time.monotonic() > until:
                 raise subprocess.TimeoutExpired("a forked worker", timeout or 0.0)
             else:
-                time.sleep(LOOK_SECONDS)
+                time.sleep(POLL_SECONDS)
         return self._status
 
     def kill(self) -> None:

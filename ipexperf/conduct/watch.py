@@ -33,7 +33,7 @@ def room(settings: Sequence[Settings]) -> Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class MachineLoad:
     """The load of the machine during some turns. `busy` is the reason why they do not count, or empty."""
 
     seconds: float
@@ -68,12 +68,12 @@ class Watch:
         """Whether the turns since the last reading last long enough to be judged."""
         return time.monotonic() - self._last.at >= STRETCH_SECONDS
 
-    def stretch(self, samples: Sequence[Sample]) -> Stretch:
+    def stretch(self, samples: Sequence[Sample]) -> MachineLoad:
         """Judge the turns since the last reading, given their samples."""
         now = gate.read(self._cores, *self._workers)
         shares = gate.between(self._last, now, samples, self._threads)
         seconds, self._last = now.at - self._last.at, now
-        return Stretch(seconds, shares, gate.contended(shares, self._policy))
+        return MachineLoad(seconds, shares, gate.contended(shares, self._policy))
 
     def end(self) -> Mapping[str, tuple[Mapping[str, float], str]]:
         """Read the pulse again. For each dtype, return its figures and a sentence if the machine was too slow."""
@@ -85,7 +85,7 @@ class Watch:
         }
 
 
-def averaged(stretches: Sequence[Stretch]) -> dict[str, float]:
+def averaged(stretches: Sequence[MachineLoad]) -> dict[str, float]:
     """Average the shares of several stretches, weighted by length."""
     names = {name for stretch in stretches for name in stretch.shares}
     merged = {}

@@ -96,7 +96,7 @@ class Worker:
         self._buffer = b""
         self._request = protocol.GREETING
         """The request whose reply comes next."""
-        self._look = time.monotonic() + POLL_SECONDS
+        self._next_poll = time.monotonic() + POLL_SECONDS
         self._killed = False
         self._sentence: WorkerError | None = None
         """Why it was killed while another worker was being asked."""
@@ -214,11 +214,11 @@ class Worker:
 
     def _watch_memory(self) -> None:
         """Kill the largest worker if all together use too much memory."""
-        if time.monotonic() < self._look:
+        if time.monotonic() < self._next_poll:
             return
         alive = [worker for worker in (self, *self.beside) if not worker.killed]
         for worker in alive:
-            worker._look = time.monotonic() + POLL_SECONDS  # noqa: SLF001 - one look covers all of them
+            worker._next_poll = time.monotonic() + POLL_SECONDS  # noqa: SLF001 - one poll covers all of them
         if memory_limit.used_bytes([worker.pid for worker in alive], self.memory) <= self.memory:
             return
         # Blame the largest, even if it is not the one that we wait for.

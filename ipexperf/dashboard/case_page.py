@@ -21,7 +21,7 @@ from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     from ipexperf.dashboard.change_marks import Mark
-    from ipexperf.dashboard.story import Entry, Factor, Story
+    from ipexperf.dashboard.story import CaseStory, Factor, Story
     from ipexperf.history.records import Recorded
     from ipexperf.judge.bisection_record import BisectionRecord
 
@@ -32,7 +32,9 @@ CHANGES = 12
 """Changes of the fingerprint to show. `ipexperf why` shows all."""
 
 
-def context(story: Story, entry: Entry, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]) -> dict[str, Any]:
+def context(
+    story: Story, entry: CaseStory, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]
+) -> dict[str, Any]:
     """Return the context of the template. Blocks without content are left out of the page."""
     recorded, run = entry.newest, story.run_of(entry)
     verdict = recorded.verdict
@@ -60,7 +62,7 @@ def context(story: Story, entry: Entry, samples: Sequence[tuple[int, Mapping[int
     }
 
 
-def bisections(entry: Entry, searches: Sequence[BisectionRecord]) -> list[dict[str, Any]]:
+def bisections(entry: CaseStory, searches: Sequence[BisectionRecord]) -> list[dict[str, Any]]:
     """Return the searches for a culprit of the case on this machine, newest first."""
     searches_of_case = of_cases(searches, [entry.case], entry.line.machine_key)
     return [
@@ -79,7 +81,7 @@ def bisections(entry: Entry, searches: Sequence[BisectionRecord]) -> list[dict[s
     ]
 
 
-def _figures(entry: Entry) -> list[tuple[str, str, str]]:
+def _figures(entry: CaseStory) -> list[tuple[str, str, str]]:
     """Return the key figures at the top: name, value and remark."""
     recorded, spot = entry.newest, entry.spots[-1]
     rows = []
@@ -155,12 +157,12 @@ def _failures(recorded: Recorded) -> list[dict[str, str]]:
     ]
 
 
-def _where_else(entry: Entry) -> str:
+def _where_else(entry: CaseStory) -> str:
     """Name the other side of the comparison of a case's fingerprint."""
     return "in the other arm" if AGAINST in dict(entry.case.knobs) else "in the baseline"
 
 
-def _fingerprint(entry: Entry) -> dict[str, Any] | None:
+def _fingerprint(entry: CaseStory) -> dict[str, Any] | None:
     """Return the fingerprint, and its differences from the baseline, the other arm or the run before."""
     state, fingerprint = fingerprint_of(entry.newest)
     if fingerprint is None:
@@ -183,7 +185,7 @@ def _fingerprint(entry: Entry) -> dict[str, Any] | None:
     return {"line": fingerprints.in_one_line(fingerprint), "reason": state.reason, "changes": rows}
 
 
-def _differs(entry: Entry) -> list[str]:
+def _differs(entry: CaseStory) -> list[str]:
     """Return the differences from the environment of the run before."""
     return differences(entry.before.environment, entry.newest.environment) if entry.before else []
 
@@ -200,7 +202,7 @@ def _as_it_was(meta: Mapping[str, Any]) -> str:
     return f"pytest {shlex.join(map(str, words))}" if words else ""
 
 
-def _data(entry: Entry, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]) -> dict[str, Any]:
+def _data(entry: CaseStory, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]) -> dict[str, Any]:
     verdicts = [entry.line.verdicts.get(spot.run) for spot in entry.spots]
     baselines = [verdict.baseline if verdict else None for verdict in verdicts]
     return data.drop(

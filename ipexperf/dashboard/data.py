@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.dashboard.story import MEMORY, Entry
+from ipexperf.dashboard.story import MEMORY, CaseStory
 from ipexperf.history.comparison import accuracy
 from ipexperf.outcomes import place
 from ipexperf.report import units
@@ -99,7 +99,7 @@ def right(recorded: Recorded | None) -> Right | None:
     return Right(*score) if score else None
 
 
-def row(entry: Entry, newest: int) -> dict[str, Any]:
+def row(entry: CaseStory, newest: int) -> dict[str, Any]:
     """Return a case as a row of the overview. Keys are short because there may be thousands of rows."""
     case, recorded = entry.case, entry.newest
     spot, verdict = entry.spots[-1], recorded.verdict
@@ -130,7 +130,7 @@ def row(entry: Entry, newest: int) -> dict[str, Any]:
     )
 
 
-def _over_last(entry: Entry) -> float | None:
+def _over_last(entry: CaseStory) -> float | None:
     """Return the step time over that of the last good run before."""
     good = [spot.median for spot in entry.spots if spot.outcome == "ok" and spot.median]
     if len(good) < 2 or entry.spots[-1].outcome != "ok":

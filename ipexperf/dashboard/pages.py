@@ -20,11 +20,11 @@ from ipexperf.result import PRIMARY, PairsEvidence
 
 if TYPE_CHECKING:
     from ipexperf.dashboard.change_marks import Mark
-    from ipexperf.dashboard.story import Entry, Story
+    from ipexperf.dashboard.story import CaseStory, Story
     from ipexperf.history import History
     from ipexperf.history.board import Board, BoardRun
     from ipexperf.history.host_times import Kind
-    from ipexperf.history.over_hosts import Compared
+    from ipexperf.history.over_hosts import HostsComparison
 
 MOVED = {"slower": 0, "drift": 0, "bistable": 1, "undone": 2, "faster": 3}
 """The kinds of change to show on the overview, the most urgent first."""
@@ -76,7 +76,7 @@ def _urgency(mark: Mark) -> int:
     return MOVED["faster" if faster else _kind(mark)]
 
 
-def _change(board: Board, mark: Mark, entry: Entry) -> dict[str, Any]:
+def _change(board: Board, mark: Mark, entry: CaseStory) -> dict[str, Any]:
     case, run = entry.case, board.runs[mark.run]
     return {
         "page": f"cases/{entry.slug}.html",
@@ -95,7 +95,7 @@ def _change(board: Board, mark: Mark, entry: Entry) -> dict[str, Any]:
     }
 
 
-def run_rows(story: Story, entries: Mapping[int, Sequence[tuple[Entry, int]]]) -> list[dict[str, Any]]:
+def run_rows(story: Story, entries: Mapping[int, Sequence[tuple[CaseStory, int]]]) -> list[dict[str, Any]]:
     """Return every run, newest first, with the outcomes of its cases. `entries` has the cases of each run."""
     rows = []
     for place, run in reversed([*enumerate(story.board.runs)]):
@@ -112,7 +112,7 @@ def run_rows(story: Story, entries: Mapping[int, Sequence[tuple[Entry, int]]]) -
     return rows
 
 
-def hosts(kinds: Sequence[Kind], compared: Compared | None) -> dict[str, Any]:
+def hosts(kinds: Sequence[Kind], compared: HostsComparison | None) -> dict[str, Any]:
     """Return the page of equal hosts: a table of each kind, with the nights of each host drawn.
 
     `compared` is the newest software beside the one before, over all hosts.
@@ -143,7 +143,7 @@ def _line(course: Sequence[float], kind: Kind) -> str:
     return " ".join(f"{number * across:.1f},{place:.1f}" for number, place in enumerate(places))
 
 
-def run_page(story: Story, place: int, entries: Sequence[tuple[Entry, int]]) -> dict[str, Any]:
+def run_page(story: Story, place: int, entries: Sequence[tuple[CaseStory, int]]) -> dict[str, Any]:
     """Return the page of a run: its cases, its environment, and differences from the run before on that machine."""
     board = story.board
     run = board.runs[place]
@@ -165,7 +165,7 @@ def run_page(story: Story, place: int, entries: Sequence[tuple[Entry, int]]) -> 
     }
 
 
-def _case_of(entry: Entry, index: int) -> dict[str, Any]:
+def _case_of(entry: CaseStory, index: int) -> dict[str, Any]:
     """Return a case as a row of a run."""
     case, spot = entry.case, entry.spots[index]
     judged = entry.line.verdicts.get(spot.run)
@@ -193,7 +193,7 @@ def _case_of(entry: Entry, index: int) -> dict[str, Any]:
     )
 
 
-def _outcome(entry: Entry, index: int) -> str:
+def _outcome(entry: CaseStory, index: int) -> str:
     spot = entry.spots[index]
     judged = entry.line.verdicts.get(spot.run)
     return judged.outcome if judged else spot.outcome
@@ -225,7 +225,7 @@ def pairs(story: Story) -> dict[str, Any]:
     return {"title": "A/B", "data": {"rows": rows}}
 
 
-def _pair(story: Story, entry: Entry) -> dict[str, Any]:
+def _pair(story: Story, entry: CaseStory) -> dict[str, Any]:
     case, verdict = entry.case, entry.newest.verdict
     evidence = verdict.evidence if verdict and isinstance(verdict.evidence, PairsEvidence) else None
     ratios = [math.exp(x) for x in evidence.log_ratios if math.isfinite(x)] if evidence else []

@@ -43,7 +43,7 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CaseStory:
     """One case on one machine: its line, its newest run and the one before, its events, and the name of its page."""
 
     line: Line
@@ -70,13 +70,13 @@ class Story:
     """The part of a history that a report shows."""
 
     board: Board
-    entries: tuple[Entry, ...]
+    entries: tuple[CaseStory, ...]
     paired: Mapping[tuple[str, str], Paired] = field(default_factory=dict)
     """Rounds of the newest run of each case, by run and machine."""
     older: int = 0
     """Number of changes with runs that are older than the board's."""
 
-    def run_of(self, entry: Entry) -> BoardRun:
+    def run_of(self, entry: CaseStory) -> BoardRun:
         """Return the newest run of a case."""
         return self.board.runs[entry.spots[-1].run]
 
@@ -107,7 +107,7 @@ def gather(history: History, limit: int) -> Story:
         lines_of_run = {mark.run: set(mark.lines) for mark in marks}
         marks += [x for x in _environments(line, differ) if not set(x.lines) <= lines_of_run.get(x.run, set())]
         entries.append(
-            Entry(
+            CaseStory(
                 line=line,
                 slug=slug(line.case, line.machine_key),
                 newest=newest,
@@ -187,9 +187,9 @@ def _accepted(line: Line) -> Iterable[Mark]:
         )
 
 
-def by_run(entries: Iterable[Entry]) -> dict[int, list[tuple[Entry, int]]]:
+def by_run(entries: Iterable[CaseStory]) -> dict[int, list[tuple[CaseStory, int]]]:
     """Return the cases of each run by the index of the run, each with the index of its spot."""
-    by_number: dict[int, list[tuple[Entry, int]]] = defaultdict(list)
+    by_number: dict[int, list[tuple[CaseStory, int]]] = defaultdict(list)
     for entry in entries:
         for index, spot in enumerate(entry.spots):
             by_number[spot.run].append((entry, index))

@@ -157,13 +157,13 @@ class Agent:
         return line(Exited(status, text.decode(errors="replace")))
 
     def look(self) -> str:
-        """Return a `Look` at this host as JSON."""
-        from ipexperf.fleet import codec, looks
+        """Return a `Snapshot` of this host as JSON. Controllers of other versions call this method by its name."""
+        from ipexperf.fleet import codec, snapshots
 
         joined = None
         with contextlib.suppress(OSError):
             joined = membership.started(os.getppid())  # Ray's daemon of this host
-        return json.dumps(codec.plain(looks.look(self._folder, joined)))
+        return json.dumps(codec.plain(snapshots.take(self._folder, joined)))
 
     def close(self) -> None:
         """Wait for the process to end after a stop or a goodbye, and end it if it does not."""

@@ -20,14 +20,14 @@ from ipexperf.errors import HostLostError, UsageError
 from ipexperf.fleet import codec
 from ipexperf.fleet.agent import Agent
 from ipexperf.fleet.hosts import Host
-from ipexperf.fleet.looks import Look
+from ipexperf.fleet.snapshots import Snapshot
 
 RESOURCE = "ipexperf"
 """Each host has one of this resource. The agent of a run takes it, so that other runs wait for the host."""
 LABEL = "ipexperf.io/"
 CALL_SECONDS = 60.0
 """Time limit of a call of Ray."""
-LOOK_SECONDS = 2.0
+POLL_SECONDS = 2.0
 ANSWER_SECONDS = 30.0
 """Time limit for a host to describe what it does."""
 CONNECT_SECONDS = 15.0
@@ -76,15 +76,15 @@ def own_address() -> str:
     return str(ray().util.get_node_ip_address())
 
 
-class Cluster:
+class RayCluster:
     """A connection to the cluster at an address."""
 
     def __init__(self, address: str, source: str = "--perf-fleet") -> None:
         os.environ.update({name: value for name, value in HEAD_LOST.items() if name not in os.environ})
         agree(address, source)
         self._ray = ray()
-        self._lookers: dict[str, Any] = {}
-        """The actor that looks at each host, by the host's node."""
+        self._observers: dict[str, Any] = {}
+        """The actor that takes snapshots of each host, by the host's node."""
         # Ray would print messages about lost nodes between the lines of a run, which reports them itself.
         logging.getLogger("ray").addHandler(logging.NullHandler())
         logging.getLogger("ray").propagate = False
@@ -134,7 +134,7 @@ class Cluster:
         options |= {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 4}
         actor = _answer_of_head(self._ray.remote(Agent).options(**options).remote)
         start, announced = actor.__ray_ready__.remote(), False
-        while not self._ray.wait([start], timeout=LOOK_SECONDS)[0]:
+        while not self._ray.wait([start], timeout=POLL_SECONDS)[0]:
             if not self.alive(host):
                 self._ray.kill(actor)
                 raise UsageError("it left the fleet")
@@ -149,32 +149,32 @@ class Cluster:
                     announced = True
         return RayChannel(self._ray, actor)
 
-    def looks(self, hosts: Sequence[Host]) -> dict[str, Look | str]:
-        """A look at each host, by its name, or why it does not answer. All are asked at once."""
-        requests = {host.name: self._looker(host).look.remote() for host in hosts}
+    def snapshots(self, hosts: Sequence[Host]) -> dict[str, Snapshot | str]:
+        """A snapshot of each host, by its name, or why it does not answer. All are asked at once."""
+        requests = {host.name: self._observer(host).look.remote() for host in hosts}
         self._ray.wait(list(requests.values()), num_returns=len(requests), timeout=ANSWER_SECONDS)
-        answers: dict[str, Look | str] = {}
+        answers: dict[str, Snapshot | str] = {}
         for host in hosts:
             answers[host.name] = self._answer(requests[host.name])
-            if isinstance(answers[host.name], str):  # so that the next look starts a new actor
+            if isinstance(answers[host.name], str):  # so that the next request starts a new actor
                 self._dismiss(host.node)
         return answers
 
-    def _looker(self, host: Host) -> Any:
+    def _observer(self, host: Host) -> Any:
         """An actor that reserves nothing on the host. It stays until the connection is closed."""
-        if host.node not in self._lookers:
+        if host.node not in self._observers:
             options = {"num_cpus": 0, "max_restarts": 0, "scheduling_strategy": self._pinned_to(host)}
-            self._lookers[host.node] = self._ray.remote(Agent).options(**options).remote()
-        return self._lookers[host.node]
+            self._observers[host.node] = self._ray.remote(Agent).options(**options).remote()
+        return self._observers[host.node]
 
     def _dismiss(self, node: str) -> None:
         with contextlib.suppress(Exception):
-            self._ray.kill(self._lookers.pop(node))
+            self._ray.kill(self._observers.pop(node))
 
-    def _answer(self, request: Any) -> Look | str:
+    def _answer(self, request: Any) -> Snapshot | str:
         errors = self._ray.exceptions
         try:
-            return codec.record(Look, json.loads(self._ray.get(request, timeout=0.1)))
+            return codec.record(Snapshot, json.loads(self._ray.get(request, timeout=0.1)))
         except errors.GetTimeoutError:
             return f"nothing within {ANSWER_SECONDS:.0f} s"
         except errors.RayTaskError as error:
@@ -190,7 +190,7 @@ class Cluster:
         return NodeAffinitySchedulingStrategy(host.node, soft=False)
 
     def close(self) -> None:
-        for node in list(self._lookers):
+        for node in list(self._observers):
             self._dismiss(node)
         self._ray.shutdown()
 

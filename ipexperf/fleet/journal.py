@@ -21,7 +21,7 @@ ENDING = ".jsonl"
 BEFORE_CODE = "+"
 """Separates the run from the code in a journal's name."""
 LINE_SECONDS = 30.0
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 
 def folder_of(host: Path) -> Path:
@@ -52,7 +52,7 @@ class Journal:
             if time.monotonic() - announced_at > LINE_SECONDS:
                 announced_at = time.monotonic()
                 say(line)
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
 
     def add(self, text: str) -> str:
         """Append a line and sync it to the disk. Return why that failed, or an empty text."""

@@ -44,7 +44,7 @@ SILENT_SECONDS = 60.0
 """Longest silence after which a host counts as lost."""
 OPEN_SECONDS = 300.0
 """Longest silence while a host opens. After it the host is left out."""
-LOOK_SECONDS = 0.2
+WAKE_SECONDS = 0.2
 
 
 class Channel(Protocol):
@@ -77,7 +77,7 @@ class Board:
         """Print the lines of the hosts until this is true."""
         while True:
             with self.changed:
-                over = until() or (self.changed.wait(LOOK_SECONDS) and until())
+                over = until() or (self.changed.wait(WAKE_SECONDS) and until())
                 lines, self._lines = self._lines, []
             for line in lines:
                 self._say(line)

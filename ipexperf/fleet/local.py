@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ipexperf.errors import UsageError
-from ipexperf.fleet import looks
+from ipexperf.fleet import snapshots
 from ipexperf.fleet.agent import Agent
 from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.link import Channel
-from ipexperf.fleet.looks import Look
+from ipexperf.fleet.snapshots import Snapshot
 
 PREFIX = "local:"
 JOINED = "joined"
@@ -24,7 +24,7 @@ def named(address: str) -> bool:
     return address.startswith(PREFIX)
 
 
-class Cluster:
+class LocalFleet:
     """Hosts that are processes on this host, each with a folder of its own."""
 
     def __init__(self, address: str, cache: Path) -> None:
@@ -54,14 +54,14 @@ class Cluster:
         """Empty: these hosts cannot die alone."""
         return {}
 
-    def looks(self, hosts: Sequence[Host]) -> dict[str, Look | str]:
-        """A look at each host, by its name."""
-        return {host.name: self._look(self._folder / host.name) for host in hosts}
+    def snapshots(self, hosts: Sequence[Host]) -> dict[str, Snapshot | str]:
+        """A snapshot of each host, by its name."""
+        return {host.name: self._snapshot(self._folder / host.name) for host in hosts}
 
-    def _look(self, folder: Path) -> Look:
+    def _snapshot(self, folder: Path) -> Snapshot:
         now = time.time()
         mark = folder / JOINED
-        return looks.look(folder, min(mark.stat().st_mtime, now) if mark.exists() else now, now)
+        return snapshots.take(folder, min(mark.stat().st_mtime, now) if mark.exists() else now, now)
 
     def close(self) -> None:
         """Nothing to do."""

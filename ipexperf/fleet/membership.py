@@ -8,10 +8,11 @@ import signal
 import time
 from pathlib import Path
 
+from ipexperf.bench.machine import kernel_files
 from ipexperf.variables import FLEET_ADDRESS, FLEET_FOLDER
 
 TERM_SECONDS = 5.0
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 
 def variables(pid: int) -> dict[str, str]:
@@ -42,20 +43,15 @@ def _ancestors() -> set[int]:
     while pid > 1:
         pids.add(pid)
         try:
-            pid = int(_stat(pid)[1])
+            pid = int(kernel_files.stat_fields(pid)[1])
         except OSError:
             break
     return pids
 
 
-def _stat(pid: int) -> list[str]:
-    """The kernel's fields of a process after its name. The first is its state."""
-    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-
-
 def started(pid: int) -> float:
     """When a process was started, in seconds since 1970. Raises OSError if it has ended."""
-    ticks = float(_stat(pid)[19])
+    ticks = float(kernel_files.stat_fields(pid)[19])
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -68,5 +64,5 @@ def leave(address: str = "", mark: str = FLEET_FOLDER) -> int:
                 os.kill(pid, number)
         until = time.monotonic() + TERM_SECONDS
         while members(mark, address) and time.monotonic() < until:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
     return len(pids)

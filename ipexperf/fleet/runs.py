@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 GHOST_SECONDS = 60.0
 """Longest wait until Ray notices that a host is gone, which takes it half a minute."""
-LOOK_SECONDS = 1.0
+POLL_SECONDS = 1.0
 
 
 class Cluster(Protocol):
@@ -50,8 +50,8 @@ def connect(options: Options, folder: Path) -> Cluster:
 
     assert options.fleet is not None  # noqa: S101 - the caller has looked
     if local.named(options.fleet):
-        return local.Cluster(options.fleet, options.cache or folder / ".ipexperf")
-    return cluster.Cluster(options.fleet)
+        return local.LocalFleet(options.fleet, options.cache or folder / ".ipexperf")
+    return cluster.RayCluster(options.fleet)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -198,6 +198,6 @@ def _hosts(cluster: Cluster, say: Callable[[str], None]) -> list[Host]:
         if not announced:
             say(f"fleet: {', '.join(names)} joined again: waiting until Ray has noticed that the earlier one is gone")
             announced = True
-        time.sleep(LOOK_SECONDS)
+        time.sleep(POLL_SECONDS)
     hosts.check_names(present)
     return present

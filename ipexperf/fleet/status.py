@@ -92,7 +92,7 @@ def write(path: Path, text: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class GroupSpan:
     """A group that was measured, from its beginning to its end."""
 
     begin: float
@@ -107,7 +107,7 @@ class Activity:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def add(self, stretch: Stretch) -> str:
+    def add(self, stretch: GroupSpan) -> str:
         """Append a group. Return why it cannot be written, or an empty text."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,17 +120,17 @@ class Activity:
             return error.strerror or str(error)
         return ""
 
-    def since(self, begin: float) -> list[Stretch]:
+    def since(self, begin: float) -> list[GroupSpan]:
         """The groups that ended after a moment. Lines that cannot be read are left out."""
         stretches = []
         with contextlib.suppress(FileNotFoundError), self._path.open(encoding="utf-8") as file:
             for line in file:
                 with contextlib.suppress(ValueError):
-                    stretches.append(codec.record(Stretch, json.loads(line)))
+                    stretches.append(codec.record(GroupSpan, json.loads(line)))
         return [stretch for stretch in stretches if stretch.end > begin]
 
 
-def share(stretches: Iterable[Stretch], begin: float, end: float) -> float:
+def share(stretches: Iterable[GroupSpan], begin: float, end: float) -> float:
     """The share of a time in which anything was measured. What overlaps counts once."""
     busy, until = 0.0, begin
     for stretch in sorted(stretches, key=lambda stretch: stretch.begin):

@@ -8,15 +8,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Protocol
 
+from ipexperf.dashboard import single_page
 from ipexperf.fleet import choice
 from ipexperf.fleet.hosts import Host
-from ipexperf.fleet.looks import Look
+from ipexperf.fleet.snapshots import Snapshot
 from ipexperf.fleet.status import DAY, Status
 from ipexperf.report import units
 
 TEMPLATE = Path(__file__).with_name("hosts.html")
-LOOK = Path(__file__).parents[1] / "dashboard" / "assets" / "look.css"
-"""The style of the dashboard, which the page contains, so that it is one file."""
 SILENT, GONE, FREE, TAKEN, ALONE = "does not answer", "gone", "free", "taken", "finishing"
 """States of a host beside those of its status. `taken`: by a run that only begins. `finishing`: its pytest is gone."""
 OURS = ("host", "state", "reason", "doing", "busy", "busy_seconds", "keeps")
@@ -26,12 +25,12 @@ WIDTH = 480
 
 
 class Fleet(Protocol):
-    """A fleet that can be looked at."""
+    """A fleet that can be surveyed."""
 
     def hosts(self) -> list[Host]: ...
     def free(self) -> dict[str, bool]: ...
     def gone(self) -> dict[str, str]: ...
-    def looks(self, hosts: Sequence[Host]) -> dict[str, Look | str]: ...
+    def snapshots(self, hosts: Sequence[Host]) -> dict[str, Snapshot | str]: ...
     def close(self) -> None: ...
 
 
@@ -40,22 +39,22 @@ class HostView:
     """A host and its state at the time of the survey."""
 
     host: Host
-    look: Look | None
+    snapshot: Snapshot | None
     """None if it does not answer or died."""
     state: str
     reason: str = ""
-    """Why there is no look."""
+    """Why there is no snapshot."""
 
 
 def make(fleet: Fleet, test: str | None = None) -> list[HostView]:
-    """Look at the hosts that a test chooses, and without one also at those that died."""
+    """Survey the hosts that a test chooses, and without one also at those that died."""
     hosts = choice.chosen(fleet.hosts(), test)
-    looks, free = fleet.looks(hosts), fleet.free()
-    gone = fleet.gone()  # after the looks, so that a host that dies meanwhile is listed once, as gone
+    snapshots, free = fleet.snapshots(hosts), fleet.free()
+    gone = fleet.gone()  # after the snapshots, so that a host that dies meanwhile is listed once, as gone
     views = [
         HostView(host, None, GONE, gone[host.name])
         if host.name in gone
-        else _view(host, looks[host.name], free=free.get(host.name, False))
+        else _view(host, snapshots[host.name], free=free.get(host.name, False))
         for host in hosts
     ]
     if test is None:
@@ -64,13 +63,13 @@ def make(fleet: Fleet, test: str | None = None) -> list[HostView]:
     return views
 
 
-def _view(host: Host, look: Look | str, *, free: bool) -> HostView:
-    if isinstance(look, str):
-        return HostView(host, None, SILENT, look)
-    doing = look.doing
+def _view(host: Host, snapshot: Snapshot | str, *, free: bool) -> HostView:
+    if isinstance(snapshot, str):
+        return HostView(host, None, SILENT, snapshot)
+    doing = snapshot.doing
     if doing is None:
-        return HostView(host, look, FREE if free else TAKEN)
-    return HostView(host, look, ALONE if doing.alone and doing.state != "quiet" else doing.state)
+        return HostView(host, snapshot, FREE if free else TAKEN)
+    return HostView(host, snapshot, ALONE if doing.alone and doing.state != "quiet" else doing.state)
 
 
 def rows(views: Sequence[HostView]) -> list[dict[str, Any]]:
@@ -81,20 +80,20 @@ def rows(views: Sequence[HostView]) -> list[dict[str, Any]]:
 def _row(view: HostView) -> dict[str, Any]:
     labels = {name: content for name, content in sorted(view.host.labels.items()) if name not in OURS}
     whole = {"host": view.host.name, "state": view.state, **labels}
-    if view.look is None:
+    if view.snapshot is None:
         return {**whole, "reason": view.reason}
     return {
         **whole,
-        "doing": _doing(view.look.doing, view.look.now) if view.look.doing else None,
-        "busy": float(f"{view.look.busy:.4g}"),  # a second of a day must not round to 0
-        "busy_seconds": round(view.look.seconds),
-        "keeps": keeps(view.look),
+        "doing": _doing(view.snapshot.doing, view.snapshot.now) if view.snapshot.doing else None,
+        "busy": float(f"{view.snapshot.busy:.4g}"),  # a second of a day must not round to 0
+        "busy_seconds": round(view.snapshot.seconds),
+        "keeps": keeps(view.snapshot),
     }
 
 
-def keeps(look: Look) -> list[str]:
+def keeps(snapshot: Snapshot) -> list[str]:
     """The runs that left results on a host and whose process has ended."""
-    return [entry.run for entry in look.journals if not entry.busy]
+    return [entry.run for entry in snapshot.journals if not entry.busy]
 
 
 def _doing(doing: Status, now: float) -> dict[str, Any]:
@@ -115,29 +114,29 @@ def lines(views: Sequence[HostView]) -> list[str]:
 def _lines(view: HostView) -> Iterator[str]:
     labels = "".join(f"  {name}={content}" for name, content in sorted(view.host.labels.items()))
     yield f"{view.host.name}  {view.state}{f': {view.reason}' if view.reason else ''}{labels}"
-    if view.look is None:
+    if view.snapshot is None:
         return
     if sentence := doing_text(view):
         yield f"    {sentence}"
-    yield f"    {busy_text(view.look)}"
-    for run in keeps(view.look):
+    yield f"    {busy_text(view.snapshot)}"
+    for run in keeps(view.snapshot):
         yield f"    keeps what it measured of a run that was cut off: --perf-resume {run}"
 
 
-def busy_text(look: Look) -> str:
+def busy_text(snapshot: Snapshot) -> str:
     """The load of a host in words."""
-    if not look.seconds:
+    if not snapshot.seconds:
         return "has not measured for any run"
-    return f"measured {look.busy:.0%} of the last {units.seconds(look.seconds)}"
+    return f"measured {snapshot.busy:.0%} of the last {units.seconds(snapshot.seconds)}"
 
 
 def doing_text(view: HostView) -> str:
     """The work of a host in words, or an empty text."""
-    look = view.look
-    if look is None or look.doing is None:
+    snapshot = view.snapshot
+    if snapshot is None or snapshot.doing is None:
         return ""
-    doing = look.doing
-    since = f"for {units.seconds(round(max(0.0, look.now - doing.since)))}"
+    doing = snapshot.doing
+    since = f"for {units.seconds(round(max(0.0, snapshot.now - doing.since)))}"
     if not doing.group:
         return f"run {doing.run} has nothing for it to measure {since}"
     queue = f"; {units.plural(doing.queue, 'group')} to come" if doing.queue else ""
@@ -157,40 +156,35 @@ class Bar:
     text: str
 
 
-def bars(look: Look) -> list[Bar]:
+def bars(snapshot: Snapshot) -> list[Bar]:
     """The groups that a host measured in the last day. The line ends now."""
-    begin = look.now - DAY
+    begin = snapshot.now - DAY
     return [
         Bar(
             round(max(0.0, stretch.begin - begin) / DAY * WIDTH, 2),
             # Wide enough to be seen, however short a group was.
-            round(max(0.5, (min(stretch.end, look.now) - max(stretch.begin, begin)) / DAY * WIDTH), 2),
+            round(max(0.5, (min(stretch.end, snapshot.now) - max(stretch.begin, begin)) / DAY * WIDTH), 2),
             f"{stretch.group}, run {stretch.run}, {_moment(stretch.begin)[:19]} to {_moment(stretch.end)[11:19]} UTC",
         )
-        for stretch in look.stretches
+        for stretch in snapshot.stretches
     ]
 
 
 def page(views: Sequence[HostView], seconds: int | None = None) -> str:
     """The survey as a page, which a browser loads again after this many seconds."""
-    import jinja2
-
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     hosts: list[Mapping[str, Any]] = [
         {
             "name": view.host.name,
             "state": view.state,
             "doing": view.reason or doing_text(view),
-            "busy": f"{view.look.busy:.0%} of {units.seconds(view.look.seconds)}"
-            if view.look and view.look.seconds
+            "busy": f"{view.snapshot.busy:.0%} of {units.seconds(view.snapshot.seconds)}"
+            if view.snapshot and view.snapshot.seconds
             else "-",
-            "bars": bars(view.look) if view.look else [],
-            "keeps": ", ".join(keeps(view.look)) if view.look else "",
+            "bars": bars(view.snapshot) if view.snapshot else [],
+            "keeps": ", ".join(keeps(view.snapshot)) if view.snapshot else "",
             "labels": ", ".join(f"{name}={content}" for name, content in sorted(view.host.labels.items())),
         }
         for view in views
     ]
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     written_at = datetime.now(timezone.utc).isoformat(" ", "seconds").removesuffix("+00:00")
-    look = LOOK.read_text(encoding="utf-8")
-    return template.render(hosts=hosts, look=look, made=written_at, width=WIDTH, seconds=seconds)
+    return single_page.render(TEMPLATE, hosts=hosts, made=written_at, width=WIDTH, seconds=seconds)

@@ -34,7 +34,7 @@ from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import interrupts, yardstick
 from ipexperf.environments.store import Store
 from ipexperf.errors import IpexperfError, LockError, UsageError
-from ipexperf.fleet import code, codec, looks, messages
+from ipexperf.fleet import code, codec, messages, snapshots
 from ipexperf.fleet.journal import Journal, folder_of
 from ipexperf.fleet.messages import (
     Alive,
@@ -56,7 +56,7 @@ from ipexperf.fleet.messages import (
     Software,
     Stop,
 )
-from ipexperf.fleet.status import Status, StatusFile, Stretch
+from ipexperf.fleet.status import GroupSpan, Status, StatusFile
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
@@ -152,7 +152,7 @@ class Host:
         self._status: StatusFile | None = None
         self._noticing = threading.Lock()
         """Two threads count the groups that wait: the later count is shown last."""
-        self._activity = looks.activity_of(folder)
+        self._activity = snapshots.activity_of(folder)
         self._round = 0
         """The round of the group that is being measured."""
         self._forgetful = False
@@ -304,7 +304,7 @@ class Host:
                 cut = "the run was interrupted before its other launches"
             with interrupts.deferred():
                 self._report(message, running, over=True, cut=cut)
-                self._remember(Stretch(began, time.time(), self._run, group))
+                self._remember(GroupSpan(began, time.time(), self._run, group))
         finally:
             self._show(state="quiet", since=time.time(), group="", round=0, rounds=0)
             self._notice()
@@ -349,7 +349,7 @@ class Host:
         # One more than planned is made where the machine was busy, or a ratio is vague.
         self._show(round=self._round, rounds=max(self._round, self._planned_rounds(message)))
 
-    def _remember(self, stretch: Stretch) -> None:
+    def _remember(self, stretch: GroupSpan) -> None:
         """Record when this host measured, from which `busy` is computed."""
         if (problem := self._activity.add(stretch)) and not self._forgetful:
             self._forgetful = True

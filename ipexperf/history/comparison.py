@@ -18,7 +18,7 @@ from ipexperf.result import PRIMARY, Metric, accuracies
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedCase:
     """One case of two runs. `ratio` is the value of the second run over that of the first, with its interval.
 
     `change` is `better`, `worse`, `different` (if neither direction is good) or `not seen`. It is empty if there is no
@@ -54,23 +54,23 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RunComparison:
     """Two runs, the differences between their environments, and every case of either."""
 
     first: RunRecord
     second: RunRecord
     differences: tuple[str, ...]
-    cases: tuple[Compared, ...]
+    cases: tuple[ComparedCase, ...]
 
 
-def compare(first: RunDetail, second: RunDetail, metric: str = PRIMARY) -> Comparison:
+def compare(first: RunDetail, second: RunDetail, metric: str = PRIMARY) -> RunComparison:
     """Compare every case of the second run with the same case of the first."""
     unit = known_metric(metric)
     common = tuple(between(first.environment, second.environment))
     pairs = _pairs(first.cases, second.cases)
     # Every pair gets its share of the alarm rate, shown or not: leaving unsound ones out must not relax the others.
     family = sum(old is not None and new is not None and old.case == new.case for old, new in pairs)
-    return Comparison(
+    return RunComparison(
         first.run, second.run, common, tuple(_compared(old, new, unit, family, common) for old, new in pairs)
     )
 
@@ -127,7 +127,7 @@ def _either(pair: tuple[Recorded | None, Recorded | None]) -> Case:
 
 def _compared(
     old: Recorded | None, new: Recorded | None, metric: Metric, family: int, common: Sequence[str]
-) -> Compared:
+) -> ComparedCase:
     case = _either((old, new))
     note = _why_not(old, new, metric.name)
     ratio = None
@@ -137,7 +137,7 @@ def _compared(
     accuracies = [accuracy(side) for side in (old, new)]
     named = next((score[0] for score in accuracies if score), None)
     sides = [score[1] if score and score[0] == named else None for score in accuracies]
-    return Compared(
+    return ComparedCase(
         **of_case(case),
         metric=metric.name,
         unit=metric.unit,

@@ -1,4 +1,8 @@
-"""Copy one history into another, of whatever kind: a file into a server, or back. Copying twice changes nothing."""
+"""Copy one history into another where one of them is on a server. Copying twice changes nothing.
+
+It reads the rows through one connection and writes them through another. Two files need no such detour: `merging`
+attaches one to the other. Both bring the same rows.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def compare(db: Target, first: str, second: str = "last", *, metric: str = PRIMA
     """Return one row per case of two runs, with the ratio of the second to the first."""
     with History.open(db, create=False) as history:
         result = comparison.compare(history.show(first), history.show(second), metric)
-    return _frame(comparison.Compared, map(asdict, result.cases))
+    return _frame(comparison.ComparedCase, map(asdict, result.cases))
 
 
 def speedup(db: Target, *runs: str, over: Sequence[str] = tuple(speedups.KINDS)) -> pd.DataFrame:

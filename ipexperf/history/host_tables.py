@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ipexperf.history.host_times import Kind
-    from ipexperf.history.over_hosts import Compared, HostShare, OverHosts
+    from ipexperf.history.over_hosts import HostsComparison, HostShare, OverHosts
     from ipexperf.judge.hosts import HostVerdict
 
 EXPLANATION = (
@@ -63,7 +63,7 @@ def _sentence(verdict: HostVerdict) -> str:
     )
 
 
-def over_hosts_text(compared: Compared) -> Text:
+def over_hosts_text(compared: HostsComparison) -> Text:
     """Describe both sides, with the notes on the comparison as a whole."""
     lines = []
     for name, side in (("first", compared.first), ("second", compared.second)):

@@ -1,4 +1,8 @@
-"""Merge one history into another. Rows are identified by content, so merging twice changes nothing."""
+"""Merge one history file into another. Rows are identified by content, so merging twice changes nothing.
+
+SQLite attaches the other file, and a statement for each table inserts what is missing. `copying` brings the same rows
+where one of the two is on a server, which cannot attach a file.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +78,10 @@ def check_other(other: Path) -> None:
 
 
 def merge(path: Path, other: Path) -> Merged:
-    """Merge one file into another, completely or not at all. Rows that both have stay unchanged."""
+    """Merge one file into another, completely or not at all. Rows that both have stay unchanged.
+
+    For two files `copying.copy` does the same with two to three times the CPU time: it reads each row into Python.
+    """
     with sqlite_files.opened(path, mode="rw") as connection:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(f"ATTACH ? AS {OTHER}", (f"{other.absolute().as_uri()}?mode=ro",))

@@ -37,7 +37,7 @@ SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class SoftwareRuns:
     """One of the two softwares: the runs that a selector named."""
 
     selector: str
@@ -99,17 +99,17 @@ class OverHosts:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class HostsComparison:
     """Two softwares over all hosts."""
 
-    first: Side
-    second: Side
+    first: SoftwareRuns
+    second: SoftwareRuns
     cases: tuple[OverHosts, ...]
     notes: tuple[str, ...]
     """Warnings and remarks on the comparison as a whole."""
 
 
-def compare(history: History, first: str, second: str, metric: str = PRIMARY) -> Compared:
+def compare(history: History, first: str, second: str, metric: str = PRIMARY) -> HostsComparison:
     """Compare the runs that two selectors name, on each host of both and over all of them.
 
     Raise HistoryError if there is no verdict on any case.
@@ -124,7 +124,7 @@ def compare(history: History, first: str, second: str, metric: str = PRIMARY) ->
     return compared
 
 
-def _why_none(compared: Compared) -> str:
+def _why_none(compared: HostsComparison) -> str:
     """The end of the sentence that says why there is nothing to compare."""
     both = sorted({*compared.first.hosts} & {*compared.second.hosts})
     if not (compared.first.hosts and compared.second.hosts):
@@ -142,7 +142,7 @@ def _why_none(compared: Compared) -> str:
     return f"measured in both, with a spread. In {count} of {len(compared.cases)} cases, {reason}."
 
 
-def newest(history: History) -> Compared | None:
+def newest(history: History) -> HostsComparison | None:
     """Compare the newest software that several hosts measured with the one before it. None if there are no such two."""
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
         every = run_sets.members(connection)
@@ -164,7 +164,7 @@ def newest(history: History) -> Compared | None:
 
 def of_runs(
     history: History, names: Sequence[str], sides: Sequence[Sequence[Member]], metric: str = PRIMARY
-) -> Compared:
+) -> HostsComparison:
     """Compare the runs of two sides. Raise HistoryError if a run is in both, or if the metric is no time."""
     kind = known_metric(metric)
     if kind.unit != "s" or kind.higher_is_better is not False:
@@ -182,7 +182,7 @@ def of_runs(
     policies = _policies(whole, policy.shared(judged))
     cases = tuple(_over_hosts(key, shares, metric, kind.unit, policies[key[1]]) for key, shares in whole)
     first, second = (_side(name, side) for name, side in zip(names, sides, strict=True))
-    return Compared(first, second, cases, tuple(_notes((first, second), (old, new), cases)))
+    return HostsComparison(first, second, cases, tuple(_notes((first, second), (old, new), cases)))
 
 
 Key = tuple[Case, str]
@@ -295,8 +295,8 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join([*names[:SHOWN], *more])
 
 
-def _side(selector: str, side: Sequence[Member]) -> Side:
-    return Side(
+def _side(selector: str, side: Sequence[Member]) -> SoftwareRuns:
+    return SoftwareRuns(
         selector,
         tuple(member.uid for member in side),
         tuple(sorted({member.host for member in side if member.host is not None})),
@@ -306,7 +306,9 @@ def _side(selector: str, side: Sequence[Member]) -> Side:
     )
 
 
-def _notes(sides: Sequence[Side], cases_of_sides: Sequence[_SideCases], cases: Sequence[OverHosts]) -> Iterator[str]:
+def _notes(
+    sides: Sequence[SoftwareRuns], cases_of_sides: Sequence[_SideCases], cases: Sequence[OverHosts]
+) -> Iterator[str]:
     for side, name in zip(sides, ("first", "second"), strict=True):
         if len(side.software) > 1:
             yield f"the {name} mixes {len(side.software)} softwares: a ratio is over all of them"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from ipexperf.history.comparison import Compared, Comparison
+    from ipexperf.history.comparison import ComparedCase, RunComparison
     from ipexperf.history.round_ratios import Twin
     from ipexperf.history.speedups import Speedup
 
@@ -29,7 +29,7 @@ OVER_ROUNDS = (
 )
 
 
-def comparison_text(comparison: Comparison) -> Text:
+def comparison_text(comparison: RunComparison) -> Text:
     """Describe the two runs, and the differences between their environments."""
     lines = []
     for name, run in (("first", comparison.first), ("second", comparison.second)):
@@ -41,7 +41,7 @@ def comparison_text(comparison: Comparison) -> Text:
     return Text("\n".join(lines))
 
 
-def compared_table(cases: Sequence[Compared]) -> Table:
+def compared_table(cases: Sequence[ComparedCase]) -> Table:
     drawn = table("case", "batch", "first", "second", "ratio", "interval", "change", "accuracy", "outcome", "note")
     for case in cases:
         row(

@@ -205,18 +205,18 @@ def _odd(levels: Mapping[str, _Level]) -> set[str]:
 
 
 def _apart(places: Mapping[str, float]) -> set[str]:
-    """The hosts that lie apart from the others, by Rosner's test. Its looks share the rate of alarms."""
+    """The hosts that lie apart from the others, by Rosner's test. Its steps share the rate of alarms."""
     from scipy.special import stdtrit
 
     rest, count_odd = dict(places), 0
     removed: list[str] = []
-    looks = max(1, (len(places) - 1) // 3)
-    while len(rest) >= LEAST_HOSTS and len(removed) < looks:
+    most = max(1, (len(places) - 1) // 3)
+    while len(rest) >= LEAST_HOSTS and len(removed) < most:
         middle = statistics.mean(rest.values())
         spread = max(statistics.stdev(rest.values()), FLOOR)
         host = max(rest, key=lambda name: abs(rest[name] - middle))
         count = len(rest)
-        t = float(stdtrit(count - 2, 1 - ALPHA / (2 * count * looks)))
+        t = float(stdtrit(count - 2, 1 - ALPHA / (2 * count * most)))
         limit = (count - 1) * t / math.sqrt(count * (count - 2 + t * t))
         removed.append(host)
         if abs(rest.pop(host) - middle) / spread > limit:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.judge import losses
-from ipexperf.judge.sections import NAMED, Side, StructureChange, counted
+from ipexperf.judge.sections import NAMED, Section, StructureChange, counted
 
 MEANING = {
     "aten::contiguous": "a copy, to lie contiguous",
@@ -46,7 +46,7 @@ PLUMBING = frozenset(
 Rows = Mapping[str, Mapping[str, Any]]
 
 
-def operators(old: Side, new: Side) -> list[StructureChange]:
+def operators(old: Section, new: Section) -> list[StructureChange]:
     """Operators that appeared, disappeared, or changed dtypes or shapes, each with what it calls."""
     before, after = _by_name(old), _by_name(new)
     times = _time(old, new)
@@ -107,11 +107,11 @@ def _dtypes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -
     return (f", {' and '.join(lost)} no more" if lost else "") + (f", {' and '.join(gained)} now" if gained else "")
 
 
-def _by_name(side: Side) -> Rows:
+def _by_name(side: Section) -> Rows:
     return {row.get("operator", "rest"): row for row in side.rows}
 
 
-def _time(old: Side, new: Side) -> Counter[str]:
+def _time(old: Section, new: Section) -> Counter[str]:
     """How much longer each operator took, without the operators that it calls."""
     shares: Counter[str] = Counter()
     for sign, side in ((-1, old), (1, new)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ipexperf.judge import yardstick
 from ipexperf.judge.environment import changed_case, differences, incomparable
 from ipexperf.judge.ratios import WIDEST
-from ipexperf.judge.spread import Comparison, compare
+from ipexperf.judge.spread import SessionComparison, compare
 from ipexperf.outcomes import Outcome
 from ipexperf.result import METRICS, BaselineEvidence, Measurement, Verdict
 
@@ -87,7 +87,7 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
     )
 
 
-def decide(comparison: Comparison, policy: Policy) -> Outcome:
+def decide(comparison: SessionComparison, policy: Policy) -> Outcome:
     """Judge speed. Regressed and improved need proof at alpha, ok needs the tolerance excluded, else inconclusive."""
     tolerance = math.log1p(policy.tolerance)
     limit = tolerance if comparison.estimated else math.log1p(policy.hard_limit)
@@ -101,7 +101,7 @@ def decide(comparison: Comparison, policy: Policy) -> Outcome:
     return "inconclusive"
 
 
-def smallest_effect(comparison: Comparison, policy: Policy) -> float:
+def smallest_effect(comparison: SessionComparison, policy: Policy) -> float:
     """The smallest slowdown, as a fraction, that this data would have called regressed with the policy's power."""
     limit = math.log1p(policy.tolerance if comparison.estimated else policy.hard_limit)
     reach = comparison.half_width(policy.alpha) + comparison.half_width(1 - policy.mde_power)
@@ -164,7 +164,7 @@ def _notes(baseline: CaseBaseline, measurement: Measurement, comparison: Sequenc
     return notes
 
 
-def _sentence(outcome: Outcome, comparison: Comparison, sessions: int, policy: Policy) -> str:
+def _sentence(outcome: Outcome, comparison: SessionComparison, sessions: int, policy: Policy) -> str:
     interval = (
         f"{1 - 2 * policy.ok_alpha:.0%} interval "
         f"{math.expm1(comparison.lower(policy.ok_alpha)):+.1%} to {_capped(comparison.upper(policy.ok_alpha))}"

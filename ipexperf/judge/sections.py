@@ -20,7 +20,7 @@ FACETS = ("implementation", "types", "fused", "layouts", "algorithm", "attribute
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class Section:
     """One section of a fingerprint: what ran, and the seconds of each row."""
 
     rows: Any
@@ -69,7 +69,7 @@ class Move:
         return " -> ".join(words or NOTHING for words in texts)
 
 
-def primitives(old: Side, new: Side) -> list[StructureChange]:
+def primitives(old: Section, new: Section) -> list[StructureChange]:
     """oneDNN: changed implementations, dtypes, layouts and fusions, and added or removed calls."""
     changes = []
     for name, direction in _kinds(old, new):
@@ -117,7 +117,7 @@ def _kind(row: Mapping[str, Any]) -> tuple[str, str]:
     return row.get("primitive", "rest"), "" if direction.startswith(("forward", "undef")) else direction
 
 
-def _kinds(old: Side, new: Side) -> list[tuple[str, str]]:
+def _kinds(old: Section, new: Section) -> list[tuple[str, str]]:
     return sorted({_kind(row) for row in (*old.rows, *new.rows)})
 
 
@@ -146,7 +146,7 @@ def _moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any
     return Move(sides[0] - sides[1], sides[1] - sides[0], sides[1].total())
 
 
-def graph(old: Side, new: Side) -> list[StructureChange]:
+def graph(old: Section, new: Section) -> list[StructureChange]:
     """TorchScript: added and removed nodes, and what that means for fusions, weights and fallbacks."""
     before, after = (Counter({row["node"]: row["calls"] for row in side.rows}) for side in (old, new))
     if before == after:
@@ -194,7 +194,7 @@ def counted(before: Mapping[str, int], after: Mapping[str, int]) -> str:
     return ", ".join([*texts, *([f"and {len(order) - NAMED} more" if len(order) > NAMED else ""])]).removesuffix(", ")
 
 
-def kernels(old: Side, new: Side) -> list[StructureChange]:
+def kernels(old: Section, new: Section) -> list[StructureChange]:
     """Added and removed kernels of an accelerator."""
     before, after = (Counter({row.get("kernel", "rest"): row["calls"] for row in side.rows}) for side in (old, new))
     names = sorted(name for name in {*before, *after} if before[name] != after[name])
@@ -209,7 +209,7 @@ def kernels(old: Side, new: Side) -> list[StructureChange]:
     ]
 
 
-def compiled(old: Side, new: Side) -> list[StructureChange]:
+def compiled(old: Section, new: Section) -> list[StructureChange]:
     """torch.compile: graphs, breaks, and what the generated code calls."""
     before, after = old.rows, new.rows
     # Each sentence with the kind of loss that it is.
@@ -226,7 +226,7 @@ def compiled(old: Side, new: Side) -> list[StructureChange]:
     return [StructureChange(f"torch.compile: {text}", loss=loss) for text, loss in changes]
 
 
-def processor(old: Side, new: Side) -> list[StructureChange]:
+def processor(old: Section, new: Section) -> list[StructureChange]:
     """Threads and instruction sets in effect."""
     words = {"threads": "threads", "aten": "ATen's instructions", "onednn": "oneDNN's instructions"}
     before, after = old.rows, new.rows
@@ -253,7 +253,7 @@ def _listed(value: Any) -> str:
     return ", ".join(value) or "unknown" if isinstance(value, list) else str(value)
 
 
-def library(old: Side, new: Side) -> list[StructureChange]:
+def library(old: Section, new: Section) -> list[StructureChange]:
     """Primitives that oneDNN creates anew in each step, and unreadable lines of its log."""
     before, after = old.rows, new.rows
     changes = []
@@ -277,7 +277,7 @@ def library(old: Side, new: Side) -> list[StructureChange]:
     return changes
 
 
-def flops(old: Side, new: Side) -> list[StructureChange]:
+def flops(old: Section, new: Section) -> list[StructureChange]:
     """The work itself: a changed network rather than changed software."""
     if old.rows == new.rows:
         return []
@@ -286,7 +286,7 @@ def flops(old: Side, new: Side) -> list[StructureChange]:
     ]
 
 
-def same_but_time(old: Side, new: Side) -> Iterable[StructureChange]:
+def same_but_time(old: Section, new: Section) -> Iterable[StructureChange]:
     """Rows that differ only in time."""
     if not isinstance(old.rows, list):
         return []

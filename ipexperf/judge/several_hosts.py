@@ -228,17 +228,17 @@ def _odd(ratios: Sequence[HostRatio], policy: HostsPolicy) -> set[str]:
     """The hosts that lie apart from the others: the farthest first, at most a third of them.
 
     A host is compared with the others alone, so that it does not widen their spread.
-    The looks share the rate of alarms.
+    The steps share the rate of alarms.
     """
     rest, odd = list(ratios), set[str]()
-    looks = max(1, (len(ratios) - 1) // 3)
-    while len(rest) >= LEAST_TO_NAME and len(odd) < looks:
+    most = max(1, (len(ratios) - 1) // 3)
+    while len(rest) >= LEAST_TO_NAME and len(odd) < most:
         chances = {
             host_ratio.host: _chance(host_ratio, [other for other in rest if other is not host_ratio], policy)
             for host_ratio in rest
         }
         farthest = min(rest, key=lambda host_ratio: chances[host_ratio.host])
-        if chances[farthest.host] >= policy.odd_alpha / (len(rest) * looks):
+        if chances[farthest.host] >= policy.odd_alpha / (len(rest) * most):
             break
         odd.add(farthest.host)
         rest.remove(farthest)

@@ -36,7 +36,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SessionComparison:
     """The log slowdown of a new session, with its uncertainty within and between sessions."""
 
     log_ratio: float
@@ -133,7 +133,7 @@ def _as_t(variance: float) -> tuple[float, float]:
     return high, (float(polygamma(0, high / 2)) - math.log(high / 2)) / 2
 
 
-def compare(launches: Sequence[float], sessions: Sequence[Sequence[float]], policy: Policy) -> Comparison:
+def compare(launches: Sequence[float], sessions: Sequence[Sequence[float]], policy: Policy) -> SessionComparison:
     """Compare the launches of a session with the sessions of a baseline, all in seconds."""
     new = [math.log(value) for value in launches]
     old = [[math.log(value) for value in session] for session in sessions]
@@ -150,7 +150,7 @@ def compare(launches: Sequence[float], sessions: Sequence[Sequence[float]], poli
 
     tau = between_sessions(means, policy)
     share = (HODGES_LEHMANN if own_spread else 1.0) / len(means)
-    return Comparison(
+    return SessionComparison(
         log_ratio=statistics.fmean(new) - centre(means),
         within=Spread(within, freedom or 1),
         between=Spread(tau.scale * math.sqrt(1 + share), tau.freedom),

@@ -11,7 +11,7 @@ from typing import Any
 
 from ipexperf.judge import sections
 from ipexperf.judge.operators import operators
-from ipexperf.judge.sections import Side, StructureChange
+from ipexperf.judge.sections import Section, StructureChange
 from ipexperf.result import Structure, StructureGate
 
 Fingerprint = Mapping[str, Any]
@@ -147,7 +147,7 @@ def other_work(old: Fingerprint | None, new: Fingerprint | None) -> str:
     before, after = ((side or {}).get("structure", {}).get("flops") for side in (old, new))
     if before is None or after is None:
         return ""
-    return "".join(change.text for change in sections.flops(Side(before, ()), Side(after, ())))
+    return "".join(change.text for change in sections.flops(Section(before, ()), Section(after, ())))
 
 
 def memory(old: Fingerprint, new: Fingerprint) -> str:
@@ -174,7 +174,7 @@ def diff(old: Fingerprint, new: Fingerprint) -> Difference:
         if section in shaky:
             continue
         sides = tuple(
-            Side(fingerprint["structure"][section], fingerprint["times"].get(section) or ())
+            Section(fingerprint["structure"][section], fingerprint["times"].get(section) or ())
             for fingerprint in (old, new)
         )
         changes += WORDS[section](*sides)

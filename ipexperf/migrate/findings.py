@@ -15,8 +15,8 @@ from ipexperf.result import ENERGY, METRICS, accuracies
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
-    from ipexperf.plan.migration import MigrationPlan, Row, Setting
-    from ipexperf.report.speeds import Compared, Speeds
+    from ipexperf.plan.migration import MigrationPlan, OldCase, Setting
+    from ipexperf.report.speeds import SpeedRatio, Speeds
     from ipexperf.result import Measurement
 
 UNPLAYED = "its round was not made"
@@ -66,7 +66,7 @@ class Candidate:
     """A case of the new stack beside the old one's."""
 
     result: CaseResult
-    speed: Compared | None
+    speed: SpeedRatio | None
     """How many times as fast it is. None: not known."""
     direct: bool = True
     """Whether both took turns in a round. Else they were compared through a case that took turns with each."""
@@ -76,7 +76,7 @@ class Candidate:
 class Finding:
     """The conclusion on a row."""
 
-    row: Row
+    row: OldCase
     old: CaseResult
     candidates: tuple[Candidate, ...]
     best: Candidate | None
@@ -124,7 +124,7 @@ class Worth:
     """The effect of a setting on the old stack that the new one lacks."""
 
     setting: Setting
-    speed: Compared | None
+    speed: SpeedRatio | None
     """How many times as fast the case is with it."""
 
 
@@ -160,7 +160,7 @@ def find(plan: MigrationPlan, speeds: Speeds) -> Findings:
     return Findings(rows, worths, plan.left_out, plan.untrained)
 
 
-def _finding(row: Row, speeds: Speeds) -> Finding:
+def _finding(row: OldCase, speeds: Speeds) -> Finding:
     old = result_of(row.case, speeds)
     candidates = tuple(
         Candidate(result_of(case, speeds), speeds.compare(row.case, case), _took_turns(row.case, case, speeds))
@@ -246,7 +246,7 @@ def _surely_slower(case: Case, fastest: Case, speeds: Speeds) -> bool:
     return compared is not None and compared.differs
 
 
-def _replacement(row: Row, best: Candidate | None) -> Replacement:
+def _replacement(row: OldCase, best: Candidate | None) -> Replacement:
     if not row.candidates:
         return Replacement.NONE
     if best is None or best.speed is None:

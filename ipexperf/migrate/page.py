@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.dashboard import single_page
 from ipexperf.migrate import advice
 from ipexperf.migrate.findings import CaseResult, Replacement
 from ipexperf.report import units
@@ -19,12 +20,10 @@ if TYPE_CHECKING:
 
     from ipexperf.migrate.advice import Patch
     from ipexperf.migrate.findings import Candidate, Finding, Findings
-    from ipexperf.report.speeds import Compared
+    from ipexperf.report.speeds import SpeedRatio
     from ipexperf.result import Measurement, RoundRecord
 
 TEMPLATE = Path(__file__).with_name("page.html")
-LOOK = Path(__file__).parents[1] / "dashboard" / "assets" / "look.css"
-"""The style of the dashboard, which the page contains, so that it is one file."""
 HEAD = ("what you do", "best of the new stack", "times as fast", "accuracy", "peak memory", "start", "proof")
 CANDIDATES = ("what you do", "candidate", "times as fast", "accuracy", "peak memory", "start", "proof", "state")
 NOTES = (
@@ -151,7 +150,7 @@ def _energy(one: Finding) -> list[str]:
     return [f"{_WORDS.explicit(one.row.case)}: {units.digits(old)} → {units.digits(new)} J an item"]
 
 
-def _speed(speed: Compared | None) -> str:
+def _speed(speed: SpeedRatio | None) -> str:
     return "-" if speed is None else speed.cell
 
 
@@ -196,12 +195,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def html(page: Page) -> str:
     """The page as one file of HTML, which loads nothing."""
-    import jinja2
-
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
-    look = LOOK.read_text(encoding="utf-8")
-    return template.render(page=page, head=HEAD, candidates=CANDIDATES, notes=NOTES, look=look)
+    return single_page.render(TEMPLATE, page=page, head=HEAD, candidates=CANDIDATES, notes=NOTES)
 
 
 def write(page: Page, console: Console) -> None:
@@ -275,5 +269,5 @@ def _measured(result: CaseResult) -> dict[str, Any]:
     }
 
 
-def _ratio(speed: Compared | None) -> dict[str, float | None] | None:
+def _ratio(speed: SpeedRatio | None) -> dict[str, float | None] | None:
     return None if speed is None else {"ratio": speed.ratio.ratio, "lo": speed.ratio.lo, "hi": speed.ratio.hi}

@@ -26,7 +26,7 @@ ON_OFF = ("on", "off")
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class StackSide:
     """A stack in its environment."""
 
     stack: str
@@ -35,7 +35,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OldCase:
     """A case of the old stack, with the cases of the new one that may replace it."""
 
     case: Case
@@ -58,7 +58,7 @@ class Setting:
 class MigrationPlan:
     """The rows, settings and rounds of a migration, the most valuable first."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[OldCase, ...] = ()
     settings: tuple[Setting, ...] = ()
     contests: tuple[groups.Group, ...] = ()
     """The cases that share rounds."""
@@ -72,7 +72,7 @@ class MigrationPlan:
         return tuple(case for contest in self.contests for case in contest.cases)
 
 
-def make(old: Side, new: Side) -> MigrationPlan:
+def make(old: StackSide, new: StackSide) -> MigrationPlan:
     """Plan the migration of the one model that both sides name."""
     planned = [_planned(cell, unmet, old) for cell, unmet in _cells(old)]
     usable = sorted((case for case in planned if isinstance(case, Case)), key=_value)
@@ -85,7 +85,7 @@ def make(old: Side, new: Side) -> MigrationPlan:
     return MigrationPlan(rows, settings, tuple(_contests(rows, settings)), _left_out(planned, new), _untrained(planned))
 
 
-def _why(side: Side) -> str:
+def _why(side: StackSide) -> str:
     """Return the commonest reason why the cells of a side cannot run."""
     planned = [_planned(cell, unmet, side) for cell, unmet in _cells(side)]
     reasons = Counter(left_out.reason for left_out in planned if isinstance(left_out, LeftOut))
@@ -109,11 +109,11 @@ def cell(case: Case) -> Cell:
     return Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs)
 
 
-def _planned(cell: Cell, unmet: str | None, side: Side) -> Case | LeftOut:
+def _planned(cell: Cell, unmet: str | None, side: StackSide) -> Case | LeftOut:
     return matrix.case_of(cell, unmet, side.options, side.facts, {})
 
 
-def _plain_cells(side: Side) -> Iterator[Cell]:
+def _plain_cells(side: StackSide) -> Iterator[Cell]:
     """Yield the cells of a stack with this model, each at its defaults."""
     options = side.options
     choices = (
@@ -129,7 +129,7 @@ def _requested_or_all(requested: Sequence[str] | None, all_values: Sequence[str]
     return all_values if requested is None or matrix.ALL in requested else requested
 
 
-def _cells(side: Side) -> Iterator[tuple[Cell, str | None]]:
+def _cells(side: StackSide) -> Iterator[tuple[Cell, str | None]]:
     """Yield the cells of a stack, also with each value of the knobs that users choose from, and why one cannot run."""
     yielded = set()
     for plain in _plain_cells(side):
@@ -160,7 +160,7 @@ def _choices(plain: Cell, options: Options) -> Iterator[tuple[tuple[str, str], .
                 yield ((knob.name, value),)
 
 
-def _candidates(side: Side) -> Iterator[tuple[Cell, str | None]]:
+def _candidates(side: StackSide) -> Iterator[tuple[Cell, str | None]]:
     """Yield the cells of a stack, also with each of its own settings turned, except in training.
 
     Training would be compiled once more for each, forward and backward, which takes as long as several rows.
@@ -177,11 +177,11 @@ def _candidates(side: Side) -> Iterator[tuple[Cell, str | None]]:
                     yield turned, unmet or reason
 
 
-def _row(case: Case, new_cases: Sequence[Case], new: Side) -> Row:
+def _row(case: Case, new_cases: Sequence[Case], new: StackSide) -> OldCase:
     candidates = sorted((candidate for candidate in new_cases if contest(candidate) == contest(case)), key=plainness)
     counterpart, unmet = knobs.turned(_bare(case, new.stack), work(case), new.facts)
     equal = _planned(counterpart, unmet, new)
-    return Row(case, tuple(candidates), equal.reason if isinstance(equal, LeftOut) else "")
+    return OldCase(case, tuple(candidates), equal.reason if isinstance(equal, LeftOut) else "")
 
 
 def _bare(case: Case, stack: str) -> Cell:
@@ -203,7 +203,7 @@ def _value(case: Case) -> tuple[bool, int, int, int, bool, str]:
     return mode.cold, rank, len(work(case)), list(DTYPES).index(case.dtype), mode.trains, case.id
 
 
-def _settings(rows: Sequence[Row], old: Side, new: Side) -> Iterator[Setting]:
+def _settings(rows: Sequence[OldCase], old: StackSide, new: StackSide) -> Iterator[Setting]:
     """Yield each setting that the old stack has on by default and the new one lacks, in the first row with it.
 
     Training comes first: its settings matter most, because nothing of a network in training is frozen.
@@ -223,7 +223,7 @@ def _settings(rows: Sequence[Row], old: Side, new: Side) -> Iterator[Setting]:
                 break
 
 
-def _contests(rows: Sequence[Row], settings: Sequence[Setting]) -> Iterator[groups.Group]:
+def _contests(rows: Sequence[OldCase], settings: Sequence[Setting]) -> Iterator[groups.Group]:
     """Yield the rounds: rows, their candidates, and the settings that belong to them.
 
     In this order: if they are too many for one round, the first ones take turns with one another.
@@ -239,7 +239,7 @@ def _contests(rows: Sequence[Row], settings: Sequence[Setting]) -> Iterator[grou
         yield groups.Group(name, tuple(dict.fromkeys(cases)))
 
 
-def _left_out(planned: Sequence[Case | LeftOut], new: Side) -> dict[str, tuple[str, ...]]:
+def _left_out(planned: Sequence[Case | LeftOut], new: StackSide) -> dict[str, tuple[str, ...]]:
     """Return the cells that the old stack cannot run, by reason, except those that the new one refuses for the same."""
     reasons: dict[str, list[str]] = {}
     for cell_or_case in planned:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from ipexperf.report import markdown
-from ipexperf.report.markdown import Row
+from ipexperf.report.markdown import CaseRow
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 ACTIONS = "GITHUB_ACTIONS"
@@ -17,7 +17,7 @@ MOST = 10
 
 
 def summary(
-    cases: Sequence[Row],
+    cases: Sequence[CaseRow],
     line: str,
     run: str | None,
     environment: Mapping[str, str],
@@ -34,7 +34,7 @@ def summary(
     return lines
 
 
-def annotated(cases: Iterable[Row], line: str, *, fails: bool) -> list[str]:
+def annotated(cases: Iterable[CaseRow], line: str, *, fails: bool) -> list[str]:
     """An error for each failed case, or for the run if only that fails, and warnings."""
     by_level: dict[str, list[tuple[str, str]]] = {"error": [], "warning": []}
     if line:
@@ -70,7 +70,7 @@ def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
-def _append(path: Path, cases: Sequence[Row], line: str, run: str | None, advice: Sequence[str]) -> list[str]:
+def _append(path: Path, cases: Sequence[CaseRow], line: str, run: str | None, advice: Sequence[str]) -> list[str]:
     """Append what there is room for. If it cannot be written, say so without failing."""
     try:
         room = LIMIT - (path.stat().st_size if path.exists() else 0)

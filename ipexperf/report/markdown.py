@@ -23,7 +23,7 @@ HEAD = "| | case | batch | step | items/s | {}time vs baseline | verdict |\n|---
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CaseRow:
     """A row of the table."""
 
     case: Case
@@ -37,7 +37,7 @@ class Row:
 
 def rows(
     measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict], speeds: Speeds | None = None
-) -> list[Row]:
+) -> list[CaseRow]:
     """The rows of a run that was just measured. Failed cases have no numbers."""
     factors = {} if speeds is None else speedups(speeds)
     lines = []
@@ -45,11 +45,15 @@ def rows(
         verdict = verdicts.get(measurement.case.uid)
         step, speed = (None if measurement.failure else measurement.median(name) for name in (PRIMARY, "throughput"))
         factor = factors[measurement.case.uid].cell if measurement.case.uid in factors else ""
-        lines.append(Row(measurement.case, step, speed, verdict.outcome if verdict else "not judged", verdict, factor))
+        lines.append(
+            CaseRow(measurement.case, step, speed, verdict.outcome if verdict else "not judged", verdict, factor)
+        )
     return lines
 
 
-def text(cases: Sequence[Row], line: str, run: str | None, limit: int | None = None, advice: Sequence[str] = ()) -> str:
+def text(
+    cases: Sequence[CaseRow], line: str, run: str | None, limit: int | None = None, advice: Sequence[str] = ()
+) -> str:
     """The run as markdown of limited size: the verdict on the run, problems, conclusions, and every case."""
     ordered = sorted(cases, key=lambda row: (outcomes.place(row.outcome), row.case.id, row.case.batch))
     counts = Counter(row.outcome for row in ordered)
@@ -88,7 +92,7 @@ def _cut(parts: Sequence[str], end: str, limit: int | None) -> str:
     return "".join(fitting) + f"\n{plural(len(parts) - len(fitting), 'line')} left out for lack of space.\n" + end
 
 
-def _line(row: Row, *, factors: bool) -> str:
+def _line(row: CaseRow, *, factors: bool) -> str:
     cells = (
         outcomes.row(row.outcome).emoji,
         f"`{_code(row.case.id)}`",
@@ -102,7 +106,7 @@ def _line(row: Row, *, factors: bool) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _why(row: Row) -> str:
+def _why(row: CaseRow) -> str:
     reason = plain(row.verdict.reason) if row.verdict else ""
     structure = row.verdict.structure if row.verdict else None
     lost = structure.losses[:1] if structure and structure.fails else ()
@@ -113,7 +117,7 @@ def _why(row: Row) -> str:
     return f"{name}: **{row.outcome}**: {reason}{structure_text}"
 
 
-def _moved(row: Row) -> str:
+def _moved(row: CaseRow) -> str:
     """The metrics of a case that became better, or worse without failing it."""
     assert row.verdict is not None  # noqa: S101 - asked of those alone that have one
     texts = ", ".join(f"{verdict.metric} {changed(verdict)}" for verdict in row.verdict.moved)

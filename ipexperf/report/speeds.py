@@ -21,7 +21,7 @@ APART = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class SpeedRatio:
     """The ratio of two cases, in speed or in time."""
 
     ratio: Ratio
@@ -65,7 +65,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
+class TwinRatio:
     """The ratio of a twin to its case, which should be 1."""
 
     ratio: Ratio
@@ -112,20 +112,20 @@ class Speeds:
         rounds = {seat.case: group for group in groups.values() for record in group for seat in record.seats}
         return cls(by_case, counted, rounds, judge.pools(records, prior))
 
-    def compare(self, base: Case, case: Case, metric: str = THROUGHPUT) -> Compared | None:
+    def compare(self, base: Case, case: Case, metric: str = THROUGHPUT) -> SpeedRatio | None:
         """The ratio of a case to its base in throughput (or step time). None if one of them does not count."""
         if base not in self.counted or case not in self.counted:
             return None
         if (estimate := judge.between(self.rounds.get(case, ()), base, case, self.pools)) is not None:
-            return Compared(estimate.ratio(inverted=metric != PRIMARY), paired=True)
+            return SpeedRatio(estimate.ratio(inverted=metric != PRIMARY), paired=True)
         first, second = (self.counted[side].values(metric) for side in (base, case))
         if not first or not second or not all(0 < value < math.inf for value in (*first, *second)):
             return None
-        return Compared(ratios.compare(first, second, Policy()), paired=False)
+        return SpeedRatio(ratios.compare(first, second, Policy()), paired=False)
 
-    def twin(self, case: Case) -> Twin | None:
+    def twin(self, case: Case) -> TwinRatio | None:
         """The twin of a case, if it has one and counts."""
         if case not in self.counted:
             return None
         estimate = judge.twin(self.rounds.get(case, ()), case, self.pools)
-        return None if estimate is None else Twin(estimate.ratio(inverted=True), estimate.p_value < judge.DISTRUST)
+        return None if estimate is None else TwinRatio(estimate.ratio(inverted=True), estimate.p_value < judge.DISTRUST)

@@ -20,7 +20,7 @@ from ipexperf.report.fingerprints import structure_lines
 from ipexperf.report.lines import WIDTH, labelled, named, wrapped
 from ipexperf.report.moved import moved_lines
 from ipexperf.report.shares import ratio_lines
-from ipexperf.report.speeds import Compared, Speeds
+from ipexperf.report.speeds import SpeedRatio, Speeds
 from ipexperf.report.units import digits, interval, percent, plural, seconds
 from ipexperf.report.words import labels
 from ipexperf.result import METRICS, PRIMARY, Measurement, RoundRecord, Verdict
@@ -174,12 +174,12 @@ def swallowed_lines(failing: Sequence[str]) -> list[str]:
     return labelled(f"THE RUN FAILS ({len(failing)})", f"{why}: {named(failing)}")
 
 
-def speedups(speeds: Speeds) -> dict[str, Compared]:
+def speedups(speeds: Speeds) -> dict[str, SpeedRatio]:
     """The ratio to the throughput of stock fp32, by case uid. Failed and invalid cases have none."""
     ratios_of = {}
     for case in speeds.counted:
         base = to_beat(case)
-        factor = Compared(Ratio(1.0), paired=True) if case == base else speeds.compare(base, case)
+        factor = SpeedRatio(Ratio(1.0), paired=True) if case == base else speeds.compare(base, case)
         if factor is not None:
             ratios_of[case.uid] = factor
     return ratios_of

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 from ipexperf.bench import registry
 from ipexperf.bench.api import Device, Settings
 from ipexperf.bench.evidence import ceilings
-from ipexperf.bench.evidence.ceilings import Trial
+from ipexperf.bench.evidence.ceilings import TimedWork
 from ipexperf.dtypes import DTYPES
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
@@ -30,14 +30,14 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    def trial(self, how: str, *seconds: float) -> Trial:
+    def trial(self, how: str, *seconds: float) -> TimedWork:
         """Ten operations that take so long, in turns."""
         turns: Iterator[float] = iter(seconds * 1000)
 
         def run() -> None:
             self.now += next(turns)
 
-        return Trial(how, 10.0, run)
+        return TimedWork(how, 10.0, run)
 
 
 def nothing() -> None: ...
@@ -61,7 +61,7 @@ def test_tries_are_spread_over_seconds_and_are_several_however_slow() -> None:
 def test_work_that_is_only_queued_is_waited_for() -> None:
     """A device that has a queue answers at once: without synchronising, anything would be fast."""
     clock = Clock()
-    queued = Trial("queued", 10.0, nothing)
+    queued = TimedWork("queued", 10.0, nothing)
 
     def synchronise() -> None:
         clock.now += 2.0
@@ -75,7 +75,7 @@ def cpu() -> Device:
     return device
 
 
-QUICK = ceilings.Effort(sizes=(32,), seconds=0.0, rounds=1, pass_bytes=2**16)
+QUICK = ceilings.CeilingEffort(sizes=(32,), seconds=0.0, rounds=1, pass_bytes=2**16)
 
 
 def test_every_dtype_has_a_ceiling_on_a_cpu_or_a_reason() -> None:
@@ -97,7 +97,7 @@ def test_every_way_to_multiply_is_there_on_a_cpu() -> None:
 
 
 def test_a_dtype_without_a_product_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(device: Device, dtype: str, size: int) -> Trial:
+    def none(device: Device, dtype: str, size: int) -> TimedWork:
         raise RuntimeError('"addmm" not implemented for this\nand more')
 
     monkeypatch.setattr(ceilings, "QUANTISED", (none,))
@@ -109,13 +109,13 @@ def test_a_dtype_without_a_product_says_why(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_product_grows_until_it_takes_long_enough() -> None:
     sizes: list[int] = []
 
-    def make(device: Device, dtype: str, size: int) -> Trial:
+    def make(device: Device, dtype: str, size: int) -> TimedWork:
         sizes.append(size)
-        return Trial("", float(size), nothing)
+        return TimedWork("", float(size), nothing)
 
     looks: list[str] = []
 
-    def timed(trial: Trial, *_: Callable[[], Any]) -> float:
+    def timed(trial: TimedWork, *_: Callable[[], Any]) -> float:
         looks.append(trial.how)
         disturbed = 100 if len(looks) == 1 else 1  # one look that takes long is none
         return disturbed * trial.amount * ceilings.LONG / 1000

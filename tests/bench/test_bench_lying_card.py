@@ -18,7 +18,7 @@ from ipexperf.bench import loading, measure, registry
 from ipexperf.bench.api import Settings
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
-from ipexperf.bench.evidence.ceilings import Trial
+from ipexperf.bench.evidence.ceilings import TimedWork
 from ipexperf.bench.process import environment, worker
 from ipexperf.bench.process.pulse import Pulse
 from ipexperf.case import Case
@@ -128,7 +128,7 @@ def test_a_card_that_vanishes_is_lost(card: Any, ask: Callable[..., Any]) -> Non
 
 def test_a_clock_that_is_held_back_shows_in_the_pulse(card: Any, device: Xpu, step: Callable[[], Any]) -> None:
     """The fixed kernels take twice as long after the launch as before, so the launch is contended."""
-    kernels = {"product": lambda *_: Trial("a step", 1.0, step)}
+    kernels = {"product": lambda *_: TimedWork("a step", 1.0, step)}
     felt = Pulse(device, "fp32", kernels=kernels, awake=0.0, clock=card.clock.perf_counter)
     before = felt.read()["product"]
     measure.sample(step, device.synchronise, count=5, block=2)

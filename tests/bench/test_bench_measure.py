@@ -15,7 +15,7 @@ import pytest
 
 from ipexperf.bench import measure
 from ipexperf.bench import outcome as outcomes
-from ipexperf.bench.machine import control_groups, facts
+from ipexperf.bench.machine import control_groups, facts, kernel_files
 from ipexperf.bench.process import environment
 from ipexperf.bench.process.worker import outcome_of
 from ipexperf.errors import WorkerError
@@ -274,14 +274,14 @@ def test_the_limit_of_a_container_is_read_in_both_versions(
     files: dict[str, str], limit: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of the groups above that of a process, which a batch system made: all of them limit it."""
-    groups, read = "/sys/fs/cgroup/", environment._read
+    groups, read = "/sys/fs/cgroup/", kernel_files.text
 
     def fake(path: str) -> str | None:
         if path == "/proc/self/cgroup":
             return "4:cpu,cpuacct:/job\n0::/batch/job"
         return files.get(path.removeprefix(groups)) if path.startswith(groups) else read(path)
 
-    monkeypatch.setattr(environment, "_read", fake)
+    monkeypatch.setattr(kernel_files, "text", fake)
     assert environment.hardware()["cpu_limit"] == limit
 
 

@@ -57,16 +57,16 @@ def test_a_reading_is_the_median_of_the_same_kernels() -> None:
     made: list[str] = []
     times = {"product": [9.0, 1.0, 1.0, 2.0, 1.0], "copy": [3.0, 3.0, 3.0, 8.0, 8.0]}
 
-    def making(name: str) -> Callable[..., ceilings.Trial]:
-        def make(*_: object) -> ceilings.Trial:
+    def making(name: str) -> Callable[..., ceilings.TimedWork]:
+        def make(*_: object) -> ceilings.TimedWork:
             made.append(name)
-            return ceilings.Trial(name, 1.0, lambda: None)
+            return ceilings.TimedWork(name, 1.0, lambda: None)
 
         return make
 
     taken: list[str] = []
 
-    def timed(one: ceilings.Trial, *_: Any) -> float:
+    def timed(one: ceilings.TimedWork, *_: Any) -> float:
         taken.append(one.how)
         return times[one.how][(taken.count(one.how) - 1) % pulse.TIMES]
 
@@ -81,12 +81,12 @@ def test_what_has_rested_is_woken_before_it_is_timed() -> None:
     """By products, for as long as a clock needs to rise; what they take is no part of the reading."""
     clock, done = [0.0], []
 
-    def timed(one: ceilings.Trial, *_: Any) -> float:
+    def timed(one: ceilings.TimedWork, *_: Any) -> float:
         done.append(one.how)
         clock[0] += 1.0
         return 9.0 if len(done) <= 4 else 1.0
 
-    trials = {name: ceilings.Trial(name, 1.0, lambda: None) for name in ("product", "copy")}
+    trials = {name: ceilings.TimedWork(name, 1.0, lambda: None) for name in ("product", "copy")}
     kernels = {name: lambda *_, trial=trial: trial for name, trial in trials.items()}
     cpu = registry.devices.get("cpu")
     felt = Pulse(cpu, "fp32", kernels=kernels, awake=4.0, timed=timed, clock=lambda: clock[0])

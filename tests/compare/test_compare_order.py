@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.compare import order
-from ipexperf.compare.order import ALIKE, Shape
+from ipexperf.compare.order import ALIKE, TurnShape
 
 SEEDS = st.integers(0, 2**32)
 
@@ -73,7 +73,11 @@ def test_a_turn_lasts_as_long_as_requested(arms: list[tuple[float, int]], second
 
 def test_arms_with_different_steps_have_their_own_blocks() -> None:
     """A hundred steps of the slow arm in one sample would make a turn of a minute."""
-    assert order.shapes([0.001, 0.0012, 0.6], [20, 30, 1], 0.05) == [Shape(2, 30), Shape(2, 30), Shape(1, 1)]
+    assert order.shapes([0.001, 0.0012, 0.6], [20, 30, 1], 0.05) == [
+        TurnShape(2, 30),
+        TurnShape(2, 30),
+        TurnShape(1, 1),
+    ]
 
 
 def test_arms_are_grouped_by_neighbouring_step_times() -> None:

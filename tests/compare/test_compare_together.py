@@ -23,7 +23,7 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort, Round
 from ipexperf.compare.together import LEAST, Together
 from ipexperf.conduct import gate, watch
-from ipexperf.conduct.watch import Stretch
+from ipexperf.conduct.watch import MachineLoad
 from ipexperf.errors import WorkerError
 from ipexperf.result import Sample
 
@@ -45,10 +45,10 @@ class Quiet:
 
     def begin(self, *workers: int) -> None: ...
 
-    def stretch(self, samples: Sequence[Sample]) -> Stretch:
+    def stretch(self, samples: Sequence[Sample]) -> MachineLoad:
         del samples
         self.looked += 1
-        return Stretch(1.0, {"others": 0.5}, BUSY if self._busy(self.looked - 1) else "")
+        return MachineLoad(1.0, {"others": 0.5}, BUSY if self._busy(self.looked - 1) else "")
 
     def end(self) -> dict[str, tuple[dict[str, float], str]]:
         return {}

@@ -9,7 +9,7 @@ import browser as webdriver
 import pytest
 from dashboard_records import fill
 
-from ipexperf.dashboard import site
+from ipexperf.dashboard import writing
 from ipexperf.history import History
 
 
@@ -23,7 +23,7 @@ def report(history_path: Path) -> Path:
     """The folder of a report."""
     folder = history_path.parent / "report"
     with History.open(history_path, create=False) as history:
-        site.write(history, folder)
+        writing.write(history, folder)
     return folder
 
 

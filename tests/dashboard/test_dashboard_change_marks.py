@@ -11,7 +11,7 @@ import change_records as records
 import pytest
 from browser import MISSING
 
-from ipexperf.dashboard import site
+from ipexperf.dashboard import writing
 from ipexperf.history import History
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of the newest runs; the history has more."""
     folder = tmp_path_factory.mktemp("changes")
     with History.open(records.fill(folder / "ipexperf.db", *MODELS), create=False) as history:
-        site.write(history, folder / "report", limit=BOARD)
+        writing.write(history, folder / "report", limit=BOARD)
     return folder / "report"
 
 
@@ -65,7 +65,7 @@ def test_a_drift_is_one_sloping_line(pages: Path) -> None:
 def test_a_drift_and_two_modes_are_marked_where_they_began(pages: Path, tmp_path: Path) -> None:
     """On a board that reaches so far back. Neither names commits or differences."""
     with History.open(pages.parent / "ipexperf.db", create=False) as history:
-        site.write(history, tmp_path / "all")
+        writing.write(history, tmp_path / "all")
     drift = marks(tmp_path / "all", "drifts")["drift"]
     assert (drift["run"], drift["lines"]) == (0, [])
     assert drift["text"] == f"drifts from here on: slower by 10.8% by {records.day(99)}, no run is to blame"

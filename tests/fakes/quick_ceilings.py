@@ -4,5 +4,5 @@ import functools
 
 from ipexperf.bench.evidence import ceilings
 
-EFFORT = ceilings.Effort(sizes=(64, 128), seconds=0.1, rounds=1, pass_bytes=2**22)
+EFFORT = ceilings.CeilingEffort(sizes=(64, 128), seconds=0.1, rounds=1, pass_bytes=2**22)
 ceilings.measure = functools.partial(ceilings.measure, effort=EFFORT)

@@ -6,10 +6,10 @@ from ipexperf.bench import registry
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.dtypes import DTYPES, Bounds, Dtype
 from ipexperf.ext import Accuracy, Cell, Check, Metric, Mode, Session, Workbench, register
-from ipexperf.outcomes import OUTCOMES, Row
+from ipexperf.outcomes import OUTCOMES, OutcomeRow
 
 DTYPES["fp8"] = Dtype(width=1, operands=frozenset({"float8_e4m3fn"}), bounds=Bounds(fidelity=0.2, agreement=0.9))
-OUTCOMES["throttled"] = Row("🥵", "♨", "bad", "the device was too hot", fails=True, numbers=False)  # type: ignore[index]
+OUTCOMES["throttled"] = OutcomeRow("🥵", "♨", "bad", "the device was too hot", fails=True, numbers=False)  # type: ignore[index]
 register(Metric("joules", "J", higher_is_better=False))
 register(Metric("bleu", "points", None, Accuracy("bleu {:.1f}", "difference")))
 

@@ -11,7 +11,7 @@ import pytest
 
 from ipexperf.errors import HostLostError, UsageError
 from ipexperf.fleet import cluster as clusters
-from ipexperf.fleet.cluster import Cluster, RayChannel
+from ipexperf.fleet.cluster import RayChannel, RayCluster
 from ipexperf.fleet.hosts import Host
 
 HOST = Host("a", "node-a")
@@ -44,11 +44,11 @@ class Starting:
 
 
 @pytest.fixture
-def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Cluster, Starting]]:
+def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[RayCluster, Starting]]:
     """A cluster whose host is free for so many looks, and then no longer."""
 
-    def make(looks: int, *, free: int) -> tuple[Cluster, Starting]:
-        cluster, module = object.__new__(Cluster), Starting(looks)
+    def make(looks: int, *, free: int) -> tuple[RayCluster, Starting]:
+        cluster, module = object.__new__(RayCluster), Starting(looks)
         left = iter([True] * free)
         monkeypatch.setattr(cluster, "_ray", module, raising=False)
         monkeypatch.setattr(cluster, "_pinned_to", lambda _: None)
@@ -60,7 +60,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Cluster, Star
 
 @pytest.mark.parametrize("wait", [True, False])
 def test_an_agent_that_starts_slowly_is_not_taken_for_another_run(
-    starts: Callable[..., tuple[Cluster, Starting]], *, wait: bool
+    starts: Callable[..., tuple[RayCluster, Starting]], *, wait: bool
 ) -> None:
     """The agent itself has taken the host. The run neither waits nor refuses it."""
     cluster, module = starts(5, free=1)
@@ -71,7 +71,7 @@ def test_an_agent_that_starts_slowly_is_not_taken_for_another_run(
 
 
 def test_a_host_that_another_run_has_is_waited_for_or_refused(
-    starts: Callable[..., tuple[Cluster, Starting]], monkeypatch: pytest.MonkeyPatch
+    starts: Callable[..., tuple[RayCluster, Starting]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster, _ = starts(5, free=0)
     said: list[str] = []
@@ -88,7 +88,7 @@ def test_a_host_that_another_run_has_is_waited_for_or_refused(
 def test_a_head_that_does_not_answer_is_an_error_after_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "CALL_SECONDS", 0.01)
     answers = threading.Event()
-    cluster = object.__new__(Cluster)
+    cluster = object.__new__(RayCluster)
     monkeypatch.setattr(cluster, "_ray", type("Silent", (), {"nodes": staticmethod(answers.wait)}), raising=False)
     with pytest.raises(UsageError, match="the head of the fleet did not answer within 0 s"):
         cluster.alive(HOST)
@@ -149,5 +149,5 @@ def test_ray_does_not_kill_a_run_whose_head_is_gone(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(clusters, "ray", module)
     monkeypatch.setattr(clusters, "agree", lambda *_: None)
-    Cluster("10.0.0.5:6379")
+    RayCluster("10.0.0.5:6379")
     assert seen == [*clusters.HEAD_LOST.values()] * 2, "it is set before Ray is imported"

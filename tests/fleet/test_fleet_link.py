@@ -601,7 +601,7 @@ def test_a_host_gets_no_password_of_the_history(tmp_path: Path) -> None:
 
 
 def test_a_run_waits_until_ray_lists_a_host_that_joined_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(runs, "POLL_SECONDS", 0.0)
     said: list[str] = []
     assert len(runs._hosts(Returning(3), said.append)) == 1
     assert said == ["fleet: a joined again: waiting until Ray has noticed that the earlier one is gone"]

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 from ipexperf.commands import fleet as command
 from ipexperf.errors import UsageError
-from ipexperf.fleet import journal, labels, local, looks, membership, remote, status, survey
+from ipexperf.fleet import journal, labels, local, membership, remote, snapshots, status, survey
 from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.journal import Journal, JournalSummary
-from ipexperf.fleet.looks import Look
 from ipexperf.fleet.messages import Opened
-from ipexperf.fleet.status import DAY, Activity, Status, StatusFile, Stretch
+from ipexperf.fleet.snapshots import Snapshot
+from ipexperf.fleet.status import DAY, Activity, GroupSpan, Status, StatusFile
 
 NOW = 1_800_000_000.0
 GROUP = "resnet18 cpu infer 16x224"
@@ -84,41 +84,41 @@ def test_activity_has_the_measured_groups(tmp_path: Path) -> None:
     activity = Activity(tmp_path / "new" / "activity.jsonl")
     assert activity.since(0) == []
     for hour in range(3):
-        assert activity.add(Stretch(hour * 3600.0, hour * 3600.0 + 900, "run1", GROUP)) == ""
+        assert activity.add(GroupSpan(hour * 3600.0, hour * 3600.0 + 900, "run1", GROUP)) == ""
     with (tmp_path / "new" / "activity.jsonl").open("a") as file:
         file.write('{"begin": 1.0, "en')
     assert [one.begin for one in activity.since(4000)] == [3600, 7200]
     assert status.share(activity.since(0), 0, 3 * 3600) == pytest.approx(0.25)
-    assert Activity(tmp_path).add(Stretch(0, 1)) == os.strerror(21)
+    assert Activity(tmp_path).add(GroupSpan(0, 1)) == os.strerror(21)
 
 
 def test_a_long_record_drops_old_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "LONGEST", 2000)
     activity = Activity(tmp_path / "activity.jsonl")
     for number in range(100):
-        activity.add(Stretch(number * DAY / 10, number * DAY / 10 + 60, "run1", GROUP))
+        activity.add(GroupSpan(number * DAY / 10, number * DAY / 10 + 60, "run1", GROUP))
     assert 10 <= len(activity.since(0)) <= 30
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), max_size=8), st.floats(0, 90))
 def test_a_share_counts_overlapping_groups_once(spans: list[tuple[float, float]], begin: float) -> None:
-    stretches = [Stretch(min(span), max(span)) for span in spans]
+    stretches = [GroupSpan(min(span), max(span)) for span in spans]
     busy = status.share(stretches, begin, 100)
     assert 0 <= busy <= 1 + 1e-9
     assert busy == pytest.approx(status.share(stretches * 2, begin, 100))
-    assert status.share([*stretches, Stretch(0, 100)], begin, 100) == pytest.approx(1)
+    assert status.share([*stretches, GroupSpan(0, 100)], begin, 100) == pytest.approx(1)
 
 
-def test_a_look_has_the_group_that_is_being_measured(tmp_path: Path) -> None:
+def test_a_snapshot_has_the_group_that_is_being_measured(tmp_path: Path) -> None:
     folder = journal.folder_of(tmp_path)
     one = Journal(folder, "run1", "code")
     StatusFile(one.path, MEASURING)
-    looks.activity_of(tmp_path).add(Stretch(NOW - 1000, NOW - 800, "run0", "before"))
-    seen = looks.look(tmp_path, NOW - 1000, NOW)
+    snapshots.activity_of(tmp_path).add(GroupSpan(NOW - 1000, NOW - 800, "run0", "before"))
+    seen = snapshots.take(tmp_path, NOW - 1000, NOW)
     assert seen.doing == MEASURING
     assert (seen.seconds, seen.busy) == (1000, pytest.approx(0.4))
     assert [one.run for one in seen.stretches] == ["run0", "run1"]
-    assert looks.look(tmp_path, None, NOW).seconds == DAY
+    assert snapshots.take(tmp_path, None, NOW).seconds == DAY
     one.close()
 
 
@@ -128,15 +128,15 @@ def test_the_start_of_a_process_is_known() -> None:
 
 def test_a_host_without_ray_has_joined_with_its_first_run(tmp_path: Path) -> None:
     """Its busy share is of the time since then, not of a whole day."""
-    fleet = local.Cluster("local:a,b", tmp_path)
+    fleet = local.LocalFleet("local:a,b", tmp_path)
     host, other = fleet.hosts()
     fleet.channel(host, print, wait=True).close()
     mark = tmp_path / "fleet" / "local" / "a" / local.JOINED
     os.utime(mark, (time.time() - 120, time.time() - 120))
     fleet.channel(host, print, wait=True).close()
-    seen = fleet.looks([host, other])
-    assert isinstance(first := seen["a"], Look)
-    assert isinstance(never := seen["b"], Look)
+    seen = fleet.snapshots([host, other])
+    assert isinstance(first := seen["a"], Snapshot)
+    assert isinstance(never := seen["b"], Snapshot)
     assert 120 <= first.seconds < 3600
     assert survey.busy_text(first).startswith("measured 0% of the last 2 min")
     assert (never.seconds, survey.busy_text(never)) == (0, "has not measured for any run")
@@ -145,29 +145,29 @@ def test_a_host_without_ray_has_joined_with_its_first_run(tmp_path: Path) -> Non
 class Rack:
     """A fleet that says what it was given."""
 
-    def __init__(self, **hosts: Look | str) -> None:
-        self._looks = hosts
+    def __init__(self, **hosts: Snapshot | str) -> None:
+        self._snapshots = hosts
         self.taken: set[str] = set()
         self.dead: dict[str, str] = {}
 
     def hosts(self) -> list[Host]:
-        return [Host(name, name, labels={"device": "cpu", "room": "a"}) for name in self._looks]
+        return [Host(name, name, labels={"device": "cpu", "room": "a"}) for name in self._snapshots]
 
     def free(self) -> dict[str, bool]:
-        return {name: name not in self.taken for name in self._looks}
+        return {name: name not in self.taken for name in self._snapshots}
 
     def gone(self) -> dict[str, str]:
         return self.dead
 
-    def looks(self, hosts: Sequence[Host]) -> dict[str, Look | str]:
-        return {host.name: self._looks[host.name] for host in hosts}
+    def snapshots(self, hosts: Sequence[Host]) -> dict[str, Snapshot | str]:
+        return {host.name: self._snapshots[host.name] for host in hosts}
 
     def close(self) -> None:
         """Nothing to close."""
 
 
-def seen_at(doing: Status | None = None, busy: float = 0.37, **more: tuple[Stretch, ...]) -> Look:
-    return Look(NOW, (JournalSummary("run1", True, doing),) if doing else (), 5 * 3600.0, busy, **more)
+def seen_at(doing: Status | None = None, busy: float = 0.37, **more: tuple[GroupSpan, ...]) -> Snapshot:
+    return Snapshot(NOW, (JournalSummary("run1", True, doing),) if doing else (), 5 * 3600.0, busy, **more)
 
 
 def test_the_survey_shows_what_every_host_does() -> None:
@@ -240,13 +240,13 @@ def test_a_host_that_dies_during_the_survey_is_listed_once() -> None:
 
 
 def test_a_run_that_was_cut_off_is_named() -> None:
-    look = Look(NOW, (JournalSummary("run1", False), JournalSummary("run2", True)), DAY, 0.0)
-    (line,) = [line for line in survey.lines(survey.make(Rack(one=look))) if "--perf-resume" in line]
+    snapshot = Snapshot(NOW, (JournalSummary("run1", False), JournalSummary("run2", True)), DAY, 0.0)
+    (line,) = [line for line in survey.lines(survey.make(Rack(one=snapshot))) if "--perf-resume" in line]
     assert line == "    keeps what it measured of a run that was cut off: --perf-resume run1"
 
 
 def test_the_page_draws_the_day_of_each_host() -> None:
-    stretches = (Stretch(NOW - DAY / 2, NOW - DAY / 4, "run1", "<b>"), Stretch(NOW - 2 * DAY, NOW - DAY * 0.75))
+    stretches = (GroupSpan(NOW - DAY / 2, NOW - DAY / 4, "run1", "<b>"), GroupSpan(NOW - 2 * DAY, NOW - DAY * 0.75))
     page = survey.page(survey.make(Rack(one=seen_at(stretches=stretches), two="silent")), 10)
     assert '<meta http-equiv="refresh" content="10">' in page
     assert '<rect x="240.0" width="120.0" y="2" height="14"><title>&lt;b&gt;, run run1, ' in page

@@ -12,7 +12,7 @@ import cli_answers
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
-from ipexperf.dashboard import site
+from ipexperf.dashboard import writing
 from ipexperf.history import History, host_times
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_the_slow_host_is_named_with_the_night_since_when(tmp_path: Path) -> Non
 
 def test_the_report_has_a_page_of_hosts(tmp_path: Path) -> None:
     with History.open(rack(tmp_path)) as history:
-        site.write(history, tmp_path / "report")
+        writing.write(history, tmp_path / "report")
     text = (tmp_path / "report" / "hosts.html").read_text()
     assert "slower than its 4 equals since 2026-05-09: the machine, not the software." in text
     assert text.count("<polyline") == 5

@@ -1,4 +1,7 @@
-"""Merging histories: nothing is lost or doubled, and files that cannot be merged are refused."""
+"""Merging histories: nothing is lost or doubled, and files that cannot be merged are refused.
+
+`merging` and `copying` are two ways to the same rows: tests that take the fixture `take` hold for both.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from history_records import (
 )
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import History, merging, schema
+from ipexperf.history import History, copying, merging, schema
 from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import Policy
 
@@ -53,9 +56,23 @@ def dump(path):
         return list(connection.iterdump())
 
 
-def take(path, *others):
+def merge_files(path, *others):
     checked = merging.check(path, list(others))
     return [merging.merge(checked, other) for other in others]
+
+
+def copy_rows(path, *others):
+    """What `merge` does with the address of a server."""
+    brought = []
+    for other in others:
+        with History.open(path) as target, History.open(other, create=False) as source:
+            brought.append(copying.copy(source, target))
+    return brought
+
+
+@pytest.fixture(params=[merge_files, copy_rows])
+def take(request):
+    return request.param
 
 
 @pytest.fixture
@@ -68,15 +85,15 @@ def there(tmp_path):
     return tmp_path / "there.db"
 
 
-def test_a_merged_history_has_the_runs_of_both_unchanged(here, there):
+def test_a_merged_history_has_the_runs_of_both_unchanged(here, there, take):
     """Row ids differ in both files. Every launch, sample, verdict and environment is attached to its run."""
     fill(here, "alexnet", "resnet50")
     other = {**ENVIRONMENT, "machine_key": "xeon-6980p"}
     uid = fill(there, "vgg16", "resnet50", "bad", environment=other)
     with History.open(there) as history:
         whole, samples = history.show(uid), history.samples(uid, make_case("vgg16").uid)
-    (found,) = take(here, there)
-    assert (found.runs, found.cases, found.launches, found.rounds, found.updated) == (1, 2, 6, 2, 0)
+    (merged,) = take(here, there)
+    assert (merged.runs, merged.cases, merged.launches, merged.rounds, merged.updated) == (1, 2, 6, 2, 0)
     with History.open(here) as history:
         assert history.show(uid) == whole
         assert len(whole.rounds) == 2
@@ -86,7 +103,7 @@ def test_a_merged_history_has_the_runs_of_both_unchanged(here, there):
             assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
 
 
-def test_merging_again_or_back_changes_nothing(here, there):
+def test_merging_again_or_back_changes_nothing(here, there, take):
     """Rows are identified by content."""
     fill(here, "alexnet")
     fill(there, "vgg16", "bad")
@@ -99,7 +116,7 @@ def test_merging_again_or_back_changes_nothing(here, there):
     assert counts(there) == counts(here)
 
 
-def test_a_run_merged_while_it_was_running_is_completed_by_the_next_merge(here, there):
+def test_a_run_merged_while_it_was_running_is_completed_by_the_next_merge(here, there, take):
     """Merging back never makes it unfinished."""
     fill(here, "alexnet")
     uid = fill(there, "vgg16", environment=HARDWARE, finish=False)
@@ -109,8 +126,8 @@ def test_a_run_merged_while_it_was_running_is_completed_by_the_next_merge(here, 
         history.record_round(uid, make_round(make_seat(make_case("vgg16"), 0.01), make_seat(make_case(), 0.01)))
         history.settle(uid, {"line": "platform shift"}, {}, Policy().for_run())
         history.finish_run(uid, "finished")
-    (found,) = take(here, there)
-    assert (found.runs, found.updated, found.cases, found.rounds) == (0, 1, 1, 1)
+    (merged,) = take(here, there)
+    assert (merged.runs, merged.updated, merged.cases, merged.rounds) == (0, 1, 1, 1)
     with History.open(here) as history:
         detail = history.show(uid)
         assert (detail.run.status, detail.run.meta["settled"]["line"]) == ("finished", "platform shift")
@@ -119,7 +136,7 @@ def test_a_run_merged_while_it_was_running_is_completed_by_the_next_merge(here, 
     assert take(here, there)[0].updated == 0
 
 
-def test_a_case_with_more_launches_replaces_the_merged_one(here, there):
+def test_a_case_with_more_launches_replaces_the_merged_one(here, there, take):
     """It was merged while it waited to be measured again. Its first record does not come back."""
     fill(here, "alexnet")
     uid = fill(there, "vgg16", "resnet50", finish=False)
@@ -138,28 +155,30 @@ def test_a_case_with_more_launches_replaces_the_merged_one(here, there):
         assert not take(here, earlier)[0].new
 
 
-def test_acceptances_are_merged_with_what_superseded_them(here, there):
+def test_acceptances_are_merged_with_what_superseded_them(here, there, take):
     uids = [fill(there, "resnet50") for _ in range(2)]
     fill(here, "alexnet")
     for uid in uids:
         accept(there, uid)
         take(here, there)
-    asked = "SELECT run.uid, later.uid FROM baseline b JOIN run ON run.id = b.run_id "
-    asked += "LEFT JOIN baseline n ON n.id = b.superseded_by LEFT JOIN run later ON later.id = n.run_id ORDER BY b.id"
+    query = "SELECT run.uid, later.uid FROM baseline b JOIN run ON run.id = b.run_id "
+    query += "LEFT JOIN baseline n ON n.id = b.superseded_by LEFT JOIN run later ON later.id = n.run_id ORDER BY b.id"
     with closing(sqlite3.connect(here)) as connection:
-        assert connection.execute(asked).fetchall() == [(uids[0], uids[1]), (uids[1], None)]
+        assert connection.execute(query).fetchall() == [(uids[0], uids[1]), (uids[1], None)]
 
 
 def accept(path, uid):
-    one = Accepted(uid, make_case(), make_case(), "xeon-8480-2s", frozenset({uid}), "2026-05-05T10:00:00Z", "ada", "x")
-    with History.open(path) as history, history.accepting([one]):
+    case, accepted_at = make_case(), "2026-05-05T10:00:00Z"
+    acceptance = Accepted(uid, case, case, "xeon-8480-2s", frozenset({uid}), accepted_at, "ada", "x")
+    with History.open(path) as history, history.accepting([acceptance]):
         pass
 
 
 def refusal(here, *others):
+    """The sentence with which a merge is refused. It wrote nothing."""
     before = dump(here)
     with pytest.raises(HistoryError) as raised:
-        take(here, *others)
+        merge_files(here, *others)
     assert dump(here) == before
     message = str(raised.value)
     assert "\n" not in message
@@ -204,14 +223,14 @@ def test_another_schema_is_refused(here, there, revision, advice):
     assert dump(there) == other
 
 
-def test_a_merge_that_fails_halfway_is_rolled_back(here, there):
+def test_a_merge_that_fails_halfway_is_rolled_back(here, there, take):
     """The last of the tables cannot be written."""
     fill(here, "alexnet")
     fill(there, "vgg16")
     before = dump(here)
     with closing(sqlite3.connect(here)) as connection:
-        full = "CREATE TRIGGER no_rows BEFORE INSERT ON verdict BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
-        connection.execute(full)
+        trigger = "CREATE TRIGGER no_rows BEFORE INSERT ON verdict BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        connection.execute(trigger)
     with pytest.raises(HistoryError, match="cannot be used: the disk is full"):
         take(here, there)
     with closing(sqlite3.connect(here)) as connection:

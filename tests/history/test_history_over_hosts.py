@@ -13,7 +13,7 @@ import cli_answers
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
-from ipexperf.dashboard import site
+from ipexperf.dashboard import writing
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, over_hosts, run_sets
 from ipexperf.history.database import reading
@@ -245,7 +245,7 @@ def test_the_command_prints_text_and_json(tmp_path: Path, capsys: pytest.Capture
 
 def test_the_report_has_the_newest_software_over_all_hosts(tmp_path: Path) -> None:
     with History.open(everywhere(tmp_path, {"all": 0.10})) as history:
-        site.write(history, tmp_path / "report")
+        writing.write(history, tmp_path / "report")
     text = (tmp_path / "report" / "hosts.html").read_text()
     assert "The newest software, over all hosts" in text
     assert "torch 2.9.0+cpu, IPEX 2.8.0+cpu, commit a1b2c3d4e5, beside torch 2.8.0+cpu" in text

@@ -10,7 +10,7 @@ import pytest
 
 from ipexperf.judge import losses, sections
 from ipexperf.judge.operators import operators
-from ipexperf.judge.sections import Side
+from ipexperf.judge.sections import Section
 from ipexperf.judge.structure import WORDS
 from ipexperf.result import Structure
 
@@ -103,7 +103,7 @@ LOST = [
 
 
 def kinds(section: str, old: Any, new: Any) -> set[str]:
-    return {change.loss for change in WORDS[section](Side(old), Side(new))} - {""}
+    return {change.loss for change in WORDS[section](Section(old), Section(new))} - {""}
 
 
 @pytest.mark.parametrize(("kind", "section", "old", "new"), LOST)
@@ -139,14 +139,14 @@ DIFFERENT = [
 @pytest.mark.parametrize(("section", "old", "new"), DIFFERENT)
 def test_a_change_that_may_cost_nothing_is_no_loss(section: str, old: Any, new: Any) -> None:
     """Another kernel, a name in no table, more of the same calls: only a measurement can tell."""
-    assert WORDS[section](Side(old), Side(new))
+    assert WORDS[section](Section(old), Section(new))
     assert kinds(section, old, new) == set()
 
 
 def test_a_softmax_in_a_wider_dtype_is_no_loss() -> None:
     """Only where a step spends its arithmetic is a wider dtype a loss. Elsewhere accuracy may need it."""
     sides = [[{**one, "operator": "aten::softmax"} for one in linear(types)] for types in ("bfloat16", "float32")]
-    assert [change.loss for change in operators(*map(Side, sides))] == [""]
+    assert [change.loss for change in operators(*map(Section, sides))] == [""]
 
 
 def test_a_move_counts_its_calls() -> None:

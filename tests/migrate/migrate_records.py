@@ -15,7 +15,7 @@ from ipexperf.migrate import findings
 from ipexperf.migrate.experiment import judged
 from ipexperf.migrate.findings import Finding, Findings
 from ipexperf.plan import migration
-from ipexperf.plan.migration import MigrationPlan, Side
+from ipexperf.plan.migration import MigrationPlan, StackSide
 from ipexperf.plan.options import Options
 from ipexperf.report.speeds import Speeds
 from ipexperf.result import Check, Launch, Measurement, RoundRecord, SeatRecord
@@ -33,7 +33,7 @@ def options(**more: Any) -> Options:
 
 def plan(old: Facts = HERE, new: Facts = HERE, **more: Any) -> MigrationPlan:
     """The plan from `old` to `new`."""
-    return migration.make(Side("old", old, options(**more)), Side("new", new, options(**more)))
+    return migration.make(StackSide("old", old, options(**more)), StackSide("new", new, options(**more)))
 
 
 def seconds(case: Case) -> float:

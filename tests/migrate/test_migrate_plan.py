@@ -14,7 +14,7 @@ from ipexperf.case import Case
 from ipexperf.environments import shipped
 from ipexperf.errors import UsageError
 from ipexperf.plan import migration
-from ipexperf.plan.migration import Side
+from ipexperf.plan.migration import StackSide
 from ipexperf.plan.options import Options
 
 FAKES = Path(__file__).parents[1] / "fakes"
@@ -118,7 +118,7 @@ def of_ipex(**more: object) -> migration.MigrationPlan:
     facts = dataclasses.replace(HERE, packages=SHIPPED, cpu_flags=FLAGS, compiler="g++", iomp5="libiomp5.so", cores=2)
     new = dataclasses.replace(facts, packages={**SHIPPED, "intel-extension-for-pytorch": None, "torchao": "0.18"})
     return migration.make(
-        Side("ipex", facts, wish), Side("stock", dataclasses.replace(new, pt2e={"cpu": "torchao"}), wish)
+        StackSide("ipex", facts, wish), StackSide("stock", dataclasses.replace(new, pt2e={"cpu": "torchao"}), wish)
     )
 
 
@@ -161,7 +161,7 @@ def test_other_versions_than_ipex_was_built_for_are_refused() -> None:
     facts = dataclasses.replace(HERE, packages={**SHIPPED, "torch": "2.14.1"}, cpu_flags=FLAGS)
     wish = Options(model=("resnet18",))
     with pytest.raises(UsageError, match=r"--from: ipex cannot run resnet18: IPEX 2\.8\.0 is built for torch 2\.8"):
-        migration.make(Side("ipex", facts, wish), Side("stock", facts, wish))
+        migration.make(StackSide("ipex", facts, wish), StackSide("stock", facts, wish))
 
 
 def test_a_network_of_the_user_is_trained_if_its_file_says_how() -> None:
@@ -184,8 +184,8 @@ def test_a_network_of_the_user_is_trained_if_its_file_says_how() -> None:
 def test_fused_layers_of_a_decoder_are_a_row_of_their_own(lock: str, known: bool) -> None:  # noqa: FBT001
     """With the same candidates. If transformers is missing, the page says how to compare it."""
     options = Options(model=("llama_135m",), dtype=("fp32",), mode=("decode", "infer"))
-    old = Side("ipex", Facts("/old/python", shipped.lock(lock).versions, frozenset({"avx2", "fma"})), options)
-    new = Side("stock", Facts("/new/python", shipped.lock("stock").versions), options)
+    old = StackSide("ipex", Facts("/old/python", shipped.lock(lock).versions, frozenset({"avx2", "fma"})), options)
+    new = StackSide("stock", Facts("/new/python", shipped.lock("stock").versions), options)
     made = migration.make(old, new)
     candidates = {row.case.id.removeprefix("llama_135m-cpu-fp32-"): row.candidates for row in made.rows}
     left_out = [reason for reason in made.left_out if "shipped:ipex-llm" in reason]

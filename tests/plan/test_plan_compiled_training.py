@@ -12,7 +12,7 @@ from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError
 from ipexperf.migrate import advice
 from ipexperf.plan import groups, matrix, migration
-from ipexperf.plan.migration import Side
+from ipexperf.plan.migration import StackSide
 from ipexperf.plan.options import Options
 
 AVX2 = frozenset({"avx2", "fma"})
@@ -107,7 +107,7 @@ def test_it_is_in_the_full_preset_once_in_nightly_and_not_in_the_quick_one() -> 
 def test_a_migration_compares_eager_training_with_both_ways_of_stock() -> None:
     """Eager training on IPEX beside eager and compiled training on stock, and the change of a script is one line."""
     wish = options(mode=("train", "train_compile"), stack=None)
-    rows = migration.make(Side("ipex", here(), wish), Side("stock", here(), wish)).rows
+    rows = migration.make(StackSide("ipex", here(), wish), StackSide("stock", here(), wish)).rows
     row = next(row for row in rows if row.case.id == "resnet18-cpu-fp32-train-ipex")
     assert [case.id.removeprefix("resnet18-cpu-fp32-") for case in row.candidates] == [
         "train-stock",

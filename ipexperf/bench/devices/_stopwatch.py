@@ -21,7 +21,7 @@ SHORT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class BlockReading:
     """One block: seconds by both clocks. `done`: the device had finished when the host stopped its clock."""
 
     host: float
@@ -35,7 +35,7 @@ class Stopwatch:
 
     def __init__(self, api: Any) -> None:
         self._api = api
-        self.readings: list[Reading] = []
+        self.readings: list[BlockReading] = []
         self.unable = ""
         """Why this runtime cannot measure times between events, or an empty text."""
 
@@ -61,7 +61,7 @@ class Stopwatch:
         if elapsed is not None and elapsed < SHORT * host - GRAIN:
             self.unable = f"its clock says {elapsed:.4g} s for a block that took {host:.4g} s"
             elapsed = None
-        self.readings.append(Reading(host, elapsed, done, steps))
+        self.readings.append(BlockReading(host, elapsed, done, steps))
 
     def _elapsed(self) -> float | None:
         if self.unable:

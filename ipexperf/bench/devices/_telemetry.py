@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ipexperf.bench.machine import energy
+from ipexperf.bench.machine import energy, kernel_files
 
 READINGS = 5
 PATIENCE = 10.0
@@ -108,7 +108,7 @@ class Telemetry:
         by_card: dict[str, dict[str, Busy]] = {}
         clients = set()
         for path in sorted((self.root / "proc/self/fdinfo").glob("*")):
-            fields = dict(re.findall(r"^(drm-[\w-]+):\s*(\S+)", _text(path), re.MULTILINE))
+            fields = dict(re.findall(r"^(drm-[\w-]+):\s*(\S+)", kernel_files.text(path) or "", re.MULTILINE))
             client = (fields.get("drm-pdev"), fields.get("drm-client-id"))
             if None in client or client in clients:
                 continue  # not a card, or a second descriptor of the same client
@@ -129,13 +129,13 @@ class Telemetry:
 
     def _clocks(self) -> Iterator[tuple[str, float]]:
         for address, card in energy.intel_cards(self.root).items():
-            values = [text for pattern in _CLOCKS for path in card.glob(pattern) if (text := _text(path)).isdigit()]
-            if values:
-                yield address, float(max(map(int, values)))
+            texts = [kernel_files.text(path) or "" for pattern in _CLOCKS for path in card.glob(pattern)]
+            if clocks := [int(text) for text in texts if text.isdigit()]:
+                yield address, float(max(clocks))
 
     def _throttled(self) -> Iterator[tuple[str, bool]]:
         for address, card in energy.intel_cards(self.root).items():
-            yield address, any(_text(path) == "1" for pattern in _THROTTLES for path in card.glob(pattern))
+            yield address, any(kernel_files.text(path) == "1" for pattern in _THROTTLES for path in card.glob(pattern))
 
     @staticmethod
     def _only(clocks: Sequence[Mapping[str, float]]) -> str | None:
@@ -208,10 +208,3 @@ def _shares(
         if shares and max(shares) > 0:
             by_engine[address] = min(1.0, max(shares))
     return by_engine
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return ""

@@ -11,7 +11,7 @@ from ipexperf.bench.api import Settings
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import NVIDIA_SMI
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import energy
+from ipexperf.bench.machine import energy, kernel_files
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -31,7 +31,7 @@ class Cuda(Accelerator):
     def driver(self, properties: Any) -> str | None:
         """Read the version from the kernel module: torch does not know it."""
         del properties
-        match = re.search(r"Kernel Module.*?\s(\d+[\d.]+)", _DRIVER.read_text()) if _DRIVER.exists() else None
+        match = re.search(r"Kernel Module.*?\s(\d+[\d.]+)", kernel_files.text(_DRIVER) or "")
         return match.group(1) if match else None
 
     def card(self) -> str | None:

@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from ipexperf.bench import outcome, precision
@@ -20,13 +19,14 @@ from ipexperf.bench.api import Device
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import kernel_files
 from ipexperf.bench.machine.facts import cpu_flags
 from ipexperf.dtypes import DTYPES, quantised
 
 VERSION = 2
 """Version of the method. Ceilings of another version are measured again."""
-LONG, LOOKS = 0.02, 3
-"""A product is made large enough to take LONG seconds in the fastest of LOOKS runs, so that the cost of the call is
+LONG, TRIES = 0.02, 3
+"""A product is made large enough to take LONG seconds in the fastest of TRIES runs, so that the cost of the call is
 negligible. A single run could be disturbed, and a product that is far too small would stay."""
 PASS_BYTES = 2**29
 """A pass covers this many bytes, or this many times all caches, whichever is more."""
@@ -38,7 +38,7 @@ MEMORY_SHARE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TimedWork:
     """A piece of work to time: its description, its operations or bytes, and the function that runs it."""
 
     how: str
@@ -47,7 +47,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class CeilingEffort:
     """How thoroughly ceilings are measured."""
 
     sizes: tuple[int, ...] = (256, 512, 1024, 2048, 4096, 8192, 16384)
@@ -59,10 +59,10 @@ class Effort:
     """Bytes of a pass over memory. None: more than the caches of this machine hold."""
 
 
-EFFORT = Effort()
-Timed: TypeAlias = Callable[[Trial, Callable[[], None], Callable[[], float]], float]
+EFFORT = CeilingEffort()
+Timed: TypeAlias = Callable[[TimedWork, Callable[[], None], Callable[[], float]], float]
 """Returns the seconds of a trial, given what waits for the device, and a clock."""
-Maker = Callable[[Device, str, int], Trial]
+Maker = Callable[[Device, str, int], TimedWork]
 """Makes a product of square matrices of one dtype and size. Raises if there is none."""
 
 
@@ -72,10 +72,10 @@ def free() -> None:
         os.environ.pop(name, None)
 
 
-def measure(device: Device, say: Callable[[str], None], effort: Effort = EFFORT) -> dict[str, Any]:
+def measure(device: Device, say: Callable[[str], None], effort: CeilingEffort = EFFORT) -> dict[str, Any]:
     """Return operations per second in each dtype and bytes per second of memory, with how they were reached."""
     say(f"measuring the ceilings of {device.name}: matrix products, passes over memory")
-    trials: dict[str, list[Trial]] = {}
+    trials: dict[str, list[TimedWork]] = {}
     missing: dict[str, str] = {}
     for dtype in DTYPES:
         trials[dtype], reason = _products(device, dtype, effort)
@@ -92,10 +92,10 @@ def measure(device: Device, say: Callable[[str], None], effort: Effort = EFFORT)
 
 
 def best(
-    trials: Mapping[str, Sequence[Trial]],
+    trials: Mapping[str, Sequence[TimedWork]],
     synchronise: Callable[[], None],
     clock: Callable[[], float] = perf_counter,
-    effort: Effort = EFFORT,
+    effort: CeilingEffort = EFFORT,
 ) -> dict[str, dict[str, Any]]:
     """Return the highest rate of each name, and the trial that reached it."""
     rates: dict[str, dict[str, Any]] = {}
@@ -110,7 +110,7 @@ def best(
     return rates
 
 
-def timed(trial: Trial, synchronise: Callable[[], None], clock: Callable[[], float]) -> float:
+def timed(trial: TimedWork, synchronise: Callable[[], None], clock: Callable[[], float]) -> float:
     synchronise()
     begin = clock()
     trial.run()
@@ -118,7 +118,7 @@ def timed(trial: Trial, synchronise: Callable[[], None], clock: Callable[[], flo
     return clock() - begin
 
 
-def _products(device: Device, dtype: str, effort: Effort) -> tuple[list[Trial], str]:
+def _products(device: Device, dtype: str, effort: CeilingEffort) -> tuple[list[TimedWork], str]:
     """Return every available product of this dtype, or the reason if there is none."""
     trials, reasons = [], []
     for make in QUANTISED if quantised(dtype) else FLOATING:
@@ -137,12 +137,12 @@ def grown(
     *,
     sizes: Sequence[int] = EFFORT.sizes,
     timed: Timed = timed,
-) -> Trial:
+) -> TimedWork:
     """Return the smallest product that takes long enough, already run once."""
     for size in sizes:
         trial = make(device, dtype, size)
         trial.run()
-        if min(timed(trial, device.synchronise, perf_counter) for _ in range(LOOKS)) >= long:
+        if min(timed(trial, device.synchronise, perf_counter) for _ in range(TRIES)) >= long:
             break
     return trial
 
@@ -155,40 +155,40 @@ def _matrices(device: Device, dtype: str, size: int) -> tuple[Any, Any]:
     return device.put(a), device.put(b)
 
 
-def plain(device: Device, dtype: str, size: int) -> Trial:
+def plain(device: Device, dtype: str, size: int) -> TimedWork:
     a, b = _matrices(device, dtype, size)
-    return Trial(f"torch.mm of {size} x {size}", 2.0 * size**3, lambda: torch.mm(a, b))
+    return TimedWork(f"torch.mm of {size} x {size}", 2.0 * size**3, lambda: torch.mm(a, b))
 
 
-def _convolution(device: Device, dtype: str, size: int) -> Trial:
+def _convolution(device: Device, dtype: str, size: int) -> TimedWork:
     """A convolution of 14 x 14 images, channels last, which some CPUs compute faster than any plain product."""
     batch, kind = max(1, size // IMAGES_PART), precision.torch_dtype(dtype)
     images = device.put(torch.randn(batch, CHANNELS, 14, 14).to(kind, memory_format=torch.channels_last))
     weights = device.put(torch.randn(CHANNELS, CHANNELS, 3, 3).to(kind, memory_format=torch.channels_last))
     amount = 2.0 * batch * 14**2 * CHANNELS**2 * 9
     how = f"a convolution of {batch} x {CHANNELS} x 14 x 14"
-    return Trial(how, amount, lambda: torch.nn.functional.conv2d(images, weights, padding=1))
+    return TimedWork(how, amount, lambda: torch.nn.functional.conv2d(images, weights, padding=1))
 
 
-def integers(device: Device, dtype: str, size: int) -> Trial:
+def integers(device: Device, dtype: str, size: int) -> TimedWork:
     a, b = _matrices(device, dtype, size)
     product = torch._int_mm  # noqa: SLF001 - torch has no other name for it
-    return Trial(f"torch._int_mm of {size} x {size}", 2.0 * size**3, lambda: product(a, b))
+    return TimedWork(f"torch._int_mm of {size} x {size}", 2.0 * size**3, lambda: product(a, b))
 
 
-def _packed(device: Device, dtype: str, size: int) -> Trial:
+def _packed(device: Device, dtype: str, size: int) -> TimedWork:
     """A linear layer of oneDNN with packed weights, as inductor's freezing calls it."""
     if device.accelerator:
         raise NotImplementedError("packed weights are for cpu")
     a, b = _matrices(device, dtype, size)
     weights = torch.ops.mkldnn._reorder_linear_weight(b, size)  # noqa: SLF001 - inductor's own
     linear = torch.ops.mkldnn._linear_pointwise  # noqa: SLF001 - the same
-    return Trial(
+    return TimedWork(
         f"a packed linear layer of {size} x {size}", 2.0 * size**3, lambda: linear(a, weights, None, "none", [], "")
     )
 
 
-def _quantised(engine: str, device: Device, dtype: str, size: int) -> Trial:
+def _quantised(engine: str, device: Device, dtype: str, size: int) -> TimedWork:
     """A quantised linear layer as in eager quantisation, from 8 bits to 8 bits."""
     del dtype
     if device.accelerator or engine not in torch.backends.quantized.supported_engines:
@@ -200,7 +200,7 @@ def _quantised(engine: str, device: Device, dtype: str, size: int) -> Trial:
     torch.backends.quantized.engine = chosen
     linear = torch.ops.quantized.linear
     how = f"a quantised linear layer of {size} x {size} by {engine}"
-    return Trial(how, 2.0 * size**3, lambda: linear(a, weights, 1.0, 64))
+    return TimedWork(how, 2.0 * size**3, lambda: linear(a, weights, 1.0, 64))
 
 
 FLOATING: tuple[Maker, ...] = (plain, _packed, _convolution)
@@ -211,7 +211,7 @@ QUANTISED: tuple[Maker, ...] = (
 )
 
 
-def _passes(device: Device, effort: Effort) -> list[Trial]:
+def _passes(device: Device, effort: CeilingEffort) -> list[TimedWork]:
     """A copy and a sum over far more memory than the caches hold."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     enough = PASS_BYTES if device.accelerator else pass_bytes(caches(), memory)
@@ -220,8 +220,8 @@ def _passes(device: Device, effort: Effort) -> list[Trial]:
     target = torch.zeros_like(source)
     mib = f"{4 * count / 2**20:.0f} MiB"
     return [
-        Trial(f"a copy of {mib}", 8.0 * count, lambda: target.copy_(source)),
-        Trial(f"a sum over {mib}", 4.0 * count, source.sum),
+        TimedWork(f"a copy of {mib}", 8.0 * count, lambda: target.copy_(source)),
+        TimedWork(f"a sum over {mib}", 4.0 * count, source.sum),
     ]
 
 
@@ -234,15 +234,8 @@ def caches(root: str = "/sys/devices/system/cpu") -> int:
     """Return the bytes of all last-level caches, as reported by the kernel, or 0 if unknown."""
     sizes: dict[tuple[str, str], int] = {}
     for folder in glob.glob(f"{root}/cpu[0-9]*/cache/index[0-9]*"):  # noqa: PTH207 - names are enough
-        fields = {name: _read(Path(folder) / name) for name in ("level", "size", "shared_cpu_list")}
+        fields = {name: kernel_files.text(f"{folder}/{name}") or "" for name in ("level", "size", "shared_cpu_list")}
         if size := re.fullmatch(r"(\d+)K", fields["size"]):
             sizes[fields["level"], fields["shared_cpu_list"]] = int(size[1]) * 1024
     last = max((level for level, _ in sizes), default="")
     return sum(size for (level, _), size in sizes.items() if level == last)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""  # not reported by this kernel

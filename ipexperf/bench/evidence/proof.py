@@ -18,6 +18,7 @@ from ipexperf import scratch
 from ipexperf.bench.api import IMAGES, Kernel, Tensors, Workbench
 from ipexperf.bench.evidence import onednn
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import kernel_files
 from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
 
@@ -255,7 +256,7 @@ def _wait_for_communication() -> None:
         states = []
         for task in Path("/proc/self/task").iterdir():
             with contextlib.suppress(OSError):  # it ended while we looked
-                states.append((task / "stat").read_text().rpartition(")")[2].split()[0] if task.name != me else "S")
+                states.append(kernel_files.stat_fields(f"self/task/{task.name}")[0] if task.name != me else "S")
         asleep = "R" not in states
 
 

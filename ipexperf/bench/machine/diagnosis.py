@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench.machine import kernel_files
+
 INTEL, NVIDIA = "0x8086", "0x10de"
 XPU_WHEELS = "PyTorch's site has its index under the name XPU"
 XPU_VARIABLES = ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR")
@@ -49,7 +51,8 @@ class Machine:
         """Return the PCI addresses of a vendor's cards, each with its kernel driver."""
         cards = {}
         for device in sorted((self.root / "sys/bus/pci/devices").glob("*")):
-            if _text(device / "vendor") == vendor and _text(device / "class").startswith(_CARD_CLASSES):
+            pci_class = kernel_files.text(device / "class") or ""
+            if kernel_files.text(device / "vendor") == vendor and pci_class.startswith(_CARD_CLASSES):
                 driver = device / "driver"
                 cards[device.name] = driver.resolve().name if driver.exists() else ""
         return cards
@@ -57,13 +60,6 @@ class Machine:
     def nodes(self, pattern: str) -> list[Path]:
         """Return the device files of this pattern."""
         return sorted((self.root / "dev").glob(pattern))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
 
 
 def why_not(name: str, torch: Any, machine: Machine | None = None) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench.clocks import perf_counter
+from ipexperf.bench.machine import kernel_files
 
 UPDATES = 10
 """A stretch of steps lasts at least this many updates of its counter. The first reading may be one update old, so up to
@@ -97,10 +98,11 @@ def packages(cores: Collection[int], root: Path = Path("/")) -> EnergyCounter | 
     zones = dict(_zones(root))
     all_packages = [name for name in zones if re.fullmatch(r"package-[^/]+", name)]
     if not all_packages:
-        virtual = re.search(r"^flags\s*:.*\bhypervisor\b", _text(root / "proc/cpuinfo"), re.MULTILINE)
+        virtual = re.search(r"^flags\s*:.*\bhypervisor\b", kernel_files.text(root / "proc/cpuinfo") or "", re.MULTILINE)
         reason = "a virtual machine has none" if virtual else f"/{POWERCAP} has no package"
         return f"no counter: {reason}"
-    package_ids = {_text(root / f"sys/devices/system/cpu/cpu{core}/topology/physical_package_id") for core in cores}
+    folders = [root / f"sys/devices/system/cpu/cpu{core}/topology" for core in cores]
+    package_ids = {kernel_files.text(folder / "physical_package_id") for folder in folders}
     packages_of_cores = [name for name in all_packages if name.split("-")[1] in package_ids] or all_packages
     # A package counts all zones below it, except its memory.
     names = [name for package in packages_of_cores for name in (package, f"{package}/dram") if name in zones]
@@ -112,14 +114,15 @@ def _zones(root: Path) -> Iterator[tuple[str, Path]]:
     for zone in sorted((root / POWERCAP).glob("intel-rapl:*")):
         if re.fullmatch(r"intel-rapl:\d+(:\d+)?", zone.name):
             parent = zone.name.rpartition(":")[0]
-            above = "" if parent == "intel-rapl" else f"{_text(zone.parent / parent / 'name')}/"
-            yield f"{above}{_text(zone / 'name')}", zone / "energy_uj"
+            above = "" if parent == "intel-rapl" else f"{kernel_files.text(zone.parent / parent / 'name') or ''}/"
+            yield f"{above}{kernel_files.text(zone / 'name') or ''}", zone / "energy_uj"
 
 
 def intel_cards(root: Path = Path("/")) -> dict[str, Path]:
     """Return Intel's cards by their PCI addresses."""
     cards = sorted(path for path in (root / "sys/class/drm").glob("card*") if re.fullmatch(r"card\d+", path.name))
-    return {(card / "device").resolve().name: card for card in cards if _text(card / "device/vendor") == INTEL}
+    cards = [card for card in cards if kernel_files.text(card / "device/vendor") == INTEL]
+    return {(card / "device").resolve().name: card for card in cards}
 
 
 def intel_card(address: str | None = None, root: Path = Path("/")) -> EnergyCounter | str:
@@ -132,7 +135,7 @@ def intel_card(address: str | None = None, root: Path = Path("/")) -> EnergyCoun
         return f"no counter: {address} is no Intel card"
     for sensor in sorted(cards[address].glob("device/hwmon/hwmon*")):
         # A tile has a sensor of its own, with a longer name.
-        if _text(sensor / "name") in ("i915", "xe"):
+        if kernel_files.text(sensor / "name") in ("i915", "xe"):
             # The first is that of the whole card, which some lack, and the second that of its package.
             for path in (sensor / "energy1_input", sensor / "energy2_input"):
                 if path.exists():
@@ -180,7 +183,7 @@ def _of_files(name: str, update: float, paths: Sequence[Path]) -> EnergyCounter 
             return f"no counter: only root may read {path}"
         except (OSError, ValueError) as error:
             return f"no counter: {path} cannot be read: {error}"
-        limit = _text(path.with_name("max_energy_range_uj"))
+        limit = kernel_files.text(path.with_name("max_energy_range_uj")) or ""
         parts.append(EnergyPart(read, int(limit) if limit.isdigit() else 0))
     return EnergyCounter(name, update, parts)
 
@@ -188,11 +191,3 @@ def _of_files(name: str, update: float, paths: Sequence[Path]) -> EnergyCounter 
 def _reader(file: int) -> Callable[[], int]:
     """Return a reader of a file that stays open: opening it before each turn would slow the turn's first step."""
     return lambda: int(os.pread(file, 100, 0))
-
-
-def _text(path: Path) -> str:
-    """Return the text of a file of the kernel, or an empty text if there is no such file."""
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return ""

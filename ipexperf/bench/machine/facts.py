@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench.machine import libraries
+from ipexperf.bench.machine import kernel_files, libraries
 from ipexperf.bench.machine.placement import OPENMP
 
 PACKAGES: tuple[str, ...] = (
@@ -81,11 +81,9 @@ class Facts:
 
 def cpu_flags() -> frozenset[str]:
     """Return the CPU flags that the kernel reports. Empty if it reports none."""
-    path = Path("/proc/cpuinfo")
-    if path.exists():
-        for line in path.read_text().splitlines():
-            if line.startswith(("flags", "Features")):
-                return frozenset(line.split(":", 1)[1].split())
+    for line in (kernel_files.text("/proc/cpuinfo") or "").splitlines():
+        if line.startswith(("flags", "Features")):
+            return frozenset(line.split(":", 1)[1].split())
     return frozenset()
 
 

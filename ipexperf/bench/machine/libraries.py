@@ -8,6 +8,8 @@ import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from ipexperf.bench.machine import kernel_files
+
 SYSTEM = ("/usr/local/lib", "/usr/local/lib64", "/usr/lib", "/usr/lib64")
 
 
@@ -41,8 +43,7 @@ def find(name: str, pattern: str, places: Iterable[str]) -> str | None:
 
 def loaded() -> dict[str, list[str]]:
     """Return the OpenMP runtimes and allocators that are mapped into this process."""
-    path = Path("/proc/self/maps")
-    maps = path.read_text() if path.exists() else ""
+    maps = kernel_files.text("/proc/self/maps") or ""
     files = {Path(path).name for path in re.findall(r"(/\S+\.so\S*)", maps)}
     return {
         "openmp": sorted(name for name in files if re.match(r"lib(gomp|iomp5|omp)\b", name)),

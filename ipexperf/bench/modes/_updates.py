@@ -11,7 +11,7 @@ from ipexperf.result import Check
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class UpdateCounts:
     """Counts at one moment: steps, batches, and updates that the optimizer counted."""
 
     steps: int
@@ -41,11 +41,11 @@ class Ledger:
         """Return which of the first steps, counted from 0, the gradient scaler skipped."""
         return sorted({*range(min(steps, self.steps))} - {*self._applied}) if self._scaler.is_enabled() else []
 
-    def read(self) -> Reading:
+    def read(self) -> UpdateCounts:
         counted = len(self._applied) if self._scaler.is_enabled() else optimizers.updates(self._optimizer)
-        return Reading(self.steps, self.batches, counted)
+        return UpdateCounts(self.steps, self.batches, counted)
 
-    def enter(self, before: Reading, after: Reading, steps: int) -> None:
+    def enter(self, before: UpdateCounts, after: UpdateCounts, steps: int) -> None:
         """Record the requested steps, and what was done for them."""
         updates = after.steps - before.steps
         if after.updates is not None:

@@ -119,12 +119,8 @@ def _own_source(target: Target) -> Path | None:
 
 def imported(path: Path) -> tuple[str, ...]:
     """Return the top-level modules that a file imports anywhere, without running it. Empty if it cannot be read."""
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return ()  # building the network reports what is wrong
     names: set[str] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(own_training.syntax_tree(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -30,7 +30,7 @@ class Training:
 
 def declared(text: str, callable_name: str, path: Path | None) -> Training:
     """Read how to train the network of a callable. Raise UsageError for an impossible value."""
-    values = _values(path) if path else {}
+    values = dict(_definitions(syntax_tree(path).body)) if path else {}
     if missing := [name for name in (BATCH, LOSS) if _name(callable_name, name, values) is None]:
         advice = "write {} into its file" if path else "name a callable of a file that has {}"
         return Training(f"its loss and targets are not known: {advice.format(_signatures(missing))}, see {PAGE}")
@@ -68,16 +68,16 @@ def _constant(name: str | None, values: dict[str, ast.expr | None], default: Any
         return Ellipsis
 
 
-def _values(path: Path) -> dict[str, ast.expr | None]:
-    """Return the names that a file defines, with the expressions of plain assignments. Empty if it cannot be read."""
+def syntax_tree(path: Path) -> ast.Module:
+    """Return the syntax tree of a file, without running it. Empty if the file cannot be read or parsed."""
     try:
-        tree = ast.parse(path.read_bytes())
+        return ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return {}  # building the network reports what is wrong
-    return dict(_definitions(tree.body))
+        return ast.Module(body=[], type_ignores=[])  # building the network reports what is wrong
 
 
 def _definitions(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr | None]]:
+    """Yield the names that these statements define, with the expressions of plain assignments."""
     for node in body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             yield node.name, None

@@ -17,7 +17,7 @@ from typing import Any
 from ipexperf.bench.api import Device
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import control_groups, facts, inventory, libraries, placement, variables
+from ipexperf.bench.machine import control_groups, facts, inventory, kernel_files, libraries, placement, variables
 
 ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
 DETACHED = "HEAD"
@@ -35,23 +35,15 @@ UNITS = ("max_compute_units", "multi_processor_count")
 """Properties that say how many parts of a card a process may use."""
 
 
-def _read(path: str) -> str | None:
-    try:
-        return Path(path).read_text().strip()
-    except OSError:
-        return None  # not readable on this kernel or in this container: unknown
-
-
 def _cpu_model() -> str:
-    fields = dict(
-        re.findall(r"^(model name|vendor_id|CPU implementer)\s*: (.*)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
-    )
+    text = kernel_files.text("/proc/cpuinfo") or ""
+    fields = dict(re.findall(r"^(model name|vendor_id|CPU implementer)\s*: (.*)$", text, re.MULTILINE))
     return str(fields.get("model name") or platform.processor() or platform.machine())
 
 
 def hardware() -> dict[str, Any]:
     """Return the hardware that this process may use. Needs no torch."""
-    meminfo = dict(re.findall(r"^(\w+):\s+(\d+)", _read("/proc/meminfo") or "", re.MULTILINE))
+    meminfo = dict(re.findall(r"^(\w+):\s+(\d+)", kernel_files.text("/proc/meminfo") or "", re.MULTILINE))
     affinity = placement.allowed()
     return {
         "cpu": _cpu_model(),
@@ -60,12 +52,12 @@ def hardware() -> dict[str, Any]:
         "affinity": affinity,
         "cores_total": os.cpu_count(),
         "memory": int(meminfo.get("MemTotal", 0)) * 1024,
-        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "frequency_khz": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"),
+        "governor": kernel_files.text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "frequency_khz": kernel_files.text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"),
         "kernel": platform.release(),
-        "huge_pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
-        "memory_limit": control_groups.memory_limit(_read),
-        "cpu_limit": control_groups.cpu_limit(_read),
+        "huge_pages": kernel_files.text("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "memory_limit": control_groups.memory_limit(kernel_files.text),
+        "cpu_limit": control_groups.cpu_limit(kernel_files.text),
         "host": platform.node(),
     }
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import ceilings
-from ipexperf.bench.evidence.ceilings import Timed, Trial
+from ipexperf.bench.evidence.ceilings import Timed, TimedWork
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import PLAIN, quantised
 
@@ -30,7 +30,7 @@ COPIED = 2**26
 """Bytes of a copy: more than most caches hold, and little compared with a case. It is repeated on fast devices."""
 
 
-def product(device: Device, dtype: str) -> Trial:
+def product(device: Device, dtype: str) -> TimedWork:
     """Return a product that takes long enough, of this dtype if the device has one."""
     make = ceilings.integers if quantised(dtype) else ceilings.plain
     try:
@@ -39,28 +39,28 @@ def product(device: Device, dtype: str) -> Trial:
         return ceilings.grown(ceilings.plain, device, PLAIN, LONG)
 
 
-def copy(device: Device, timed: Timed = ceilings.timed) -> Trial:
+def copy(device: Device, timed: Timed = ceilings.timed) -> TimedWork:
     """Return a copy of memory, repeated until it takes long enough."""
     source = device.put(torch.ones(COPIED // 4))
     target = torch.zeros_like(source)
-    once = Trial(f"a copy of {COPIED // 2**20} MiB", 2.0 * COPIED, lambda: target.copy_(source))
+    once = TimedWork(f"a copy of {COPIED // 2**20} MiB", 2.0 * COPIED, lambda: target.copy_(source))
     return repeated(once, device, timed)
 
 
-def repeated(trial: Trial, device: Device, timed: Timed = ceilings.timed) -> Trial:
+def repeated(trial: TimedWork, device: Device, timed: Timed = ceilings.timed) -> TimedWork:
     """Repeat a trial until it takes long enough. All repetitions are submitted before waiting."""
     trial.run()
-    once = min(timed(trial, device.synchronise, perf_counter) for _ in range(ceilings.LOOKS))
+    once = min(timed(trial, device.synchronise, perf_counter) for _ in range(ceilings.TRIES))
     times = math.ceil(LONG / once)
 
     def run() -> None:
         for _ in range(times):
             trial.run()
 
-    return Trial(f"{trial.how}, {times} times", trial.amount * times, run)
+    return TimedWork(f"{trial.how}, {times} times", trial.amount * times, run)
 
 
-KERNELS: Mapping[str, Callable[[Device, str], Trial]] = {"product": product, "copy": lambda device, _: copy(device)}
+KERNELS: Mapping[str, Callable[[Device, str], TimedWork]] = {"product": product, "copy": lambda device, _: copy(device)}
 """The function that makes each kernel, for a device and a dtype."""
 
 
@@ -72,7 +72,7 @@ class Pulse:
         device: Device,
         dtype: str,
         *,
-        kernels: Mapping[str, Callable[[Device, str], Trial]] = KERNELS,
+        kernels: Mapping[str, Callable[[Device, str], TimedWork]] = KERNELS,
         awake: float = AWAKE,
         timed: Timed = ceilings.timed,
         clock: Callable[[], float] = perf_counter,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
-from ipexperf.bench.machine import control_groups, energy, libraries, placement
+from ipexperf.bench.machine import control_groups, energy, kernel_files, libraries, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.conduct.placement import numbers
 from ipexperf.conduct.process import WAITING
@@ -22,7 +22,7 @@ BUSY = 0.25
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Finding:
+class MachineFinding:
     """The result of one check. `wrong` makes measurements worse than they could be; `note` is worth knowing."""
 
     name: str
@@ -42,10 +42,7 @@ class Machine:
 
     def read(self, path: str) -> str | None:
         """The text of a file of the kernel, or None if it cannot be read."""
-        try:
-            return (self.root / path).read_text().strip()
-        except OSError:
-            return None
+        return kernel_files.text(self.root / path)
 
     def of_cores(self, path: str) -> dict[int, str]:
         """The text of a file for each core that has it."""
@@ -53,103 +50,105 @@ class Machine:
         return {core: text for core, text in values.items() if text is not None}
 
 
-def run_checks(machine: Machine) -> list[Finding]:
+def run_checks(machine: Machine) -> list[MachineFinding]:
     """Run all checks in a fixed order."""
     return [finding for check in CHECKS for finding in check(machine)]
 
 
-def governor(machine: Machine) -> Iterator[Finding]:
+def governor(machine: Machine) -> Iterator[MachineFinding]:
     governors = sorted(set(machine.of_cores("cpufreq/scaling_governor").values()))
     if not governors:
         text = "cannot be read, as in most virtual machines: the host decides"
-        yield Finding("governor", "note", text)
+        yield MachineFinding("governor", "note", text)
     elif governors == ["performance"]:
-        yield Finding("governor", "ok", "performance")
+        yield MachineFinding("governor", "ok", "performance")
     else:
         text = "the clock follows the load: cpupower frequency-set -g performance"
-        yield Finding("governor", "wrong", ", ".join(governors), text)
+        yield MachineFinding("governor", "wrong", ", ".join(governors), text)
 
 
-def turbo(machine: Machine) -> Iterator[Finding]:
+def turbo(machine: Machine) -> Iterator[MachineFinding]:
     off = machine.read(f"{CPUS}/intel_pstate/no_turbo")
     boost = machine.read(f"{CPUS}/cpufreq/boost")
     enabled = off == "0" if off is not None else boost == "1"
     if off is None and boost is None:
-        yield Finding("turbo", "note", "cannot be read")
+        yield MachineFinding("turbo", "note", "cannot be read")
     elif enabled:
         path = f"/{CPUS}/intel_pstate/no_turbo" if off is not None else f"/{CPUS}/cpufreq/boost"
         value = "1" if off is not None else "0"
         text = f"the clock depends on heat and on other cores: echo {value} > {path}"
-        yield Finding("turbo", "wrong", "on", text)
+        yield MachineFinding("turbo", "wrong", "on", text)
     else:
-        yield Finding("turbo", "ok", "off")
+        yield MachineFinding("turbo", "ok", "off")
 
 
-def siblings(machine: Machine) -> Iterator[Finding]:
+def siblings(machine: Machine) -> Iterator[MachineFinding]:
     """Hyperthreads of one core slow each other down, differently in each run."""
     groups = {numbers(text) for text in machine.of_cores("topology/thread_siblings_list").values()}
     if not groups:
-        yield Finding("siblings", "note", "cannot be read")
+        yield MachineFinding("siblings", "note", "cannot be read")
         return
     shared = sorted(tuple(core for core in group if core in machine.cores) for group in groups)
     shared = [group for group in shared if len(group) > 1]
     if not shared:
-        yield Finding("siblings", "ok", "each usable CPU has a physical core of its own")
+        yield MachineFinding("siblings", "ok", "each usable CPU has a physical core of its own")
         return
     spare = {core for group in shared for core in group[1:]}
     cores = placement.ranges([core for core in machine.cores if core not in spare])
     texts = "; ".join(" and ".join(map(str, group)) for group in shared[:3])
     more = f" and {len(shared) - 3} more pairs" if len(shared) > 3 else ""
-    yield Finding("siblings", "wrong", f"one core each: {texts}{more}", f"--perf-placement cores={cores}")
+    yield MachineFinding("siblings", "wrong", f"one core each: {texts}{more}", f"--perf-placement cores={cores}")
 
 
-def huge_pages(machine: Machine) -> Iterator[Finding]:
+def huge_pages(machine: Machine) -> Iterator[MachineFinding]:
     text = machine.read("sys/kernel/mm/transparent_hugepage/enabled")
     chosen = re.search(r"\[(\w+)\]", text or "")
     if chosen is None:
-        yield Finding("huge pages", "note", "cannot be read")
+        yield MachineFinding("huge pages", "note", "cannot be read")
     elif chosen[1] == "never":
         advice = "large networks wait for page tables: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
-        yield Finding("huge pages", "wrong", "never", advice)
+        yield MachineFinding("huge pages", "wrong", "never", advice)
     else:
-        yield Finding("huge pages", "ok", chosen[1])
+        yield MachineFinding("huge pages", "ok", chosen[1])
 
 
-def container(machine: Machine) -> Iterator[Finding]:
+def container(machine: Machine) -> Iterator[MachineFinding]:
     """A CPU quota stops all threads at once for the rest of each period."""
     quota = control_groups.cores(control_groups.cpu_limit(lambda path: machine.read(path.removeprefix("/"))))
     if quota == math.inf:
-        yield Finding("CPU limit", "ok", "none")
+        yield MachineFinding("CPU limit", "ok", "none")
         return
     throttled = re.search(r"^nr_throttled (\d+)", machine.read("sys/fs/cgroup/cpu.stat") or "", re.MULTILINE)
     text = f"{quota:g} CPUs of time for {len(machine.cores)} cores"
     text += f", throttled {throttled[1]} times so far" if throttled else ""
     if quota >= len(machine.cores):
-        yield Finding("CPU limit", "ok", text)
+        yield MachineFinding("CPU limit", "ok", text)
     else:
         advice = f"threads are stopped in the middle of a step: --perf-threads {max(1, int(quota))}, or lift the limit"
-        yield Finding("CPU limit", "wrong", text, advice)
+        yield MachineFinding("CPU limit", "wrong", text, advice)
 
 
-def busy(machine: Machine) -> Iterator[Finding]:
+def busy(machine: Machine) -> Iterator[MachineFinding]:
     load = float((machine.read("proc/loadavg") or "0").split()[0])
     text = f"a load of {load:g} on {len(machine.cores)} cores"
     if load > BUSY * len(machine.cores):
-        yield Finding("other work", "wrong", text, "wait until the machine is free: contended launches do not count")
+        yield MachineFinding(
+            "other work", "wrong", text, "wait until the machine is free: contended launches do not count"
+        )
     else:
-        yield Finding("other work", "ok", text)
+        yield MachineFinding("other work", "ok", text)
     if "hypervisor" in machine.facts.cpu_flags:
         advice = "neighbours take time unseen: compare in pairs (--perf-against, ipexperf ab)"
-        yield Finding("virtual machine", "note", "yes", advice)
+        yield MachineFinding("virtual machine", "note", "yes", advice)
 
 
-def allocator(machine: Machine) -> Iterator[Finding]:
+def allocator(machine: Machine) -> Iterator[MachineFinding]:
     places = [str(machine.root / folder.lstrip("/")) for folder in libraries.folders(*libraries.prefixes())]
     for name in placement.PRELOADED:
         if libraries.find(name, placement.ALLOCATORS[name], places):
-            yield Finding("allocator", "ok", f"{name} is installed: --perf-placement allocator={name}")
+            yield MachineFinding("allocator", "ok", f"{name} is installed: --perf-placement allocator={name}")
             return
-    yield Finding(
+    yield MachineFinding(
         "allocator",
         "note",
         "only the C library's, which workers configure to keep memory",
@@ -157,17 +156,17 @@ def allocator(machine: Machine) -> Iterator[Finding]:
     )
 
 
-def packages(machine: Machine) -> Iterator[Finding]:
+def packages(machine: Machine) -> Iterator[MachineFinding]:
     from ipexperf.bench.stacks import ipex
 
     facts = machine.facts
     if absent := facts.missing("torch"):
-        yield Finding("torch", "wrong", absent, "only the fakes of the tests can be measured")
+        yield MachineFinding("torch", "wrong", absent, "only the fakes of the tests can be measured")
         return
-    yield Finding("torch", "ok", str(facts.packages["torch"]))
+    yield MachineFinding("torch", "ok", str(facts.packages["torch"]))
     missing = [name for name in WANTED if facts.packages.get(name) is None]
     if missing:
-        yield Finding(
+        yield MachineFinding(
             "packages",
             "note",
             f"not installed: {', '.join(missing)}",
@@ -177,41 +176,43 @@ def packages(machine: Machine) -> Iterator[Finding]:
     if ipex_version is not None:
         mismatch = ipex.version_mismatch(str(facts.packages["torch"]), ipex_version)
         advice = "install the torch that this IPEX was built for" if mismatch else ""
-        yield Finding("IPEX", "wrong" if mismatch else "ok", mismatch or ipex_version, advice)
+        yield MachineFinding("IPEX", "wrong" if mismatch else "ok", mismatch or ipex_version, advice)
     for name, reason in (("OpenMP", facts.without("iomp5")), ("compiler", facts.uncompiled())):
         if reason:
-            yield Finding(name, "note", reason)
+            yield MachineFinding(name, "note", reason)
 
 
-def instructions(machine: Machine) -> Iterator[Finding]:
+def instructions(machine: Machine) -> Iterator[MachineFinding]:
     flags = machine.facts.cpu_flags
     masks = [f"{name}={machine.variables[name]}" for name in ISA_VARIABLES if machine.variables.get(name)]
     if masks:
         advice = "unset it: the libraries use fewer instructions than this CPU has"
-        yield Finding("instructions", "wrong", f"masked by {', '.join(masks)}", advice)
+        yield MachineFinding("instructions", "wrong", f"masked by {', '.join(masks)}", advice)
     if "amx_tile" in flags:
-        yield Finding("AMX", "wrong" if masks else "ok", "masked" if masks else "there")
+        yield MachineFinding("AMX", "wrong" if masks else "ok", "masked" if masks else "there")
     elif "avx512_bf16" in flags:
-        yield Finding("AMX", "note", "not there: bf16 runs on AVX-512")
+        yield MachineFinding("AMX", "note", "not there: bf16 runs on AVX-512")
     else:
-        yield Finding("AMX", "note", "not there, nor AVX-512 BF16: bf16 is emulated, and slower than fp32")
+        yield MachineFinding("AMX", "note", "not there, nor AVX-512 BF16: bf16 is emulated, and slower than fp32")
 
 
-def waiting(machine: Machine) -> Iterator[Finding]:
+def waiting(machine: Machine) -> Iterator[MachineFinding]:
     """Idle threads that spin take the core of the worker whose turn it is."""
     policy, block = machine.variables.get("OMP_WAIT_POLICY", ""), machine.variables.get("KMP_BLOCKTIME", "0")
     if policy.upper() == "ACTIVE" or block not in ("", "0", WAITING["KMP_BLOCKTIME"]):
         text = f"OMP_WAIT_POLICY={policy or 'unset'}, KMP_BLOCKTIME={block}"
-        yield Finding("waiting threads", "wrong", text, "unset both: workers that wait for their turn must not spin")
+        yield MachineFinding(
+            "waiting threads", "wrong", text, "unset both: workers that wait for their turn must not spin"
+        )
     threads = machine.variables.get("OMP_NUM_THREADS", "")
     if threads.isdigit() and int(threads) != len(machine.cores):
         text = f"OMP_NUM_THREADS={threads} on {len(machine.cores)} cores"
-        yield Finding(
+        yield MachineFinding(
             "threads", "note", text, "workers ignore it and use one thread per core; --perf-threads changes that"
         )
 
 
-def energy_counters(machine: Machine) -> Iterator[Finding]:
+def energy_counters(machine: Machine) -> Iterator[MachineFinding]:
     """Which counter gives the joules of a step, for the CPU and for each accelerator that was asked for."""
     counters = {"energy": energy.packages(machine.cores, machine.root)}
     if machine.facts.accelerators.get("xpu") == "":
@@ -220,12 +221,12 @@ def energy_counters(machine: Machine) -> Iterator[Finding]:
         counters["energy of cuda"] = energy.nvidia_card()
     for name, counter in counters.items():
         if isinstance(counter, str):
-            yield Finding(name, "note", counter)
+            yield MachineFinding(name, "note", counter)
         else:
-            yield Finding(name, "ok", counter.name)
+            yield MachineFinding(name, "ok", counter.name)
 
 
-CHECKS: tuple[Callable[[Machine], Iterable[Finding]], ...] = (
+CHECKS: tuple[Callable[[Machine], Iterable[MachineFinding]], ...] = (
     governor,
     turbo,
     siblings,

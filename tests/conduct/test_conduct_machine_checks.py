@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.conduct import machine
-from ipexperf.conduct.machine import Finding, Machine
+from ipexperf.conduct import machine_checks
+from ipexperf.conduct.machine_checks import Machine, MachineFinding
 
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
 FACTS = Facts(
     "/env/bin/python", PACKAGES, frozenset({"avx2", "avx512_bf16", "amx_tile"}), compiler="/usr/bin/g++", iomp5="/x.so"
 )
-CPUS = machine.CPUS
+CPUS = machine_checks.CPUS
 FILES = {
     **{f"{CPUS}/cpu{core}/cpufreq/scaling_governor": "performance" for core in range(4)},
     **{f"{CPUS}/cpu{core}/topology/thread_siblings_list": f"{core % 4},{core % 4 + 4}" for core in range(4)},
@@ -44,13 +44,13 @@ def put(there: Machine, files: dict[str, str]) -> None:
         (there.root / path).write_text(text + "\n")
 
 
-def found(there: Machine, name: str) -> Finding:
-    [finding] = [finding for finding in machine.run_checks(there) if finding.name == name]
+def found(there: Machine, name: str) -> MachineFinding:
+    [finding] = [finding for finding in machine_checks.run_checks(there) if finding.name == name]
     return finding
 
 
 def test_nothing_is_wrong_with_a_good_machine(good: Machine) -> None:
-    assert {finding.state for finding in machine.run_checks(good)} == {"ok"}
+    assert {finding.state for finding in machine_checks.run_checks(good)} == {"ok"}
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_each_bad_kernel_setting_is_one_finding_with_its_remedy(
     wrong = found(good, name)
     assert (wrong.state, wrong.found) == ("wrong", told)
     assert advice in wrong.advice
-    assert sum(finding.state == "wrong" for finding in machine.run_checks(good)) == 1
+    assert sum(finding.state == "wrong" for finding in machine_checks.run_checks(good)) == 1
 
 
 def test_the_older_kind_of_control_group_is_read_too(good: Machine) -> None:
@@ -129,7 +129,7 @@ def test_missing_software_is_reported(
 def test_a_setting_that_cannot_be_read_is_not_wrong(tmp_path: Path) -> None:
     """A virtual machine or a container may show nothing. The finding says that it is unknown."""
     there = Machine(tmp_path, (0, 1), FACTS, {})
-    states = {finding.name: finding.state for finding in machine.run_checks(there)}
+    states = {finding.name: finding.state for finding in machine_checks.run_checks(there)}
     unknown = ("governor", "turbo", "siblings", "huge pages", "allocator")
     assert [states[name] for name in unknown] == ["note"] * 5
     assert "wrong" not in states.values()
@@ -138,7 +138,7 @@ def test_a_setting_that_cannot_be_read_is_not_wrong(tmp_path: Path) -> None:
 def test_the_checks_run_on_this_machine() -> None:
     """Whatever is found here, there is something to say of each thing."""
     there = Machine(Path("/"), tuple(sorted(os.sched_getaffinity(0))), FACTS, os.environ)
-    names = [finding.name for finding in machine.run_checks(there)]
+    names = [finding.name for finding in machine_checks.run_checks(there)]
     assert {"governor", "turbo", "siblings", "CPU limit", "AMX"} <= set(names)
     assert len(names) == len(set(names))
 
@@ -154,4 +154,4 @@ def test_a_finding_names_the_energy_counter_or_why_there_is_none(good: Machine, 
     finding = found(bare, "energy of xpu")
     assert finding.state == "note"
     assert finding.found.startswith("no counter: 0 Intel cards")
-    assert "energy of cuda" not in {finding.name for finding in machine.run_checks(bare)}
+    assert "energy of cuda" not in {finding.name for finding in machine_checks.run_checks(bare)}

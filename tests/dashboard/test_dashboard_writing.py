@@ -33,7 +33,7 @@ from dashboard_records import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.dashboard import case_page, data, site
+from ipexperf.dashboard import case_page, data, writing
 from ipexperf.dashboard.folder import MANIFEST
 from ipexperf.dashboard.story import gather, slug
 from ipexperf.errors import HistoryError
@@ -44,7 +44,7 @@ from ipexperf.judge.bisection_record import BisectionRecord, Ratio
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.selftest import Trial
 
-VENDOR = Path(site.HERE) / "vendor" / "uplot"
+VENDOR = Path(writing.HERE) / "vendor" / "uplot"
 
 
 def read(page: Path) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def test_how_often_the_judge_was_wrong_is_told_where_it_was_tried(tmp_path: Path
         record(history, "a", trial(10, "regressed", cut=True), here, PairPolicy(), "suite")
         record(history, "a", trial(11, "regressed"), here, PairPolicy(tolerance=0.2), "suite")
         record(history, "a", trial(12, "regressed"), elsewhere, PairPolicy(), "suite")
-        site.write(history, tmp_path / "report")
+        writing.write(history, tmp_path / "report")
     found = re.findall(rf"On (.*?) {told} (.*?) comparisons", (tmp_path / "report" / "index.html").read_text())
     assert found == [("xeon-8480-2s", "1 of 4 (95% interval 0.6% to 80.6%)")]
 
@@ -190,7 +190,7 @@ def test_a_search_for_a_culprit_is_on_the_page_of_its_case_on_its_machine(tmp_pa
     with History.open(path) as history:
         for one in (search, elsewhere):
             history.record_bisection(one, "nightly")
-        site.write(history, tmp_path / "report")
+        writing.write(history, tmp_path / "report")
     [section] = re.findall(
         r'<section id="bisections">.*?</section>', page(tmp_path / "report", SLOWER).read_text(), re.DOTALL
     )
@@ -232,7 +232,7 @@ def test_what_took_turns_is_told_by_its_rounds(tmp_path: Path) -> None:
     target = tmp_path / "report"
     uid = take_turns(path, 2.5)
     with History.open(path, create=False) as history:
-        site.write(history, target)
+        writing.write(history, target)
     (gain,) = read(target / "speedups.html")["rows"]
     assert (gain["speedup"], gain["rounds"], gain["note"]) == (pytest.approx(2.5, rel=1e-4), 3, "3 rounds")
     assert gain["lo"] < 2.5 < gain["hi"]
@@ -251,7 +251,7 @@ def test_what_took_turns_is_told_by_its_rounds(tmp_path: Path) -> None:
 def test_a_report_without_pairs_or_speedups_has_no_empty_page(tmp_path: Path) -> None:
     """A page that would show nothing is not there, and no link to it either."""
     with History.open(fill(tmp_path / "small.db", (PLAIN,), runs=2), create=False) as history:
-        written = site.write(history, tmp_path / "report")
+        written = writing.write(history, tmp_path / "report")
     assert (written.cases, written.runs, written.older) == (1, 2, 0)
     names = {path.name for path in (tmp_path / "report").iterdir()}
     assert names == {"index.html", "runs.html", "cases", "runs", "assets", MANIFEST}
@@ -260,9 +260,9 @@ def test_a_report_without_pairs_or_speedups_has_no_empty_page(tmp_path: Path) ->
 
 def test_only_the_newest_runs_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit keeps the newest, says how many it left, and only the newest of those have a page."""
-    monkeypatch.setattr(site, "RUN_PAGES", 2)
+    monkeypatch.setattr(writing, "RUN_PAGES", 2)
     with History.open(fill(tmp_path / "some.db", (PLAIN,), runs=5), create=False) as history:
-        written = site.write(history, tmp_path / "report", limit=4)
+        written = writing.write(history, tmp_path / "report", limit=4)
     assert (written.runs, written.older) == (4, 1)
     assert len([*(tmp_path / "report" / "runs").iterdir()]) == 2
     median = read(page(tmp_path / "report", PLAIN))["trends"]["step_time"]["median"]
@@ -272,7 +272,7 @@ def test_only_the_newest_runs_are_drawn(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_history_without_a_run_is_no_report(tmp_path: Path) -> None:
     """It is refused, and nothing is written."""
     with History.open(tmp_path / "empty.db") as history, pytest.raises(HistoryError, match="is empty"):
-        site.write(history, tmp_path / "report")
+        writing.write(history, tmp_path / "report")
     assert not (tmp_path / "report").exists()
 
 

@@ -22,7 +22,7 @@ from ipexperf.history import gc_pause, host_times, over_hosts
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
-    from ipexperf.dashboard.story import Entry, Story
+    from ipexperf.dashboard.story import CaseStory, Story
     from ipexperf.history import History
     from ipexperf.history.host_times import Kind
 
@@ -129,11 +129,11 @@ class _Site:
     def _write_tables(self) -> None:
         """Write what the scripts need to know of outcomes and dtypes, so that they have no list of their own."""
         rows = {name: outcomes.row(name) for name in (*outcomes.OUTCOMES, outcomes.NEVER_BEGAN)}
-        looks = {
+        signs = {
             name: {"glyph": outcome.glyph, "tone": outcome.tone, "numbers": outcome.numbers}
             for name, outcome in rows.items()
         }
-        tables = {"outcomes": looks, "dtypes": list(DTYPES)}
+        tables = {"outcomes": signs, "dtypes": list(DTYPES)}
         text = f"window.ipexperfTables = {json.dumps(tables, separators=(',', ':'))};\n"
         (self._root / "assets" / "tables.js").write_text(text, encoding="utf-8", errors="replace")
 
@@ -179,7 +179,7 @@ def _pages(**constants: Any) -> jinja2.Environment:
 
 def _samples(history: History, story: Story) -> dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]]:
     """Return the samples of each case's newest runs, newest last. Each run is read once."""
-    entries_of: dict[int, list[Entry]] = defaultdict(list)
+    entries_of: dict[int, list[CaseStory]] = defaultdict(list)
     for entry in story.entries:
         for spot in entry.line.spots[PRIMARY][-SAMPLED:]:
             entries_of[spot.run].append(entry)

@@ -1,4 +1,4 @@
-"""A look at a host: its runs, their status, its journals, and how busy it was."""
+"""A snapshot of a host: its runs, their status, its journals, and how busy it was."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ipexperf.fleet import journal, status
 from ipexperf.fleet.journal import JournalSummary
-from ipexperf.fleet.status import DAY, Activity, Status, Stretch
+from ipexperf.fleet.status import DAY, Activity, GroupSpan, Status
 
 ACTIVITY = "activity.jsonl"
 
@@ -19,7 +19,7 @@ def activity_of(host: Path) -> Activity:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Snapshot:
     """A host at a moment, by its own clock."""
 
     now: float
@@ -28,7 +28,7 @@ class Look:
     """The length of the time that `busy` is a share of: since the host joined, at most a day."""
     busy: float
     """The share of that time in which the host measured."""
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[GroupSpan, ...] = ()
     """The groups that it measured in that time, and the one that it measures now."""
 
     @property
@@ -38,12 +38,12 @@ class Look:
         return max(statuses, key=lambda doing: (doing.state != "quiet", not doing.alone, doing.since), default=None)
 
 
-def look(folder: Path, joined: float | None = None, now: float | None = None) -> Look:
-    """Look at this host, whose journals are in this folder. It joined at `joined`, if that is known."""
+def take(folder: Path, joined: float | None = None, now: float | None = None) -> Snapshot:
+    """Take a snapshot of this host, whose journals are in this folder. It joined at `joined`, if that is known."""
     now = time.time() if now is None else now
     begin = max(now - DAY, joined or 0.0)
     journals = tuple(journal.summaries(journal.folder_of(folder)))
     states = [entry.status for entry in journals if entry.status is not None]
     stretches = activity_of(folder).since(begin)
-    stretches += [Stretch(entry.since, now, entry.run, entry.group) for entry in states if entry.state == "measuring"]
-    return Look(now, journals, now - begin, status.share(stretches, begin, now), tuple(stretches))
+    stretches += [GroupSpan(entry.since, now, entry.run, entry.group) for entry in states if entry.state == "measuring"]
+    return Snapshot(now, journals, now - begin, status.share(stretches, begin, now), tuple(stretches))
