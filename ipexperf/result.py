@@ -244,6 +244,8 @@ class Launch:
     """Notes on how the numbers were taken, for people only."""
     fewer: str = ""
     """The samples taken of those requested, if steps were too slow for all: `7 of 20, steps take 2.4 s`."""
+    settings: str = ""
+    """The settings of machine and process that the case's first launch did not have: `nice: 0 -> 10`."""
     emulated: bool = False
     """True if the processor lacks instructions for the dtype and emulated it."""
     fingerprint: Mapping[str, Any] | None = None

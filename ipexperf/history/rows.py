@@ -132,6 +132,7 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
             "contended": launch.contended,
             "notes": launch.notes,
             **({"fewer": launch.fewer} if launch.fewer else {}),
+            **({"settings": launch.settings} if launch.settings else {}),
             **({"emulated": True} if launch.emulated else {}),
             "fingerprint": measurement.fingerprint(launch),
             "against": launch.against,

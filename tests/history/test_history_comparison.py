@@ -82,15 +82,18 @@ def test_differences_of_the_environments_are_listed_once(history):
 
 def test_a_case_whose_own_environment_differs_says_so(history):
     """One case ran with another library. Only that case lists it."""
-    uid = history.start_run(ENVIRONMENT, {})
-    own = {**ENVIRONMENT, "software": {**ENVIRONMENT["software"], "openmp": ["libiomp5.so"]}}
-    history.record(uid, make_measurement(make_case("alexnet")), OK)
+    usual, own = (
+        {**ENVIRONMENT, "software": {**ENVIRONMENT["software"], "openmp": [name]}}
+        for name in ("libgomp.so.1", "libiomp5.so")
+    )
+    uid = history.start_run(usual, {})
+    history.record(uid, make_measurement(make_case("alexnet"), environment=usual), OK)
     history.record(uid, make_measurement(environment=own), OK)
     cases = [make_measurement(make_case("alexnet")), make_measurement()]
-    found = compare(record(history, *cases), history.show(uid))
+    found = compare(record(history, *cases, environment=usual), history.show(uid))
     assert [(case.model, case.differences) for case in found.cases] == [
         ("alexnet", ()),
-        ("resnet50", ("openmp: unset -> ['libiomp5.so']",)),
+        ("resnet50", ("openmp: lost libgomp.so.1; gained libiomp5.so",)),
     ]
 
 

@@ -133,6 +133,17 @@ def test_contended_cases_are_listed_apart_from_wrong_ones() -> None:
     assert spoilt.case.id in " ".join(lines[lines.index(told["CONTENDED"]) :])
 
 
+def test_cases_whose_settings_changed_in_the_middle_are_named() -> None:
+    """Otherwise the median of two unlike halves looks like any other."""
+    changed, fine = measurement(PLAIN, 0.08), measurement(FAST, 0.02)
+    first, *others = changed.launches
+    changed = replace(changed, launches=(first, *(replace(one, settings="nice: 0 -> 10") for one in others)))
+    text = " ".join(line.strip() for line in summary_lines([changed, fine], {}, {}, []))
+    meaning = "their launches ran under unlike settings, so their median is of neither"
+    assert f"SETTINGS CHANGED (1): {meaning}: {PLAIN.id} (nice: 0 -> 10)" in text
+    assert "SETTINGS CHANGED" not in "".join(summary_lines([fine], {}, {}, []))
+
+
 def test_launches_with_too_few_samples_are_counted() -> None:
     """Each case is named once, and the block of a failed test has the note too."""
     slow, slower, fine = measurement(PLAIN, 0.08), measurement(LONG, 0.08), measurement(FAST, 0.02)

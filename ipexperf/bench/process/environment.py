@@ -17,7 +17,7 @@ from typing import Any
 from ipexperf.bench.api import Device
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import control_groups, facts, inventory, libraries, placement, variables
+from ipexperf.bench.machine import control_groups, facts, inventory, libraries, placement, startup, variables
 
 ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
 DETACHED = "HEAD"
@@ -31,6 +31,22 @@ BRANCHES = (
     "BUILD_SOURCEBRANCHNAME",  # Azure
 )
 """Variables in which CI systems report the branch, in order of preference."""
+SWITCHES = {
+    "governor": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "frequency_khz": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq",
+    "highest_khz": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq",
+    "energy_preference": "/sys/devices/system/cpu/cpu0/cpufreq/energy_performance_preference",
+    "boost": "/sys/devices/system/cpu/cpufreq/boost",
+    "no_turbo": "/sys/devices/system/cpu/intel_pstate/no_turbo",
+    "smt": "/sys/devices/system/cpu/smt/control",
+    "huge_pages": "/sys/kernel/mm/transparent_hugepage/enabled",
+    "huge_pages_defrag": "/sys/kernel/mm/transparent_hugepage/defrag",
+    "swappiness": "/proc/sys/vm/swappiness",
+    "numa_balancing": "/proc/sys/kernel/numa_balancing",
+}
+"""Files in which the kernel says how the machine is set, by the name of the fact."""
+POLICIES = {os.SCHED_OTHER: "other", os.SCHED_BATCH: "batch", os.SCHED_IDLE: "idle", os.SCHED_FIFO: "fifo"}
+"""The names of the kernel's policies by which a process gets its cores."""
 UNITS = ("max_compute_units", "multi_processor_count")
 """Properties that say how many parts of a card a process may use."""
 
@@ -42,11 +58,18 @@ def _read(path: str) -> str | None:
         return None  # not readable on this kernel or in this container: unknown
 
 
+def _of_cpu(field: str) -> str | None:
+    match = re.search(rf"^{field}\s*: (.*)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
+    return match.group(1) if match else None
+
+
 def _cpu_model() -> str:
-    fields = dict(
-        re.findall(r"^(model name|vendor_id|CPU implementer)\s*: (.*)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
-    )
-    return str(fields.get("model name") or platform.processor() or platform.machine())
+    return str(_of_cpu("model name") or platform.processor() or platform.machine())
+
+
+def _mitigations(folder: Path = Path("/sys/devices/system/cpu/vulnerabilities")) -> list[str]:
+    """Return the faults of the processor that the kernel works around, which costs time."""
+    return sorted(file.name for file in folder.glob("*") if (_read(str(file)) or "").startswith("Mitigation"))
 
 
 def hardware() -> dict[str, Any]:
@@ -60,10 +83,13 @@ def hardware() -> dict[str, Any]:
         "affinity": affinity,
         "cores_total": os.cpu_count(),
         "memory": int(meminfo.get("MemTotal", 0)) * 1024,
-        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "frequency_khz": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"),
+        "swap": int(meminfo.get("SwapTotal", 0)) * 1024,
+        **{name: _read(path) for name, path in SWITCHES.items()},
+        "microcode": _of_cpu("microcode"),
+        "mitigations": _mitigations(),
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "scheduler": POLICIES.get(os.sched_getscheduler(0), "another"),
         "kernel": platform.release(),
-        "huge_pages": _read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "memory_limit": control_groups.memory_limit(_read),
         "cpu_limit": control_groups.cpu_limit(_read),
         "host": platform.node(),
@@ -102,6 +128,7 @@ def software() -> dict[str, Any]:
     """Return versions and builds, as reported by the libraries themselves."""
     versions: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable, "libc": _libc()}
     versions.update(libraries.loaded())
+    versions["at_start"] = {**startup.modules(), **startup.libraries(_read("/proc/self/maps") or "")}
     if "torch" not in sys.modules:
         return {**versions, "torch": None, "ipex": None}
     config = torch.__config__.show()
