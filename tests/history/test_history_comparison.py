@@ -163,6 +163,20 @@ def test_a_network_that_does_other_work_under_the_same_name_is_named(history):
     assert (changed.ratio, same.note) == (pytest.approx(0.5), "")
 
 
+def test_uncommitted_changes_of_one_commit_differ_by_content(history):
+    """Two dirty checkouts compared as if they were one program would blame the machine for an edit."""
+
+    def source(**git):
+        detail = {**ENVIRONMENT, "git": {"commit": "abc", "branch": "main", **git}}
+        return record(history, make_measurement(), environment=detail)
+
+    clean, one, other = source(dirty=False), source(dirty=True, changes="1a2b"), source(dirty=True, changes="3c4d")
+    assert compare(one, other).differences == ("uncommitted changes: 1a2b -> 3c4d",)
+    assert compare(clean, one).differences == ("uncommitted changes: none -> 1a2b",)
+    assert compare(one, one).differences == ()
+    assert compare(source(dirty=True), one).differences == ("uncommitted changes: unknown -> 1a2b",)
+
+
 def test_an_unknown_metric_is_refused(history):
     """The error lists the valid names."""
     detail = record(history, make_measurement())

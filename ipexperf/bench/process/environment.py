@@ -162,26 +162,35 @@ def _libc() -> str:
 
 
 def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Return commit, branch, and whether there are uncommitted changes. All are None outside git."""
+    """Return commit, branch, and whether there are uncommitted changes, with a digest. All are None outside git."""
 
-    def ask(*arguments: str) -> str | None:
+    def ask(*arguments: str) -> bytes | None:
         try:
             result = subprocess.run(
                 ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's own git, wherever it is
                 capture_output=True,
-                text=True,
                 timeout=10,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return result.stdout.strip() if result.returncode == 0 else None
+        return result.stdout if result.returncode == 0 else None
+
+    def word(*arguments: str) -> str | None:
+        reply = ask(*arguments)
+        return None if reply is None else os.fsdecode(reply).strip()
 
     changes = ask("status", "--porcelain", "--untracked-files=no")
-    branch = ask("rev-parse", "--abbrev-ref", "HEAD")
+    branch = word("rev-parse", "--abbrev-ref", "HEAD")
     if branch == DETACHED:
         branch = next((name for variable in BRANCHES if (name := variables.get(variable))), DETACHED)
-    return {"commit": ask("rev-parse", "HEAD"), "branch": branch, "dirty": None if changes is None else bool(changes)}
+    content = ask("diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color") if changes else None
+    return {
+        "commit": word("rev-parse", "HEAD"),
+        "branch": branch,
+        "dirty": None if changes is None else bool(changes),
+        **({"changes": hashlib.sha256(content).hexdigest()[:8]} if content else {}),
+    }
 
 
 def document(device: Device) -> dict[str, Any]:
