@@ -106,7 +106,7 @@ def metric_rows(measurement: Measurement) -> Iterator[tuple[str, dict[str, Any]]
             metric_outcome = ("failed", reason or f"{metric} was {bad[0]} in {len(bad)} of {len(values)} launches")
         elif not values and outcome != "failed":
             metric_outcome = ("failed", reason or f"no launch measured {metric}")
-        numbers = summary(() if metric_outcome[0] == "failed" else values)
+        numbers = summary(() if metric_outcome[0] == "failed" else values, METRICS[metric].median)
         yield (
             metric,
             {
