@@ -121,7 +121,14 @@ class Metric:
 
     def of_launches(self, values: Sequence[float]) -> float:
         """Return the value of a run from those of its launches."""
-        return min(values) if self.gate is not None and self.gate.smallest else statistics.median(values)
+        return min(values) if self.gate is not None and self.gate.smallest else self.median(values)
+
+    def median(self, values: Sequence[float]) -> float:
+        """Return the median. Between two rates it is their harmonic mean, so that it fits the median of the times."""
+        if self.unit.endswith("/s") and len(values) % 2 == 0 and min(values, default=0) > 0:
+            middle = len(values) // 2
+            return statistics.harmonic_mean(sorted(values)[middle - 1 : middle + 1])
+        return statistics.median(values)
 
     def __post_init__(self) -> None:
         if self.gate is not None and self.higher_is_better is None:
@@ -244,6 +251,8 @@ class Launch:
     """Notes on how the numbers were taken, for people only."""
     fewer: str = ""
     """The samples taken of those requested, if steps were too slow for all: `7 of 20, steps take 2.4 s`."""
+    settings: str = ""
+    """The settings of machine and process that the case's first launch did not have: `nice: 0 -> 10`."""
     emulated: bool = False
     """True if the processor lacks instructions for the dtype and emulated it."""
     fingerprint: Mapping[str, Any] | None = None
@@ -277,7 +286,7 @@ class Measurement:
 
     def median(self, metric: str) -> float | None:
         values = self.values(metric)
-        return statistics.median(values) if values else None
+        return METRICS[metric].median(values) if values else None
 
     @property
     def of_run(self) -> dict[str, float]:

@@ -89,6 +89,28 @@ def test_changes_speaks_json_and_csv(capsys):
     assert row["differences"].startswith("torch: 2.8.0+cpu -> 2.9.0+cpu; commit: ")
 
 
+def test_trend_and_changes_say_when_a_network_was_changed_under_its_name(capsys, tmp_path, monkeypatch):
+    """From there on a level is that of other work, whatever the software. A run that counted nothing is passed over."""
+    monkeypatch.setenv("COLUMNS", "300")
+    database = str(tmp_path / "work.db")
+    with History.open(database) as history:
+        for number in range(RUNS):
+            step, flops = (0.02, 3_000_000_000) if number >= MOVED else (0.01, 1_500_000_000)
+            structure = {"digest": str(flops), "structure": {"flops": flops}} if number % 4 != 2 else None
+            launch = Launch(0, "ok", metrics={"step_time": step * (1 + 0.001 * (number % 3))}, fingerprint=structure)
+            moment = f"2026-05-{number + 1:02d}T02:00:00Z"
+            uid = history.start_run(environment(0), {"started_at": moment})
+            history.record(uid, Measurement(CASE, (launch,), environment(0), moment, moment), Verdict("ok", ""))
+            history.finish_run(uid, "finished")
+    told = "other work: floating point operations of a step: 1,500,000,000 -> 3,000,000,000"
+    out = run(capsys, "trend", "--db", database)
+    assert out.count("other work") == 1
+    assert f"{CASE.id}: since 2026-05-{MOVED + 1:02d} 02:00:00 " in out
+    assert told in out
+    assert f"differs  {told}" in run(capsys, "changes", "--db", database)
+    assert "other work" not in run(capsys, "trend", "--db", database, "--until", f"2026-05-{MOVED:02d}")
+
+
 def test_trend_rolls_draws_and_ends(capsys):
     """A column more, a line a series, and a last day."""
     out = run(capsys, "trend", "--rolling", "3", "--until", "2026-05-04")

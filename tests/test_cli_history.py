@@ -22,7 +22,7 @@ ENVIRONMENT = {
     "hardware": {},
     "software": {"torch": "2.8.0+cpu", "ipex": "2.8.0+cpu"},
     "variables": {},
-    "git": {"commit": "a1b2c3d4e5f6", "branch": "main", "dirty": True},
+    "git": {"commit": "a1b2c3d4e5f6", "branch": "main", "dirty": True, "changes": "0badc0de"},
 }
 
 
@@ -70,7 +70,7 @@ def test_runs_lists_the_newest_first(path, capsys):
 def test_show_tells_every_case_and_the_last_words_of_the_dead(path, capsys):
     """Numbers in readable units, reasons in full, and nothing taken for markup."""
     out = run(capsys, "show", "last")
-    assert "a1b2c3d4e5f6 on main (dirty)" in out
+    assert "a1b2c3d4e5f6 on main (dirty: 0badc0de)" in out
     (good,) = [line for line in out.splitlines() if line.strip().startswith("resnet50-cpu-bf16-infer-ipex")]
     assert "12.5 ms" in good
     assert "1280 items/s" in good

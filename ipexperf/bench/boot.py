@@ -4,6 +4,7 @@ The package is loaded from this file's folder, and nothing else of our environme
 path, the other interpreter would import our torch in place of the one to be measured.
 """
 
+import importlib
 import importlib.util
 import runpy
 import sys
@@ -37,6 +38,7 @@ def load() -> None:
 def main() -> None:
     """Run the named entry."""
     load()
+    importlib.import_module("ipexperf.bench.machine.startup")  # first: it notes what was imported before us
     entry = ENTRIES[sys.argv.pop(1)]
     runpy.run_module(entry, run_name="__main__", alter_sys=False)
 

@@ -23,7 +23,7 @@ def add_trend(subparsers: console.Subparsers) -> None:
 
 
 def run_trend(arguments: argparse.Namespace) -> int:
-    from ipexperf.history.trend_tables import spark_table, trend_table
+    from ipexperf.history.trend_tables import spark_table, trend_table, work_text
 
     with console.open_history(arguments) as history:
         history.check_begun()
@@ -35,12 +35,13 @@ def run_trend(arguments: argparse.Namespace) -> int:
             rolling=arguments.rolling,
             **console.filters(arguments),
         )
+        worked = work_text(history, points) if not (arguments.json or arguments.csv) else None
         why = "" if points else console.unknown_filter(arguments, history)
     rows = [asdict(point) for point in points]
     if not points:
         return console.output(arguments, rows, lambda: rows, lambda: f"No {arguments.metric} matches{why or '.'}")
     draw = spark_table if arguments.spark else lambda lines: trend_table(lines, rolling=arguments.rolling is not None)
-    return console.output(arguments, rows, lambda: rows, lambda: draw(points))
+    return console.output(arguments, rows, lambda: rows, lambda: draw(points), *((lambda: worked,) if worked else ()))
 
 
 def add_changes(subparsers: console.Subparsers) -> None:

@@ -23,7 +23,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
-from ipexperf.judge.environment import hardware_changes
+from ipexperf.judge.environment import differences, hardware_changes
 from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import reference
 from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, SeatRecord
@@ -429,11 +429,20 @@ def _one_apart(a: Case, b: Case) -> bool:
 
 
 def _on_one_machine(side: Side, first: Mapping[str, Any]) -> Launch:
-    """Return the launch, with a failed check if it had other cores or threads than the first launch of its case."""
-    if not side.environment or not (changed := hardware_changes(first, side.environment)):
+    """Return the launch, with a failed check if it had other cores or threads than the first launch of its case.
+
+    If other settings were changed, such as the priority of the run or the governor, a note says so.
+    """
+    if not side.environment:
         return side.launch
-    check = Check("same_machine", ok=False, found="; ".join(changed), expected="what the first launch had")
-    return replace(side.launch, proof=(*side.launch.proof, check))
+    if changed := hardware_changes(first, side.environment):
+        check = Check("same_machine", ok=False, found="; ".join(changed), expected="what the first launch had")
+        return replace(side.launch, proof=(*side.launch.proof, check))
+    if changed := differences(first, side.environment, ("hardware",)):
+        settings = "; ".join(changed)
+        note = f"had other settings than the case's first one: {settings}"
+        return replace(side.launch, settings=settings, notes=(*side.launch.notes, note))
+    return side.launch
 
 
 def _replaced(launch: Launch) -> Launch:

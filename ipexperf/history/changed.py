@@ -13,10 +13,11 @@ from ipexperf.history.database import reading
 from ipexperf.history.query import known_metric
 from ipexperf.history.records import of_case
 from ipexperf.judge import changes as points_of_change
+from ipexperf.judge import structure
 from ipexperf.judge.levels import MINIMUM
 
 if TYPE_CHECKING:
-    from ipexperf.history.medians import Medians
+    from ipexperf.history.medians import Medians, Moment
     from ipexperf.history.store import History
     from ipexperf.judge.changes import ChangePoint, Course
 
@@ -158,6 +159,12 @@ def changes(
     return Changes(tuple(changed), len(examined), short)
 
 
+def _other_work(history: History, series: Medians, last: Moment, first: Moment) -> list[str]:
+    """How the work of a step differs between two runs, if a network was changed under its name."""
+    work = history.work(series.case.uid, last.started_at)
+    return [line for line in [structure.other_operations(work.get(last.uid), work.get(first.uid))] if line]
+
+
 def _size(change: Changed) -> float:
     """The size of a change in either direction."""
     return abs(math.log(change.ratio)) if change.ratio else math.inf
@@ -205,5 +212,5 @@ def _changed(history: History, series: Medians, event: Event) -> Changed:
         recovered_started_at=back.started_at if back else None,
         recovered_known_run=series.runs[recovery.known_run].uid if recovery else None,
         commits=f"{last.commit}..{first.commit}" if commits_differ else "",
-        differences=tuple(between(*sides)),
+        differences=tuple([*_other_work(history, series, last, first), *between(*sides)] if step else ()),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ipexperf.case import Case
 from ipexperf.history.query import known_metric
@@ -179,14 +180,20 @@ def _why_not(old: Recorded | None, new: Recorded | None, metric: str) -> str:
     return "; ".join(f"the {name} {why}" for name, why in sides if why)
 
 
-def between(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    """List the differences between two environments, the commit last."""
+def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """List the differences between two environments, those of the source last."""
     lines = differences(old, new)
     keys = [side.get("machine_key") for side in (old, new)]
-    commits = [str((side.get("git") or {}).get("commit") or "unknown") for side in (old, new)]  # type: ignore[attr-defined]
     if keys[0] != keys[1]:
         lines.insert(0, f"machine_key: {keys[0]} -> {keys[1]}")
-    return lines if commits[0] == commits[1] else [*lines, f"commit: {commits[0]} -> {commits[1]}"]
+    sources = [side.get("git") or {} for side in (old, new)]
+    commits = [str(git.get("commit") or "unknown") for git in sources]
+    changes = [str(git.get("changes") or "unknown") if git.get("dirty") else "none" for git in sources]
+    return [
+        *lines,
+        *([f"commit: {commits[0]} -> {commits[1]}"] if commits[0] != commits[1] else []),
+        *([f"uncommitted changes: {changes[0]} -> {changes[1]}"] if changes[0] != changes[1] else []),
+    ]
 
 
 def _median(recorded: Recorded | None, metric: str) -> float | None:

@@ -104,6 +104,12 @@ class Queries:
             records = connection.execute(query).mappings()
             return roll([_point(row) for row in records], rolling, limit)
 
+    def work(self, case_uid: str, since: str) -> dict[str, int]:
+        """Return the floating point operations of a case's step in each run since a moment that has counted them."""
+        with reading(self._engine, self._name) as connection:
+            found = connection.execute(statements.work(case_uid, since)).all()
+            return {uid: int(text) for uid, text in found if text.isdigit()}  # else the history is damaged: unknown
+
     def environment(self, run_uid: str, case_uid: str) -> dict[str, Any]:
         """Return the environment of a case in a run: that of its first launch, else the run's."""
         with reading(self._engine, self._name) as connection:

@@ -7,12 +7,12 @@ import math
 import sqlite3
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ipexperf.history import rows
 from ipexperf.history.values import summary, unpack
-from ipexperf.result import KEPT, PRIMARY
+from ipexperf.result import KEPT, METRICS, PRIMARY
 
 CLOSE = 1e-9
 """Relative difference of two numbers that are the same, computed by different versions of Python."""
@@ -49,11 +49,16 @@ def _of_run(connection: sqlite3.Connection, run: int) -> Iterator[tuple[int, str
             return
     for case, metric, outcome, *stored in connection.execute(MEASUREMENTS, (run,)):
         values = [launch[metric] for launch in launches[case].values() if launch.get(metric) is not None]
-        numbers = summary(() if outcome in UNMEASURED else values)
-        for name, old, new in zip(("n", *NUMBERS), stored, (len(values), *map(numbers.get, NUMBERS)), strict=True):
-            if not _same(old, new):
-                yield case, f"the {name} of {metric} is {_text(old)}, and {_text(new)} by its launches"
-                break
+        values_that_count = () if outcome in UNMEASURED else values
+        middles: list[Callable[[Sequence[float]], float]] = [statistics.median]
+        if metric in METRICS:
+            middles.insert(0, METRICS[metric].median)
+        faults = [
+            _fault(metric, stored, (len(values), *map(summary(values_that_count, middle).get, NUMBERS)))
+            for middle in middles  # the second one is how the first versions found the middle of rates
+        ]
+        if all(faults):
+            yield case, faults[0]
     for case, index, data in connection.execute(SAMPLES, (run, PRIMARY)):
         if len(data) % 8:
             yield case, f"the samples of launch {index} cannot be read"
@@ -63,6 +68,14 @@ def _of_run(connection: sqlite3.Connection, run: int) -> Iterator[tuple[int, str
         if step is not None and 0 < len(walls) < KEPT and not _same(step, statistics.median(walls)):
             by_samples = _text(statistics.median(walls))
             yield case, f"the {PRIMARY} of launch {index} is {_text(step)}, and {by_samples} by its samples"
+
+
+def _fault(metric: str, stored: Sequence[float | None], computed: Sequence[float | None]) -> str:
+    """The first number that was stored and is another one by its launches, or an empty text."""
+    for name, old, new in zip(("n", *NUMBERS), stored, computed, strict=True):
+        if not _same(old, new):
+            return f"the {name} of {metric} is {_text(old)}, and {_text(new)} by its launches"
+    return ""
 
 
 def _same(a: float | None, b: float | None) -> bool:

@@ -106,7 +106,7 @@ def metric_rows(measurement: Measurement) -> Iterator[tuple[str, dict[str, Any]]
             metric_outcome = ("failed", reason or f"{metric} was {bad[0]} in {len(bad)} of {len(values)} launches")
         elif not values and outcome != "failed":
             metric_outcome = ("failed", reason or f"no launch measured {metric}")
-        numbers = summary(() if metric_outcome[0] == "failed" else values)
+        numbers = summary(() if metric_outcome[0] == "failed" else values, METRICS[metric].median)
         yield (
             metric,
             {
@@ -132,6 +132,7 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
             "contended": launch.contended,
             "notes": launch.notes,
             **({"fewer": launch.fewer} if launch.fewer else {}),
+            **({"settings": launch.settings} if launch.settings else {}),
             **({"emulated": True} if launch.emulated else {}),
             "fingerprint": measurement.fingerprint(launch),
             "against": launch.against,

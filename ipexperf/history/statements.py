@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, select, tuple_
+from sqlalchemy import JSON, ColumnElement, Select, and_, exists, func, select, tuple_, type_coerce
 
 from ipexperf.case import AXES
 from ipexperf.history.rows import CASE
@@ -35,6 +35,17 @@ def newest_verdict() -> ColumnElement[bool]:
         later.c.series_id == verdict.c.series_id,
         later.c.run_id == verdict.c.run_id,
         tuple_(later.c.judged_at, later.c.policy_id) > tuple_(verdict.c.judged_at, verdict.c.policy_id),
+    )
+
+
+def work(case_uid: str, since: str) -> Select[Any]:
+    """Select the floating point operations of a case's step, as text, in each run since a moment that has them."""
+    operations = type_coerce(launch.c.doc, JSON)[("fingerprint", "structure", "flops")].as_string()
+    return (
+        select(run.c.uid, operations)
+        .join(launch, launch.c.run_id == run.c.id)
+        .join(case, case.c.id == launch.c.case_id)
+        .where(case.c.uid == case_uid, run.c.started_at >= since, operations.is_not(None))
     )
 
 

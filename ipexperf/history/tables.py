@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from ipexperf.history.drawing import SHORT, human, moment, ratio, row, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from rich.table import Table
 
@@ -35,12 +35,17 @@ def run_text(detail: RunDetail) -> Text:
     lines = (
         ("run", run.uid),
         ("started", f"{moment(run.started_at)} UTC, {run.status}"),
-        ("commit", f"{run.commit or '-'} on {run.branch or '-'}{' (dirty)' if git.get('dirty') else ''}"),
+        ("commit", f"{run.commit or '-'} on {run.branch or '-'}{_uncommitted(git)}"),
         ("stack", f"torch {run.torch_version or '-'}, IPEX {run.ipex_version or '-'}"),
         ("machine", run.machine_key),
         *((("settled", line),) if (line := run.settled.get("line")) else ()),
     )
     return Text("\n".join(f"{name:8} {value}" for name, value in lines))
+
+
+def _uncommitted(git: Mapping[str, Any]) -> str:
+    """The digest of changes that were not committed: two such runs of one commit may be of two programs."""
+    return f" (dirty{': ' if 'changes' in git else ''}{git.get('changes', '')})" if git.get("dirty") else ""
 
 
 def cases_table(cases: Iterable[Recorded]) -> Table:

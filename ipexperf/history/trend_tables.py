@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from ipexperf.history.drawing import SHORT, human, moment, ratio, row, table
 from ipexperf.history.rolling import series_of
+from ipexperf.judge import structure
 from ipexperf.judge.levels import MINIMUM
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from ipexperf.history.changed import Changed, Changes
     from ipexperf.history.records import Point
+    from ipexperf.history.store import History
 
 BARS = "▁▂▃▄▅▆▇█"
 NO_NUMBER = "x"
@@ -71,6 +74,21 @@ def spark_table(points: Sequence[Point]) -> Table:
             *(human(value, newest.unit) for value in ends),
         )
     return drawn
+
+
+def work_text(history: History, points: Sequence[Point]) -> Text:
+    """Name the runs from which on a case did other work: a level there says nothing of software."""
+    by_series: dict[tuple[str, str, str], list[Point]] = defaultdict(list)
+    for point in _by_series(points):
+        by_series[series_of(point)].append(point)
+    lines = []
+    for series in by_series.values():
+        work = history.work(series[0].case_uid, series[0].started_at)
+        known = [(point, work[point.run_uid]) for point in series if point.run_uid in work]
+        for (_, before), (point, after) in pairwise(known):
+            if text := structure.other_operations(before, after):
+                lines.append(f"{point.case_id}: since {moment(point.started_at)} {point.run_uid[:SHORT]} {text}")
+    return Text("\n".join(lines))
 
 
 def spark(values: Sequence[float | None]) -> str:

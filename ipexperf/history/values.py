@@ -10,7 +10,7 @@ import statistics
 import struct
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -108,11 +108,13 @@ def storable(text: str) -> str:
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()
 
 
-def summary(values: Sequence[float]) -> dict[str, float | None]:
+def summary(
+    values: Sequence[float], middle: Callable[[Sequence[float]], float] = statistics.median
+) -> dict[str, float | None]:
     """Summarise the launches of one metric. The deviation of a single launch is None, not zero."""
     if not values:
         return dict.fromkeys(("median", "mean", "mad", "lo", "hi"))
-    median = statistics.median(values)
+    median = middle(values)
     deviation = statistics.median(abs(value - median) for value in values) if len(values) > 1 else None
     return {"median": median, "mean": statistics.fmean(values), "mad": deviation, "lo": min(values), "hi": max(values)}
 

@@ -11,6 +11,8 @@ from ipexperf.judge import yardstick
 
 FINDINGS = ("variables", "software", "hardware", "placement")
 """The sections whose differences explain a verdict. Not `git`, which differs in every run."""
+DESCRIBED = frozenset({"software", "hardware"})
+"""Sections in which every environment has every fact that ipexperf looked at when it was recorded."""
 VOLATILE = frozenset({"frequency_khz", "executable"})
 """Fields that change without meaning: the clock at one moment, the path of an interpreter."""
 PACKAGES = "packages"
@@ -25,11 +27,13 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequen
     """The changes from one environment to another, one line each: 'torch: 2.8.0 -> 2.9.0'."""
     lines: list[str] = []
     for section in sections:
-        before, after = (dict(_flat(_named(side.get(section, {})))) for side in (old, new))
+        sides = [_named(side.get(section, {})) for side in (old, new)]
+        if section in DESCRIBED:
+            # An environment that was recorded before we looked at a fact lacks it. That is no difference.
+            shared = {*sides[0]} & {*sides[1]}
+            sides = [{name: value for name, value in side.items() if name in shared} for side in sides]
+        before, after = (dict(_flat(side)) for side in sides)
         names = sorted({*before, *after} - VOLATILE)
-        if not all(PACKAGES in side.get(section, {}) for side in (old, new)):
-            # An environment that was recorded before packages were lacks them. That is no difference.
-            names = [name for name in names if not name.startswith(f"{PACKAGES}.")]
         # A library that reports its own version needs no second line for the installed package.
         all_names = set(names)
         names = [name for name in names if not _has_own_field(name, all_names)]

@@ -145,6 +145,11 @@ def _changed(old: Fingerprint, new: Fingerprint, reason: str, gate: StructureGat
 def other_work(old: Fingerprint | None, new: Fingerprint | None) -> str:
     """How the work of a step in the untouched network differs. Empty if it does not, or is not known of both."""
     before, after = ((side or {}).get("structure", {}).get("flops") for side in (old, new))
+    return other_operations(before, after)
+
+
+def other_operations(before: int | None, after: int | None) -> str:
+    """How two counts of floating point operations differ. Empty if they do not, or one is not known."""
     if before is None or after is None:
         return ""
     return "".join(change.text for change in sections.flops(Section(before, ()), Section(after, ())))

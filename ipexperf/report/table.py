@@ -301,6 +301,7 @@ def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
             lines += labelled(f"{word} ({len(names)})", f"{meaning}: {named(names)}")
     lines += _emulated(measurements)
     lines += _fewer(measurements)
+    lines += _settings(measurements)
     fine = [f"{counts[name]} {name}" for name in sorted(counts, key=place, reverse=True) if is_fine(name)]
     return [*lines, *([f"{', '.join(fine)} of {plural(len(measurements), 'case')}"] if fine else [])]
 
@@ -336,3 +337,11 @@ def _fewer(measurements: Sequence[Measurement]) -> list[str]:
         "FEWER SAMPLES",
         f"{plural(len(short), 'launch', 'launches')} ended with fewer samples than asked: {named(texts)}",
     )
+
+
+def _settings(measurements: Sequence[Measurement]) -> list[str]:
+    """Cases during which somebody changed a setting of the machine or of the run."""
+    changed = {x.case.id: launch.settings for x in measurements for launch in x.counted if launch.settings}
+    texts = [f"{name} ({settings})" for name, settings in changed.items()]
+    meaning = "their launches ran under unlike settings, so their median is of neither"
+    return labelled(f"SETTINGS CHANGED ({len(texts)})", f"{meaning}: {named(texts)}") if texts else []

@@ -55,6 +55,18 @@ def test_a_branch_is_what_git_says(repository: Path, monkeypatch: pytest.MonkeyP
     assert environment.source(repository)["dirty"] is True
 
 
+def test_uncommitted_changes_are_named_by_content(repository: Path) -> None:
+    """Two checkouts of one commit may be two programs. What is only staged counts, and bytes that are no text."""
+    changes = []
+    for content in (b"two", b"three", b"\xff\x00", b"two"):
+        (repository / "tracked").write_bytes(content)
+        changes.append(environment.source(repository)["changes"])
+    git(repository, "add", "tracked")
+    changes.append(environment.source(repository)["changes"])
+    assert len(set(changes)) == 3
+    assert changes[0] == changes[3] == changes[4]
+
+
 @pytest.mark.parametrize("variable", environment.BRANCHES)
 def test_on_a_detached_head_the_branch_is_the_ci_systems(
     detached: Path, monkeypatch: pytest.MonkeyPatch, variable: str

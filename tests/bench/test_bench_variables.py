@@ -50,3 +50,14 @@ def test_other_words_of_a_command_line_are_recorded_as_they_are() -> None:
 def test_a_variable_with_the_beginning_of_a_library_and_the_name_of_a_secret_tunes_nothing() -> None:
     shell = {"OMP_NUM_THREADS": "2", "URL": "x", "ZENODO_TOKEN": "x", "TORCH_HUB_TOKEN": "x", "MKLROOT": "/opt"}
     assert variables.tuned(shell) == {"MKLROOT": "/opt", "OMP_NUM_THREADS": "2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "tunes"),
+    [("PYTHONMALLOC", True), ("PYTHONOPTIMIZE", True), ("PYTHONPROFILEIMPORTTIME", True), ("PYTHON_GIL", True),
+     ("TBB_NUM_THREADS", True), ("OPENBLAS_NUM_THREADS", True), ("LD_AUDIT", True),
+     ("PYTHONPATH", False), ("PYTHONUNBUFFERED", False), ("LD_LIBRARY_PATH", False)],
+)  # fmt: skip
+def test_variables_that_change_how_python_computes_are_recorded(name: str, tunes: bool) -> None:  # noqa: FBT001
+    """Those that say where things lie are not: each machine has its own."""
+    assert variables.tunes(name) == tunes

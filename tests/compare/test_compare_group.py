@@ -135,6 +135,23 @@ def test_a_launch_on_fewer_cores_than_the_first_is_invalid(make: Callable[..., C
     )
 
 
+def test_a_launch_under_other_settings_than_the_first_says_so(make: Callable[..., Conductor]) -> None:
+    """As after `renice` during a run. The clock of the moment is no setting, nor is a fact that only one side has."""
+    nice = iter((0, 0, 10))
+
+    def script(arms: Sequence[Arm]) -> Round:
+        level = next(nice)
+        hardware = {"cores": 2, "nice": level, "frequency_khz": str(arms[0].index), **({"smt": "on"} if level else {})}
+        environment = {"machine_key": "m", "hardware": hardware}
+        launch = Launch(arms[0].index, "ok", metrics={"step_time": 1.0})
+        return Round((Side(arms[0], launch, environment, ((1.0,),)),), "together", NOW)
+
+    found = measured(make(), launches=3, together=ScriptedRounds(script))
+    assert [launch.settings for launch in found.launches] == ["", "", "nice: 0 -> 10"]
+    assert found.launches[2].notes == ("had other settings than the case's first one: nice: 0 -> 10",)
+    assert not found.invalid
+
+
 def test_the_first_failed_launch_is_the_last(make: Callable[..., Conductor]) -> None:
     """A failed case is not launched again. Its measurement still has the environment."""
     broken = case("segfault")

@@ -464,3 +464,23 @@ def test_a_program_that_is_no_python_is_refused() -> None:
 def test_the_facts_of_another_interpreter_are_its_own() -> None:
     """Asked by its path, an interpreter tells the same as this one knows of itself."""
     assert workers.ask_facts(sys.executable, ()) == workers.ask_facts(None, ())
+
+
+def test_what_starts_before_the_worker_is_recorded_by_content_and_cannot_replace_its_clock(
+    fake: str, tmp_path: Path
+) -> None:
+    """Python imports `sitecustomize` and what it imports before the worker runs a line."""
+    (tmp_path / "sitecustomize.py").write_text("import patches")
+    conditions = Conditions(
+        Settings(load=(fake,)), variables={"PYTHONPATH": str(tmp_path)}, timeout=30, samples=5, seconds=0.05, gate=FREE
+    )
+    digests = []
+    for text in ("import time\n\ndef broken():\n    raise OSError\n\ntime.perf_counter = broken\n", "PATCHES = 0\n"):
+        (tmp_path / "patches.py").write_text(text)
+        done, environment = conduct_play.launch(case(), 0, conditions, accuracy=False)
+        assert done.outcome == "ok", done.reason
+        assert {"sitecustomize", "patches"} <= set(environment["software"]["at_start"])
+        assert "ipexperf" not in environment["software"]["at_start"]
+        digests.append(environment["software"]["at_start"])
+    assert digests[0]["sitecustomize"] == digests[1]["sitecustomize"]
+    assert digests[0]["patches"] != digests[1]["patches"]

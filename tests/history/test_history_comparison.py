@@ -82,15 +82,18 @@ def test_differences_of_the_environments_are_listed_once(history):
 
 def test_a_case_whose_own_environment_differs_says_so(history):
     """One case ran with another library. Only that case lists it."""
-    uid = history.start_run(ENVIRONMENT, {})
-    own = {**ENVIRONMENT, "software": {**ENVIRONMENT["software"], "openmp": ["libiomp5.so"]}}
-    history.record(uid, make_measurement(make_case("alexnet")), OK)
+    usual, own = (
+        {**ENVIRONMENT, "software": {**ENVIRONMENT["software"], "openmp": [name]}}
+        for name in ("libgomp.so.1", "libiomp5.so")
+    )
+    uid = history.start_run(usual, {})
+    history.record(uid, make_measurement(make_case("alexnet"), environment=usual), OK)
     history.record(uid, make_measurement(environment=own), OK)
     cases = [make_measurement(make_case("alexnet")), make_measurement()]
-    found = compare(record(history, *cases), history.show(uid))
+    found = compare(record(history, *cases, environment=usual), history.show(uid))
     assert [(case.model, case.differences) for case in found.cases] == [
         ("alexnet", ()),
-        ("resnet50", ("openmp: unset -> ['libiomp5.so']",)),
+        ("resnet50", ("openmp: lost libgomp.so.1; gained libiomp5.so",)),
     ]
 
 
@@ -158,6 +161,20 @@ def test_a_network_that_does_other_work_under_the_same_name_is_named(history):
     changed, same = both(history, *sides), both(history, sides[0], sides[0])
     assert changed.note == "other work: floating point operations of a step: 1,000 -> 500"
     assert (changed.ratio, same.note) == (pytest.approx(0.5), "")
+
+
+def test_uncommitted_changes_of_one_commit_differ_by_content(history):
+    """Two dirty checkouts compared as if they were one program would blame the machine for an edit."""
+
+    def source(**git):
+        detail = {**ENVIRONMENT, "git": {"commit": "abc", "branch": "main", **git}}
+        return record(history, make_measurement(), environment=detail)
+
+    clean, one, other = source(dirty=False), source(dirty=True, changes="1a2b"), source(dirty=True, changes="3c4d")
+    assert compare(one, other).differences == ("uncommitted changes: 1a2b -> 3c4d",)
+    assert compare(clean, one).differences == ("uncommitted changes: none -> 1a2b",)
+    assert compare(one, one).differences == ()
+    assert compare(source(dirty=True), one).differences == ("uncommitted changes: unknown -> 1a2b",)
 
 
 def test_an_unknown_metric_is_refused(history):

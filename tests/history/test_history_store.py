@@ -277,11 +277,11 @@ def test_a_launch_that_was_measured_again_is_stored_and_does_not_count(history):
 def test_the_notes_of_a_launch_are_stored(history):
     """Such as that it has too few samples."""
     note = "ended with fewer samples than asked: 7 of 20"
-    noted = replace(make_launch(0, 0.01), notes=(note,), fewer="7 of 20", emulated=True)
+    noted = replace(make_launch(0, 0.01), notes=(note,), fewer="7 of 20", settings="nice: 0 -> 10", emulated=True)
     uid = recorded(history, make_measurement(launches=(noted, make_launch(1, 0.01))))
-    names = ("notes", "fewer", "emulated")
+    names = ("notes", "fewer", "settings", "emulated")
     found = [[x.document.get(name) for name in names] for x in history.measurements(uid)[0].launches]
-    assert found == [[[note], "7 of 20", True], [[], None, None]]
+    assert found == [[[note], "7 of 20", "nice: 0 -> 10", True], [[], None, None, None]]
 
 
 def test_samples_are_read_by_launch(history):

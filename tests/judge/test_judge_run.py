@@ -248,6 +248,14 @@ def test_differences_of_environments_are_described_in_words() -> None:
     ]
 
 
+def test_a_fact_that_only_one_environment_has_is_no_difference() -> None:
+    """It was recorded before ipexperf looked at it. A part of a fact that both have is one."""
+    new = environment(hardware={"nice": 10}, software={"at_start": {"sitecustomize": "0a1b2c3d"}})
+    assert differences(ENVIRONMENT, new) == differences(new, ENVIRONMENT) == []
+    old = environment(hardware={"nice": 0}, software={"at_start": {}})
+    assert differences(old, new) == ["at_start.sitecustomize: unset -> 0a1b2c3d", "nice: 0 -> 10"]
+
+
 def test_several_instances_differ_by_name() -> None:
     """Each instance has its own placement."""
     one, other = ({"cores": [core], "threads": threads} for core, threads in ((0, 1), (1, 2)))

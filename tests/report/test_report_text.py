@@ -133,6 +133,30 @@ def test_contended_cases_are_listed_apart_from_wrong_ones() -> None:
     assert spoilt.case.id in " ".join(lines[lines.index(told["CONTENDED"]) :])
 
 
+def test_cases_whose_settings_changed_in_the_middle_are_named() -> None:
+    """Otherwise the median of two unlike halves looks like any other."""
+    changed, fine = measurement(PLAIN, 0.08), measurement(FAST, 0.02)
+    first, *others = changed.launches
+    changed = replace(changed, launches=(first, *(replace(one, settings="nice: 0 -> 10") for one in others)))
+    text = " ".join(line.strip() for line in summary_lines([changed, fine], {}, {}, []))
+    meaning = "their launches ran under unlike settings, so their median is of neither"
+    assert f"SETTINGS CHANGED (1): {meaning}: {PLAIN.id} (nice: 0 -> 10)" in text
+    assert "SETTINGS CHANGED" not in "".join(summary_lines([fine], {}, {}, []))
+
+
+@pytest.mark.parametrize("steps", [(0.1,), (0.1, 0.172), (0.1, 0.172, 0.4), (0.4, 0.1, 0.172, 0.2)])
+def test_the_rate_of_a_case_is_its_items_divided_by_its_step(steps: tuple[float, ...]) -> None:
+    """A reader divides. The mean of two unlike rates is higher than the rate of the mean time."""
+    launches = tuple(
+        Launch(index, "ok", metrics={"step_time": step, "throughput": 32 / step}) for index, step in enumerate(steps)
+    )
+    found = replace(measurement(PLAIN, 0.1), launches=launches)
+    step, rate = found.median("step_time"), found.median("throughput")
+    assert step is not None
+    assert rate == pytest.approx(32 / step)
+    assert found.of_run["throughput"] == rate
+
+
 def test_launches_with_too_few_samples_are_counted() -> None:
     """Each case is named once, and the block of a failed test has the note too."""
     slow, slower, fine = measurement(PLAIN, 0.08), measurement(LONG, 0.08), measurement(FAST, 0.02)

@@ -17,7 +17,16 @@ from typing import Any
 from ipexperf.bench.api import Device
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import control_groups, facts, inventory, kernel_files, libraries, placement, variables
+from ipexperf.bench.machine import (
+    control_groups,
+    facts,
+    inventory,
+    kernel_files,
+    libraries,
+    placement,
+    startup,
+    variables,
+)
 
 ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
 DETACHED = "HEAD"
@@ -31,14 +40,40 @@ BRANCHES = (
     "BUILD_SOURCEBRANCHNAME",  # Azure
 )
 """Variables in which CI systems report the branch, in order of preference."""
+SWITCHES = {
+    "governor": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    "frequency_khz": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq",
+    "highest_khz": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq",
+    "energy_preference": "/sys/devices/system/cpu/cpu0/cpufreq/energy_performance_preference",
+    "boost": "/sys/devices/system/cpu/cpufreq/boost",
+    "no_turbo": "/sys/devices/system/cpu/intel_pstate/no_turbo",
+    "smt": "/sys/devices/system/cpu/smt/control",
+    "huge_pages": "/sys/kernel/mm/transparent_hugepage/enabled",
+    "huge_pages_defrag": "/sys/kernel/mm/transparent_hugepage/defrag",
+    "swappiness": "/proc/sys/vm/swappiness",
+    "numa_balancing": "/proc/sys/kernel/numa_balancing",
+}
+"""Files in which the kernel says how the machine is set, by the name of the fact."""
+POLICIES = {os.SCHED_OTHER: "other", os.SCHED_BATCH: "batch", os.SCHED_IDLE: "idle", os.SCHED_FIFO: "fifo"}
+"""The names of the kernel's policies by which a process gets its cores."""
 UNITS = ("max_compute_units", "multi_processor_count")
 """Properties that say how many parts of a card a process may use."""
 
 
+def _of_cpu(field: str) -> str | None:
+    match = re.search(rf"^{field}\s*: (.*)$", kernel_files.text("/proc/cpuinfo") or "", re.MULTILINE)
+    return match.group(1) if match else None
+
+
 def _cpu_model() -> str:
-    text = kernel_files.text("/proc/cpuinfo") or ""
-    fields = dict(re.findall(r"^(model name|vendor_id|CPU implementer)\s*: (.*)$", text, re.MULTILINE))
-    return str(fields.get("model name") or platform.processor() or platform.machine())
+    return str(_of_cpu("model name") or platform.processor() or platform.machine())
+
+
+def _mitigations(folder: Path = Path("/sys/devices/system/cpu/vulnerabilities")) -> list[str]:
+    """Return the faults of the processor that the kernel works around, which costs time."""
+    return sorted(
+        file.name for file in folder.glob("*") if (kernel_files.text(str(file)) or "").startswith("Mitigation")
+    )
 
 
 def hardware() -> dict[str, Any]:
@@ -52,10 +87,13 @@ def hardware() -> dict[str, Any]:
         "affinity": affinity,
         "cores_total": os.cpu_count(),
         "memory": int(meminfo.get("MemTotal", 0)) * 1024,
-        "governor": kernel_files.text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "frequency_khz": kernel_files.text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq"),
+        "swap": int(meminfo.get("SwapTotal", 0)) * 1024,
+        **{name: kernel_files.text(path) for name, path in SWITCHES.items()},
+        "microcode": _of_cpu("microcode"),
+        "mitigations": _mitigations(),
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "scheduler": POLICIES.get(os.sched_getscheduler(0), "another"),
         "kernel": platform.release(),
-        "huge_pages": kernel_files.text("/sys/kernel/mm/transparent_hugepage/enabled"),
         "memory_limit": control_groups.memory_limit(kernel_files.text),
         "cpu_limit": control_groups.cpu_limit(kernel_files.text),
         "host": platform.node(),
@@ -94,6 +132,7 @@ def software() -> dict[str, Any]:
     """Return versions and builds, as reported by the libraries themselves."""
     versions: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable, "libc": _libc()}
     versions.update(libraries.loaded())
+    versions["at_start"] = {**startup.modules(), **startup.libraries(kernel_files.text("/proc/self/maps") or "")}
     if "torch" not in sys.modules:
         return {**versions, "torch": None, "ipex": None}
     config = torch.__config__.show()
@@ -127,26 +166,35 @@ def _libc() -> str:
 
 
 def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Return commit, branch, and whether there are uncommitted changes. All are None outside git."""
+    """Return commit, branch, and whether there are uncommitted changes, with a digest. All are None outside git."""
 
-    def ask(*arguments: str) -> str | None:
+    def ask(*arguments: str) -> bytes | None:
         try:
             result = subprocess.run(
                 ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's own git, wherever it is
                 capture_output=True,
-                text=True,
                 timeout=10,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        return result.stdout.strip() if result.returncode == 0 else None
+        return result.stdout if result.returncode == 0 else None
+
+    def word(*arguments: str) -> str | None:
+        reply = ask(*arguments)
+        return None if reply is None else os.fsdecode(reply).strip()
 
     changes = ask("status", "--porcelain", "--untracked-files=no")
-    branch = ask("rev-parse", "--abbrev-ref", "HEAD")
+    branch = word("rev-parse", "--abbrev-ref", "HEAD")
     if branch == DETACHED:
         branch = next((name for variable in BRANCHES if (name := variables.get(variable))), DETACHED)
-    return {"commit": ask("rev-parse", "HEAD"), "branch": branch, "dirty": None if changes is None else bool(changes)}
+    content = ask("diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color") if changes else None
+    return {
+        "commit": word("rev-parse", "HEAD"),
+        "branch": branch,
+        "dirty": None if changes is None else bool(changes),
+        **({"changes": hashlib.sha256(content).hexdigest()[:8]} if content else {}),
+    }
 
 
 def document(device: Device) -> dict[str, Any]:
