@@ -118,9 +118,9 @@ class Knob:  # no slots: subclasses set name and help as defaults
 
     def unfit(self, mode: Mode) -> str | None:
         """Return why no case of this mode can have the knob, or None."""
-        if self.modes is not None and not set(self.modes) & set(mode.traits):
-            return f"{mode.name} has no knob {self.name}: it is for {', '.join(self.modes)}"
         reason = next((self.barred[trait] for trait in mode.traits if trait in self.barred), None)
+        if reason is None and self.modes is not None and not set(self.modes) & set(mode.traits):
+            reason = f"it is for {', '.join(self.modes)}"
         return f"{mode.name} has no knob {self.name}: {reason}" if reason else None
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:

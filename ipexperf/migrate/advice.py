@@ -58,6 +58,8 @@ def _answer(finding: Finding, best: Candidate) -> str:
         Replacement.SLOWER: f"{lacking}{name} is the best there is, and {ratio} times as fast: moving costs speed",
         Replacement.UNCLEAR: f"{lacking}{name} is {ratio} times as fast: no difference was seen, and none is excluded",
     }[finding.replacement]
+    if not best.direct:
+        text += "; the two took turns in different rounds, each with a case of both"
     if (lost := finding.less_accurate) is not None:
         text += f"; its accuracy is {100 * lost:.1f} points lower, {_doubt(best)}"
     if unchecked := [

@@ -80,7 +80,7 @@ class Finding:
     old: CaseResult
     candidates: tuple[Candidate, ...]
     best: Candidate | None
-    """The plainest candidate that is not surely slower than the fastest, of those that took turns with the row."""
+    """The plainest candidate that is not surely slower than the fastest."""
     replacement: Replacement
     ran: str = ""
     """The main difference in kernels of the best candidate, in a line."""
@@ -222,28 +222,33 @@ def _proof(measured: Measurement) -> tuple[int, int]:
 
 
 def _best(candidates: Sequence[Candidate], speeds: Speeds) -> Candidate | None:
-    beside = [candidate for candidate in candidates if candidate.direct and candidate.speed is not None]
-    comparable = [
-        (candidate, candidate.speed.ratio.ratio) for candidate in beside or candidates if candidate.speed is not None
-    ]
-    if not comparable:
+    """Choose among those that took turns with the row, and those of other rounds that are surely faster than these.
+
+    A ratio between two rounds has the spread of two ratios, so the fastest of several looks faster than it is.
+    """
+    known = [candidate for candidate in candidates if candidate.speed is not None]
+    beside = [candidate for candidate in known if candidate.direct] or known
+    if not beside:
         return None
-    fastest, _ = max(comparable, key=lambda pair: pair[1])
-    alike = [
-        candidate
-        for candidate, _ in comparable
-        if not _surely_slower(candidate.result.case, fastest.result.case, speeds)
-    ]
-    return min([fastest, *alike], key=lambda candidate: plainness(candidate.result.case))
+    best = _plainest(beside, beside, speeds)
+    faster = [one for one in known if one not in beside and _surely_slower(best.result.case, one.result.case, speeds)]
+    return _plainest([*beside, *faster], faster, speeds) if faster else best
+
+
+def _plainest(candidates: Sequence[Candidate], fast: Sequence[Candidate], speeds: Speeds) -> Candidate:
+    """Return the plainest candidate that is not surely slower than the fastest of `fast`."""
+    fastest = max(fast, key=lambda one: one.speed.ratio.ratio if one.speed else 0.0)
+    alike = [one for one in candidates if not _surely_slower(one.result.case, fastest.result.case, speeds)]
+    return min([fastest, *alike], key=lambda one: plainness(one.result.case))
 
 
 def _took_turns(a: Case, b: Case, speeds: Speeds) -> bool:
     return any({a, b} <= {seat.case for seat in record.seats} for record in speeds.rounds.get(b, ()))
 
 
-def _surely_slower(case: Case, fastest: Case, speeds: Speeds) -> bool:
-    compared = None if case == fastest else speeds.compare(fastest, case)
-    return compared is not None and compared.differs
+def _surely_slower(case: Case, other: Case, speeds: Speeds) -> bool:
+    compared = None if case == other else speeds.compare(other, case)
+    return compared is not None and compared.differs and compared.ratio.ratio < 1
 
 
 def _replacement(row: OldCase, best: Candidate | None) -> Replacement:

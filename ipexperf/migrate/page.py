@@ -29,6 +29,7 @@ CANDIDATES = ("what you do", "candidate", "times as fast", "accuracy", "peak mem
 NOTES = (
     "Times as fast: throughput over that of the old stack, from turns in the same rounds, with the 95 % interval.",
     "The best is the plainest candidate that is not surely slower than the fastest.",
+    "A candidate of another round is the best only if it is surely faster than those that took turns with the row.",
     "Peak memory and start are of fresh processes. Start: to import everything, optimise and compile.",
     "An arrow leads from the old stack to the new one. Proof counts the checks that held.",
 )
@@ -136,8 +137,9 @@ def _candidate(finding: Finding, candidate: Candidate) -> tuple[str, ...]:
     state = shortened(candidate.result.problem) or ("the best" if candidate == finding.best else "")
     if not state and candidate.speed is None:
         state = f"nothing to compare with: {shortened(finding.old.problem)}"
-    if not state and not candidate.direct:
-        state = "in another round: compared through a case of both"
+    if candidate.speed is not None and not candidate.direct:
+        through = "in another round: compared through a case of both"
+        state = f"{state}, {through}" if state else f"{through}, and not surely faster than the best"
     name = _WORDS.explicit(finding.row.case)
     return name, _WORDS.explicit(candidate.result.case), _speed(candidate.speed), *_facts(candidate.result), state
 

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from ipexperf.bench import registry, user_files
 from ipexperf.bench.api import TRAINING, Settings, Workbench
+from ipexperf.bench.evidence import proof
+from ipexperf.bench.machine import facts
 from ipexperf.bench.networks import own, own_target
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
@@ -192,6 +194,34 @@ def test_a_network_that_keeps_results_of_batches_it_has_seen_is_found_out(name: 
     assert words.startswith("as with a new batch")
     assert int(kept.found.split()[0]) < int(expected)
     assert failed(session.accuracy()[1]) == []
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.skipif(not facts.gather().compiler, reason="needs a C++ compiler")
+def test_products_that_inductor_wrote_for_a_network_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trace has no operator of it. Its kept results are found out all the same, and its dtype is known."""
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("torch._inductor.config.freezing", False)  # the networks change it
+    checks = {}
+    for name in ("written", "written_and_kept"):
+        workbench = bench(name)
+        session = workbench.mode.open(workbench)
+        for _ in range(4):
+            session.step()
+        checks[name] = {check.name: check for check in session.proof()}
+    assert failed(checks["written"].values()) == []
+    assert checks["written"]["dtype"].found == "float32 x1"
+    assert checks["written"]["same_work"].found == "1 operators"
+    assert "same_work" in failed(checks["written_and_kept"].values())
+    assert checks["written_and_kept"]["same_work"].found == "0 operators"
+
+
+def test_where_nothing_can_be_counted_the_check_says_so() -> None:
+    """It does not hold: a network may have kept all of its results."""
+    check = proof.same_work(lambda _: 0, (torch.zeros(2),), (torch.ones(2),), (torch.ones(2),))
+    assert (check.ok, check.found) == (False, "nothing to count: no operator that does arithmetic")
 
 
 @pytest.mark.parametrize("mode", ["infer", "infer_jit"])

@@ -127,6 +127,29 @@ class KeepingFew(Net):
         return self.head(features)
 
 
+class Written(nn.Module):
+    """Compiles its only layer at the first call, with a product that inductor writes. May keep what it computed."""
+
+    def __init__(self, *, keeps: bool) -> None:
+        super().__init__()
+        self.keeps, self.compiled = keeps, False
+        self.layer = nn.Linear(64, 32)
+        self.seen: dict[float, Any] = {}
+
+    def forward(self, rows: Any) -> Any:
+        if not self.compiled:
+            torch._inductor.config.freezing = True
+            self.layer.compile(options={"max_autotune": True, "max_autotune_gemm_backends": "CPP"})
+            self.compiled = True
+        key = rows.flatten()[0].item()
+        if key in self.seen:
+            return self.seen[key]
+        answer = self.layer(rows)
+        if self.keeps and len(self.seen) < 4:
+            self.seen[key] = answer
+        return answer
+
+
 class Leaving(Net):
     """Leaves early if the first example of a batch is brighter than the last, or if it is darker."""
 
@@ -248,6 +271,21 @@ def keeping() -> Any:
 
 def keeping_few() -> Any:
     return KeepingFew()
+
+
+def written_example() -> Any:
+    return torch.randn(8, 64)
+
+
+def written() -> Any:
+    return Written(keeps=False)
+
+
+def written_and_kept() -> Any:
+    return Written(keeps=True)
+
+
+written_and_kept_example = written_example
 
 
 def leaving() -> Any:

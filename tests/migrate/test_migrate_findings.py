@@ -8,9 +8,9 @@ import pytest
 from migrate_records import findings_of, measured, plan, rounds, row, seconds
 
 from ipexperf.case import Case
-from ipexperf.migrate import findings
+from ipexperf.migrate import advice, findings, page
 from ipexperf.migrate.experiment import judged
-from ipexperf.migrate.findings import Replacement
+from ipexperf.migrate.findings import Finding, Findings, Replacement
 from ipexperf.report.speeds import Speeds
 from ipexperf.result import Check, Launch, Measurement
 
@@ -151,23 +151,49 @@ def test_the_difference_in_kernels_comes_from_the_fingerprints() -> None:
     assert row(findings_of(plan()), "spin").ran == "the other arm: nothing was captured"
 
 
-def test_a_candidate_that_took_no_turns_with_the_row_is_not_the_best() -> None:
-    """A ratio through a third case may contain a change of the machine, so it is the last choice."""
+def in_two_parts(searched: float, noise: float = 0.002) -> Finding:
+    """The row `spin`, whose first candidate took turns with it, at half its speed, and the others in another round."""
     made = plan(mode=("spin", "whirl"))
     old, base, *others = made.contests[0].cases
     assert base.id == "tiny-fake-fp32-spin-new"
-    cases = {case: measured(case, seconds(case)) for case in made.cases}
-    records = rounds({old: 0.01, base: 0.02}, made.contests[0].name)
+    times = {case: searched if case.knobs else 0.03 for case in others}
+    records = rounds({old: 0.01, base: 0.02}, made.contests[0].name, noise)
     apart = [
         replace(
             record,
             uid=f"{record.uid}b",
             seats=tuple(replace(seat, role="reference" if seat.case == base else "case") for seat in record.seats),
         )
-        for record in rounds({case: seconds(case) for case in (base, *others)}, made.contests[0].name)
+        for record in rounds({base: 0.02, **times}, made.contests[0].name, noise)
     ]
+    cases = {case: measured(case, seconds(case)) for case in made.cases}
     speeds = Speeds.of(cases.values(), {case.uid: judged(one) for case, one in cases.items()}, [*records, *apart])
     one = row(findings.find(made, speeds), "spin")
-    assert one.best is not None
-    assert one.best.result.case == base
     assert [other.direct for other in one.candidates] == [True, False, False]
+    return one
+
+
+@pytest.mark.parametrize(
+    ("searched", "noise", "best"),
+    [
+        (0.005, 0.002, "tiny-fake-fp32-whirl-new+searched:on"),
+        (0.0185, 0.2, "tiny-fake-fp32-spin-new"),
+        (0.02, 0.002, "tiny-fake-fp32-spin-new"),
+    ],
+)
+def test_a_candidate_of_another_round_is_the_best_if_it_is_surely_faster(
+    searched: float, noise: float, best: str
+) -> None:
+    """A ratio through a third case has the spread of two, so a smaller lead may be chance."""
+    one = in_two_parts(searched, noise)
+    assert one.best is not None
+    assert one.best.result.case.id == best
+    words = "; the two took turns in different rounds, each with a case of both"
+    assert (words in advice.advice(Findings((one,), (), {}))[0]) is not one.best.direct
+    states = [line[-1] for line in page.make("tiny", Findings((one,), (), {}), []).candidates]
+    through = "in another round: compared through a case of both"
+    assert sorted(states) == sorted(
+        ["the best", *[f"{through}, and not surely faster than the best"] * 2]
+        if one.best.direct
+        else ["", f"the best, {through}", f"{through}, and not surely faster than the best"]
+    )

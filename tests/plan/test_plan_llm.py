@@ -54,9 +54,14 @@ def test_it_needs_the_version_of_transformers_that_ipex_knows(installed: str | N
     assert (found is None) if reason is None else (reason in str(found))
 
 
-@pytest.mark.parametrize("mode", ["serve", "decode_compile", "infer", "train"])
+@pytest.mark.parametrize("mode", ["decode_compile", "infer", "train"])
 def test_it_is_for_reading_and_decoding_alone(mode: str) -> None:
     assert "it is for prefill, decode" in str(knob().unfit(registry.modes.get(mode)))
+
+
+def test_serving_says_why_it_has_none() -> None:
+    reason = "serve has no knob llm: IPEX's cache has one length for all texts of a batch, and requests differ"
+    assert knob().unfit(registry.modes.get("serve")) == reason
 
 
 def test_a_script_says_how() -> None:

@@ -155,6 +155,8 @@ def same_work(operators: Callable[[Tensors], int], known: Tensors, new: Tensors,
     a second time, and as little for a batch that is nearly the known one. `other` is a batch to take numbers from.
     """
     found, expected = operators(known), operators(new)
+    if not found and not expected:
+        return Check("same_work", False, "nothing to count: no operator that does arithmetic", "at least one")
     if found < expected and operators(new) < expected:  # it has kept the new batch, too
         return Check("same_work", False, f"{found} operators", f"{expected}, as with a new batch")
     near = min(operators(_nearly(known, other, part)) for part in (1, 2))

@@ -6,7 +6,11 @@ With `max_autotune` inductor may take a C++ template of its own for a layer. Nei
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from ipexperf.bench.api import Kernel
 from ipexperf.dtypes import DTYPES
@@ -36,16 +40,60 @@ _BATCHED = "_threaded_mm("
 
 def kernels(code: str) -> list[Kernel]:
     """Return a kernel for each call of a template, given all the Python code that inductor generated."""
-    templates = {name: kernel for name, source in _FUNCTION.findall(code) if (kernel := _kernel(source))}
+    templates = _named(code)
     if not templates:
         return []
     called = re.compile(rf"^\s+({'|'.join(map(re.escape, templates))})\(", re.MULTILINE)
     return [templates[name] for name in called.findall(code)]
 
 
+@contextmanager
+def called() -> Iterator[list[Kernel]]:
+    """Collect a kernel for each call of a template inside the block, for a network that compiles itself.
+
+    Generated code looks up its functions by name at each call, so other functions can take their places for a while.
+    """
+    calls: list[Kernel] = []
+    replaced = [
+        (vars(module), name, kernel) for module in _loaded() for name, kernel in _templates(module.__file__).items()
+    ]
+    functions = [names[name] for names, name, _ in replaced]
+    for (names, name, kernel), function in zip(replaced, functions, strict=True):
+        names[name] = _noting(calls, kernel, function)
+    try:
+        yield calls
+    finally:
+        for (names, name, _), function in zip(replaced, functions, strict=True):
+            names[name] = function
+
+
+def _loaded() -> list[Any]:
+    """The modules that inductor has loaded in this process, without importing inductor."""
+    cache = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
+    return list(cache.modules) if cache else []
+
+
+def _noting(calls: list[Kernel], kernel: Kernel, function: Callable[..., Any]) -> Callable[..., Any]:
+    def noted(*arguments: Any) -> Any:
+        calls.append(kernel)
+        return function(*arguments)
+
+    return noted
+
+
 def layers(kernels: Iterable[Kernel]) -> int:
     """Count the layers among kernels that are inductor's templates."""
     return sum(kernel.name == LAYER for kernel in kernels)
+
+
+def _templates(path: str) -> dict[str, Kernel]:
+    """Return the functions in a file of generated code that are templates, by name. None if the file was deleted."""
+    file = Path(path)
+    return _named(file.read_text()) if file.exists() else {}
+
+
+def _named(code: str) -> dict[str, Kernel]:
+    return {name: kernel for name, source in _FUNCTION.findall(code) if (kernel := _kernel(source))}
 
 
 def _kernel(source: str) -> Kernel | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Mode, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import Cell, Kernel, Mode, Session, Stack, Tensors, Workbench
 from ipexperf.bench.artifacts import artifact
-from ipexperf.bench.evidence import proof, quantised
+from ipexperf.bench.evidence import proof, quantised, templates
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
@@ -20,6 +21,9 @@ class EagerSession(InferenceSession):
         if dtypes.quantised(self.bench.case.dtype):
             return artifact.state(network, example, self.bench)
         return self.bench.stack.for_inference(network, example, self.bench)
+
+    def kernels(self) -> list[Kernel]:
+        return self._ran(self.step)
 
     def proof(self) -> list[Check]:
         converted = [quantised.modules(self.network)] if dtypes.quantised(self.bench.case.dtype) else []
@@ -39,8 +43,13 @@ class EagerSession(InferenceSession):
 
     def _operators(self, batch: Tensors) -> int:
         """Count the arithmetic operators that run for a batch."""
-        kernels = proof.of_stack(lambda: self.forward(batch), self.bench)
-        return sum(1 for kernel in kernels if kernel.operands)
+        return sum(1 for kernel in self._ran(lambda: self.forward(batch)) if kernel.operands)
+
+    def _ran(self, step: Callable[[], Any]) -> list[Kernel]:
+        """Run one step and return its arithmetic kernels, those included that inductor wrote for parts of a network."""
+        with templates.called() as written:
+            kernels = proof.of_stack(step, self.bench)
+        return [*kernels, *written]
 
 
 class Infer(Mode):

@@ -144,6 +144,7 @@ KNOBS = (
         "ipex.llm.optimize: a decoder's layers fused and traced, with IPEX's own key-value cache",
         ("off", "on"),
         modes=("prefill", "decode"),
+        barred={"serve": "IPEX's cache has one length for all texts of a batch, and requests differ"},
         choice=True,
     ),
 )
