@@ -7,12 +7,13 @@ import json
 import logging
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,8 @@ ANSWER_SECONDS = 30.0
 CONNECT_SECONDS = 15.0
 START_SECONDS = 60.0
 """Longest start of an agent on a free host. After it, another run is assumed to have taken the host."""
-LEFT = (None, 1, 4)
-"""Ray's reasons for the death of a node that left as intended: none, expected, or idle."""
+LEFT = (None, 1, 3, 4)
+"""Ray's reasons for the death of a node that left as intended: none, expected, drained after SIGTERM, or idle."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
 """Keeps Ray from sending usage reports, and from hiding cards from processes that reserve none."""
 HEAD_LOST = {"RAY_gcs_rpc_server_reconnect_timeout_s": "86400", "RAY_gcs_server_port_wait_time_s": "2"}
@@ -45,14 +46,25 @@ loss. The second lets it try twice, 41 seconds each, where the head dies while a
 """
 
 
+TOKEN = {"RAY_AUTH_MODE": "token"}
+"""Lets only those in who have the token. Ray's head sets it by itself where a token is, its other commands do not."""
+
+
 def ray() -> Any:
     """The module, or UsageError if it is not installed."""
-    os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
+    ours = {**QUIET, **(TOKEN if _has_token() else {})}
+    os.environ.update({name: value for name, value in ours.items() if name not in os.environ})
     try:
         import ray as module
     except ImportError:
         raise UsageError("a fleet needs Ray: pip install 'ipexperf[fleet]'") from None
     return module
+
+
+def _has_token() -> bool:
+    """Whether Ray finds a token here: in a variable, in the file that one names, or where Ray itself puts one."""
+    named = os.environ.get("RAY_AUTH_TOKEN") or os.environ.get("RAY_AUTH_TOKEN_PATH")
+    return bool(named) or Path("~/.ray/auth_token").expanduser().is_file()
 
 
 def executable() -> str:
@@ -83,13 +95,14 @@ class Cluster:
         logging.getLogger("ray").propagate = False
         self._ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - it has no option
         try:
-            self._ray.init(
-                address=address,
-                namespace="ipexperf",
-                configure_logging=False,
-                log_to_driver=False,
-                ignore_reinit_error=True,
-            )
+            with _keeping_sigterm():
+                self._ray.init(
+                    address=address,
+                    namespace="ipexperf",
+                    configure_logging=False,
+                    log_to_driver=False,
+                    ignore_reinit_error=True,
+                )
         except Exception as error:  # noqa: BLE001 - whatever Ray says of an address that is none, it is the address
             reason = " ".join(str(error).split()) or type(error).__name__
             raise UsageError(f"{source} {address}: no Ray cluster answers there: {reason[:300]}") from None
@@ -186,6 +199,17 @@ class Cluster:
         for node in list(self._lookers):
             self._dismiss(node)
         self._ray.shutdown()
+
+
+@contextlib.contextmanager
+def _keeping_sigterm() -> Iterator[None]:
+    """Take back the handler of SIGTERM that Ray sets: its SystemExit would fail one test, and the run would go on."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _answer_of_head(question: Callable[[], Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -151,3 +152,37 @@ def test_ray_does_not_kill_a_run_whose_head_is_gone(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(clusters, "_check", lambda *_: None)
     Cluster("10.0.0.5:6379")
     assert seen == [*clusters.HEAD_LOST.values()] * 2, "it is set before Ray is imported"
+
+
+@pytest.mark.parametrize(
+    ("variable", "file", "mode"),
+    [
+        (None, False, None),
+        (None, True, "token"),
+        ("RAY_AUTH_TOKEN", False, "token"),
+        ("RAY_AUTH_TOKEN_PATH", False, "token"),
+    ],
+)
+def test_a_token_is_used_where_ray_has_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str | None, mode: str | None, *, file: bool
+) -> None:
+    """Its head asks for the token from then on, and its other commands would not send it."""
+    pytest.importorskip("ray", reason="needs Ray: pip install 'ipexperf[fleet]'")
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    if variable is not None:
+        monkeypatch.setenv(variable, "anything")
+    if file:
+        (tmp_path / ".ray").mkdir()
+        (tmp_path / ".ray" / "auth_token").write_text("0" * 64)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    clusters.ray()
+    assert os.environ.get("RAY_AUTH_MODE") == mode
+
+
+def test_a_mode_that_the_user_has_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray", reason="needs Ray: pip install 'ipexperf[fleet]'")
+    monkeypatch.setattr(os, "environ", {**os.environ, "RAY_AUTH_TOKEN": "anything", "RAY_AUTH_MODE": "disabled"})
+    clusters.ray()
+    assert os.environ["RAY_AUTH_MODE"] == "disabled"
