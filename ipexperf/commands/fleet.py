@@ -71,6 +71,8 @@ def _add_host(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help=text)
     text = "where the host keeps trained weights and the like (default: this folder)"
     parser.add_argument("--folder", type=Path, default=Path(), metavar="DIR", help=text)
+    text = "do not return: the host is in the fleet as long as this command runs (Slurm, Kubernetes, systemd)"
+    parser.add_argument("--block", action="store_true", help=text)
 
 
 def run_up(arguments: argparse.Namespace) -> int:
@@ -79,9 +81,9 @@ def run_up(arguments: argparse.Namespace) -> int:
 
     words = ["--head", f"--port={arguments.port}", "--include-dashboard=false"]
     address = f"{cluster.own_address()}:{arguments.port}"
-    _start(words, arguments, address, measures=not arguments.head_only)
-    console.say(f"the fleet is up. On each other host:\n  ipexperf fleet join {address}")
-    console.say(f"Then, on this host:\n  pytest suites/ --perf-fleet {address}")
+    started = f"the fleet is up. On each other host:\n  ipexperf fleet join {address}\n"
+    started += f"Then, on this host:\n  pytest suites/ --perf-fleet {address}"
+    _start(words, arguments, address, started, measures=not arguments.head_only)
     return 0
 
 
@@ -90,12 +92,13 @@ def run_join(arguments: argparse.Namespace) -> int:
     from ipexperf.fleet import cluster
 
     cluster.agree(arguments.address, "fleet join")
-    _start([f"--address={arguments.address}"], arguments, arguments.address, measures=True)
-    console.say(f"{arguments.name} is one of the hosts of {arguments.address}")
+    started = f"{arguments.name} is one of the hosts of {arguments.address}"
+    _start([f"--address={arguments.address}"], arguments, arguments.address, started, measures=True)
     return 0
 
 
-def _start(words: Sequence[str], arguments: argparse.Namespace, address: str, *, measures: bool) -> None:
+def _start(words: Sequence[str], arguments: argparse.Namespace, address: str, started: str, *, measures: bool) -> None:
+    """Start Ray and say so. With --block become Ray's command, which gets the signals and ends with Ray."""
     from ipexperf.fleet import cluster, labels, membership
 
     cluster.ray()
@@ -126,6 +129,11 @@ def _start(words: Sequence[str], arguments: argparse.Namespace, address: str, *,
         FLEET_ENVIRONMENT: json.dumps(dict(os.environ)),
     }
     environment = {**os.environ, **CALM, **ours}
+    if arguments.block:
+        console.say(f"{started}\nas soon as Ray has started, and as long as this command runs")
+        sys.stdout.flush()
+        os.chdir(folder)
+        os.execve(command[0], [*command, "--block"], environment)  # noqa: S606 - no shell is wanted
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=folder)
     if ended.returncode:
         lines = [line.strip() for line in (ended.stderr + ended.stdout).splitlines() if line.strip()]
@@ -133,6 +141,7 @@ def _start(words: Sequence[str], arguments: argparse.Namespace, address: str, *,
         raise UsageError(
             f"Ray does not start: {_reason(lines)} (all hosts of a fleet need the same versions: {versions})"
         )
+    console.say(started)
 
 
 def _reason(lines: Sequence[str]) -> str:

@@ -7,12 +7,13 @@ import json
 import logging
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,8 @@ HEALTH_SECONDS = 60.0
 """Longest wait for Ray's own check. It loads Ray, for which a busy host needs many seconds."""
 START_SECONDS = 60.0
 """Longest start of an agent on a free host. After it, another run is assumed to have taken the host."""
-LEFT = (None, 1, 4)
-"""Ray's reasons for the death of a node that left as intended: none, expected, or idle."""
+LEFT = (None, 1, 3, 4)
+"""Ray's reasons for the death of a node that left as intended: none, expected, drained after SIGTERM, or idle."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
 """Keeps Ray from sending usage reports, and from hiding cards from processes that reserve none."""
 AUTH_MODE = "RAY_AUTH_MODE"
@@ -90,13 +91,14 @@ class RayCluster:
         logging.getLogger("ray").propagate = False
         self._ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - it has no option
         try:
-            self._ray.init(
-                address=address,
-                namespace="ipexperf",
-                configure_logging=False,
-                log_to_driver=False,
-                ignore_reinit_error=True,
-            )
+            with _keeping_sigterm():
+                self._ray.init(
+                    address=address,
+                    namespace="ipexperf",
+                    configure_logging=False,
+                    log_to_driver=False,
+                    ignore_reinit_error=True,
+                )
         except Exception as error:  # noqa: BLE001 - whatever Ray says of an address that is none, it is the address
             reason = " ".join(str(error).split()) or type(error).__name__
             raise UsageError(f"{source} {address}: no Ray cluster answers there: {reason[:300]}") from None
@@ -193,6 +195,17 @@ class RayCluster:
         for node in list(self._observers):
             self._dismiss(node)
         self._ray.shutdown()
+
+
+@contextlib.contextmanager
+def _keeping_sigterm() -> Iterator[None]:
+    """Take back the handler of SIGTERM that Ray sets: its SystemExit would fail one test, and the run would go on."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _answer_of_head(question: Callable[[], Any]) -> Any:

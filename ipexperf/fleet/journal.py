@@ -32,8 +32,13 @@ def folder_of(host: Path) -> Path:
 class Journal:
     """The journal of one run of some code. An open journal is locked, and a second process that opens it waits."""
 
-    def __init__(self, folder: Path, run: str, code: str, say: Callable[[str], None] = lambda _: None) -> None:
-        """`code` is the digest of the code, because results of other code are not reused."""
+    def __init__(
+        self, folder: Path, run: str, code: str, say: Callable[[str], None] = lambda _: None, *, only: bool = False
+    ) -> None:
+        """`code` is the digest of the code, because results of other code are not reused.
+
+        `only`: the run is new, so whoever has the journal open is another host with the same folder. Raise UsageError.
+        """
         if not run or Path(run).name != run or BEFORE_CODE in run:
             raise UsageError(f"--perf-resume {run!r} is no run of a fleet")
         try:
@@ -44,6 +49,12 @@ class Journal:
             raise UsageError(f"{folder}: nothing can be kept there: {error.strerror}") from None
         self.broken = False
         """Whether a failure to write it was reported."""
+        if only and not _locked(self._file, fcntl.LOCK_EX):
+            self.close()
+            raise UsageError(
+                f"{folder.parents[2]} is the folder of another host too: "
+                "give each its own, by ipexperf fleet join --folder"
+            )
         self._lock(f"waiting for the group that is still being measured here for run {run}", say)
 
     def _lock(self, line: str, say: Callable[[str], None]) -> None:

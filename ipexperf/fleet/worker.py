@@ -232,7 +232,7 @@ class Host:
         if request.resume:
             self._resume(request.resume)
         self._run = request.run
-        self._journal = Journal(folder_of(self._folder), request.run, self._code)
+        self._journal = Journal(folder_of(self._folder), request.run, self._code, only=True)
         self._status = StatusFile(self._journal.path, Status(request.run, "quiet", time.time()))
         if self._status.problem:
             self._say(f"what this host does cannot be written ({self._status.problem}): nobody who looks will see it")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,9 @@ from ipexperf.plan import options
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "docs" / "ci").iterdir())
+KUBERAY = ROOT / "docs" / "ci" / "kuberay.yaml"
+WORKFLOWS = [path for path in FILES if path != KUBERAY]
+PAGES = ("reference/report.md", "how-to/run-a-fleet.md")
 THEIRS = {"--junitxml", "-q"}
 """The options of pytest itself."""
 
@@ -20,7 +26,7 @@ THEIRS = {"--junitxml", "-q"}
 def commands(text: str, program: str) -> list[list[str]]:
     """The command lines that start a program, up to what a shell does with them."""
     found = re.findall(rf"\.venv/bin/{program} ([^\n]*)", text)
-    return [shlex.split(re.split(r" (?:>|\|\|)", line)[0]) for line in found]
+    return [shlex.split(re.split(r" (?:>|\|\|?|&&?)", line)[0]) for line in found]
 
 
 def unknown(words: list[str]) -> list[str]:
@@ -29,7 +35,7 @@ def unknown(words: list[str]) -> list[str]:
     return [word for word in words if word.startswith("-") and word.split("=")[0] not in known]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_asks_for_what_there_is(path: Path) -> None:
     """Each measures, draws its report, and keeps its history beyond the job."""
     text = path.read_text()
@@ -50,6 +56,37 @@ def test_an_option_that_is_gone_would_be_seen() -> None:
 
 
 def test_every_workflow_is_on_its_page() -> None:
-    """And the page names no other."""
-    page = (ROOT / "docs" / "reference" / "report.md").read_text()
-    assert set(re.findall(r"\]\(\.\./ci/([\w.-]+)\)", page)) == {path.name for path in FILES}
+    """And the pages name no other."""
+    pages = "".join((ROOT / "docs" / page).read_text() for page in PAGES)
+    assert set(re.findall(r"\]\(\.\./ci/([\w.-]+)\)", pages)) == {path.name for path in FILES}
+
+
+def test_the_containers_of_kuberay_run_commands_that_there_are() -> None:
+    """They join the fleet under their node's name, keep a folder of their node's, and end with Ray."""
+    yaml = pytest.importorskip("yaml", reason="needs PyYAML, which Ray brings: pip install 'ipexperf[fleet]'")
+    cluster: dict[str, Any] = yaml.safe_load(KUBERAY.read_text())
+    assert cluster["metadata"]["annotations"] == {"ray.io/overwrite-container-cmd": "true"}
+    (head,) = cluster["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
+    assert head["command"][0] == "ipexperf"
+    assert cli._parser().parse_args(head["command"][1:]).head_only
+    (group,) = cluster["spec"]["workerGroupSpecs"]
+    (host,) = group["template"]["spec"]["containers"]
+    assert host["command"][0] == "ipexperf"
+    joined = cli._parser().parse_args(host["command"][1:])
+    assert (joined.address, joined.name, joined.block) == ("$(RAY_ADDRESS)", "$(NODE)", True)
+    assert "NODE" in {one["name"] for one in host["env"]}  # RAY_ADDRESS is KubeRay's
+    assert str(joined.folder) in {mount["mountPath"] for mount in host["volumeMounts"]}
+    assert host["resources"]["limits"] == host["resources"]["requests"]
+    for container in (head, host):
+        assert container["livenessProbe"] == container["readinessProbe"] == {"exec": {"command": ["true"]}}
+        variables = {name[9:] for name in re.findall(r"IPEXPERF_\w+", json.dumps(container["env"]))}
+        assert variables <= {one.variable[9:] for one in options.OPTIONS} | {"LEASES"}
+
+
+@pytest.mark.process
+def test_the_job_of_slurm_is_a_script() -> None:
+    """Its options are those that its first lines set, and bash can read it."""
+    path = ROOT / "docs" / "ci" / "slurm-fleet.sbatch"
+    subprocess.run(["bash", "-n", str(path)], check=True)
+    asked = re.findall(r"^#SBATCH --([\w-]+)", path.read_text(), re.MULTILINE)
+    assert {"nodes", "exclusive", "mem", "signal"} <= set(asked)

@@ -118,6 +118,16 @@ def test_other_code_has_its_own_journal(tmp_path: Path) -> None:
     assert journal.summaries(tmp_path) == [journal.JournalSummary("run", busy=False)] * 2
 
 
+def test_two_hosts_with_one_folder_are_refused(tmp_path: Path) -> None:
+    """Home folders of a cluster are often the same on all of its nodes."""
+    folder = journal.folder_of(tmp_path)
+    one = journal.Journal(folder, "run", "code", only=True)
+    with pytest.raises(UsageError, match=f"{tmp_path} is the folder of another host too: .* --folder"):
+        journal.Journal(folder, "run", "code", only=True)
+    one.remove()
+    journal.Journal(folder, "run", "code", only=True).remove()
+
+
 def test_opening_a_journal_waits_for_its_writer(tmp_path: Path) -> None:
     writer = journal.Journal(tmp_path, "run", "code")
     said: list[str] = []

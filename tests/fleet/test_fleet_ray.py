@@ -53,12 +53,15 @@ class Fleet:
         self.address = f"127.0.0.1:{a_port()}"
 
     def host(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """Start a node that behaves as if it were alone on this machine."""
+        """Start a node."""
         (self.folder / name).mkdir(exist_ok=True)
+        return self.call(self.host_command(name, *words))
+
+    def host_command(self, name: str, *words: str) -> list[str]:
+        """The command of a node that behaves as if it were alone on this machine."""
         code = "import sys; from ipexperf.fleet import membership; membership.members = lambda: []; "
         code += "from ipexperf import cli; sys.exit(cli.main())"
-        command = [sys.executable, "-c", code, "fleet", *words, "--name", name, "--folder", str(self.folder / name)]
-        return self.call(command)
+        return [sys.executable, "-c", code, "fleet", *words, "--name", name, "--folder", str(self.folder / name)]
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self.call([sys.executable, "-m", "ipexperf.cli", "fleet", *words])
@@ -210,6 +213,39 @@ def test_a_host_that_left_is_not_listed_as_one_that_died(fleet: Fleet) -> None:
     ]
     fleet.leave("three")
     assert "three" not in fleet.command("hosts", fleet.address).stdout
+
+
+def test_a_host_that_blocks_is_in_the_fleet_until_its_command_ends(fleet: Fleet) -> None:
+    (fleet.folder / "four").mkdir()
+    command = fleet.host_command("four", "join", fleet.address, "--block")
+    with (fleet.folder / "four.out").open("wb") as output:
+        process = subprocess.Popen(command, env=fleet.environment, cwd=fleet.folder, stdout=output, stderr=output)
+    until = time.monotonic() + PATIENCE
+    while "four  free" not in fleet.command("hosts", fleet.address).stdout and time.monotonic() < until:
+        assert process.poll() is None, (fleet.folder / "four.out").read_text()
+    assert fleet.raylet("four")
+    process.terminate()
+    process.wait(PATIENCE)
+    assert "four" not in fleet.command("hosts", fleet.address).stdout
+    while fleet.processes("four") and time.monotonic() < until:
+        time.sleep(0.1)
+    assert fleet.processes("four") == {}
+
+
+def test_sigterm_ends_the_run_as_ctrl_c_does(fleet: Fleet, tmp_path: Path) -> None:
+    """Ray's own handler would fail one test, and the run would go on."""
+    command, lines = fleet.pytest(tmp_path, "tiny,patient", "--perf-hosts=room=a", "-v"), []
+    with subprocess.Popen(
+        command, env=fleet.environment, cwd=fleet.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            if "PASSED" in line:
+                process.terminate()
+    Path(fleet.environment["FLEET_MARK"]).unlink(missing_ok=True)
+    assert process.returncode == 2, "".join(lines)
+    assert [run["status"] for run in runs(tmp_path)] == ["interrupted"]
 
 
 def test_a_killed_host_fails_only_its_own_cases(fleet: Fleet, tmp_path: Path) -> None:
