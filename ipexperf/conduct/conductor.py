@@ -27,6 +27,7 @@ from ipexperf.conduct.roof import Roofs
 from ipexperf.conduct.server import Order, Server, Servers, ServerSpec, start_servers
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import ForkError, WorkerError
+from ipexperf.judge import growth
 from ipexperf.judge.policy import GatePolicy
 from ipexperf.plan import start
 from ipexperf.plan.options import Options
@@ -242,6 +243,9 @@ class Conductor:
                 "variables": {},
             }
         locked = self._locked({**environment, "git": self._source})
+        mode = registry.modes.get(case.mode)
+        if not (mode.open_loop or mode.requests):  # where requests may wait longer and longer
+            launches = growth.noted(launches)
         return Measurement(case, tuple(launches), locked, started, now(), cut)
 
     def _locked(self, environment: Mapping[str, Any]) -> dict[str, Any]:

@@ -102,3 +102,44 @@ def test_few_faults_or_cheap_ones_are_no_news() -> None:
     assert heap.Faults(steps=10, faults=100, kernel=5, cpu=10).note == ""
     assert heap.Faults(steps=10, faults=100_000, kernel=0.5, cpu=10).note == ""
     assert heap.Faults(steps=10, faults=100_000, kernel=5, cpu=10).note.startswith("10,000 page faults per step: the")
+
+
+def grown(*sizes: float, steps: int = 10) -> str:
+    """The note of a launch whose turns ended with these MiB."""
+    turns = [(steps * (number + 1), int(size * 2**20)) for number, size in enumerate(sizes)]
+    return heap.Growth(turns).note
+
+
+def test_memory_that_grows_with_every_turn_has_a_note() -> None:
+    """A cache that takes 1 MiB a step, also if it began to grow late."""
+    note = "took more memory after each turn: 50.0 MiB more in its last 50 steps"
+    assert grown(*range(100, 200, 10)) == note
+    assert grown(100, 100, 100, 100, 100, 110, 120, 130, 140, 150) == note
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [100] * 10,
+        [100, 200, 300, 400, 500, 500, 500, 500, 500, 500],  # filled once
+        [100, 110, 120, 130, 140, 150, 160, 150, 160, 170],  # taken and given back
+        [100 + number / 100 for number in range(10)],  # our own records of each step
+        [100, 110, 120],  # too few turns
+    ],
+)
+def test_memory_that_settles_has_none(sizes: list[float]) -> None:
+    assert grown(*sizes) == ""
+
+
+def test_many_short_steps_may_leave_a_little_each() -> None:
+    """A training keeps the loss of each of its steps."""
+    assert grown(*(100 + number for number in range(10)), steps=1000) == ""
+
+
+def test_what_a_step_keeps_is_read_from_the_kernel() -> None:
+    growth, kept = heap.Growth(), []
+    for _ in range(heap.TURNS):
+        kept.append(b"x" * 2**22)
+        growth.after(4)
+    assert growth.note.startswith("took more memory after each turn: 1")
+    assert growth.note.endswith("MiB more in its last 16 steps")

@@ -110,6 +110,12 @@ def test_a_launch_with_too_few_samples_has_a_note(run: Callable[..., Launch], mo
     assert run("tiny", samples=5, seconds=0.1).notes == ()
 
 
+def test_a_launch_whose_memory_grows_with_each_turn_has_a_note(run: Callable[..., Launch]) -> None:
+    """Such as a network that keeps something of each batch. Time is looked at when all launches are there."""
+    [note] = run("hoarding", samples=24, seconds=1.0).notes
+    assert re.fullmatch(r"took more memory after each turn: [\d.]+ MiB more in its last \d+ steps", note)
+
+
 def test_a_worker_that_hangs_is_killed_with_its_whole_tree(
     run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:

@@ -328,6 +328,18 @@ def slow() -> Step:
     return step
 
 
+@model("hoarding")
+def hoarding() -> Step:
+    """Keeps 1 MiB of each step."""
+    kept: list[bytes] = []
+
+    def step() -> int:
+        kept.append(b"x" * 2**20)
+        return spin()
+
+    return step
+
+
 @model("noisy_stdout")
 def noisy_stdout() -> Step:
     os.write(1, b'{"ok": false, "outcome": "error", "reason": "garbage of C"}\ngarbage without an end')

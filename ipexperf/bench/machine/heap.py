@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import re
 import resource
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 KEEP = {
     "MALLOC_TRIM_THRESHOLD_": str(2**40),
@@ -26,6 +28,11 @@ PLAIN = {"GLIBC_TUNABLES": ""}
 """Variables that leave the heap at glibc's defaults."""
 CHOICES = re.compile(r"MALLOC_|GLIBC_TUNABLES$", re.ASCII)
 """Variables with which users tune the heap themselves. A preloaded allocator ignores those of KEEP."""
+TURNS = 8
+"""Least number of turns from which the growth of memory is known."""
+GROWN = 2**20
+GROWN_A_STEP = 16 * 2**10
+"""A launch notes that its memory grew from so many bytes on, in all and a step. Our own records take less a step."""
 MANY_FAULTS = 500
 LARGE_SHARE = 0.1
 """A launch notes its page faults if there are so many per step, and the kernel takes this share of the CPU time."""
@@ -76,3 +83,27 @@ class Faults:
             f"{self.per_step:,.0f} page faults per step: the kernel took {self.kernel / self.cpu:.0%} of the CPU time, "
             "because each step returns memory and takes it again"
         )
+
+
+@dataclass(slots=True)
+class Growth:
+    """The memory of this process after each turn of samples, and the steps that it had run by then."""
+
+    turns: list[tuple[int, int]] = field(default_factory=list)
+
+    def after(self, steps: int) -> None:
+        """Read the memory that is in no file, after a turn with so many steps."""
+        before = self.turns[-1][0] if self.turns else 0
+        _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
+        self.turns.append((before + steps, (resident - shared) * resource.getpagesize()))
+
+    @property
+    def note(self) -> str:
+        """A note if each turn of the second half ended with more memory than the one before, or an empty text."""
+        half = self.turns[len(self.turns) // 2 - 1 :]
+        if len(self.turns) < TURNS or any(after <= before for (_, before), (_, after) in itertools.pairwise(half)):
+            return ""
+        steps, grown = half[-1][0] - half[0][0], half[-1][1] - half[0][1]
+        if grown < max(GROWN, steps * GROWN_A_STEP):
+            return ""
+        return f"took more memory after each turn: {grown / 2**20:.1f} MiB more in its last {steps} steps"

@@ -85,6 +85,7 @@ class Worker:
         self._bench: Workbench | None = None
         self._pulses: dict[str, Any] = {}
         self._faults = heap.Faults()
+        self._growth = heap.Growth()
         self._instructions: list[tuple[int, int | None]] = []
         """Of each request for samples, its steps and their instructions."""
         self._meter: energy.Meter | None = None
@@ -242,6 +243,7 @@ class Worker:
             samples = session.sample(device.synchronise, request["count"], block)
         self._instructions.append((steps, retired.since(counted)))
         joules = self._meter.stop() if self._meter else None
+        self._growth.after(steps)
         return {"samples": samples, "block": block, **_known(joules=joules)}
 
     def serve(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -284,7 +286,7 @@ class Worker:
         if not (session.elsewhere or self._cold):
             of_device = answer(Device, device, "metrics", session.step, self._block)
             metrics = {**metrics, **registered(device, "metrics", of_device)}
-        faults = [] if session.elsewhere or self._cold else filter(None, [self._faults.note])
+        faults = [] if session.elsewhere or self._cold else filter(None, [self._faults.note, self._growth.note])
         notes = [*answer(Session, session, "notes"), *answer(Device, device, "notes"), *faults]
         if self._emulated and self._bench is not None:
             notes.append(f"emulated its dtype: this CPU has no instructions for {self._bench.case.dtype}")
