@@ -1,4 +1,4 @@
-"""`ipexperf ab` refuses an arm that cannot be before anything is measured, and records and tells what it found."""
+"""`ipexperf ab` refuses impossible arms before it measures anything, and records and prints the result."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from fake_rounds import played
 
 import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before a test replaces it
 from ipexperf import cli
+from ipexperf.bench.machine import kernel_files
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.conduct import worker
@@ -40,12 +41,12 @@ CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spi
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is recorded is recorded in a folder of the test's own."""
+    """Run the test in a folder of its own, where the history is written."""
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("arm", "told"),
+    ("arm", "refusal"),
     [
         (("--b", "device=gpu"), "arm b: unknown device 'gpu': did you mean cuda or xpu?"),
         (("--a", "dtype=fp17"), "arm a: unknown dtype 'fp17': did you mean fp16?"),
@@ -60,14 +61,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_an_arm_that_cannot_be_is_refused(
-    fake: str, arm: tuple[str, str], told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_an_arm_with_a_wrong_name_or_a_case_that_cannot_run_is_refused(
+    fake: str, arm: tuple[str, str], refusal: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong name in an arm, or a case that cannot run, is one sentence that names the arm."""
+    """In one sentence, which names the arm."""
     nothing = Facts("/env/bin/python", {})
     monkeypatch.setattr(worker, "ask_facts", lambda *_: nothing)
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, *arm]) == cli.USAGE_ERROR
-    assert capsys.readouterr().err.startswith(f"ipexperf: {told}")
+    assert capsys.readouterr().err.startswith(f"ipexperf: {refusal}")
 
 
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
@@ -85,52 +86,51 @@ CASE = Case("resnet18", "cpu", "fp32", "infer_jit", "ipex", 32, 32, 1, "digits")
         ("mode=infer ONEDNN_VERBOSE=0", None),
     ],
 )
-def test_an_arm_may_turn_knobs(arm: str, turned: str | None) -> None:
-    """They are in the case's name, and what is the default anyway is in none."""
+def test_an_arm_may_set_knobs(arm: str, turned: str | None) -> None:
+    """The case's id has them, except those that are set to their default."""
     case, reason = parse(arm, "arm a").case(CASE, HERE)
     assert reason is None
     assert case.id == (CASE.id.replace("infer_jit", "infer") if turned is None else CASE.id + turned)
     assert (case.batch, case.size, case.data) == (32, 32, "digits")
 
 
-def test_an_arm_turns_a_planned_knob_back_and_keeps_the_placement() -> None:
-    """What both arms were asked for by --perf-knobs holds unless an arm says otherwise."""
+def test_an_arm_resets_a_planned_knob_and_keeps_the_placement() -> None:
+    """What --perf-knobs sets holds for both arms, unless an arm sets something else."""
     planned = dataclasses.replace(CASE, knobs=(("level", "O0"), ("placement", "cores=0")))
     assert parse("", "arm a").case(planned, HERE) == (planned, None)
     assert parse("level=O1", "arm a").case(planned, HERE)[0].knobs == (("placement", "cores=0"),)
 
 
 @pytest.mark.parametrize(
-    ("arm", "told"),
+    ("arm", "refusal"),
     [
         ("level=O7", "expected one of O1, O0, got 'O7'"),
         ("graph_mode=on", "infer_jit has no knob graph_mode"),
         ("stack=stock level=O0", "neither infer_jit nor stock has a knob level"),
     ],
 )
-def test_an_arm_that_cannot_have_its_knob_says_why(arm: str, told: str) -> None:
-    """As the plan does: a value that is none, and a knob that means nothing in the arm's mode or stack."""
+def test_a_knob_that_an_arm_cannot_have_is_refused_with_the_reason(arm: str, refusal: str) -> None:
+    """As in the plan: an unknown value, and a knob that the arm's mode and stack do not have."""
     reason = parse(arm, "arm a").case(CASE, HERE)[1]
     assert reason is not None
-    assert told in reason
+    assert refusal in reason
 
 
-def test_an_interpreter_may_be_named_as_one() -> None:
+def test_an_interpreter_may_be_given_with_or_without_python_before_it() -> None:
     assert (
         parse("python=/bin/sh dtype=bf16", "arm a").python == parse("/bin/sh dtype=bf16", "arm a").python == "/bin/sh"
     )
 
 
-def test_a_variable_has_capitals_and_a_knob_has_none() -> None:
-    """A knob is no variable of the worker, and a variable is no knob."""
+def test_words_in_capitals_are_variables_and_others_are_knobs_or_axes() -> None:
     words = parse("OMP_NUM_THREADS=1 weights_prepack=off dtype=bf16", "arm a")
     assert dict(words.variables) == {"OMP_NUM_THREADS": "1"}
     assert dict(words.knobs) == {"weights_prepack": "off"}
     assert dict(words.axes) == {"dtype": "bf16"}
 
 
-def test_a_mode_that_is_timed_cold_is_refused(fake: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is timed once a process cannot take turns."""
+def test_a_mode_that_is_timed_once_per_process_is_refused(fake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its workers cannot take turns."""
     cold = Path(__file__).parent / "fakes" / "cold.py"
     cell = [word.replace("spin", "start") for word in CELL]
     assert cli.main(["ab", f"--perf-load={fake}", f"--perf-load={cold}", *cell]) == cli.USAGE_ERROR
@@ -138,39 +138,39 @@ def test_a_mode_that_is_timed_cold_is_refused(fake: str, capsys: pytest.CaptureF
     assert capsys.readouterr().err == f"ipexperf: arm a: tiny-fake-fp32-start-plain cannot run: {reason}\n"
 
 
-def test_steps_of_a_turn_are_refused_where_a_turn_is_a_replay(capsys: pytest.CaptureFixture[str]) -> None:
-    """As many requests as the case has, and no other number."""
+def test_steps_are_refused_for_a_mode_whose_turn_is_a_replay(capsys: pytest.CaptureFixture[str]) -> None:
+    """A replay always has all requests of its case."""
     cell = ("--model", "llama_135m", "--device", "cpu", "--dtype", "fp32", "--mode", "serve", "--stack", "stock")
     assert cli.main(["ab", *cell, "--steps", "2"]) == cli.USAGE_ERROR
-    told = "--steps: a turn of serve is one replay of its requests: leave it out"
-    assert capsys.readouterr().err == f"ipexperf: {told}\n"
+    refusal = "--steps: a turn of serve is one replay of its requests: leave it out"
+    assert capsys.readouterr().err == f"ipexperf: {refusal}\n"
 
 
 def test_forked_workers_are_refused(fake: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Workers of one server are no replicates that were drawn anew."""
+    """Forked workers are not independent of one another."""
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--perf-start", "fork"]) == cli.USAGE_ERROR
-    told = "--perf-start: workers of later pairs are forked anyway: leave it out"
-    assert capsys.readouterr().err == f"ipexperf: {told}\n"
+    refusal = "--perf-start: workers of later pairs are forked anyway: leave it out"
+    assert capsys.readouterr().err == f"ipexperf: {refusal}\n"
 
 
 def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where one arm is on an accelerator, only its interpreter is asked whether torch sees it."""
-    asked: list[Sequence[str]] = []
+    """Only the interpreter of the arm on an accelerator is asked whether torch sees it."""
+    accelerators_asked_for: list[Sequence[str]] = []
 
     def ask(python: str | None, accelerators: Sequence[str], *rest: object) -> Facts:
-        asked.append(accelerators)
+        accelerators_asked_for.append(accelerators)
         return Facts("/env/bin/python", {})
 
     monkeypatch.setattr(worker, "ask_facts", ask)
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", "device=xpu"]) == cli.USAGE_ERROR
-    assert asked == [(), ("xpu",)]
+    assert accelerators_asked_for == [(), ("xpu",)]
     assert "arm b: tiny-xpu-fp32-spin-plain cannot run" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("options", "refusal"),
     [
         (("--max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
         (("--perf-launches", "3"), "--perf-launches: pairs take turns until the judge is sure: say --perf-max-pairs"),
@@ -198,27 +198,29 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
         ),
     ],
 )
-def test_what_ab_cannot_do_is_one_sentence(
-    fake: str, more: tuple[str, str], told: str, capsys: pytest.CaptureFixture[str]
+def test_a_mistake_in_the_options_is_one_sentence(
+    fake: str, options: tuple[str, str], refusal: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Before anything is measured, with exit code 2."""
-    assert cli.main(["ab", f"--perf-load={fake}", *CELL, *more]) == cli.USAGE_ERROR
-    assert capsys.readouterr().err.startswith(f"ipexperf: {told}")
+    assert cli.main(["ab", f"--perf-load={fake}", *CELL, *options]) == cli.USAGE_ERROR
+    assert capsys.readouterr().err.startswith(f"ipexperf: {refusal}")
 
 
-@pytest.mark.parametrize("more", [("--alpha", "0.7"), ("--tolerance", "0"), ("--budget", "-1"), ("--max-pairs", "0")])
-def test_a_number_that_cannot_be_is_refused(
-    fake: str, more: tuple[str, str], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "options", [("--alpha", "0.7"), ("--tolerance", "0"), ("--budget", "-1"), ("--max-pairs", "0")]
+)
+def test_a_number_out_of_range_is_refused(
+    fake: str, options: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By argparse, which ends with 2 as well."""
+    """By argparse, with exit code 2 as well."""
     with pytest.raises(SystemExit) as ended:
-        cli.main(["ab", f"--perf-load={fake}", *CELL, *more])
+        cli.main(["ab", f"--perf-load={fake}", *CELL, *options])
     assert ended.value.code == cli.USAGE_ERROR
-    assert f"argument {more[0]}: expected" in capsys.readouterr().err
+    assert f"argument {options[0]}: expected" in capsys.readouterr().err
 
 
-def compared(monkeypatch: pytest.MonkeyPatch, seconds: float, *checks: Check) -> list[list[Arm]]:
-    """Lets every pair of workers say that b takes so long where a takes a second. `checks` are what b finds."""
+def let_b_take(monkeypatch: pytest.MonkeyPatch, seconds: float, *checks: Check) -> list[list[Arm]]:
+    """Replace all measurements: a takes a second, and b about this long, with these checks. Return the rounds' arms."""
     chance = random.Random(3)  # noqa: S311 - a simulation, no secret
 
     def time(arm: Arm) -> float:
@@ -227,75 +229,79 @@ def compared(monkeypatch: pytest.MonkeyPatch, seconds: float, *checks: Check) ->
     return played(monkeypatch, time, wrong={"arm b": checks})
 
 
-def test_ab_tells_the_ratio_why_it_stopped_and_what_differs(
+def test_ab_prints_the_ratio_why_it_stopped_and_what_differs(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A slowdown of a fifth with little noise is decided at the first look."""
-    compared(monkeypatch, 1.2)
+    let_b_take(monkeypatch, 1.2)
     arguments = ["ab", f"--perf-load={fake}", *CELL, "--b", "dtype=bf16 OMP_NUM_THREADS=1", "--tolerance", "10%"]
     assert cli.main(arguments) == 0
-    out = capsys.readouterr().out.splitlines()
-    assert out[0] == "a  tiny-fake-fp32-spin-plain [as it is]"
-    assert out[1] == "b  tiny-fake-bf16-spin-plain [dtype=bf16 OMP_NUM_THREADS=1]"
-    assert out[2:4] == ["differs  dtype: fp32 -> bf16", "differs  OMP_NUM_THREADS: as it is -> 1"]
-    assert out[4].startswith("time of b against a: +")
-    assert out[5].startswith("regressed: ")
-    assert "90% interval" in out[5]
-    assert out[5].endswith("4 pairs), surely more than 4%")
-    assert out[6] == "stopped: it was decided after 4 of at most 24 pairs"
-    assert out[7].startswith("a slowdown of ")
-    assert len(out[8].split(",")) == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "a  tiny-fake-fp32-spin-plain [as it is]"
+    assert lines[1] == "b  tiny-fake-bf16-spin-plain [dtype=bf16 OMP_NUM_THREADS=1]"
+    assert lines[2:4] == ["differs  dtype: fp32 -> bf16", "differs  OMP_NUM_THREADS: as it is -> 1"]
+    assert lines[4].startswith("time of b against a: +")
+    assert lines[5].startswith("regressed: ")
+    assert "90% interval" in lines[5]
+    assert lines[5].endswith("4 pairs), surely more than 4%")
+    assert lines[6] == "stopped: it was decided after 4 of at most 24 pairs"
+    assert lines[7].startswith("a slowdown of ")
+    assert len(lines[8].split(",")) == 4
 
 
 def test_ab_says_that_its_arms_are_the_same(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An A/A is noise, and one with too few pairs for a verdict says what it would have seen."""
-    compared(monkeypatch, 1.0)
+    """Too few pairs for a verdict: it says what they could have shown."""
+    let_b_take(monkeypatch, 1.0)
     assert (
         cli.main(["ab", f"--perf-load={fake}", *CELL, "--a", "dtype=fp32", "--max-pairs", "2", "--budget", "60"]) == 0
     )
-    out = capsys.readouterr().out
-    assert "A/A: both arms are the same: any difference is noise\n" in out
-    assert "2 pairs" in out
-    assert "differs" not in out
+    output = capsys.readouterr().out
+    assert "A/A: both arms are the same: any difference is noise\n" in output
+    assert "2 pairs" in output
+    assert "differs" not in output
 
 
 def test_a_wrong_arm_ends_ab(fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """However fast it is: one sentence with what was found, and exit code 2."""
-    compared(monkeypatch, 0.1, Check("dtype", ok=False, found="float32", expected="bf16"))
+    """However fast it is: one sentence with the failed check, and exit code 2."""
+    let_b_take(monkeypatch, 0.1, Check("dtype", ok=False, found="float32", expected="bf16"))
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", "dtype=bf16"]) == cli.USAGE_ERROR
-    out, err = capsys.readouterr()
-    assert err.endswith("ipexperf: arm b: dtype: found float32, expected bf16\n")
-    assert out == ""
+    output, errors = capsys.readouterr()
+    assert errors.endswith("ipexperf: arm b: dtype: found float32, expected bf16\n")
+    assert output == ""
 
 
-def test_an_arm_that_names_no_interpreter_has_this_one(
+def test_an_arm_that_names_no_interpreter_runs_in_this_one(
     fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever of the two it is: the interpreter of one arm is not the other's."""
-    other = tmp_path / "python"
-    other.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    other.chmod(0o755)
-    seen: list[list[str | None]] = []
+    """The interpreter of one arm is never used for the other."""
+    other_python = tmp_path / "python"
+    other_python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    other_python.chmod(0o755)
+    pythons: list[list[str | None]] = []
 
     def time(arm: Arm) -> NoReturn:
         raise WorkerError("error", f"{arm.name} was seen")
 
     rounds = played(monkeypatch, time)
-    for arms in (("--a", str(other)), ("--b", str(other)), ("--a", str(other), "--b", str(other))):
+    for arms in (
+        ("--a", str(other_python)),
+        ("--b", str(other_python)),
+        ("--a", str(other_python), "--b", str(other_python)),
+    ):
         assert cli.main(["ab", f"--perf-load={fake}", *CELL, *arms]) == cli.USAGE_ERROR
-        seen.append([arm.conditions.python for arm in rounds.pop()])
-    assert seen == [[str(other), None], [None, str(other)], [str(other), str(other)]]
+        pythons.append([arm.conditions.python for arm in rounds.pop()])
+    assert pythons == [[str(other_python), None], [None, str(other_python)], [str(other_python), str(other_python)]]
 
 
 def test_an_arm_that_cannot_import_is_refused_before_anything_is_measured(
     fake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its packages are there by name, so that only an import can tell."""
+    """Its packages are installed, so only an import shows that it fails."""
     broken = tmp_path / "broken.py"
     broken.write_text("import os\n\nif 'ARM' in os.environ:\n    raise ImportError('libthing.so: gone')\n")
-    measured = compared(monkeypatch, 1.0)
+    measured = let_b_take(monkeypatch, 1.0)
     arguments = ["ab", f"--perf-load={fake},{broken}", *CELL, "--b", "ARM=1"]
     assert cli.main(arguments) == cli.USAGE_ERROR
     assert capsys.readouterr().err.splitlines()[-1].startswith("ipexperf: arm b: it cannot run plain on fake: ")
@@ -303,14 +309,14 @@ def test_an_arm_that_cannot_import_is_refused_before_anything_is_measured(
     assert not Path("ipexperf.db").exists()
 
 
-def recorded(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What another command says of the history."""
+def output_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The output of another command, which reads the history."""
     assert cli.main(arguments) == 0
     return capsys.readouterr().out
 
 
 def rows(question: str) -> list[tuple[Any, ...]]:
-    """What anybody with sqlite3 is answered."""
+    """The rows that a query of the history returns."""
     with closing(sqlite3.connect("file:ipexperf.db?mode=ro", uri=True)) as connection:
         return connection.execute(question).fetchall()
 
@@ -320,20 +326,20 @@ ID = "tiny-fake-fp32-spin-plain"
 BOTH = (CELL[0], "tiny,other", *CELL[2:])
 
 
-def test_what_ab_measured_is_a_run_of_the_history(
+def test_ab_records_a_run_in_the_history(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`show last` shows it, with its verdict, in a series of its own; the command that made it is kept."""
-    compared(monkeypatch, 1.2)
+    """`show last` shows it with its verdict. It has a series of its own, and the command that made it."""
+    let_b_take(monkeypatch, 1.2)
     monkeypatch.setattr(sys, "argv", ["ipexperf", "ab", "--b", B])
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", B]) == 0
     capsys.readouterr()
-    shown = recorded(capsys, "show", "last")
+    shown = output_of(capsys, "show", "last")
     assert ID in shown
     assert "regressed" in shown
     assert rows("SELECT status, json_extract(meta, '$.command') FROM run") == [("finished", f'["ab","--b","{B}"]')]
-    asked = "SELECT DISTINCT json_extract(params, '$.knobs.against') FROM launch JOIN 'case' ON \"case\".id = case_id"
-    assert rows(asked) == [("itself",)]
+    query = "SELECT DISTINCT json_extract(params, '$.knobs.against') FROM launch JOIN 'case' ON \"case\".id = case_id"
+    assert rows(query) == [("itself",)]
     assert rows("SELECT count(*) FROM launch") == [(4,)]
     assert rows("SELECT DISTINCT name FROM round") == [("tiny fake infer 1x1 none against itself",)]
     assert rows("SELECT number FROM round ORDER BY id") == [(1,), (2,), (3,), (4,)]
@@ -343,10 +349,10 @@ def test_what_ab_measured_is_a_run_of_the_history(
     assert rows("SELECT DISTINCT base_role, role, round(exp(log_ratio), 1) FROM paired") == [("against", "case", 1.2)]
 
 
-def test_nothing_is_recorded_where_that_was_asked_for(
+def test_ab_records_nothing_with_perf_no_record(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compared(monkeypatch, 1.2)
+    let_b_take(monkeypatch, 1.2)
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--perf-no-record"]) == 0
     assert "regressed: " in capsys.readouterr().out
     assert not Path("ipexperf.db").exists()
@@ -354,24 +360,24 @@ def test_nothing_is_recorded_where_that_was_asked_for(
 
 def test_ab_answers_in_json(fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """One document with a comparison for each case, and nothing else on standard output."""
-    compared(monkeypatch, 1.2)
+    let_b_take(monkeypatch, 1.2)
     assert cli.main(["ab", f"--perf-load={fake}", *BOTH, "--b", B, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [one["b"] for one in found] == [ID, ID.replace("tiny", "other")]
-    for one in found:
-        assert one["outcome"] == "regressed"
-        assert one["differences"] == ["OMP_NUM_THREADS: as it is -> 1"]
-        assert 1.15 < one["lo"] < one["ratio"] < one["hi"] < 1.25
-        assert len(one["log_ratios"]) == one["stop"]["rounds"] == 4
-        assert (one["stop"]["why"], one["apart"]) == ("decided", False)
+    comparisons = json.loads(capsys.readouterr().out)
+    assert [comparison["b"] for comparison in comparisons] == [ID, ID.replace("tiny", "other")]
+    for comparison in comparisons:
+        assert comparison["outcome"] == "regressed"
+        assert comparison["differences"] == ["OMP_NUM_THREADS: as it is -> 1"]
+        assert 1.15 < comparison["lo"] < comparison["ratio"] < comparison["hi"] < 1.25
+        assert len(comparison["log_ratios"]) == comparison["stop"]["rounds"] == 4
+        assert (comparison["stop"]["why"], comparison["apart"]) == ("decided", False)
 
 
 @pytest.mark.parametrize(("slower", "status"), [(1.2, 1), (1.0, 0), (0.8, 0)])
-def test_ab_fails_where_b_is_slower_and_that_was_asked_for(
+def test_ab_with_fail_exits_with_1_if_b_is_slower(
     fake: str, slower: float, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 1 says it to a pipeline; being faster is no failure."""
-    compared(monkeypatch, slower)
+    """Without --fail, and if b is faster, it exits with 0."""
+    let_b_take(monkeypatch, slower)
     arguments = ["ab", f"--perf-load={fake}", *CELL, "--b", B]
     assert cli.main([*arguments, "--fail"]) == status
     assert cli.main(arguments) == 0
@@ -380,22 +386,22 @@ def test_ab_fails_where_b_is_slower_and_that_was_asked_for(
 def test_cases_of_one_group_share_the_rounds_of_ab(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both arms of both are in each round, and each comparison ends by itself."""
-    arms = compared(monkeypatch, 1.2)
+    """Each round has both arms of both cases, and each comparison ends by itself."""
+    rounds = let_b_take(monkeypatch, 1.2)
     cell = [word if word != "fp32" else "fp32,bf16" for word in CELL]
     assert cli.main(["ab", f"--perf-load={fake}", *cell, "--b", B, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [len(one["log_ratios"]) for one in found] == [4, 4]
-    assert [[arm.case.dtype for arm in one] for one in arms] == [["fp32", "fp32", "bf16", "bf16"]] * 4
+    comparisons = json.loads(capsys.readouterr().out)
+    assert [len(one["log_ratios"]) for one in comparisons] == [4, 4]
+    assert [[arm.case.dtype for arm in one] for one in rounds] == [["fp32", "fp32", "bf16", "bf16"]] * 4
     assert rows("SELECT DISTINCT outcome FROM verdict") == [("regressed",)]
     assert rows("SELECT count(*) FROM run") == [(1,)]
 
 
-@pytest.mark.parametrize("more", [(), ("--json",)])
-def test_an_arm_that_fails_later_leaves_what_there_is(
-    fake: str, more: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_an_arm_that_fails_in_the_third_pair_keeps_the_pairs_before(
+    fake: str, options: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pairs before it are told and recorded, the other case goes on, and the command ends with 2 and a sentence."""
+    """They are printed and recorded, the other case goes on, and the command ends with 2 and one sentence."""
     turns = iter(range(100))
 
     def time(arm: Arm) -> float:
@@ -405,11 +411,11 @@ def test_an_arm_that_fails_later_leaves_what_there_is(
 
     played(monkeypatch, time)
     cell = [word if word != "fp32" else "fp32,bf16" for word in CELL]
-    arguments = ["ab", f"--perf-load={fake}", *cell, "--b", B, *more]
+    arguments = ["ab", f"--perf-load={fake}", *cell, "--b", B, *options]
     assert cli.main(arguments) == cli.USAGE_ERROR
     out, err = capsys.readouterr()
     assert err.endswith("ipexperf: crashed: arm b: killed by SIGSEGV\n")
-    if more:
+    if options:
         failed, other = json.loads(out)
         assert (failed["outcome"], failed["stop"]["why"], len(failed["log_ratios"])) == ("failed", "failed", 2)
         assert (failed["ratio"], failed["reason"]) == (1.0, "crashed: arm b: killed by SIGSEGV")
@@ -421,40 +427,40 @@ def test_an_arm_that_fails_later_leaves_what_there_is(
     assert sorted(rows(OF_SPEED)) == [("failed",), ("ok",)]
 
 
-def test_an_interrupted_ab_tells_and_records_what_there_is(
+def test_an_interrupted_ab_prints_and_records_the_pairs_before(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C in the third pair: two pairs are told, are on record, and claim nothing that they do not know."""
+    """Ctrl-C in the third pair. Two pairs prove nothing, so the verdict is inconclusive."""
     times = iter((1.0, 1.4))
 
     def time(arm: Arm) -> float:
         if arm.name == "arm a":
             return 1.0
-        if (found := next(times, None)) is None:
+        if (seconds := next(times, None)) is None:
             raise KeyboardInterrupt
-        return found
+        return seconds
 
     played(monkeypatch, time)
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", B]) == cli.INTERRUPTED
-    out = capsys.readouterr().out
-    assert "stopped: interrupted after 2 pairs" in out
-    assert "time of b against a: +18" in out
+    output = capsys.readouterr().out
+    assert "stopped: interrupted after 2 pairs" in output
+    assert "time of b against a: +18" in output
     assert rows("SELECT status FROM run") == [("interrupted",)]
     assert rows("SELECT outcome FROM launch") == [("ok",)] * 2
     assert rows(OF_SPEED) == [("inconclusive",)]
 
 
 def children(parent: int) -> list[int]:
-    """The processes that this one started and that are still there."""
-    found = []
+    """The processes that this one started and that still run."""
+    pids = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it ended while we looked
-            if int(path.read_text().rsplit(")", 1)[1].split()[1]) == parent:
-                found.append(int(path.parent.name))
-    return found
+            if int(kernel_files.stat_fields(path.parent.name)[1]) == parent:
+                pids.append(int(path.parent.name))
+    return pids
 
 
-HONEST = """
+NEVER_CONTENDED = """
 from math import inf
 
 from ipexperf.conduct import gate
@@ -466,11 +472,11 @@ gate.POLICY = GatePolicy(others=inf, steal=inf, held_up=inf)
 
 @contextmanager
 def third_pair(fake: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
-    """An `ab` of its own, and its workers, in the middle of its third pair."""
-    anybody = folder / "anybody.py"
-    anybody.write_text(HONEST)
-    more = ("--b", B, "--max-pairs", "24", "--tolerance", "0.0001", "--turns", "2", "--steps", "1")
-    command = [sys.executable, "-m", "ipexperf.cli", "ab", f"--perf-load={fake},{anybody}", *CELL, *more]
+    """Start `ab` as a process, and yield it with its workers in the middle of its third pair."""
+    any_machine = folder / "any_machine.py"
+    any_machine.write_text(NEVER_CONTENDED)
+    options = ("--b", B, "--max-pairs", "24", "--tolerance", "0.0001", "--turns", "2", "--steps", "1")
+    command = [sys.executable, "-m", "ipexperf.cli", "ab", f"--perf-load={fake},{any_machine}", *CELL, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -481,15 +487,15 @@ def third_pair(fake: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str],
         yield process, workers
 
 
-def test_an_ab_that_is_ended_by_its_system_tells_and_records_what_there_is(
+def test_an_ab_that_gets_sigterm_prints_and_records_the_pairs_before(
     fake: str, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
-    """SIGTERM, with which CI systems end a job, is taken as Ctrl-C; no worker is left."""
+    """CI systems end a job with SIGTERM. It does the same as Ctrl-C, and no worker is left."""
     with third_pair(fake, tmp_path) as (process, workers):
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == cli.INTERRUPTED, err
-    assert "stopped: interrupted after 2 pairs" in out
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == cli.INTERRUPTED, errors
+    assert "stopped: interrupted after 2 pairs" in output
     assert all(gone(pid) for pid in workers)
     assert rows("SELECT status FROM run") == [("interrupted",)]
     assert rows("SELECT outcome FROM launch") == [("ok",)] * 2
@@ -498,7 +504,7 @@ def test_an_ab_that_is_ended_by_its_system_tells_and_records_what_there_is(
 def test_an_ab_that_is_killed_loses_only_the_pair_in_flight(
     fake: str, tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
-    """SIGKILL can't be handled: the pairs before are on record."""
+    """The pairs before were recorded, although nothing can handle SIGKILL."""
     with third_pair(fake, tmp_path) as (process, workers):
         process.kill()
         process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""`ipexperf bisect`: from two ends to the change that matters, by what is measured of real environments."""
+"""`ipexperf bisect` finds the change between two ends that makes a case slower."""
 
 from __future__ import annotations
 
@@ -77,29 +77,31 @@ class Bench:
         return None
 
 
-def search(needs: Mapping[str, str] | None = None) -> MixSearch:
-    """The search among all packages, some of which need another one in its new version."""
-    ties = {a_change(one): [a_change(other)] for one, other in (needs or {}).items()}
+def all_packages(needs: Mapping[str, str] | None = None) -> MixSearch:
+    """A search among all packages. `needs` names packages that need another one in its new version."""
+    ties = {a_change(package): [a_change(other)] for package, other in (needs or {}).items()}
     return MixSearch(
         [a_change(name) for name in NAMES],
-        lambda candidate: all(set(others) <= candidate for one, others in ties.items() if one in candidate),
+        lambda candidate: all(set(others) <= candidate for package, others in ties.items() if package in candidate),
         ties,
-        lambda candidate: frozenset(one.name for one in candidate),  # type: ignore[arg-type, return-value]
+        lambda candidate: frozenset(package.name for package in candidate),  # type: ignore[arg-type, return-value]
     )
 
 
-def found(bench: Bench, needs: Mapping[str, str] | None = None, **more: bool) -> Report[Candidate]:
-    return find(search(needs), bench, lambda _: None, **more)  # type: ignore[arg-type]
+def search_with(bench: Bench, needs: Mapping[str, str] | None = None, **options: bool) -> Report[Candidate]:
+    """The report of a search among all packages that measures in this laboratory."""
+    return find(all_packages(needs), bench, lambda _: None, **options)  # type: ignore[arg-type]
 
 
 def culprits(report: Report[Candidate]) -> list[set[str]]:
-    return [{one.name for one in culprit} for culprit in report.conclusion.culprits]
+    """The names of the changes in each culprit."""
+    return [{change.name for change in culprit} for culprit in report.conclusion.culprits]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_clock_finds_what_runs_the_same_kernels_slower(name: str) -> None:
+def test_the_clock_finds_a_package_that_runs_the_same_kernels_slower(name: str) -> None:
     bench = Bench({name})
-    report = found(bench)
+    report = search_with(bench)
     assert report.conclusion.outcome == "culprit"
     assert culprits(report) == [{name}]
     assert bench.looked == []
@@ -108,27 +110,27 @@ def test_the_clock_finds_what_runs_the_same_kernels_slower(name: str) -> None:
     assert (report.ends.ratio, report.culprit.ratio) == (1.5, 1.5)
 
 
-def test_the_kernels_lead_the_way_and_the_clock_proves_it() -> None:
+def test_the_kernels_find_the_culprit_and_the_clock_confirms_it() -> None:
     bench = Bench({"dep4"}, frozenset({"dep4"}))
-    report = found(bench)
+    report = search_with(bench)
     assert culprits(report) == [{"dep4"}]
     everything = frozenset(NAMES)
     assert bench.clocked == [everything, {"dep4"}, everything - {"dep4"}]
     assert len(bench.looked) >= 3
 
 
-def test_kernels_that_changed_without_costing_time_name_nobody() -> None:
-    """The package that changes the kernels is innocent: the clock does not confirm it, and finds the other."""
+def test_a_package_that_changes_kernels_without_costing_time_is_no_culprit() -> None:
+    """The clock does not confirm the package that changes the kernels, and finds the other one."""
     bench = Bench({"dep1"}, frozenset({"dep4"}))
-    report = found(bench)
+    report = search_with(bench)
     assert report.conclusion.outcome == "culprit"
     assert culprits(report) == [{"dep1"}]
 
 
-def test_a_culprit_that_cannot_stand_alone_is_proven_by_the_clock_with_what_it_needs() -> None:
-    """Neither the culprit alone nor the bad end without it fits: dep4 needs dep0, and dep5 needs dep4."""
+def test_a_culprit_that_needs_another_package_is_confirmed_together_with_it() -> None:
+    """dep4 needs dep0, and dep5 needs dep4: neither dep4 alone nor the bad end without dep4 can be installed."""
     bench = Bench({"dep4"}, frozenset({"dep4"}))
-    report = found(bench, {"dep4": "dep0", "dep5": "dep4"})
+    report = search_with(bench, {"dep4": "dep0", "dep5": "dep4"})
     assert culprits(report) == [{"dep4"}]
     assert report.conclusion.reason.startswith("dep4 is enough, with dep0 that it needs, and without it")
     everything = frozenset(NAMES)
@@ -137,23 +139,23 @@ def test_a_culprit_that_cannot_stand_alone_is_proven_by_the_clock_with_what_it_n
     assert report.culprit.ratio == 1.5
 
 
-def test_kernels_that_cost_nothing_name_nobody_that_cannot_stand_alone() -> None:
+def test_a_package_that_needs_another_is_no_culprit_if_its_kernels_cost_no_time() -> None:
     bench = Bench({"dep1"}, frozenset({"dep4"}))
-    assert culprits(found(bench, {"dep4": "dep0", "dep5": "dep4"})) == [{"dep1"}]
+    assert culprits(search_with(bench, {"dep4": "dep0", "dep5": "dep4"})) == [{"dep1"}]
 
 
 def test_without_fingerprints_the_clock_answers_everything() -> None:
     bench = Bench({"dep4"}, frozenset({"dep4"}))
-    assert culprits(found(bench, fingerprint=False)) == [{"dep4"}]
+    assert culprits(search_with(bench, fingerprint=False)) == [{"dep4"}]
     assert bench.looked == []
 
 
-def test_kernels_that_differ_answer_where_the_clock_cannot() -> None:
-    """What they cost stays unknown, and the reason says so."""
+def test_the_kernels_name_the_culprit_if_the_clock_cannot_tell() -> None:
+    """How much time they cost stays unknown, and the reason says so."""
     bench = Bench(set(), frozenset({"dep4"}))
-    honest = bench.timed
-    bench.timed = lambda candidate: dataclasses.replace(honest(candidate), answer=Answer.UNSURE)  # type: ignore[method-assign]
-    report = found(bench)
+    timed = bench.timed
+    bench.timed = lambda candidate: dataclasses.replace(timed(candidate), answer=Answer.UNSURE)  # type: ignore[method-assign]
+    report = search_with(bench)
     assert (report.conclusion.outcome, culprits(report)) == ("culprit", [{"dep4"}])
     assert report.conclusion.reason.endswith(BY_KERNELS)
     assert bench.clocked == [frozenset(NAMES)]
@@ -163,40 +165,40 @@ def test_kernels_that_differ_answer_where_the_clock_cannot() -> None:
     assert report.culprit.ratio is None
 
 
-def test_where_the_clock_cannot_tell_and_the_kernels_may_not_answer_nobody_is_named() -> None:
+def test_without_fingerprints_no_culprit_is_named_if_the_clock_cannot_tell() -> None:
     bench = Bench(set(), frozenset({"dep4"}))
-    honest = bench.timed
-    bench.timed = lambda candidate: dataclasses.replace(honest(candidate), answer=Answer.UNSURE)  # type: ignore[method-assign]
-    report = found(bench, fingerprint=False)
+    timed = bench.timed
+    bench.timed = lambda candidate: dataclasses.replace(timed(candidate), answer=Answer.UNSURE)  # type: ignore[method-assign]
+    report = search_with(bench, fingerprint=False)
     assert (report.conclusion.outcome, report.conclusion.culprits) == ("cannot tell", ())
     assert bench.looked == []
 
 
 def test_two_culprits_are_both_named() -> None:
-    report = found(Bench({"dep0", "dep5"}))
+    report = search_with(Bench({"dep0", "dep5"}))
     assert report.conclusion.outcome == "several"
     assert sorted(map(sorted, culprits(report))) == [["dep0"], ["dep5"]]
 
 
-def test_noise_larger_than_the_change_names_nobody() -> None:
-    report = found(Bench({"dep2"}, unsure=True))
+def test_no_culprit_is_named_if_the_noise_is_larger_than_the_change() -> None:
+    report = search_with(Bench({"dep2"}, unsure=True))
     assert report.conclusion.outcome == "cannot tell"
     assert report.conclusion.culprits == ()
     assert set(report.conclusion.suspects) == set(NAMES)
 
 
-def test_ends_that_are_alike_are_said_to_be() -> None:
+def test_ends_that_are_equally_fast_are_reported_as_alike() -> None:
     bench = Bench(set())
-    report = found(bench)
+    report = search_with(bench)
     assert report.conclusion.outcome == "alike"
     assert len(bench.clocked) == 1
 
 
-def test_ends_that_are_exchanged_are_said_to_be() -> None:
+def test_a_bad_end_that_is_faster_is_reported_as_exchanged() -> None:
     bench = Bench(set())
-    honest = bench.timed
-    bench.timed = lambda candidate: dataclasses.replace(honest(candidate), ratio=0.6, lo=0.5, hi=0.7)  # type: ignore[method-assign]
-    assert "are they exchanged?" in found(bench).conclusion.reason
+    timed = bench.timed
+    bench.timed = lambda candidate: dataclasses.replace(timed(candidate), ratio=0.6, lo=0.5, hi=0.7)  # type: ignore[method-assign]
+    assert "are they exchanged?" in search_with(bench).conclusion.reason
 
 
 def test_ends_without_a_difference_need_no_measurement() -> None:
@@ -206,16 +208,16 @@ def test_ends_without_a_difference_need_no_measurement() -> None:
     assert bench.clocked == []
 
 
-def test_answers_are_kept_by_content_and_an_unfinished_line_is_asked_again(tmp_path: Path) -> None:
+def test_a_log_keeps_answers_by_content_and_ignores_an_unfinished_line(tmp_path: Path) -> None:
     path = tmp_path / "bisect" / "a.jsonl"
     log = Log(path)
-    seen = Measured(Answer.BAD, "slow", 1.5, 1.4, 1.6, "k", "g", clock=False, seconds=2.0, ran=("this", "that"))
-    log.put("one", seen)
+    answer = Measured(Answer.BAD, "slow", 1.5, 1.4, 1.6, "k", "g", clock=False, seconds=2.0, ran=("this", "that"))
+    log.put("one", answer)
     log.put("two", Measured(Answer.UNSURE, "noise"))
     with path.open("a") as stream:
         stream.write('{"key": "three", "measu')
-    again = Log(path)
-    assert (again.get("one"), again.get("two"), again.get("three")) == (seen, None, None)
+    reopened = Log(path)
+    assert (reopened.get("one"), reopened.get("two"), reopened.get("three")) == (answer, None, None)
     assert len(Log(path, fresh=True)) == 0
     assert not path.exists()
 
@@ -225,20 +227,20 @@ def lock_of(packages: dict[str, str], **variables: str) -> Lock:
     return Lock("3.11.7", "CPython linux x86_64", pins, variables=tuple(sorted(variables.items())))
 
 
-def test_a_candidate_is_the_good_end_with_some_of_the_bad() -> None:
+def test_a_candidate_is_the_good_end_with_some_changes_of_the_bad_end() -> None:
     good = lock_of({"a": "1", "b": "1", "gone": "1"}, OMP_NUM_THREADS="4", KMP_AFFINITY="x")
     bad = lock_of({"a": "2", "b": "1", "new": "1"}, OMP_NUM_THREADS="1")
     changes = mixes.changes_between(good, bad)
     names = ["a", "gone", "new", "KMP_AFFINITY", "OMP_NUM_THREADS"]
-    assert [one.name for one in changes] == names
-    assert [one.kind for one in changes] == ["package"] * 3 + ["variable"] * 2
+    assert [change.name for change in changes] == names
+    assert [change.kind for change in changes] == ["package"] * 3 + ["variable"] * 2
 
     def mixed(*names: str) -> Lock:
-        candidate: Candidate = frozenset(one for one in changes if one.name in names)
+        candidate: Candidate = frozenset(change for change in changes if change.name in names)
         return mixes.mixed(good, bad, candidate)
 
     assert mixed() == good
-    assert mixed(*(one.name for one in changes)) == bad
+    assert mixed(*(change.name for change in changes)) == bad
     assert mixed("a", "new").versions == {"a": "2", "b": "1", "gone": "1", "new": "1"}
     assert dict(mixed("OMP_NUM_THREADS", "KMP_AFFINITY").variables) == {"OMP_NUM_THREADS": "1"}
 
@@ -251,7 +253,7 @@ def test_packages_of_two_pythons_are_not_mixed() -> None:
 
 @pytest.fixture(scope="module")
 def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """Two interpreters that differ in seven packages, one of which sets the pace; one needs another to move with it."""
+    """Two interpreters that differ in seven packages. `pace` makes the bad end slow, and dep5 needs its own dep0."""
     folder = tmp_path_factory.mktemp("ends")
     pythons = []
     for end, version in (("good", "1.0"), ("bad", "2.0")):
@@ -266,7 +268,7 @@ def ends(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 def command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake: str, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """The command in a folder of its own, with a clock that is right: what takes long here is to measure."""
+    """Run the command in a folder of its own, with exact answers in place of measurements, which would take long."""
     monkeypatch.chdir(tmp_path)
 
     def measure(self: Laboratory, candidate: Software, policy: object) -> Measured:
@@ -276,7 +278,7 @@ def command(
         with candidate.ready(self._cache, lambda _: None) as installed:
             assert Path(installed.python).exists()
         slow = lock.versions["pace"] == "2.0" or dict(lock.variables).get("OMP_WAIT") == "slow"
-        assert lock.versions["dep5"] == lock.versions["dep0"], "what cannot be installed was asked for"
+        assert lock.versions["dep5"] == lock.versions["dep0"], "the search asked for packages that do not fit together"
         measured.append(lock.digest)
         ratio = 3.0 if slow else 1.0
         return Measured(Answer.BAD if slow else Answer.GOOD, "seen", ratio, ratio, ratio, seconds=1.0, machine="here")
@@ -297,50 +299,55 @@ def command(
 def test_the_culprit_is_named_with_its_proof_and_how_to_see_it_again(
     command: Callable[..., tuple[int, str, str]], ends: tuple[str, str], tmp_path: Path
 ) -> None:
-    status, out, err = command("--good", ends[0], "--bad", ends[1])
-    assert status == 0, err
-    assert out.startswith("CULPRIT: pace is enough, and without it the bad end is not slower\n  pace: 1.0 -> 2.0\n")
-    assert "time of the culprit alone: +200.0 %" in out
-    assert "reproduce ipexperf ab --a lock:" in out
+    status, output, errors = command("--good", ends[0], "--bad", ends[1])
+    assert status == 0, errors
+    assert output.startswith("CULPRIT: pace is enough, and without it the bad end is not slower\n  pace: 1.0 -> 2.0\n")
+    assert "time of the culprit alone: +200.0 %" in output
+    assert "reproduce ipexperf ab --a lock:" in output
     paths = sorted((tmp_path / ".ipexperf/bisect").glob("*.txt"))
     [bad, good] = [locks.read(path).versions for path in paths]
     assert {name for name in good if good[name] != bad[name]} == {"pace"}
     with History.open(tmp_path / "ipexperf.db") as history:
         [record] = history.bisections()
-    assert (record.outcome, [[one.name for one in culprit] for culprit in record.culprits]) == ("culprit", [["pace"]])
+    assert (record.outcome, [[change.name for change in culprit] for culprit in record.culprits]) == (
+        "culprit",
+        [["pace"]],
+    )
     assert locks.parse(record.first_bad, "").versions == bad
-    assert "7 differences between both ends" in err
+    assert "7 differences between both ends" in errors
     # The same again asks nothing: every answer is known.
-    status, again, err = command("--good", ends[0], "--bad", ends[1])
-    assert (status, again) == (0, out)
-    assert err.endswith("measured 0")
-    status, text, err = command("--good", ends[0], "--bad", ends[1], "--fresh", "--json")
-    document = json.loads(text)
+    status, second_output, errors = command("--good", ends[0], "--bad", ends[1])
+    assert (status, second_output) == (0, output)
+    assert errors.endswith("measured 0")
+    status, third_output, errors = command("--good", ends[0], "--bad", ends[1], "--fresh", "--json")
+    document = json.loads(third_output)
     assert document["outcome"] == "culprit"
-    assert [one["name"] for one in document["culprits"][0]] == ["pace"]
-    assert not err.endswith("measured 0")
+    assert [change["name"] for change in document["culprits"][0]] == ["pace"]
+    assert not errors.endswith("measured 0")
 
 
 @pytest.mark.process
 def test_a_variable_may_be_the_culprit(command: Callable[..., tuple[int, str, str]], ends: tuple[str, str]) -> None:
-    status, out, _ = command("--good", ends[0], "--bad", f"{ends[0]} OMP_WAIT=slow")
-    assert (status, out.splitlines()[:2]) == (
+    status, output, _ = command("--good", ends[0], "--bad", f"{ends[0]} OMP_WAIT=slow")
+    assert (status, output.splitlines()[:2]) == (
         0,
         ["CULPRIT: OMP_WAIT is enough, and without it the bad end is not slower", "  OMP_WAIT: unset -> slow"],
     )
 
 
 @pytest.mark.process
-def test_both_ends_the_same_is_said(command: Callable[..., tuple[int, str, str]], ends: tuple[str, str]) -> None:
-    status, out, err = command("--good", ends[0], "--bad", ends[0])
+def test_ends_with_the_same_software_are_reported_without_a_measurement(
+    command: Callable[..., tuple[int, str, str]], ends: tuple[str, str]
+) -> None:
+    status, output, errors = command("--good", ends[0], "--bad", ends[0])
     assert status == 0
-    assert out.startswith("NOTHING TO FIND: nothing differs between both ends\n")
-    assert err.endswith("measured 0")
+    assert output.startswith("NOTHING TO FIND: nothing differs between both ends\n")
+    assert errors.endswith("measured 0")
 
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "refusal"),
     [
         (("--bad", "dtype=bf16"), "an end is software and variables"),
         (("--bad", "nowhere"), "--bad 'nowhere': 'nowhere' is no interpreter, no lock"),
@@ -351,10 +358,10 @@ def test_both_ends_the_same_is_said(command: Callable[..., tuple[int, str, str]]
         (("--max-pairs", "99"), "expected 1 to 24 pairs, got 99"),
     ],
 )
-def test_what_cannot_be_is_one_sentence(
-    command: Callable[..., tuple[int, str, str]], ends: tuple[str, str], words: tuple[str, ...], told: str
+def test_a_mistake_in_the_options_is_one_sentence(
+    command: Callable[..., tuple[int, str, str]], ends: tuple[str, str], words: tuple[str, ...], refusal: str
 ) -> None:
-    status, out, err = command("--good", ends[0], "--bad", ends[1], *words)
-    assert (status, out) == (2, "")
-    assert told in err
-    assert "Traceback" not in err
+    status, output, errors = command("--good", ends[0], "--bad", ends[1], *words)
+    assert (status, output) == (2, "")
+    assert refusal in errors
+    assert "Traceback" not in errors

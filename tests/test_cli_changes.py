@@ -24,10 +24,10 @@ KEY = "xeon-8480-2s"
 CASE = Case(model="resnet50", device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
 RUNS = 16
 MOVED = 9
-HERE = (["trend"], ["changes"], ["export", "csv"], ["export", "bencher"], ["compare", "first"], ["speedup"],
+QUESTIONS = (["trend"], ["changes"], ["export", "csv"], ["export", "bencher"], ["compare", "first"], ["speedup"],
         ["show", "last"], ["runs"], ["db", "check"], ["db", "upgrade"], ["db", "vacuum"], ["db", "backup"],
         ["prune", "--before", "2026-05-03"], ["merge", "other.db"])  # fmt: skip
-"""Every command that asks a history."""
+"""Every command that reads a history."""
 
 
 def environment(number):
@@ -37,7 +37,7 @@ def environment(number):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def sixteen_nights(tmp_path_factory):
     """Nine nights at one level, and seven that are slower."""
     path = tmp_path_factory.mktemp("made") / "ipexperf.db"
     with History.open(path) as history:
@@ -46,18 +46,18 @@ def made(tmp_path_factory):
             launches = tuple(Launch(i, "ok", metrics={"step_time": step, "throughput": 16 / step}) for i in range(2))
             moment = f"2026-05-{number + 1:02d}T02:00:00Z"
             uid = history.start_run(environment(number), {"started_at": moment})
-            measured = Measurement(CASE, launches, environment(number), started_at=moment, finished_at=moment)
-            history.record(uid, measured, Verdict("ok", "within the noise"))
+            measurement = Measurement(CASE, launches, environment(number), started_at=moment, finished_at=moment)
+            history.record(uid, measurement, Verdict("ok", "within the noise"))
             history.finish_run(uid, "finished")
     return path
 
 
 @pytest.fixture(autouse=True)
-def path(made, tmp_path, monkeypatch):
+def path(sixteen_nights, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("IPEXPERF_DB", raising=False)
     monkeypatch.delenv("IPEXPERF_BASELINES", raising=False)
-    return Path(shutil.copy(made, tmp_path / "ipexperf.db"))
+    return Path(shutil.copy(sixteen_nights, tmp_path / "ipexperf.db"))
 
 
 def dump(path):
@@ -65,25 +65,25 @@ def dump(path):
         return list(connection.iterdump())
 
 
-def test_changes_tells_what_regressed_and_between_which_runs(capsys):
-    """The case, how much, the commits and the version that changed there."""
-    out = run(capsys, "changes")
-    (line,) = [line for line in out.splitlines() if line.strip().startswith("regressed")]
+def test_changes_prints_what_regressed_and_between_which_runs(capsys):
+    """It prints the case, the ratio, the commits, and the version that changed there."""
+    output = run(capsys, "changes")
+    (line,) = [line for line in output.splitlines() if line.strip().startswith("regressed")]
     assert CASE.id in line
     assert "1.25" in line
-    assert f"commits  {MOVED - 1:08d}..{MOVED:08d}" in out
-    assert "differs  torch: 2.8.0+cpu -> 2.9.0+cpu" in out
-    assert "1 change in 1 series" in out
+    assert f"commits  {MOVED - 1:08d}..{MOVED:08d}" in output
+    assert "differs  torch: 2.8.0+cpu -> 2.9.0+cpu" in output
+    assert "1 change in 1 series" in output
     # The change could first be reported when its level had four runs, the fourth newest of all.
     assert "1 change in 1 series" in run(capsys, "changes", "--since", "last~3")
     assert "0 changes in 1 series" in run(capsys, "changes", "--since", "last~2")
     assert "0 changes in 1 series; 1 too short: fewer than 8 good runs" in run(capsys, "changes", "--until", "last~9")
 
 
-def test_changes_speaks_json_and_csv(capsys):
-    """The same change in full."""
+def test_changes_answers_in_json_and_csv(capsys):
+    """Both have all fields of the change."""
     document = json.loads(run(capsys, "changes", "--json", "--metric", "throughput"))
-    assert [(x["metric"], x["direction"]) for x in document["changes"]] == [("throughput", "regressed")]
+    assert [(change["metric"], change["direction"]) for change in document["changes"]] == [("throughput", "regressed")]
     assert (document["series"], document["short"]) == (1, 0)
     (row,) = csv.DictReader(io.StringIO(run(capsys, "changes", "--csv")))
     assert row["differences"].startswith("torch: 2.8.0+cpu -> 2.9.0+cpu; commit: ")
@@ -111,11 +111,11 @@ def test_trend_and_changes_say_when_a_network_was_changed_under_its_name(capsys,
     assert "other work" not in run(capsys, "trend", "--db", database, "--until", f"2026-05-{MOVED:02d}")
 
 
-def test_trend_rolls_draws_and_ends(capsys):
-    """A column more, a line a series, and a last day."""
-    out = run(capsys, "trend", "--rolling", "3", "--until", "2026-05-04")
-    assert len([line for line in out.splitlines() if CASE.id in line]) == 4
-    assert "rolling" in out
+def test_trend_has_a_rolling_median_a_drawing_and_a_last_day(capsys):
+    """With `--rolling`, `--spark`, `--until` and `--limit`."""
+    output = run(capsys, "trend", "--rolling", "3", "--until", "2026-05-04")
+    assert len([line for line in output.splitlines() if CASE.id in line]) == 4
+    assert "rolling" in output
     (line,) = [line for line in run(capsys, "trend", "--spark").splitlines() if CASE.id in line]
     assert "▁" in line
     assert "█" in line
@@ -125,7 +125,7 @@ def test_trend_rolls_draws_and_ends(capsys):
 
 
 def test_export_writes_each_form(capsys, tmp_path):
-    """CSV of every point; one run for the others; a file where one is named."""
+    """CSV has every point, and the other forms one run. `--output` names a file."""
     rows = list(csv.DictReader(io.StringIO(run(capsys, "export", "csv", "--metric", "step_time"))))
     assert len(rows) == RUNS
     assert rows[0]["median"] == "0.01"
@@ -138,7 +138,7 @@ def test_export_writes_each_form(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "refusal"),
     [
         (["csv", "last"], "csv holds every run: narrow it with --since and --until, not with a RUN"),
         (["bencher", "--model", "resnet50"], "bencher holds one run as it is: --model is for csv and parquet"),
@@ -147,25 +147,24 @@ def test_export_writes_each_form(capsys, tmp_path):
         (["bencher", "zzzz"], "no run matches 'zzzz'"),
     ],
 )
-def test_an_export_that_cannot_be_is_refused(capsys, arguments, told):
-    """One sentence, and no file."""
-    assert told in refused(capsys, "export", *arguments)
+def test_a_mistake_in_an_export_is_one_sentence(capsys, arguments, refusal):
+    assert refusal in refused(capsys, "export", *arguments)
 
 
-def test_parquet_is_written_where_pandas_can(capsys, tmp_path):
-    """Without a library for it the sentence names one."""
+def test_parquet_is_written_if_a_library_for_it_is_installed(capsys, tmp_path):
+    """Otherwise the error names the libraries."""
     arguments = ("export", "parquet", "--output", "out.parquet")
     if importlib.util.find_spec("pyarrow") or importlib.util.find_spec("fastparquet"):
         assert run(capsys, *arguments) == ""
         assert (tmp_path / "out.parquet").stat().st_size > 0
     else:
-        told = "parquet needs pyarrow or fastparquet, which are not installed: use csv"
-        assert refused(capsys, *arguments) == f"ipexperf: {told}\n"
+        advice = "parquet needs pyarrow or fastparquet, which are not installed: use csv"
+        assert refused(capsys, *arguments) == f"ipexperf: {advice}\n"
         assert not (tmp_path / "out.parquet").exists()
 
 
 def test_merge_takes_each_file_once(capsys, path):
-    """What is new is counted, and the second time nothing is."""
+    """It counts what is new. The second time nothing is."""
     shutil.copy(path, "other.db")
     main(["prune", "--before", "2026-05-05", "--yes"])
     capsys.readouterr()
@@ -175,43 +174,47 @@ def test_merge_takes_each_file_once(capsys, path):
     assert "is the history itself" in refused(capsys, "merge", "ipexperf.db")
 
 
-def test_prune_tells_before_it_deletes(capsys, path, tmp_path):
-    """A dry run by default; what a file of baselines was made of stays, though this history has no row of it."""
+def test_prune_deletes_only_with_yes_and_never_the_run_of_a_baseline(capsys, path, tmp_path):
+    """Without `--yes` it prints what it would delete. A run stays if a file of baselines names it."""
     with History.open(path) as history:
-        first = history.find_run("first").uid
-    session = Session(first, "2026-05-01T02:00:00+00:00", "", (0.01,), {})
-    known = CaseBaseline(CASE, (session,), {}, "first light", "ada", "2026-05-01T03:00:00+00:00", None, environment(0))
-    write(tmp_path / "baselines", Baselines(KEY, (known,)))
+        first_run = history.find_run("first").uid
+    session = Session(first_run, "2026-05-01T02:00:00+00:00", "", (0.01,), {})
+    accepted = CaseBaseline(
+        CASE, (session,), {}, "first light", "ada", "2026-05-01T03:00:00+00:00", None, environment(0)
+    )
+    write(tmp_path / "baselines", Baselines(KEY, (accepted,)))
     before = dump(path)
-    out = run(capsys, "prune", "--before", "2026-05-03")
-    assert "would delete 1 run before 2026-05-03T00:00:00" in out
-    assert f"kept {first}: a baseline was accepted from it" in out
-    assert "nothing was changed: --yes deletes" in out
+    output = run(capsys, "prune", "--before", "2026-05-03")
+    assert "would delete 1 run before 2026-05-03T00:00:00" in output
+    assert f"kept {first_run}: a baseline was accepted from it" in output
+    assert "nothing was changed: --yes deletes" in output
     assert dump(path) == before
     assert "deleted 1 run before" in run(capsys, "prune", "--before", "2026-05-03", "--yes")
     assert len(json.loads(run(capsys, "runs", "--json", "--limit", "99"))) == RUNS - 1
-    told = refused(capsys, "prune", "--before", "2026-05-03", "--baselines", "elsewhere", "--yes")
-    assert "there is no folder elsewhere of baselines" in told
+    refusal = refused(capsys, "prune", "--before", "2026-05-03", "--baselines", "elsewhere", "--yes")
+    assert "there is no folder elsewhere of baselines" in refusal
 
 
-def test_prune_asks_the_baselines_of_a_test_run(capsys, path, tmp_path, monkeypatch):
-    """A folder that IPEXPERF_BASELINES names is looked into, and must be there as one that an option names."""
+def test_prune_keeps_the_runs_of_the_baselines_that_the_variable_names(capsys, path, tmp_path, monkeypatch):
+    """The folder in IPEXPERF_BASELINES must exist, like one that `--baselines` names."""
     with History.open(path) as history:
-        first = history.find_run("first").uid
-    session = Session(first, "2026-05-01T02:00:00+00:00", "", (0.01,), {})
-    known = CaseBaseline(CASE, (session,), {}, "first light", "ada", "2026-05-01T03:00:00+00:00", None, environment(0))
-    write(tmp_path / "kept", Baselines(KEY, (known,)))
+        first_run = history.find_run("first").uid
+    session = Session(first_run, "2026-05-01T02:00:00+00:00", "", (0.01,), {})
+    accepted = CaseBaseline(
+        CASE, (session,), {}, "first light", "ada", "2026-05-01T03:00:00+00:00", None, environment(0)
+    )
+    write(tmp_path / "kept", Baselines(KEY, (accepted,)))
     monkeypatch.setenv("IPEXPERF_BASELINES", "kept")
-    assert f"kept {first}: a baseline was accepted from it" in run(capsys, "prune", "--before", "2026-05-03")
+    assert f"kept {first_run}: a baseline was accepted from it" in run(capsys, "prune", "--before", "2026-05-03")
     monkeypatch.setenv("IPEXPERF_BASELINES", "elsewhere")
     assert "there is no folder elsewhere of baselines" in refused(capsys, "prune", "--before", "2026-05-03")
 
 
 def test_db_checks_upgrades_vacuums_and_backs_up(capsys):
-    """Each says what it found or did."""
-    out = run(capsys, "db", "check")
-    assert "ipexperf.db: no fault found, schema 0005" in out
-    assert f"{RUNS} run, " in out
+    """Each prints what it found or did."""
+    output = run(capsys, "db", "check")
+    assert "ipexperf.db: no fault found, schema 0005" in output
+    assert f"{RUNS} run, " in output
     assert run(capsys, "db", "upgrade") == "ipexperf.db: schema 0005 is the newest, nothing was done\n"
     assert "bytes became" in run(capsys, "db", "vacuum")
     assert run(capsys, "db", "backup", "copy.db") == "ipexperf.db: copied to copy.db\n"
@@ -254,30 +257,30 @@ def missing(path):
 
 
 @pytest.mark.parametrize("spoil", [no_database, empty, another_program, damaged, newer, missing])
-@pytest.mark.parametrize("command", HERE, ids=" ".join)
+@pytest.mark.parametrize("command", QUESTIONS, ids=" ".join)
 def test_a_file_that_is_no_history_is_one_sentence_for_every_command(capsys, path, spoil, command):
-    """Exit status 2, nothing on standard output, and not a byte of it changed."""
+    """The exit status is 2, standard output is empty, and the file does not change."""
     shutil.copy(path, "other.db")
-    for rest in ("ipexperf.db-wal", "ipexperf.db-shm"):
-        Path(rest).unlink(missing_ok=True)
-    told = spoil(path)
+    for leftover in ("ipexperf.db-wal", "ipexperf.db-shm"):
+        Path(leftover).unlink(missing_ok=True)
+    refusal = spoil(path)
     before = path.read_bytes() if path.exists() else None
     if (spoil, command[:2]) in ((newer, ["db", "check"]), (newer, ["db", "vacuum"]), (newer, ["db", "backup"])):
-        assert main(command) == 0  # a newer file may be looked at, made smaller and copied as it is
+        assert main(command) == 0  # a newer file may be checked, made smaller and copied as it is
         return
-    assert told in refused(capsys, *command)
+    assert refusal in refused(capsys, *command)
     assert (path.read_bytes() if path.exists() else None) == before
 
 
-def test_without_a_run_there_is_no_answer(capsys, tmp_path):
-    """A history that nobody has written to: one sentence, not an empty table."""
+def test_an_empty_history_is_one_sentence(capsys, tmp_path):
+    """In place of an empty table."""
     History.open("fresh.db").close()
     for command in (["trend"], ["changes"], ["export", "csv"], ["compare", "first"], ["speedup"], ["show", "last"]):
         assert "this history is empty" in refused(capsys, *command, "--db", "fresh.db")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "refusal"),
     [
         (["trend", "--since", "last", "--until", "first"], "the range is upside down: it is until 'first'"),
         (["changes", "--since", "2026-05-09", "--until", "2026-05-08"], "the range is upside down"),
@@ -285,13 +288,11 @@ def test_without_a_run_there_is_no_answer(capsys, tmp_path):
         (["prune", "--before", "2026-13-01"], "'2026-13-01' is not a date or time"),
     ],
 )
-def test_a_range_that_is_none_is_refused(capsys, arguments, told):
-    """No answer is better than one to another question."""
-    assert told in refused(capsys, *arguments)
+def test_a_wrong_range_is_one_sentence(capsys, arguments, refusal):
+    assert refusal in refused(capsys, *arguments)
 
 
-def test_a_list_with_a_hole_is_a_mistake(capsys):
-    """`--stack ipex,` is a slip of the hand."""
+def test_a_list_of_names_that_ends_with_a_comma_is_refused(capsys):
     with pytest.raises(SystemExit) as raised:
         main(["trend", "--stack", "ipex,"])
     assert raised.value.code == 2

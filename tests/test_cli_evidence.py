@@ -1,4 +1,4 @@
-"""`ipexperf evidence` runs what this machine can show, writes what held, and checks such files."""
+"""`ipexperf evidence` runs the cases that this machine can prove, and writes and checks files of the results."""
 
 from __future__ import annotations
 
@@ -55,30 +55,32 @@ def folder(tmp_path: Path, registries: None, monkeypatch: pytest.MonkeyPatch) ->
     return tmp_path
 
 
-def second(arm: Arm) -> float:
+def a_second(arm: Arm) -> float:
+    """The step time of every arm."""
     del arm
     return 1.0
 
 
-def run(*more: str) -> int:
-    return cli.main(["evidence", "--device", "fake", "--into", "out", *more])
+def run(*options: str) -> int:
+    """Run the command. Return its exit status."""
+    return cli.main(["evidence", "--device", "fake", "--into", "out", *options])
 
 
-def test_what_held_is_written_to_a_file_named_after_the_machine(
+def test_the_results_are_written_to_a_file_named_after_the_machine(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It passes its own check, names no host and no folder, and the history has the run."""
-    played(monkeypatch, second, HELD, environment=WHERE)
+    """The file can be read again and names no host and no folder. The history has the run."""
+    played(monkeypatch, a_second, HELD, environment=WHERE)
     assert run() == 0
     path = folder / "out" / NAME
     whole = files.read(path)
-    held = {str(one.row) for one in whole.rows if one.state == "held"}
+    held = {str(record.row) for record in whole.rows if record.state == "held"}
     assert {"spin fp32 plain", "whirl bf16 new", "packed=off on old", "update=own on old", "model tiny"} <= held
-    assert {one.state for one in whole.rows} == {"held", "impossible"}
-    out = capsys.readouterr().out
-    assert f"{len(held)} rows held, 0 did not, 0 were not reached, " in out
-    assert "cannot be shown here: new cannot" not in out
-    assert out.endswith(f"written to out/{NAME}\n")
+    assert {record.state for record in whole.rows} == {"held", "impossible"}
+    output = capsys.readouterr().out
+    assert f"{len(held)} rows held, 0 did not, 0 were not reached, " in output
+    assert "cannot be shown here: new cannot" not in output
+    assert output.endswith(f"written to out/{NAME}\n")
     assert not {"box7", "/home/ann", str(folder)} & set(path.read_text().split('"'))
     with closing(sqlite3.connect("ipexperf.db")) as connection:
         assert connection.execute("SELECT status, count(*) FROM run").fetchone() == ("finished", 1)
@@ -86,10 +88,10 @@ def test_what_held_is_written_to_a_file_named_after_the_machine(
     assert count == len(whole.cases)
 
 
-def test_a_case_that_fails_is_told_and_tried_with_fewer_settings(
+def test_a_case_that_fails_is_reported_and_run_again_with_fewer_settings(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What failed is in the file whole, and the exit status says that something did."""
+    """The file has the case that failed with its log, and the exit status is WRONG."""
 
     def fails(arm: Arm) -> float:
         if dict(arm.case.knobs).get("update") == "own":
@@ -100,46 +102,46 @@ def test_a_case_that_fails_is_told_and_tried_with_fewer_settings(
     assert run() == evidence.WRONG
     assert "did not hold: error: no such update\n  update=own on old\n" in capsys.readouterr().out
     whole = files.read(folder / "out" / NAME)
-    [bad] = [one for one in whole.cases if not one.sound]
+    [bad] = [record for record in whole.cases if not record.sound]
     assert (bad.outcome, bad.reason, bad.log) == ("error", "no such update", ("the last", "words"))
     assert bad.case.knobs == (("update", "own"),)
-    assert any(dataclasses.replace(bad.case, knobs=()) == one.case for one in whole.cases if one.sound)
+    assert any(dataclasses.replace(bad.case, knobs=()) == record.case for record in whole.cases if record.sound)
 
 
 def test_a_check_that_fails_is_a_row_that_did_not_hold(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    played(monkeypatch, second, Check("dtype", False, "float32", "bfloat16"), environment=WHERE)
+    played(monkeypatch, a_second, Check("dtype", False, "float32", "bfloat16"), environment=WHERE)
     assert run() == evidence.WRONG
     assert "0 rows held" in capsys.readouterr().out
-    assert {one.state for one in files.read(folder / "out" / NAME).rows} == {"failed", "impossible"}
+    assert {record.state for record in files.read(folder / "out" / NAME).rows} == {"failed", "impossible"}
 
 
 def test_an_interruption_keeps_what_was_measured(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the file and in the history, and the rest is said not to be reached."""
-    seen: list[Arm] = []
+    """The file and the history have it. The other rows are reported as not reached."""
+    arms_played: list[Arm] = []
 
     def stops(arm: Arm) -> float:
-        seen.append(arm)
-        if len(seen) > 5:
+        arms_played.append(arm)
+        if len(arms_played) > 5:
             raise KeyboardInterrupt
         return 1.0
 
     played(monkeypatch, stops, HELD, environment=WHERE)
     assert run() == cli.INTERRUPTED
     assert "not reached: it was interrupted before" in capsys.readouterr().out
-    states = [one.state for one in files.read(folder / "out" / NAME).rows]
+    states = [record.state for record in files.read(folder / "out" / NAME).rows]
     assert {"held", "unreached"} <= set(states)
     with closing(sqlite3.connect("ipexperf.db")) as connection:
         assert connection.execute("SELECT status FROM run").fetchone() == ("interrupted",)
 
 
-def test_a_history_that_fails_costs_nothing_that_was_measured(
+def test_a_history_that_fails_loses_nothing_that_was_measured(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file has it, and the error is the last word."""
+    """The file has it, and the error is printed."""
     written = []
 
     def fails(*arguments: object) -> None:
@@ -147,19 +149,19 @@ def test_a_history_that_fails_costs_nothing_that_was_measured(
         if len(written) > 2:
             raise HistoryError("the disk is full")
 
-    played(monkeypatch, second, HELD, environment=WHERE)
+    played(monkeypatch, a_second, HELD, environment=WHERE)
     monkeypatch.setattr(Recorder, "round", fails)
     assert run() == cli.USAGE_ERROR
     assert "the disk is full" in capsys.readouterr().err
     whole = files.read(folder / "out" / NAME)
     assert len(whole.cases) > 4
-    assert "the run ended before: the disk is full" in {one.why for one in whole.rows}
+    assert "the run ended before: the disk is full" in {record.why for record in whole.rows}
 
 
-def test_nothing_begins_that_will_not_end_in_time(
+def test_no_case_begins_that_would_end_too_late(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As far as the cases before it tell."""
+    """Each case is expected to take as long as those before it."""
     clock = [0.0]
 
     def slow(arm: Arm) -> float:
@@ -175,44 +177,44 @@ def test_nothing_begins_that_will_not_end_in_time(
 
 def interrupted_after_six(monkeypatch: pytest.MonkeyPatch) -> list[Arm]:
     """Run until Ctrl-C in the sixth case. Return the arms that were played, to which later runs add theirs."""
-    seen: list[Arm] = []
+    arms_played: list[Arm] = []
 
     def stops(arm: Arm) -> float:
-        seen.append(arm)
-        if len(seen) == 6:
+        arms_played.append(arm)
+        if len(arms_played) == 6:
             raise KeyboardInterrupt
         return 1.0
 
     played(monkeypatch, stops, HELD, environment=WHERE)
     monkeypatch.setattr("ipexperf.bench.process.environment.hardware", lambda: HARDWARE)
     assert run() == cli.INTERRUPTED
-    return seen
+    return arms_played
 
 
 def test_a_second_run_adds_what_the_first_did_not_reach(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It runs no case of a row that holds, and refuses to add to nothing and nothing to all."""
+    """It runs no case of a row that holds. It is refused if there is no file, and if the file lacks nothing."""
     assert run("--add") == cli.USAGE_ERROR
     assert "--add: out has no file of this machine and fake: leave it out" in capsys.readouterr().err
-    seen = interrupted_after_six(monkeypatch)
-    first = files.read(folder / "out" / NAME)
+    arms_played = interrupted_after_six(monkeypatch)
+    before = files.read(folder / "out" / NAME)
     assert run("--add") == 0
     whole = files.read(folder / "out" / NAME)
-    assert {one.state for one in whole.rows} == {"held", "impossible"}
-    assert {one.case for one in first.cases} < {one.case for one in whole.cases}
-    ran = [arm.case for arm in seen[6:]]
-    assert not {one.case for one in first.cases} & set(ran)
+    assert {record.state for record in whole.rows} == {"held", "impossible"}
+    assert {record.case for record in before.cases} < {record.case for record in whole.cases}
+    added_cases = [arm.case for arm in arms_played[6:]]
+    assert not {record.case for record in before.cases} & set(added_cases)
     assert whole.made["minutes"] == 40
     assert run("--add") == cli.USAGE_ERROR
     assert "fake can show nothing more here" in capsys.readouterr().err
 
 
-def test_evidence_of_other_software_is_not_mixed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is any of it lost."""
+def test_results_of_other_software_go_to_a_file_of_their_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first file does not change."""
     interrupted_after_six(monkeypatch)
     before = (folder / "out" / NAME).read_text()
-    played(monkeypatch, second, HELD, environment={**WHERE, "software": {"torch": "2.9.0"}})
+    played(monkeypatch, a_second, HELD, environment={**WHERE, "software": {"torch": "2.9.0"}})
     assert run("--add") == 0
     assert (folder / "out" / NAME).read_text() == before
     assert files.read(folder / "out" / "other-software" / NAME).software["torch"] == "2.9.0"
@@ -221,7 +223,7 @@ def test_evidence_of_other_software_is_not_mixed(folder: Path, monkeypatch: pyte
 def test_the_plan_lists_cases_and_what_cannot_be_shown(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rounds = played(monkeypatch, second, environment=WHERE)
+    rounds = played(monkeypatch, a_second, environment=WHERE)
     assert run("--plan") == 0
     lines = capsys.readouterr().out.splitlines()
     assert "tiny-fake-fp32-whirl-new+searched:on" in lines
@@ -250,7 +252,9 @@ def test_a_mistake_is_one_sentence(words: tuple[str, ...], sentence: str, capsys
     assert "Traceback" not in err
 
 
-def test_a_limited_processor_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_hides_instructions_of_the_cpu_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
     assert run() == cli.USAGE_ERROR
     assert "ONEDNN_MAX_CPU_ISA=AVX2: evidence is of all that a CPU can do" in capsys.readouterr().err
@@ -259,7 +263,7 @@ def test_a_limited_processor_is_refused(capsys: pytest.CaptureFixture[str], monk
 def test_every_file_is_checked_and_each_wrong_one_has_its_sentence(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    played(monkeypatch, second, HELD, environment=WHERE)
+    played(monkeypatch, a_second, HELD, environment=WHERE)
     assert run() == 0
     assert cli.main(["evidence", "--check", "--into", "out"]) == 0
     assert f"out/{NAME}: Some, AVX2 (fake): " in capsys.readouterr().out
@@ -274,14 +278,16 @@ def test_every_file_is_checked_and_each_wrong_one_has_its_sentence(
 def test_the_pages_are_filled_from_the_files(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    played(monkeypatch, second, HELD, environment=WHERE)
+    played(monkeypatch, a_second, HELD, environment=WHERE)
     assert run() == 0
     pages = folder / "docs" / "reference"
     pages.mkdir(parents=True)
     for name in ("features.md", "devices.md"):
         (pages / name).write_text("# Title\n\n<!-- evidence: modes -->\n<!-- end of evidence -->\n")
-    for word in ("written", "as it was"):
+    for action in ("written", "as it was"):
         capsys.readouterr()
         assert run("--pages") == 0
-        assert capsys.readouterr().out == "".join(f"docs/reference/{x}.md: {word}\n" for x in ("features", "devices"))
+        assert capsys.readouterr().out == "".join(
+            f"docs/reference/{page}.md: {action}\n" for page in ("features", "devices")
+        )
     assert "| `whirl` | fp32 | new |" in (pages / "features.md").read_text()

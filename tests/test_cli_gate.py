@@ -34,7 +34,7 @@ def case(number):
 
 @pytest.fixture
 def gate(tmp_path, monkeypatch, capsys):
-    """Records a run with these verdicts and runs `gate`: the exit status and the output."""
+    """Record a run with these verdicts, and run `gate`. Return its exit status and its output."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("IPEXPERF_DB", raising=False)
 
@@ -42,8 +42,8 @@ def gate(tmp_path, monkeypatch, capsys):
         with History.open("ipexperf.db") as history:
             uid = history.start_run(ENVIRONMENT, {})
             for number, verdict in enumerate(verdicts):
-                one = CRASHED if verdict.outcome == "failed" else launch
-                history.record(uid, Measurement(case(number), (one,), ENVIRONMENT, AT, AT), verdict)
+                recorded_launch = CRASHED if verdict.outcome == "failed" else launch
+                history.record(uid, Measurement(case(number), (recorded_launch,), ENVIRONMENT, AT, AT), verdict)
             shifted = Verdict("platform_shift", "it moved", policy=Policy().for_run().label)
             settled = {case(number).uid: shifted for number in moved}
             history.settle(uid, {"line": "", "fails": fails, "spoilt": spoilt}, settled, Policy().for_run())
@@ -54,7 +54,8 @@ def gate(tmp_path, monkeypatch, capsys):
     return ask
 
 
-def said(*outcomes):
+def verdicts(*outcomes):
+    """A verdict for each of these outcomes."""
     return [Verdict(outcome, f"it is {outcome}") for outcome in outcomes]
 
 
@@ -75,80 +76,80 @@ def said(*outcomes):
 )
 def test_each_outcome_has_its_exit_status(gate, outcomes, pipeline, bisect):
     """0 is fine, 1 is surely wrong, 125 is unknown. With --bisect only slowdowns are bad."""
-    assert gate(*said(*outcomes))[0] == pipeline
-    assert gate(*said(*outcomes), arguments=["--bisect"])[0] == bisect
+    assert gate(*verdicts(*outcomes))[0] == pipeline
+    assert gate(*verdicts(*outcomes), arguments=["--bisect"])[0] == bisect
 
 
 def test_a_run_that_fails_as_a_whole_is_bad(gate):
     """Half of the cases became slower together, and none does by itself."""
-    assert gate(*said("ok", "platform_shift"), fails=True)[0] == 1
-    assert gate(*said("ok", "platform_shift"), fails=False)[0] == 0
+    assert gate(*verdicts("ok", "platform_shift"), fails=True)[0] == 1
+    assert gate(*verdicts("ok", "platform_shift"), fails=False)[0] == 0
 
 
 def test_a_regressed_case_is_bad_although_the_platform_moved(gate):
     """Five such cases are a shift of the platform, and each failed its test. A bisection must not skip it."""
-    every = said(*["regressed"] * 5, "ok")
+    five_regressed = verdicts(*["regressed"] * 5, "ok")
     for arguments in (["--bisect"], ["--case", case(3).id], ["--case", case(3).id, "--bisect"], []):
-        status, told = gate(*every, arguments=arguments, fails=True, moved=range(5))
+        status, output = gate(*five_regressed, arguments=arguments, fails=True, moved=range(5))
         assert status == 1
-        assert "platform_shift: it moved" in told
+        assert "platform_shift: it moved" in output
 
 
 @pytest.mark.parametrize(("outcome", "status"), [("inconclusive", 125), ("improved", 0)])
 def test_a_case_that_moved_with_the_platform_has_the_outcome_of_its_test(gate, outcome, status):
     """A faster machine is fine. An inconclusive case stays inconclusive."""
-    assert gate(*said(outcome), arguments=["--bisect"], moved=[0])[0] == status
-    assert gate(*said(outcome), arguments=["--case", case(0).id], moved=[0])[0] == status
-    assert gate(*said(*[outcome] * 5), moved=range(5))[0] == status
+    assert gate(*verdicts(outcome), arguments=["--bisect"], moved=[0])[0] == status
+    assert gate(*verdicts(outcome), arguments=["--case", case(0).id], moved=[0])[0] == status
+    assert gate(*verdicts(*[outcome] * 5), moved=range(5))[0] == status
 
 
-def test_a_contended_case_is_not_bad(gate):
-    """As in the run itself: contended alone fails nothing, contended and unproven does."""
-    assert gate(*said("invalid"), launch=BUSY)[0] == 125
-    assert gate(*said("invalid"), launch=UNPROVEN)[0] == 1
+def test_a_contended_case_is_unknown_and_an_unproven_one_is_bad(gate):
+    """As in the run itself: a contended case fails its test only if it is unproven as well."""
+    assert gate(*verdicts("invalid"), launch=BUSY)[0] == 125
+    assert gate(*verdicts("invalid"), launch=UNPROVEN)[0] == 1
 
 
 def test_a_changed_structure_is_bad_if_it_failed_its_test(gate):
-    """With --perf-structure fail, whatever the speed."""
+    """With `--perf-structure fail`, at any speed."""
     for fails, status in ((True, 1), (False, 0)):
-        ran = Structure("changed", "the digest is not the baseline's", fails=fails)
-        assert gate(Verdict("ok", "fine", structure=ran))[0] == status
+        structure = Structure("changed", "the digest is not the baseline's", fails=fails)
+        assert gate(Verdict("ok", "fine", structure=structure))[0] == status
 
 
 def test_a_lost_optimisation_is_bad_on_a_busy_machine_and_for_a_bisection_too(gate):
-    """It needs no measurement of time. With --perf-structure warn it is not bad."""
+    """A lost optimisation shows without a measurement of time. With `--perf-structure warn` it is not bad."""
     loss = "weaker instructions: convolution: jit:avx512_core -> jit:avx2 in 17 of 17 calls"
     for fails, status, bisect in ((True, 1, 1), (False, 125, 125)):
-        ran = Structure("changed", "the digest is not the baseline's", losses=(loss,), fails=fails)
-        busy = Verdict("invalid", "machine contended", contended=True, structure=ran)
-        found, told = gate(busy, launch=BUSY)
-        assert found == status
-        assert (f"{case(0).id} (batch 16): lost: {loss}" in told) == fails
+        structure = Structure("changed", "the digest is not the baseline's", losses=(loss,), fails=fails)
+        busy = Verdict("invalid", "machine contended", contended=True, structure=structure)
+        exit_status, output = gate(busy, launch=BUSY)
+        assert exit_status == status
+        assert (f"{case(0).id} (batch 16): lost: {loss}" in output) == fails
         assert gate(busy, launch=BUSY, arguments=["--bisect"])[0] == bisect
 
 
 def test_a_run_in_which_too_few_cases_count_is_unknown(gate):
-    """The rest may be fine. A case that is named has its own result."""
-    assert gate(*said("ok", "invalid"), launch=BUSY, spoilt=True)[0] == 125
-    assert gate(*said("ok", "regressed"), spoilt=True)[0] == 1
-    assert gate(*said("ok"), spoilt=True, arguments=["--case", case(0).id])[0] == 0
+    """With `--case`, the case has its own result."""
+    assert gate(*verdicts("ok", "invalid"), launch=BUSY, spoilt=True)[0] == 125
+    assert gate(*verdicts("ok", "regressed"), spoilt=True)[0] == 1
+    assert gate(*verdicts("ok"), spoilt=True, arguments=["--case", case(0).id])[0] == 0
 
 
-def test_a_gate_of_one_case_ignores_the_others(gate):
-    status, told = gate(*said("ok", "regressed"), arguments=["--case", case(0).id])
-    assert (status, told.splitlines()[0].split(":")[0]) == (0, "fine")
-    assert gate(*said("ok", "regressed"), arguments=["--case", case(1).id])[0] == 1
-    assert gate(*said("ok"), arguments=["--case", "nobody"])[0] == 2
+def test_a_gate_with_a_named_case_ignores_the_others(gate):
+    status, output = gate(*verdicts("ok", "regressed"), arguments=["--case", case(0).id])
+    assert (status, output.splitlines()[0].split(":")[0]) == (0, "fine")
+    assert gate(*verdicts("ok", "regressed"), arguments=["--case", case(1).id])[0] == 1
+    assert gate(*verdicts("ok"), arguments=["--case", "nobody"])[0] == 2
 
 
 def test_the_output_names_each_case_that_is_not_fine(gate):
     """One line for the run and one for each case, with its reason."""
-    status, told = gate(*said("ok", "regressed", "inconclusive"))
-    first, *rest = told.splitlines()
+    status, output = gate(*verdicts("ok", "regressed", "inconclusive"))
+    headline, *cases = output.splitlines()
     assert status == 1
-    assert first.startswith("not fine: run ")
-    assert first.endswith("(finished): 1 inconclusive, 1 ok, 1 regressed")
-    assert rest == [
+    assert headline.startswith("not fine: run ")
+    assert headline.endswith("(finished): 1 inconclusive, 1 ok, 1 regressed")
+    assert cases == [
         "  model1-cpu-bf16-infer-ipex (batch 16): regressed: it is regressed",
         "  model2-cpu-bf16-infer-ipex (batch 16): inconclusive: it is inconclusive",
     ]
@@ -156,25 +157,25 @@ def test_the_output_names_each_case_that_is_not_fine(gate):
 
 def test_a_run_without_cases_is_unknown(gate):
     """It was killed before its first case."""
-    status, told = gate()
+    status, output = gate()
     assert status == 125
-    assert "no case" in told
+    assert "no case" in output
 
 
 @pytest.fixture
 def trouble(capsys):
-    """Runs a gate that fails: one sentence, and status 2, or 125 with --bisect. Returns the sentence."""
+    """Run a gate that fails with status 2, or 125 with --bisect. Return its one sentence."""
 
-    def ask(*arguments, asked=1):
+    def ask(*arguments):
         capsys.readouterr()
         statuses = [main(["gate", *arguments]), main(["gate", *arguments, "--bisect"])]
         captured = capsys.readouterr()
         assert statuses == [2, 125]
         assert captured.out == ""
-        first, second = captured.err.splitlines()
-        assert first == second
-        assert first.startswith("ipexperf: ")
-        return first
+        sentence, sentence_in_bisection = captured.err.splitlines()
+        assert sentence == sentence_in_bisection
+        assert sentence.startswith("ipexperf: ")
+        return sentence
 
     return ask
 
@@ -186,12 +187,12 @@ def trouble(capsys):
     ids=lambda value: ascii(value)[:30],
 )  # fmt: skip
 def test_an_unknown_run_is_no_verdict(gate, trouble, selector):
-    gate(*said("ok"))
+    gate(*verdicts("ok"))
     trouble(selector)
 
 
 def test_the_last_representable_day_is_accepted(gate, trouble):
-    gate(*said("ok"))
+    gate(*verdicts("ok"))
     assert "no run matches '9999-12-31'" in trouble("9999-12-31")
     assert main(["trend", "--since", "2026-01-01", "--until", "9999-12-31"]) == 0
 
@@ -200,7 +201,7 @@ def test_the_last_representable_day_is_accepted(gate, trouble):
     "place", ["nowhere.db", "no/folder.db", ".", "text.db", "x" * 5000, "odd://host/db", "://", ""]
 )
 def test_a_history_that_cannot_be_opened_is_no_verdict(gate, trouble, place):
-    gate(*said("ok"))
+    gate(*verdicts("ok"))
     Path("text.db").write_text("this is no database" * 100)
     trouble("--db", place)
 
@@ -211,8 +212,8 @@ def test_a_history_that_cannot_be_opened_is_no_verdict(gate, trouble, place):
     [("launch", "doc"), ("verdict", "reason"), ("run", "meta"), ("environment", "doc"), ('"case"', "params")],
 )
 def test_a_damaged_document_is_no_verdict(gate, capsys, table, column, document):
-    """In each table that a gate reads."""
-    gate(*said("ok"))
+    """A gate reads each of these tables."""
+    gate(*verdicts("ok"))
     with closing(sqlite3.connect("ipexperf.db")) as connection:
         connection.execute(f"UPDATE {table} SET {column} = CAST(? AS TEXT)", (document,))  # noqa: S608 - names of ours
         connection.commit()
@@ -224,17 +225,17 @@ def test_a_damaged_document_is_no_verdict(gate, capsys, table, column, document)
 
 @pytest.mark.parametrize("error", [KeyError("text"), MemoryError(), RuntimeError("two\nlines"), SystemExit(1)])
 def test_an_unexpected_error_is_no_verdict(gate, capsys, monkeypatch, error):
-    """One sentence with its place, and no traceback."""
-    gate(*said("ok"))
+    """The error is one sentence with its place in the code, without a traceback."""
+    gate(*verdicts("ok"))
 
     def fail(*_):
         raise error
 
     monkeypatch.setattr(command, "_chosen", fail)
     assert (main(["gate"]), main(["gate", "--bisect"])) == (2, 125)
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == (0 if isinstance(error, SystemExit) else 2)
-    for line in told:
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == (0 if isinstance(error, SystemExit) else 2)
+    for line in lines:
         assert f"{type(error).__name__}: " in line
         assert "(test_cli_gate.py, line " in line
 
@@ -247,7 +248,7 @@ def test_an_unexpected_error_is_no_verdict(gate, capsys, monkeypatch, error):
 @pytest.mark.parametrize("bisect", ["--bisect", "--bis"])
 def test_a_wrong_argument_is_no_verdict(gate, capsys, arguments, bisect):
     """argparse would end with 2, which is a bad commit for `git bisect run`."""
-    gate(*said("ok"))
+    gate(*verdicts("ok"))
     assert main(["gate", *arguments]) == 2
     assert main(["gate", bisect, *arguments]) == 125
     assert main(["gaet", "--bisect"]) == 125
@@ -255,7 +256,7 @@ def test_a_wrong_argument_is_no_verdict(gate, capsys, arguments, bisect):
 
 
 def test_a_case_that_is_not_in_the_run_is_no_verdict(gate, trouble):
-    gate(*said("ok"))
+    gate(*verdicts("ok"))
     assert "has no case nobody" in trouble("--case", "nobody")
 
 
@@ -283,7 +284,7 @@ REDIRECTIONS = (
 def test_output_that_cannot_be_written_is_no_verdict(gate, outcome, unbuffered, redirection, statuses, monkeypatch):
     """A reader that closes the pipe early, such as `head`, changes no verdict."""
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-    verdict, _ = gate(*said(outcome))
+    verdict, _ = gate(*verdicts(outcome))
     for arguments, status in zip(("", "--bisect"), statuses or (verdict, verdict), strict=True):
         line = f"{sys.executable} -m ipexperf.cli gate {arguments} {redirection}"
         process = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
@@ -291,5 +292,5 @@ def test_output_that_cannot_be_written_is_no_verdict(gate, outcome, unbuffered, 
         assert "Traceback" not in process.stderr
         assert "Exception" not in process.stderr
         if redirection in {">/dev/full", ">&-"}:
-            [told] = process.stderr.splitlines()
-            assert told.startswith("ipexperf: the answer cannot be written to standard output: ")
+            [sentence] = process.stderr.splitlines()
+            assert sentence.startswith("ipexperf: the answer cannot be written to standard output: ")

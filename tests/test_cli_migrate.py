@@ -1,4 +1,4 @@
-"""`ipexperf migrate` measures both stacks in the same rounds, keeps what there is, and refuses what cannot be."""
+"""`ipexperf migrate` measures both stacks in the same rounds, and keeps what was measured if it is interrupted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CELLS = ("--device", "fake", "--dtype", "fp32", "--mode", "spin,streamed,teach,w
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is recorded is recorded in a folder of the test's own."""
+    """Run the test in a folder of its own, where the history is written."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -41,35 +41,35 @@ def arguments(fake: str) -> list[str]:
 
 
 def seconds(arm: Arm) -> float:
-    """The new stack is half as fast, but for its best mode."""
+    """The step time: the new stack takes twice as long as the old one, but its mode `whirl` half as long."""
     return 0.5 if arm.case.mode == "whirl" else 2.0 if arm.case.stack == "new" else 1.0
 
 
-def test_the_page_has_a_row_for_each_thing_and_the_advice(
+def test_the_page_has_the_findings_and_the_advice(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """On the terminal, and in the files that were asked for."""
+    """On the terminal, and in the files that the options name."""
     played(monkeypatch, seconds)
     markdown, html = tmp_path / "page.md", tmp_path / "page.html"
     assert cli.main([*arguments, f"--markdown={markdown}", f"--html={html}"]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("tiny: from old to new\n")
-    assert "- fp32 on old, spin: fp32 on new, whirl, is 2.00 (" in out
-    assert "own comes with old: new has none" in out
-    assert "  - model = old.optimise(model)\n" in out
+    output = capsys.readouterr().out
+    assert output.startswith("tiny: from old to new\n")
+    assert "- fp32 on old, spin: fp32 on new, whirl, is 2.00 (" in output
+    assert "own comes with old: new has none" in output
+    assert "  - model = old.optimise(model)\n" in output
     for text in (markdown.read_text(), html.read_text()):
         assert "own comes with old: new has none" in text
 
 
-def test_a_file_that_cannot_be_written_does_not_cost_the_page(
+def test_the_page_is_printed_although_a_file_cannot_be_written(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     played(monkeypatch, seconds)
     (tmp_path / "file").touch()
     assert cli.main([*arguments, f"--markdown={tmp_path / 'file' / 'page.md'}"]) == 2
-    said = capsys.readouterr()
-    assert "own comes with old: new has none" in " ".join(said.out.split())
-    assert "page.md cannot be written: " in said.err
+    captured = capsys.readouterr()
+    assert "own comes with old: new has none" in " ".join(captured.out.split())
+    assert "page.md cannot be written: " in captured.err
 
 
 def test_the_cases_of_both_stacks_take_turns_in_the_same_rounds(
@@ -87,15 +87,15 @@ def test_the_cases_of_both_stacks_take_turns_in_the_same_rounds(
     capsys.readouterr()
 
 
-def test_what_was_measured_is_recorded_as_a_run(
+def test_migrate_records_a_run_in_the_history(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`show` and `speedup` read it like any other."""
+    """`show` reads it like any other run."""
     played(monkeypatch, seconds)
     assert cli.main(arguments) == 0
     capsys.readouterr()
-    shown = json.loads(cli_answers.run(capsys, "show", "last", "--json"))
-    assert {(one["case"]["mode"], one["case"]["stack"]) for one in shown["cases"]} >= {
+    document = json.loads(cli_answers.run(capsys, "show", "last", "--json"))
+    assert {(case["case"]["mode"], case["case"]["stack"]) for case in document["cases"]} >= {
         ("spin", "old"),
         ("whirl", "new"),
     }
@@ -105,7 +105,7 @@ def test_what_was_measured_is_recorded_as_a_run(
     assert (status, count) == ("finished", 9)
 
 
-def test_the_document_says_the_same_as_the_page(
+def test_the_json_document_has_the_findings_of_the_page(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played(monkeypatch, seconds)
@@ -126,7 +126,7 @@ def test_the_document_says_the_same_as_the_page(
 def test_an_arm_that_fails_is_a_row_and_the_others_go_on(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as a script of the user's that runs in one of both environments alone."""
+    """For example if the user's file can be imported in only one of the two environments."""
 
     def fails(arm: Arm) -> float:
         if arm.case.stack == "new" and arm.case.mode == "teach":
@@ -135,12 +135,12 @@ def test_an_arm_that_fails_is_a_row_and_the_others_go_on(
 
     played(monkeypatch, fails)
     assert cli.main(arguments) == 0
-    out = capsys.readouterr().out
-    assert "- fp32 on old, teach: not known: new: error: no module named nets\n" in out
-    assert "- fp32 on old, spin: fp32 on new, whirl, is 2.00 (" in out
+    output = capsys.readouterr().out
+    assert "- fp32 on old, teach: not known: new: error: no module named nets\n" in output
+    assert "- fp32 on old, spin: fp32 on new, whirl, is 2.00 (" in output
 
 
-def test_where_nothing_can_be_compared_the_reason_is_the_last_sentence(
+def test_if_nothing_can_be_compared_the_last_sentence_is_the_reason(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(arm: Arm) -> float:
@@ -148,14 +148,14 @@ def test_where_nothing_can_be_compared_the_reason_is_the_last_sentence(
 
     played(monkeypatch, fails)
     assert cli.main(arguments) == cli.USAGE_ERROR
-    told = "ipexperf: nothing could be compared: old: error: no module named nets in old\n"
-    assert capsys.readouterr().err.endswith(told)
+    last_sentence = "ipexperf: nothing could be compared: old: error: no module named nets in old\n"
+    assert capsys.readouterr().err.endswith(last_sentence)
 
 
-def test_a_spent_budget_is_told_in_the_rows_that_it_did_not_reach(
+def test_rows_that_a_spent_budget_did_not_reach_say_so(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rows worth most come first."""
+    """The most valuable rows are measured first."""
     rounds = played(monkeypatch, seconds)
     monkeypatch.setattr(Conductor, "spent", lambda _: len(rounds) > 0)
     assert cli.main([*arguments, "--json"]) == 0
@@ -170,7 +170,7 @@ def test_a_spent_budget_is_told_in_the_rows_that_it_did_not_reach(
 def test_a_round_that_would_not_end_in_time_is_not_begun(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that the minutes are those of the whole command. How long rounds take is known from those before."""
+    """So the whole command takes no longer than `--minutes`. Earlier rounds show how long a round takes."""
     rounds = played(monkeypatch, seconds)
     monkeypatch.setattr(Conductor, "left", lambda _: -1.0 if rounds else 1e3)
     assert cli.main([*arguments, "--json"]) == 0
@@ -181,7 +181,7 @@ def test_a_round_that_would_not_end_in_time_is_not_begun(
     assert len(rounds) == 1
 
 
-def test_an_interruption_keeps_what_there_is(
+def test_an_interruption_keeps_what_was_measured(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The page is printed, the run is recorded as interrupted, and the exit status is that of Ctrl-C."""
@@ -193,10 +193,10 @@ def test_an_interruption_keeps_what_there_is(
 
     played(monkeypatch, interrupted)
     assert cli.main(arguments) == cli.INTERRUPTED
-    out = capsys.readouterr().out
-    assert "- fp32 on old, spin: fp32 on new, whirl, is 2.00 (" in out
-    assert "- fp32 on old, teach" in out.partition("\nNot measured\n")[2]
-    assert ": old: it was interrupted\n" in out.partition("\nNot measured\n")[2]
+    output = capsys.readouterr().out
+    assert "- fp32 on old, spin: fp32 on new, whirl, is 2.00 (" in output
+    assert "- fp32 on old, teach" in output.partition("\nNot measured\n")[2]
+    assert ": old: it was interrupted\n" in output.partition("\nNot measured\n")[2]
     with closing(sqlite3.connect("ipexperf.db")) as connection:
         assert connection.execute("SELECT status FROM run").fetchone() == ("interrupted",)
 
@@ -204,32 +204,32 @@ def test_an_interruption_keeps_what_there_is(
 def test_each_stack_runs_in_its_own_environment(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the variables that its side names."""
+    """Each side names the variables of its own environment."""
     rounds = played(monkeypatch, seconds)
     sides = ("--from", "stack=old SIDE=a", "--to", "stack=new SIDE=b")
     assert cli.main(["migrate", "tiny", f"--perf-load={fake},{MOVERS}", *CELLS, *sides]) == 0
-    seen = {(arm.case.stack, arm.conditions.variables["SIDE"]) for arms in rounds for arm in arms}
-    assert seen == {("old", "a"), ("new", "b")}
+    variables = {(arm.case.stack, arm.conditions.variables["SIDE"]) for arms in rounds for arm in arms}
+    assert variables == {("old", "a"), ("new", "b")}
     capsys.readouterr()
 
 
-def test_a_side_that_names_no_interpreter_has_this_one(
+def test_a_side_that_names_no_interpreter_runs_in_this_one(
     fake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The new one makes what the cases load, but the old stack does not run in it."""
-    other = tmp_path / "python"
-    other.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    other.chmod(0o755)
+    """The old stack does not run in the interpreter of the new one."""
+    other_python = tmp_path / "python"
+    other_python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    other_python.chmod(0o755)
     rounds = played(monkeypatch, seconds)
-    sides = ("--from", "stack=old", "--to", f"stack=new python={other}")
+    sides = ("--from", "stack=old", "--to", f"stack=new python={other_python}")
     assert cli.main(["migrate", "tiny", f"--perf-load={fake},{MOVERS}", *CELLS, *sides]) == 0
-    seen = {(arm.case.stack, arm.conditions.python) for arms in rounds for arm in arms}
-    assert seen == {("old", sys.executable), ("new", str(other))}
+    interpreters = {(arm.case.stack, arm.conditions.python) for arms in rounds for arm in arms}
+    assert interpreters == {("old", sys.executable), ("new", str(other_python))}
     capsys.readouterr()
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "refusal"),
     [
         (("nothing", *SIDES), "MODEL: unknown model 'nothing': "),
         (("hf:nobody/nothing", *SIDES), "'hf:nobody/nothing'"),
@@ -244,15 +244,15 @@ def test_a_side_that_names_no_interpreter_has_this_one(
         (("tiny", *SIDES, "--perf-budget", "9"), "--perf-budget: migrate has MODEL"),
     ],
 )
-def test_what_migrate_cannot_do_is_one_sentence(
-    fake: str, words: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_mistake_in_the_options_is_one_sentence(
+    fake: str, words: tuple[str, ...], refusal: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before anything is measured or made, with exit code 2. Nothing is fetched from a hub."""
+    """It comes before anything is measured or made, with exit code 2. Nothing is downloaded from a hub."""
     rounds = played(monkeypatch, seconds)
     assert cli.main(["migrate", words[0], f"--perf-load={fake},{MOVERS}", *CELLS, *words[1:]]) == cli.USAGE_ERROR
-    out, err = capsys.readouterr()
-    assert err.startswith(f"ipexperf: {told}")
-    assert (out, err.count("\n"), rounds) == ("", 1, [])
+    output, errors = capsys.readouterr()
+    assert errors.startswith(f"ipexperf: {refusal}")
+    assert (output, errors.count("\n"), rounds) == ("", 1, [])
 
 
 def test_minutes_are_a_whole_number(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
