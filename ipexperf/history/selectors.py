@@ -42,7 +42,7 @@ def _refuse_future(connection: Connection, text: str) -> None:
     if newest is None:
         return
     before = connection.execute(begun.where(run.c.started_at <= ahead)).scalar()
-    advice = f"the newest before that is {before}" if before else "name the run"
+    advice = f"name the run until then, such as {before}, the newest before it" if before else "name the run until then"
     raise HistoryError(
         f"{text!r} is not clear: run {newest[0]} began at {newest[1]}, in the future, as a wrong clock said; {advice}."
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.case import AGAINST
 from ipexperf.dtypes import PLAIN
+from ipexperf.judge.drift import drift
 from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.rounds import PRIORS, Odd, Pools, odd
 from ipexperf.outcomes import OUTCOMES, is_fine, place, title
@@ -302,6 +303,7 @@ def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
     lines += _emulated(measurements)
     lines += _fewer(measurements)
     lines += _settings(measurements)
+    lines += _drifting(measurements)
     fine = [f"{counts[name]} {name}" for name in sorted(counts, key=place, reverse=True) if is_fine(name)]
     return [*lines, *([f"{', '.join(fine)} of {plural(len(measurements), 'case')}"] if fine else [])]
 
@@ -345,3 +347,14 @@ def _settings(measurements: Sequence[Measurement]) -> list[str]:
     texts = [f"{name} ({settings})" for name, settings in changed.items()]
     meaning = "their launches ran under unlike settings, so their median is of neither"
     return labelled(f"SETTINGS CHANGED ({len(texts)})", f"{meaning}: {named(texts)}") if texts else []
+
+
+def _drifting(measurements: Sequence[Measurement]) -> list[str]:
+    """Cases whose steps grow slower or faster while a launch runs, such as those of a network that keeps a list."""
+    factors = {x.case.id: factor for x in measurements if (factor := drift(x)) is not None}
+    texts = [f"{name} ({digits(factor)} times)" for name, factor in factors.items()]
+    meaning = (
+        "in every launch the last steps took another time than the first, so the step time depends on how long was "
+        "measured"
+    )
+    return labelled(f"STEPS DRIFT ({len(texts)})", f"{meaning}: {named(texts)}") if texts else []

@@ -34,7 +34,7 @@ def test_a_run_from_the_future_is_not_the_last(place):
         with pytest.raises(HistoryError, match=f"run {late} began at 2999-01-01T.* in the future.*; name the run"):
             opened.find_run("last")
         right = opened.start_run(ENVIRONMENT, {"started_at": "2026-05-01T08:00:00Z"})
-        with pytest.raises(HistoryError, match=f"'last~1' is not clear.*; the newest before that is {right}"):
+        with pytest.raises(HistoryError, match=f"'last~1' is not clear.*; name the run until then, such as {right}"):
             opened.find_run("last~1")
         assert opened.find_run(late[:13]).uid == late
 

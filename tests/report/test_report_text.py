@@ -28,7 +28,7 @@ from ipexperf.report.block import failure_block
 from ipexperf.report.junit import properties
 from ipexperf.report.speeds import Speeds
 from ipexperf.report.table import run_lines, speedups, summary_lines, to_beat
-from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.result import Launch, Measurement, Sample, Verdict
 
 RATIOS = st.floats(1e-6, 1e6)
 REPRODUCE = "pytest suites/zoo --model resnet50 --device cpu --dtype bf16 --mode infer_jit --stack ipex --batch 8"
@@ -142,6 +142,16 @@ def test_cases_whose_settings_changed_in_the_middle_are_named() -> None:
     meaning = "their launches ran under unlike settings, so their median is of neither"
     assert f"SETTINGS CHANGED (1): {meaning}: {PLAIN.id} (nice: 0 -> 10)" in text
     assert "SETTINGS CHANGED" not in "".join(summary_lines([fine], {}, {}, []))
+
+
+def test_cases_whose_steps_drift_are_named() -> None:
+    """As those of a network that keeps what it has seen: it has no step time."""
+    samples = tuple(Sample(0.01 * (1 + 0.1 * number), 0.01, 0.0) for number in range(20))
+    grows, fine = measurement(PLAIN, 0.08), measurement(FAST, 0.02)
+    grows = replace(grows, launches=tuple(replace(launch, samples=samples) for launch in grows.launches))
+    text = " ".join(line.strip() for line in summary_lines([grows, fine], {}, {}, []))
+    assert "STEPS DRIFT (1): in every launch the last steps took another time than the first" in text
+    assert f"{PLAIN.id} (2.12 times)" in text
 
 
 @pytest.mark.parametrize("steps", [(0.1,), (0.1, 0.172), (0.1, 0.172, 0.4), (0.4, 0.1, 0.172, 0.2)])
