@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.case import AGAINST
 from ipexperf.dtypes import PLAIN
-from ipexperf.judge.drift import drift
+from ipexperf.judge import growth
 from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.rounds import PRIORS, Odd, Pools, odd
 from ipexperf.outcomes import OUTCOMES, is_fine, place, title
@@ -303,7 +303,7 @@ def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
     lines += _emulated(measurements)
     lines += _fewer(measurements)
     lines += _settings(measurements)
-    lines += _drifting(measurements)
+    lines += _slowing(measurements)
     fine = [f"{counts[name]} {name}" for name in sorted(counts, key=place, reverse=True) if is_fine(name)]
     return [*lines, *([f"{', '.join(fine)} of {plural(len(measurements), 'case')}"] if fine else [])]
 
@@ -349,12 +349,9 @@ def _settings(measurements: Sequence[Measurement]) -> list[str]:
     return labelled(f"SETTINGS CHANGED ({len(texts)})", f"{meaning}: {named(texts)}") if texts else []
 
 
-def _drifting(measurements: Sequence[Measurement]) -> list[str]:
-    """Cases whose steps grow slower or faster while a launch runs, such as those of a network that keeps a list."""
-    factors = {x.case.id: factor for x in measurements if (factor := drift(x)) is not None}
-    texts = [f"{name} ({digits(factor)} times)" for name, factor in factors.items()]
-    meaning = (
-        "in every launch the last steps took another time than the first, so the step time depends on how long was "
-        "measured"
-    )
-    return labelled(f"STEPS DRIFT ({len(texts)})", f"{meaning}: {named(texts)}") if texts else []
+def _slowing(measurements: Sequence[Measurement]) -> list[str]:
+    """Cases whose steps become slower and slower, such as those of a network that keeps what it has seen."""
+    found = {x.case.id: times for x in measurements if (times := growth.told(x.counted)) is not None}
+    texts = [f"{name} ({digits(times)} times)" for name, times in found.items()]
+    meaning = "in every launch, so the step time depends on how long was measured"
+    return labelled(f"SLOWER AND SLOWER ({len(texts)})", f"{meaning}: {named(texts)}") if texts else []

@@ -22,6 +22,7 @@ from report_records import (
 )
 
 from ipexperf.bench.precision import emulated
+from ipexperf.judge import growth
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import judge
 from ipexperf.report.block import failure_block
@@ -144,14 +145,16 @@ def test_cases_whose_settings_changed_in_the_middle_are_named() -> None:
     assert "SETTINGS CHANGED" not in "".join(summary_lines([fine], {}, {}, []))
 
 
-def test_cases_whose_steps_drift_are_named() -> None:
-    """As those of a network that keeps what it has seen: it has no step time."""
+def test_cases_whose_steps_become_slower_and_slower_are_named() -> None:
+    """As those of a network that keeps what it has seen: it has no step time. Who only waits longer has no note."""
     samples = tuple(Sample(0.01 * (1 + 0.1 * number), 0.01, 0.0) for number in range(20))
-    grows, fine = measurement(PLAIN, 0.08), measurement(FAST, 0.02)
-    grows = replace(grows, launches=tuple(replace(launch, samples=samples) for launch in grows.launches))
+    waits, fine = measurement(PLAIN, 0.08), measurement(FAST, 0.02)
+    waits = replace(waits, launches=tuple(replace(waits.launches[0], index=at, samples=samples) for at in range(3)))
+    grows = replace(waits, launches=growth.noted(waits.launches))
+    assert "SLOWER AND SLOWER" not in "".join(summary_lines([waits, fine], {}, {}, []))
     text = " ".join(line.strip() for line in summary_lines([grows, fine], {}, {}, []))
-    assert "STEPS DRIFT (1): in every launch the last steps took another time than the first" in text
-    assert f"{PLAIN.id} (2.12 times)" in text
+    assert "SLOWER AND SLOWER (1): in every launch, so the step time depends on how long was measured" in text
+    assert f"{PLAIN.id} (2.67 times)" in text
 
 
 @pytest.mark.parametrize("steps", [(0.1,), (0.1, 0.172), (0.1, 0.172, 0.4), (0.4, 0.1, 0.172, 0.2)])
