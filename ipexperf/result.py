@@ -285,8 +285,8 @@ class Measurement:
         return tuple(x.metrics[metric] for x in self.launches if x.outcome == "ok" and metric in x.metrics)
 
     def median(self, metric: str) -> float | None:
-        values = self.values(metric)
-        return METRICS[metric].median(values) if values else None
+        values, known = self.values(metric), METRICS.get(metric)
+        return (known.median if known else statistics.median)(values) if values else None
 
     @property
     def of_run(self) -> dict[str, float]:
