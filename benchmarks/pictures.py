@@ -1,9 +1,10 @@
-"""Draw the pictures of the documentation: pages of `ipexperf report --html`, of histories that were recorded.
+"""Draw the pictures of the documentation: pages of histories that were recorded, and of a fleet at work.
 
-    python benchmarks/pictures.py NIGHTLY.db SERIES.db --case CASE_ID
+    python benchmarks/pictures.py report NIGHTLY.db SERIES.db --case CASE_ID
+    python benchmarks/pictures.py fleet FLEET.html
 
 NIGHTLY is the history of a run of many cases. SERIES has many runs of a few cases, and one compared by `ipexperf ab`.
-Needs Chromium.
+FLEET is what `ipexperf fleet hosts --html` wrote. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -46,12 +47,7 @@ def only(folder: Path, pattern: str) -> Path:
     return pages[-1]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("nightly", type=Path)
-    parser.add_argument("series", type=Path)
-    parser.add_argument("--case", required=True, help="the case of SERIES whose page is drawn")
-    arguments = parser.parse_args()
+def draw_reports(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         nightly = report(arguments.nightly, Path(folder, "nightly"))
         series = report(arguments.series, Path(folder, "series"))
@@ -61,6 +57,21 @@ def main() -> None:
         draw(series / "runs.html", "runs", 600)
         draw(only(series, f"cases/{arguments.case}-*.html"), "case", 1100)
         draw(series / "pairs.html", "pairs", 500)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    actions = parser.add_subparsers(required=True)
+    reports = actions.add_parser("report")
+    reports.add_argument("nightly", type=Path)
+    reports.add_argument("series", type=Path)
+    reports.add_argument("--case", required=True, help="the case of SERIES whose page is drawn")
+    reports.set_defaults(draw=draw_reports)
+    fleet = actions.add_parser("fleet")
+    fleet.add_argument("page", type=Path)
+    fleet.set_defaults(draw=lambda arguments: draw(arguments.page, "fleet", 560))
+    arguments = parser.parse_args()
+    arguments.draw(arguments)
 
 
 if __name__ == "__main__":

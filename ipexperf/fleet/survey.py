@@ -21,7 +21,7 @@ SILENT, GONE, FREE, TAKEN, ALONE = "does not answer", "gone", "free", "taken", "
 OURS = ("host", "state", "reason", "doing", "busy", "busy_seconds", "keeps")
 """The fields of a row that are no labels."""
 WIDTH = 480
-"""The width of a day on the page."""
+"""The width of the line of a host on the page."""
 
 
 class Fleet(Protocol):
@@ -149,21 +149,21 @@ def doing_text(view: HostView) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A group on the day of a host."""
+    """A group on the line of a host."""
 
     left: float
     width: float
     text: str
 
 
-def bars(snapshot: Snapshot) -> list[Bar]:
-    """The groups that a host measured in the last day. The line ends now."""
-    begin = snapshot.now - DAY
+def bars(snapshot: Snapshot, span: float) -> list[Bar]:
+    """The groups that a host measured in the last `span` seconds. The line ends now."""
+    begin = snapshot.now - span
     return [
         Bar(
-            round(max(0.0, stretch.begin - begin) / DAY * WIDTH, 2),
+            round(max(0.0, stretch.begin - begin) / span * WIDTH, 2),
             # Wide enough to be seen, however short a group was.
-            round(max(0.5, (min(stretch.end, snapshot.now) - max(stretch.begin, begin)) / DAY * WIDTH), 2),
+            round(max(0.5, (min(stretch.end, snapshot.now) - max(stretch.begin, begin)) / span * WIDTH), 2),
             f"{stretch.group}, run {stretch.run}, {_moment(stretch.begin)[:19]} to {_moment(stretch.end)[11:19]} UTC",
         )
         for stretch in snapshot.stretches
@@ -171,7 +171,11 @@ def bars(snapshot: Snapshot) -> list[Bar]:
 
 
 def page(views: Sequence[HostView], seconds: int | None = None) -> str:
-    """The survey as a page, which a browser loads again after this many seconds."""
+    """The survey as a page, which a browser loads again after this many seconds.
+
+    The lines begin when the first of the hosts joined, at most a day ago.
+    """
+    span = max((view.snapshot.seconds for view in views if view.snapshot), default=0.0) or DAY
     hosts: list[Mapping[str, Any]] = [
         {
             "name": view.host.name,
@@ -180,11 +184,11 @@ def page(views: Sequence[HostView], seconds: int | None = None) -> str:
             "busy": f"{view.snapshot.busy:.0%} of {units.seconds(view.snapshot.seconds)}"
             if view.snapshot and view.snapshot.seconds
             else "-",
-            "bars": bars(view.snapshot) if view.snapshot else [],
+            "bars": bars(view.snapshot, span) if view.snapshot else [],
             "keeps": ", ".join(keeps(view.snapshot)) if view.snapshot else "",
             "labels": ", ".join(f"{name}={content}" for name, content in sorted(view.host.labels.items())),
         }
         for view in views
     ]
     written_at = datetime.now(timezone.utc).isoformat(" ", "seconds").removesuffix("+00:00")
-    return single_page.render(TEMPLATE, hosts=hosts, made=written_at, width=WIDTH, seconds=seconds)
+    return single_page.render(TEMPLATE, hosts=hosts, made=written_at, span=units.seconds(span), width=WIDTH, seconds=seconds)

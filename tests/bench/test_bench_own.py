@@ -202,15 +202,17 @@ def test_products_that_inductor_wrote_for_a_network_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A trace has no operator of it. Its kept results are found out all the same, and its dtype is known."""
+    import torch._inductor.config as inductor
+
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr("torch._inductor.config.freezing", False)  # the networks change it
     checks = {}
-    for name in ("written", "written_and_kept"):
-        workbench = bench(name)
-        session = workbench.mode.open(workbench)
-        for _ in range(4):
-            session.step()
-        checks[name] = {check.name: check for check in session.proof()}
+    with inductor.patch(freezing=False):  # the networks change it
+        for name in ("written", "written_and_kept"):
+            workbench = bench(name)
+            session = workbench.mode.open(workbench)
+            for _ in range(4):
+                session.step()
+            checks[name] = {check.name: check for check in session.proof()}
     assert failed(checks["written"].values()) == []
     assert checks["written"]["dtype"].found == "float32 x1"
     assert checks["written"]["same_work"].found == "1 operators"

@@ -195,7 +195,7 @@ def test_who_has_not_the_token_of_the_head_gets_one_sentence(fleet: Fleet, tmp_p
     fleet_of_a_stranger = Fleet(fleet.folder, {**fleet.environment, "HOME": str(tmp_path)})
     fleet_of_a_stranger.address = fleet.address
     for ended in (
-        fleet_of_a_stranger.host("four", "join", fleet.address),
+        fleet_of_a_stranger.host("stranger", "join", fleet.address),
         fleet_of_a_stranger.command("hosts", fleet.address),
     ):
         assert (ended.returncode, ended.stdout) == (2, "")

@@ -245,12 +245,14 @@ def test_a_run_that_was_cut_off_is_named() -> None:
     assert line == "    keeps what it measured of a run that was cut off: --perf-resume run1"
 
 
-def test_the_page_draws_the_day_of_each_host() -> None:
-    stretches = (GroupSpan(NOW - DAY / 2, NOW - DAY / 4, "run1", "<b>"), GroupSpan(NOW - 2 * DAY, NOW - DAY * 0.75))
+def test_the_page_draws_each_host_since_the_first_one_joined() -> None:
+    hours = 5 * 3600.0
+    stretches = (GroupSpan(NOW - hours / 2, NOW - hours / 4, "run1", "<b>"), GroupSpan(NOW - DAY, NOW - hours * 0.75))
     page = survey.page(survey.make(Rack(one=seen_at(stretches=stretches), two="silent")), 10)
     assert '<meta http-equiv="refresh" content="10">' in page
     assert '<rect x="240.0" width="120.0" y="2" height="14"><title>&lt;b&gt;, run run1, ' in page
     assert '<rect x="0.0" width="120.0" y="2" height="14">' in page
+    assert "the left end 5 h 00 min before" in page
     assert "<td>does not answer</td>" in page
     assert "<td>silent</td>" in page
     assert 'http-equiv="refresh"' not in survey.page(survey.make(Rack(one=seen_at())))

@@ -88,6 +88,6 @@ def test_an_accepted_case_that_the_run_does_not_have_is_named(suite: Suite) -> N
         out = suite.run(chosen, "-k", "tiny").stdout.str()
         assert out.count("NOT IN THIS RUN") == missing
     path = next((suite.path / "baselines").glob("*.json"))
-    path.write_text(path.read_text().replace("other-", "another-").replace('"other"', '"another"'))
+    path.write_text(path.read_text().replace("other-", "another-").replace('"model": "other"', '"model": "another"'))
     out = suite.run("all", "-k", "tiny").stdout.str()
     assert "NOT IN THIS RUN (1): a baseline was accepted for them here: another-fake-fp32-spin-plain" in out
