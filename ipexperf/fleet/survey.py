@@ -191,4 +191,6 @@ def page(views: Sequence[HostView], seconds: int | None = None) -> str:
         for view in views
     ]
     written_at = datetime.now(timezone.utc).isoformat(" ", "seconds").removesuffix("+00:00")
-    return single_page.render(TEMPLATE, hosts=hosts, made=written_at, span=units.seconds(span), width=WIDTH, seconds=seconds)
+    return single_page.render(
+        TEMPLATE, hosts=hosts, made=written_at, span=units.seconds(span), width=WIDTH, seconds=seconds
+    )
