@@ -69,7 +69,7 @@ def main() -> None:
     reports.set_defaults(draw=draw_reports)
     fleet = actions.add_parser("fleet")
     fleet.add_argument("page", type=Path)
-    fleet.set_defaults(draw=lambda arguments: draw(arguments.page, "fleet", 560))
+    fleet.set_defaults(draw=lambda arguments: draw(arguments.page, "fleet", 620))
     arguments = parser.parse_args()
     arguments.draw(arguments)
 
