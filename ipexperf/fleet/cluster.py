@@ -247,11 +247,11 @@ def agree(address: str, source: str) -> None:
         return
     modes = ("disabled", "token") if _has_token() else ("disabled",)  # Ray aborts if it is to send one that it has not
     for mode in (os.environ[AUTH_MODE],) if AUTH_MODE in os.environ else modes:
-        refused = _refused(address, mode)
-        if not refused:
+        refusal = _refusal(address, mode)
+        if not refusal:
             os.environ[AUTH_MODE] = mode
             return
-        if "AuthenticationError" not in refused:
+        if "AuthenticationError" not in refusal:
             where = "this host is in no fleet that answers" if address == "auto" else "no Ray cluster answers there"
             raise UsageError(f"{source} {address}: {where}")
     wanted = "the head asks for a token: copy ~/.ray/auth_token of the head to this host, or set RAY_AUTH_TOKEN"
@@ -264,7 +264,7 @@ def _has_token() -> bool:
     return bool(os.environ.get("RAY_AUTH_TOKEN")) or file.is_file()
 
 
-def _refused(address: str, mode: str) -> str:
+def _refusal(address: str, mode: str) -> str:
     """Why the cluster at an address does not answer, if asked in this way. An empty text: it does."""
     command = [executable(), "health-check", *(("--address", address) if address != "auto" else ())]
     environment = {**os.environ, **QUIET, AUTH_MODE: mode}

@@ -32,7 +32,7 @@ def noted(launches: Sequence[Launch]) -> tuple[Launch, ...]:
     )
 
 
-def told(launches: Sequence[Launch]) -> float | None:
+def slowdown(launches: Sequence[Launch]) -> float | None:
     """How many times as slow steps become in launches that all have the note, in the median. None: they have it not."""
     found = [(launch, slowing(launch)) for launch in launches if launch.outcome == "ok"]
     times = [times for launch, times in found if times is not None and _note(times) in launch.notes]

@@ -351,7 +351,7 @@ def _settings(measurements: Sequence[Measurement]) -> list[str]:
 
 def _slowing(measurements: Sequence[Measurement]) -> list[str]:
     """Cases whose steps become slower and slower, such as those of a network that keeps what it has seen."""
-    found = {x.case.id: times for x in measurements if (times := growth.told(x.counted)) is not None}
+    found = {x.case.id: times for x in measurements if (times := growth.slowdown(x.counted)) is not None}
     texts = [f"{name} ({digits(times)} times)" for name, times in found.items()]
     meaning = "in every launch, so the step time depends on how long was measured"
     return labelled(f"SLOWER AND SLOWER ({len(texts)})", f"{meaning}: {named(texts)}") if texts else []

@@ -195,4 +195,4 @@ def answering(monkeypatch: pytest.MonkeyPatch, home: Path, without: str) -> None
         monkeypatch.setenv(name, "")  # so that it is put back afterwards
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setattr(clusters, "_refused", lambda _, mode: "" if mode == "token" else without)
+    monkeypatch.setattr(clusters, "_refusal", lambda _, mode: "" if mode == "token" else without)
