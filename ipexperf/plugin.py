@@ -256,7 +256,13 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
         except IpexperfError as error:
             session.config.stash[ERROR_KEY] = str(error)
             raise pytest.UsageError(str(error)) from None
-    return (yield)
+    try:
+        return (yield)
+    except KeyboardInterrupt as interrupt:
+        from ipexperf.conduct import interrupts
+
+        interrupts.give_lines(interrupt)
+        raise
 
 
 def _expected(items: list[pytest.Item]) -> Iterator[tuple[Planned, Wish]]:
