@@ -225,6 +225,25 @@ MACHINE = {
 }
 
 
+@pytest.mark.parametrize(
+    ("governors", "expected"),
+    [
+        ({0: "performance", 1: "performance", 2: "powersave"}, "performance"),
+        ({0: "powersave", 1: "performance", 2: "performance"}, "performance, powersave"),
+        ({}, None),
+    ],
+)
+def test_the_governor_is_that_of_every_core_of_the_process(
+    monkeypatch: pytest.MonkeyPatch, governors: dict[int, str], expected: str | None
+) -> None:
+    """Core 2 is not of this process. A virtual machine has no governor."""
+    files = {f"/sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor": word for core, word in governors.items()}
+    read = kernel_files.text
+    monkeypatch.setattr(kernel_files, "text", lambda path: files.get(path) if "governor" in path else read(path))
+    monkeypatch.setattr(environment.placement, "allowed", lambda: [0, 1])
+    assert environment.hardware()["governor"] == expected
+
+
 @pytest.mark.parametrize("name", ["kernel", "host", "governor", "frequency_khz"])
 def test_what_changes_from_day_to_day_is_no_part_of_the_key(name: str) -> None:
     """A new kernel, another host name or another clock keep the machine's series going."""

@@ -10,7 +10,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +41,6 @@ BRANCHES = (
 )
 """Variables in which CI systems report the branch, in order of preference."""
 SWITCHES = {
-    "governor": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
-    "frequency_khz": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq",
-    "highest_khz": "/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq",
-    "energy_preference": "/sys/devices/system/cpu/cpu0/cpufreq/energy_performance_preference",
     "boost": "/sys/devices/system/cpu/cpufreq/boost",
     "no_turbo": "/sys/devices/system/cpu/intel_pstate/no_turbo",
     "smt": "/sys/devices/system/cpu/smt/control",
@@ -54,6 +50,12 @@ SWITCHES = {
     "numa_balancing": "/proc/sys/kernel/numa_balancing",
 }
 """Files in which the kernel says how the machine is set, by the name of the fact."""
+SWITCHES_OF_CORES = {
+    "governor": "scaling_governor",
+    "highest_khz": "scaling_max_freq",
+    "energy_preference": "energy_performance_preference",
+}
+"""The same, in the folder `cpufreq` of each core."""
 POLICIES = {os.SCHED_OTHER: "other", os.SCHED_BATCH: "batch", os.SCHED_IDLE: "idle", os.SCHED_FIFO: "fifo"}
 """The names of the kernel's policies by which a process gets its cores."""
 UNITS = ("max_compute_units", "multi_processor_count")
@@ -67,6 +69,12 @@ def _of_cpu(field: str) -> str | None:
 
 def _cpu_model() -> str:
     return str(_of_cpu("model name") or platform.processor() or platform.machine())
+
+
+def _of_cores(cores: Iterable[int], file: str) -> str | None:
+    """Return what this file of `cpufreq` says, of all these cores: a comma list if they differ."""
+    answers = {kernel_files.text(f"/sys/devices/system/cpu/cpu{core}/cpufreq/{file}") for core in cores}
+    return ", ".join(sorted(filter(None, answers))) or None
 
 
 def _mitigations(folder: Path = Path("/sys/devices/system/cpu/vulnerabilities")) -> list[str]:
@@ -88,6 +96,8 @@ def hardware() -> dict[str, Any]:
         "cores_total": os.cpu_count(),
         "memory": int(meminfo.get("MemTotal", 0)) * 1024,
         "swap": int(meminfo.get("SwapTotal", 0)) * 1024,
+        **{name: _of_cores(affinity, file) for name, file in SWITCHES_OF_CORES.items()},
+        "frequency_khz": _of_cores(affinity[:1], "scaling_cur_freq"),
         **{name: kernel_files.text(path) for name, path in SWITCHES.items()},
         "microcode": _of_cpu("microcode"),
         "mitigations": _mitigations(),
