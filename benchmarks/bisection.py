@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ipexperf.judge.bisection import Answer, Candidate, Change, Finding, search
+from ipexperf.judge.bisection import Answer, Candidate, Change, SearchResult, search
 from ipexperf.judge.ordered_bisection import search_ordered
 
 CHANGES = tuple(Change("package", f"p{number:02}", "1", "2") for number in range(30))
@@ -74,7 +74,7 @@ def disturbed(answer: Answer, chance: random.Random, unsure: float, wrong: float
     return Answer.GOOD if answer is Answer.BAD else Answer.BAD
 
 
-def verdict(finding: Finding, culprits: list[Candidate], inseparable: list[Candidate]) -> str:
+def verdict(finding: SearchResult, culprits: list[Candidate], inseparable: list[Candidate]) -> str:
     """What the finding is worth.
 
     A culprit that cannot be separated from others is to be named with them: the set is right if no smaller one could
@@ -107,7 +107,7 @@ def simulate(scenario: Scenario, seed: int) -> tuple[int, str]:
                 answer = Answer.SKIP
             candidate = course.send(disturbed(answer, chance, scenario.unsure, scenario.wrong))
     except StopIteration as stop:
-        finding: Finding = stop.value
+        finding: SearchResult = stop.value
     return finding.questions, verdict(finding, culprits, pinned + hidden)
 
 

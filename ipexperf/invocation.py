@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.history.store import Status
     from ipexperf.lock import Lock
-    from ipexperf.plan.gates import Wish
+    from ipexperf.plan.gates import GateWish
     from ipexperf.plan.options import Options
     from ipexperf.result import Measurement, Verdict
 
@@ -52,15 +52,15 @@ class Invocation:
         for run in others:
             run.open(command, first)
 
-    def expect(self, cases: Iterable[tuple[Planned, Wish]]) -> None:
+    def expect(self, cases: Iterable[tuple[Planned, GateWish]]) -> None:
         """Announce the cases that `measure` will be called with."""
-        wanted: dict[str, list[tuple[Case, Wish]]] = {}
+        wanted: dict[str, list[tuple[Case, GateWish]]] = {}
         for planned, wish in cases:
             wanted.setdefault(planned.host, []).append((planned.case, wish))
         for host, run in self.runs.items():
             run.expect(wanted.get(host, ()))
 
-    def measure(self, planned: Planned, wish: Wish) -> FinishedCase | Postponed:
+    def measure(self, planned: Planned, wish: GateWish) -> FinishedCase | Postponed:
         """Measure, judge and record a case."""
         return self.runs[planned.host].measure(planned.case, wish)
 

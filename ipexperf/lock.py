@@ -33,7 +33,7 @@ Kind = Literal["python", "package", "library", "variable", "placement", "commit"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class LockDifference:
     """One thing that differs between two locks. None: absent on that side."""
 
     kind: Kind
@@ -228,25 +228,25 @@ def _pair(text: str, place: str) -> tuple[str, str]:
     return name, value
 
 
-def differences(old: Lock, new: Lock) -> list[Difference]:
+def differences(old: Lock, new: Lock) -> list[LockDifference]:
     """Return the differences, packages first. Packages of one version may differ in their content."""
-    rows: list[Difference] = []
+    rows: list[LockDifference] = []
     before, after = ({package.name: package for package in side.packages} for side in (old, new))
     for name in sorted({*before, *after}):
         sides = [_version_text(side.get(name), other.get(name)) for side, other in ((before, after), (after, before))]
         if sides[0] != sides[1]:
-            rows.append(Difference("package", name, *sides))
+            rows.append(LockDifference("package", name, *sides))
     if old.python != new.python:
-        rows.append(Difference("python", "python", old.python, new.python))
+        rows.append(LockDifference("python", "python", old.python, new.python))
     for kind, pairs in (("variable", (old.variables, new.variables)), ("library", (old.libraries, new.libraries))):
         left, right = map(dict, pairs)
         rows += [
-            Difference(kind, name, _recorded(kind, name, left), _recorded(kind, name, right))  # type: ignore[arg-type]
+            LockDifference(kind, name, _recorded(kind, name, left), _recorded(kind, name, right))  # type: ignore[arg-type]
             for name in sorted({*left, *right})
             if left.get(name) != right.get(name)
         ]
     if old.placement != new.placement:
-        rows.append(Difference("placement", "placement", old.placement or None, new.placement or None))
+        rows.append(LockDifference("placement", "placement", old.placement or None, new.placement or None))
     return rows
 
 

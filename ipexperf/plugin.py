@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from ipexperf.invocation import Invocation
-    from ipexperf.plan.gates import Wish
+    from ipexperf.plan.gates import GateWish
     from ipexperf.plan.options import Options
 
 OPTIONS_KEY: pytest.StashKey[Options] = pytest.StashKey()
@@ -265,7 +265,7 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
         raise
 
 
-def _expected(items: list[pytest.Item]) -> Iterator[tuple[Planned, Wish]]:
+def _expected(items: list[pytest.Item]) -> Iterator[tuple[Planned, GateWish]]:
     """The cases of these tests, each with the wish of its test."""
     from ipexperf.plan import gates, matrix
 

@@ -20,7 +20,7 @@ from ipexperf.judge import remeasure
 from ipexperf.judge.metrics import SURE
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
 from ipexperf.plan import gates, groups, matrix
-from ipexperf.plan.gates import AS_ALL, Wish
+from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.plan.groups import Group
 from ipexperf.recorder import Recorder
 from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
@@ -117,7 +117,7 @@ class Run:
         """Cases that looked slower, until they are measured again."""
         self._disturbed: dict[Case, tuple[Measurement, Verdict]] = {}
         """Cases measured on a busy machine, until they are measured again."""
-        self._expected: dict[Case, Wish] = {}
+        self._expected: dict[Case, GateWish] = {}
         """The cases still to be measured, each with the wish of its test."""
         self._members: dict[str, tuple[Case, ...]] = {}
         """The cases that were announced, by their groups."""
@@ -127,7 +127,7 @@ class Run:
         """The groups that another host measures already, by their names."""
         self._compared_ahead: dict[tuple[str, str], Comparing] = {}
         """The same for those that are compared with another arm, by their names and the lock of the arm."""
-        self._wishes: dict[Case, Wish] = {}
+        self._wishes: dict[Case, GateWish] = {}
         """The wish that each measured case was judged by."""
         self.trouble = ""
         """Why the end of the run could not be recorded, or an empty text."""
@@ -194,7 +194,7 @@ class Run:
         self._report = target.absolute()
 
     @user_files.errors_as_usage()
-    def expect(self, cases: Iterable[tuple[Case, Wish]]) -> None:
+    def expect(self, cases: Iterable[tuple[Case, GateWish]]) -> None:
         """Announce the cases that `measure` will be called with, so that they can share rounds. Takes the lease."""
         self._expected = {}
         for case, wish in cases:
@@ -218,7 +218,7 @@ class Run:
         return (Group(name, cases) for name, cases in self._members.items())
 
     @user_files.errors_as_usage()
-    def measure(self, case: Case, wish: Wish = AS_ALL) -> FinishedCase | Postponed:
+    def measure(self, case: Case, wish: GateWish = AS_ALL) -> FinishedCase | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
 
         Two tests of one case get one measurement, unless they wish to have it judged differently.
@@ -235,7 +235,7 @@ class Run:
             raise answer
         return answer
 
-    def _differs(self, case: Case, wish: Wish) -> bool:
+    def _differs(self, case: Case, wish: GateWish) -> bool:
         """Whether a case was judged by another wish than this. A tolerance only matters in pairs."""
         before = self._wishes.get(case, wish)
         in_pairs = self._against is not None or case in self._live.against

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ipexperf.compare.against import Against, Judged, OtherSide
     from ipexperf.environments.store import Store
     from ipexperf.lock import Lock
-    from ipexperf.plan.gates import Wish
+    from ipexperf.plan.gates import GateWish
     from ipexperf.plan.groups import Group
     from ipexperf.plan.options import Options
 
@@ -84,7 +84,7 @@ class Site(Protocol):
     def check(self, against: Against) -> None:
         """Raise UsageError before anything is measured if the other arm cannot import what it needs."""
 
-    def comparing(self, against: Against, group: Group, wishes: Sequence[Wish]) -> Comparing:
+    def comparing(self, against: Against, group: Group, wishes: Sequence[GateWish]) -> Comparing:
         """Prepare the rounds in which a group is compared. `wishes` are those of its cases."""
 
     def machine_key(self, device: str, facts: Facts) -> str:
@@ -180,7 +180,7 @@ class LocalSite:
     def check(self, against: Against) -> None:
         against.check(self.options)
 
-    def comparing(self, against: Against, group: Group, wishes: Sequence[Wish]) -> Comparing:
+    def comparing(self, against: Against, group: Group, wishes: Sequence[GateWish]) -> Comparing:
         from ipexperf.compare.against import AgainstRun
 
         return AgainstRun(against, list(zip(group.cases, wishes, strict=True)), self.conductor, self._say)

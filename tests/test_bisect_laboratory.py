@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bisect.answers import Log, Measured
+from ipexperf.bisect.answers import AnswerLog, Measured
 from ipexperf.bisect.laboratory import SHARE, Laboratory, in_doubt
 from ipexperf.errors import LockError, UsageError
 from ipexperf.judge import sequential
@@ -30,7 +30,7 @@ class Told(Laboratory):
 
     def __init__(self, folder: Path, *ends: Measured, policy: PairPolicy | None = None) -> None:
         nothing: Any = None
-        log = Log(folder / "log.jsonl")
+        log = AnswerLog(folder / "log.jsonl")
         super().__init__(nothing, nothing, folder, nothing, nothing, policy or PairPolicy(), self, log)
         self.ends = list(ends)
         self.policies: list[PairPolicy] = []
@@ -125,7 +125,7 @@ def test_the_device_is_held_before_anything_is_built(tmp_path: Path) -> None:
     case: Any = "case"
     laboratory = Told(tmp_path)
     real: Any = Laboratory(
-        case, stub, tmp_path, stub, lambda: stub, PairPolicy(), laboratory, Log(tmp_path / "other.jsonl")
+        case, stub, tmp_path, stub, lambda: stub, PairPolicy(), laboratory, AnswerLog(tmp_path / "other.jsonl")
     )
     with pytest.raises(UsageError, match="the good end cannot be measured: its build ended with 1"):
         real.timed(stub)

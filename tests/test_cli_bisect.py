@@ -18,7 +18,7 @@ from ipexperf import cli
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Package
 from ipexperf.bisect import mixes
-from ipexperf.bisect.answers import Log, Measured
+from ipexperf.bisect.answers import AnswerLog, Measured
 from ipexperf.bisect.laboratory import Laboratory
 from ipexperf.bisect.mixes import MixSearch
 from ipexperf.bisect.search import BY_KERNELS, Report, find
@@ -210,15 +210,15 @@ def test_ends_without_a_difference_need_no_measurement() -> None:
 
 def test_a_log_keeps_answers_by_content_and_ignores_an_unfinished_line(tmp_path: Path) -> None:
     path = tmp_path / "bisect" / "a.jsonl"
-    log = Log(path)
+    log = AnswerLog(path)
     answer = Measured(Answer.BAD, "slow", 1.5, 1.4, 1.6, "k", "g", clock=False, seconds=2.0, ran=("this", "that"))
     log.put("one", answer)
     log.put("two", Measured(Answer.UNSURE, "noise"))
     with path.open("a") as stream:
         stream.write('{"key": "three", "measu')
-    reopened = Log(path)
+    reopened = AnswerLog(path)
     assert (reopened.get("one"), reopened.get("two"), reopened.get("three")) == (answer, None, None)
-    assert len(Log(path, fresh=True)) == 0
+    assert len(AnswerLog(path, fresh=True)) == 0
     assert not path.exists()
 
 

@@ -69,7 +69,7 @@ def slowed(one: RoundRecord, name: Case, factor: float) -> RoundRecord:
     return replace(one, seats=seats)
 
 
-def twins(groups: dict[str, list[RoundRecord]], size: int, slower: float) -> list[tuple[str, judge.Estimate]]:
+def twins(groups: dict[str, list[RoundRecord]], size: int, slower: float) -> list[tuple[str, judge.RoundsEstimate]]:
     """Return the estimate of each group's twin in every replayed run with this many rounds."""
     estimates = []
     shortest = min(map(len, groups.values()))

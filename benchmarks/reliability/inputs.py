@@ -26,7 +26,7 @@ from typing import Any
 from ipexperf import cli, lock
 from ipexperf.bench.machine import variables
 from ipexperf.bench.networks import own_target
-from ipexperf.bisect.answers import Log
+from ipexperf.bisect.answers import AnswerLog
 from ipexperf.conduct import protocol
 from ipexperf.dashboard import folder
 from ipexperf.environments import make
@@ -315,7 +315,7 @@ def a_cache_file(chance: random.Random, lab: Laboratory) -> None:
     if use == 0:
         make.read(place)
     elif use == 1:
-        Log(place / "answers.jsonl")
+        AnswerLog(place / "answers.jsonl")
     else:
         folder.check(place)
 

@@ -51,7 +51,7 @@ class Measured:
         return cls(**{**document, "answer": Answer(document["answer"]), "ran": tuple(document["ran"])})
 
 
-class Log:
+class AnswerLog:
     """The answers of one search, by the candidate's content. Each is on disk before the next question."""
 
     def __init__(self, path: Path, *, fresh: bool = False) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ipexperf.bisect.answers import Log, Measured
+from ipexperf.bisect.answers import AnswerLog, Measured
 from ipexperf.compare.against import Against, AgainstRun
 from ipexperf.conduct import process
 from ipexperf.errors import LockError, UsageError
@@ -40,7 +40,7 @@ ANSWERS = {"regressed": Answer.BAD, "ok": Answer.GOOD, "improved": Answer.GOOD, 
 """The answer for each verdict. Any other verdict is a skip: the candidate did not run as it should."""
 
 
-class Progress(Protocol):
+class SearchProgress(Protocol):
     """Shows the progress to people."""
 
     def say(self, text: str) -> None: ...
@@ -59,8 +59,8 @@ class Laboratory:
         conductor: Conductor,
         recorder: Callable[[], Recorder],
         policy: PairPolicy,
-        progress: Progress,
-        log: Log,
+        progress: SearchProgress,
+        log: AnswerLog,
         seed: int | None = None,
     ) -> None:
         self._case = case

@@ -12,7 +12,7 @@ from ipexperf.bisect.search import Conclusion
 from ipexperf.bisect.software import End, Locked
 from ipexperf.errors import UsageError
 from ipexperf.judge import bisection
-from ipexperf.judge.bisection import Answer, Candidate, Change, Finding
+from ipexperf.judge.bisection import Answer, Candidate, Change, SearchResult
 from ipexperf.judge.requirements import Mixes
 from ipexperf.lock import Lock
 
@@ -102,7 +102,7 @@ class MixSearch:
         few = len(question) < MOST_NAMED
         return f"the good end with {bisection.listed(question) if few else f'{len(question)} changes'}"
 
-    def _conclusion(self, finding: Finding) -> Conclusion[Candidate]:
+    def _conclusion(self, finding: SearchResult) -> Conclusion[Candidate]:
         culprits = tuple(tuple(sorted(culprit, key=str)) for culprit in finding.culprits)
         return Conclusion(
             finding.outcome,

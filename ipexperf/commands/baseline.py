@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.history.records import Accepted, Recorded
     from ipexperf.history.store import History
-    from ipexperf.judge.accept import Acceptance, Candidate
+    from ipexperf.judge.accept import Acceptance, ProposedCase
     from ipexperf.judge.baseline import Baselines, CaseBaseline
     from ipexperf.lock import Lock
 
 
-def _candidate(recorded: Recorded) -> Candidate:
+def _candidate(recorded: Recorded) -> ProposedCase:
     from ipexperf.history.recorded_fingerprints import fingerprint_of
     from ipexperf.judge import structure
-    from ipexperf.judge.accept import Candidate
+    from ipexperf.judge.accept import ProposedCase
 
     verdict = recorded.verdict.alone if recorded.verdict else None
     state, fingerprint = fingerprint_of(recorded)
-    return Candidate(
+    return ProposedCase(
         case=recorded.case,
         metrics=recorded.values,
         outcome=verdict.outcome if verdict else "failed",
@@ -47,7 +47,7 @@ def _candidate(recorded: Recorded) -> Candidate:
     )
 
 
-def _chosen(history: History, arguments: argparse.Namespace) -> dict[str, list[Candidate]]:
+def _chosen(history: History, arguments: argparse.Namespace) -> dict[str, list[ProposedCase]]:
     """The run's cases by machine: those named by --case, or all."""
     measurements = history.measurements(arguments.run_selector)
     selected = [x for x in measurements if not arguments.case or x.case.id in arguments.case]
@@ -178,7 +178,7 @@ def _remove_unused_locks(folder: Path) -> None:
             locks.path_of(folder, lock.digest).unlink()
 
 
-def _accepted_before(accepted: Baselines, candidates: Iterable[Candidate]) -> list[Accepted]:
+def _accepted_before(accepted: Baselines, candidates: Iterable[ProposedCase]) -> list[Accepted]:
     """The candidates whose runs are the newest sessions of the file, as it says that they were accepted."""
     return [
         _session(candidate, candidate.case, current, accepted.machine_key)
@@ -189,7 +189,7 @@ def _accepted_before(accepted: Baselines, candidates: Iterable[Candidate]) -> li
     ]
 
 
-def _session(candidate: Candidate, former: Case, current: CaseBaseline, machine_key: str) -> Accepted:
+def _session(candidate: ProposedCase, former: Case, current: CaseBaseline, machine_key: str) -> Accepted:
     """The acceptance of a candidate, as the baseline of its case has it now."""
     from ipexperf.history.records import Accepted
 

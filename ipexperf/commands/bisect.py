@@ -16,11 +16,11 @@ from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
-    from ipexperf.bisect.answers import Log, Measured
+    from ipexperf.bisect.answers import AnswerLog, Measured
     from ipexperf.bisect.search import Report, Strategy
     from ipexperf.bisect.software import End, Say, Software
     from ipexperf.case import Case
-    from ipexperf.judge.bisection_record import BisectionRecord, Ratio
+    from ipexperf.judge.bisection_record import BisectionRecord, RecordedRatio
     from ipexperf.plan.options import Options
 
 SHORT = {"--max-pairs": "max_pairs", "--tolerance": "tolerance"}
@@ -55,7 +55,7 @@ def add_bisect(subparsers: console.Subparsers) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class SearchTask:
     """A search, with the names and the software of both ends."""
 
     searched: Strategy[Any]
@@ -70,7 +70,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     """Search, and print what was found. Every answer is kept: after an interruption the same command goes on."""
     from ipexperf.bench import loading
     from ipexperf.bisect import search
-    from ipexperf.bisect.answers import Log, log_path
+    from ipexperf.bisect.answers import AnswerLog, log_path
     from ipexperf.bisect.laboratory import Laboratory
     from ipexperf.conduct import interrupts
     from ipexperf.conduct.conductor import Conductor, now
@@ -88,7 +88,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     # Weights and the like are made by the good end: a candidate may be unable to.
     options = dataclasses.replace(options, python=task.python)
     case = _case(options)
-    log = Log(log_path(cache, case, task.good.key, task.bad_key), fresh=arguments.fresh)
+    log = AnswerLog(log_path(cache, case, task.good.key, task.bad_key), fresh=arguments.fresh)
     count = task.searched.differences
     progress.say(f"{count} differences between both ends; the answers are kept in {log.path}")
     conductor = Conductor(options, Path.cwd(), progress.say)
@@ -143,7 +143,7 @@ def _check(arguments: argparse.Namespace, options: Options) -> None:
         raise UsageError("--index is asked for the versions between two others: say --versions FIRST..LAST")
 
 
-def _task(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> Task:
+def _task(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> SearchTask:
     from ipexperf.bisect import software
 
     good = software.end(arguments.good, "--good", options, cache, say)
@@ -156,10 +156,10 @@ def _task(arguments: argparse.Namespace, options: Options, cache: Path, say: Say
     bad = software.end(arguments.bad, "--bad", options, cache, say)
     names = (arguments.good or "this interpreter", arguments.bad or "this interpreter")
     good_end = software.Locked(good.lock)
-    return Task(MixSearch.between(good, bad), good_end, names, software.Locked(bad.lock).key, good.python)
+    return SearchTask(MixSearch.between(good, bad), good_end, names, software.Locked(bad.lock).key, good.python)
 
 
-def _versions(arguments: argparse.Namespace, good: End) -> Task:
+def _versions(arguments: argparse.Namespace, good: End) -> SearchTask:
     from ipexperf.bench.machine.inventory import normalised
     from ipexperf.bisect import versions
     from ipexperf.bisect.ordered import ListedSoftware, OrderedSearch
@@ -181,10 +181,10 @@ def _versions(arguments: argparse.Namespace, good: End) -> Task:
     changes = versions.changes(name, releases)
     entries = [ListedSoftware(*both) for both in zip(candidates, changes, strict=True)]
     ends = (f"{name} {releases[0].version}", f"{name} {releases[-1].version}")
-    return Task(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
+    return SearchTask(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
 
 
-def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> Task:
+def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> SearchTask:
     from ipexperf.bisect import commits
     from ipexperf.bisect.ordered import ListedSoftware, OrderedSearch
 
@@ -195,10 +195,10 @@ def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> Task:
     changes = commits.changes(listed)
     entries = [ListedSoftware(*both) for both in zip(candidates, changes, strict=True)]
     ends = (f"commit {changes[0].name}", f"commit {changes[-1].name}")
-    return Task(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
+    return SearchTask(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
 
 
-def _record(case: Case, task: Task, report: Report[Any], cache: Path, times: tuple[str, str]) -> BisectionRecord:
+def _record(case: Case, task: SearchTask, report: Report[Any], cache: Path, times: tuple[str, str]) -> BisectionRecord:
     from ipexperf.judge.bisection_record import BisectionRecord
 
     conclusion, searched = report.conclusion, task.searched
@@ -226,15 +226,15 @@ def _record(case: Case, task: Task, report: Report[Any], cache: Path, times: tup
     )
 
 
-def _ratio(measured: Measured | None) -> Ratio | None:
-    from ipexperf.judge.bisection_record import Ratio
+def _ratio(measured: Measured | None) -> RecordedRatio | None:
+    from ipexperf.judge.bisection_record import RecordedRatio
 
     if measured is None or measured.ratio is None:
         return None
-    return Ratio(measured.ratio, measured.lo, measured.hi)
+    return RecordedRatio(measured.ratio, measured.lo, measured.hi)
 
 
-def _print(record: BisectionRecord, log: Log, arguments: argparse.Namespace) -> None:
+def _print(record: BisectionRecord, log: AnswerLog, arguments: argparse.Namespace) -> None:
     from ipexperf.judge.baseline import write_text
     from ipexperf.report import bisections
 

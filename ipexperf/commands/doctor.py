@@ -46,7 +46,7 @@ def run_doctor(arguments: argparse.Namespace) -> int:
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     facts = arm.facts(arms.ArmWords(), options)
-    findings = machine_checks.run_checks(machine_checks.Machine(Path("/"), tuple(allowed()), facts, os.environ))
+    findings = machine_checks.run_checks(machine_checks.CheckedMachine(Path("/"), tuple(allowed()), facts, os.environ))
     console.say("\n".join(_findings(findings)))
     sys.stdout.flush()
     wrong = any(finding.state == "wrong" for finding in findings)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.history.store import Status
-    from ipexperf.ledger.experiment import Experiment
+    from ipexperf.ledger.experiment import EvidenceRun
     from ipexperf.ledger.records import Evidence, RowRecord
     from ipexperf.plan.cover import Cover, Planner
     from ipexperf.plan.options import Options
@@ -121,7 +121,7 @@ def _pages(folder: Path) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     """Run what the budget allows, and write the file, also after an interruption."""
     from ipexperf.bench import loading
-    from ipexperf.ledger.experiment import Experiment
+    from ipexperf.ledger.experiment import EvidenceRun
     from ipexperf.plan.cover import Planner
 
     options = _options(arguments)
@@ -140,7 +140,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{device} can show {more} here: {next(iter(cover.impossible.values()), 'no row is known')}")
     progress.say(f"{len(cover.planned)} cases to run")
     recorder = planning.recorder("evidence", options, progress.say)
-    experiment = Experiment(planner, cover.planned, options, progress.say)
+    experiment = EvidenceRun(planner, cover.planned, options, progress.say)
     status: Status = "failed"
     interruption: KeyboardInterrupt | IpexperfError | None = None
     unreached = f"the {arguments.minutes} minutes were over before"
@@ -259,7 +259,7 @@ def _list(cover: Cover) -> int:
     return 0
 
 
-def _evidence(planner: Planner, cover: Cover, experiment: Experiment, minutes: int, unreached: str) -> Evidence:
+def _evidence(planner: Planner, cover: Cover, experiment: EvidenceRun, minutes: int, unreached: str) -> Evidence:
     """The file's records, without names of hosts and people."""
     from ipexperf import __version__
     from ipexperf.bench.process import environment

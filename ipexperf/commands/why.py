@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ipexperf.history.records import Recorded
     from ipexperf.history.store import History
-    from ipexperf.judge.structure import Difference
+    from ipexperf.judge.structure import FingerprintDifference
 
 BASELINE = "baseline"
 
@@ -74,7 +74,7 @@ def _explanation(history: History, recorded: Recorded, arguments: argparse.Names
             yield f"  memory of a step: {memory}"
 
 
-def _lines(outcome: str, changes: Difference) -> Iterable[str]:
+def _lines(outcome: str, changes: FingerprintDifference) -> Iterable[str]:
     from ipexperf.judge import structure
 
     moved = f"; the captured step took {changes.total * 1e3:+.3g} ms" if changes.total is not None else ""

@@ -17,7 +17,7 @@ from ipexperf.conduct.conductor import now
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import arms, gates, groups
-from ipexperf.plan.gates import Wish
+from ipexperf.plan.gates import GateWish
 from ipexperf.result import ENERGY, PRIMARY, Launch, PairsEvidence, SeatRecord, StructureGate
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Against:
         """The case under which the second arm is recorded."""
         return case if self.lock else arms.measured(case, self.words)
 
-    def policy_of(self, wish: Wish) -> PairPolicy:
+    def policy_of(self, wish: GateWish) -> PairPolicy:
         """The policy for a case whose test wishes this."""
         return self.policy if wish.tolerance is None else replace(self.policy, tolerance=wish.tolerance)
 
@@ -94,7 +94,7 @@ class AgainstRun:
     def __init__(
         self,
         against: Against,
-        cases: Sequence[tuple[Case, Wish]],
+        cases: Sequence[tuple[Case, GateWish]],
         conductor: Conductor,
         say: Callable[[str], None],
         effort: Effort | None = None,
@@ -118,7 +118,7 @@ class AgainstRun:
         self._handed: set[str] = set()
         """The rounds that were handed over."""
 
-    def _entry(self, case: Case, wish: Wish) -> _Entry:
+    def _entry(self, case: Case, wish: GateWish) -> _Entry:
         return _Entry(case, self._against.policy_of(wish), self._against.metrics if wish.gate is None else wish.gate)
 
     def run(self, between_rounds: Callable[[], None] = lambda: None) -> None:

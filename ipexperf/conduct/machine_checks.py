@@ -32,7 +32,7 @@ class MachineFinding:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Machine:
+class CheckedMachine:
     """What to check: the root of the file system, the workers' cores and interpreter, and the variables."""
 
     root: Path
@@ -50,12 +50,12 @@ class Machine:
         return {core: text for core, text in values.items() if text is not None}
 
 
-def run_checks(machine: Machine) -> list[MachineFinding]:
+def run_checks(machine: CheckedMachine) -> list[MachineFinding]:
     """Run all checks in a fixed order."""
     return [finding for check in CHECKS for finding in check(machine)]
 
 
-def governor(machine: Machine) -> Iterator[MachineFinding]:
+def governor(machine: CheckedMachine) -> Iterator[MachineFinding]:
     governors = sorted(set(machine.of_cores("cpufreq/scaling_governor").values()))
     if not governors:
         text = "cannot be read, as in most virtual machines: the host decides"
@@ -67,7 +67,7 @@ def governor(machine: Machine) -> Iterator[MachineFinding]:
         yield MachineFinding("governor", "wrong", ", ".join(governors), text)
 
 
-def turbo(machine: Machine) -> Iterator[MachineFinding]:
+def turbo(machine: CheckedMachine) -> Iterator[MachineFinding]:
     off = machine.read(f"{CPUS}/intel_pstate/no_turbo")
     boost = machine.read(f"{CPUS}/cpufreq/boost")
     enabled = off == "0" if off is not None else boost == "1"
@@ -82,7 +82,7 @@ def turbo(machine: Machine) -> Iterator[MachineFinding]:
         yield MachineFinding("turbo", "ok", "off")
 
 
-def siblings(machine: Machine) -> Iterator[MachineFinding]:
+def siblings(machine: CheckedMachine) -> Iterator[MachineFinding]:
     """Hyperthreads of one core slow each other down, differently in each run."""
     groups = {numbers(text) for text in machine.of_cores("topology/thread_siblings_list").values()}
     if not groups:
@@ -100,7 +100,7 @@ def siblings(machine: Machine) -> Iterator[MachineFinding]:
     yield MachineFinding("siblings", "wrong", f"one core each: {texts}{more}", f"--perf-placement cores={cores}")
 
 
-def huge_pages(machine: Machine) -> Iterator[MachineFinding]:
+def huge_pages(machine: CheckedMachine) -> Iterator[MachineFinding]:
     text = machine.read("sys/kernel/mm/transparent_hugepage/enabled")
     chosen = re.search(r"\[(\w+)\]", text or "")
     if chosen is None:
@@ -112,7 +112,7 @@ def huge_pages(machine: Machine) -> Iterator[MachineFinding]:
         yield MachineFinding("huge pages", "ok", chosen[1])
 
 
-def container(machine: Machine) -> Iterator[MachineFinding]:
+def container(machine: CheckedMachine) -> Iterator[MachineFinding]:
     """A CPU quota stops all threads at once for the rest of each period."""
     quota = control_groups.cores(control_groups.cpu_limit(lambda path: machine.read(path.removeprefix("/"))))
     if quota == math.inf:
@@ -128,7 +128,7 @@ def container(machine: Machine) -> Iterator[MachineFinding]:
         yield MachineFinding("CPU limit", "wrong", text, advice)
 
 
-def busy(machine: Machine) -> Iterator[MachineFinding]:
+def busy(machine: CheckedMachine) -> Iterator[MachineFinding]:
     load = float((machine.read("proc/loadavg") or "0").split()[0])
     text = f"a load of {load:g} on {len(machine.cores)} cores"
     if load > BUSY * len(machine.cores):
@@ -142,7 +142,7 @@ def busy(machine: Machine) -> Iterator[MachineFinding]:
         yield MachineFinding("virtual machine", "note", "yes", advice)
 
 
-def allocator(machine: Machine) -> Iterator[MachineFinding]:
+def allocator(machine: CheckedMachine) -> Iterator[MachineFinding]:
     places = [str(machine.root / folder.lstrip("/")) for folder in libraries.folders(*libraries.prefixes())]
     for name in placement.PRELOADED:
         if libraries.find(name, placement.ALLOCATORS[name], places):
@@ -156,7 +156,7 @@ def allocator(machine: Machine) -> Iterator[MachineFinding]:
     )
 
 
-def packages(machine: Machine) -> Iterator[MachineFinding]:
+def packages(machine: CheckedMachine) -> Iterator[MachineFinding]:
     from ipexperf.bench.stacks import ipex
 
     facts = machine.facts
@@ -182,7 +182,7 @@ def packages(machine: Machine) -> Iterator[MachineFinding]:
             yield MachineFinding(name, "note", reason)
 
 
-def instructions(machine: Machine) -> Iterator[MachineFinding]:
+def instructions(machine: CheckedMachine) -> Iterator[MachineFinding]:
     flags = machine.facts.cpu_flags
     masks = [f"{name}={machine.variables[name]}" for name in ISA_VARIABLES if machine.variables.get(name)]
     if masks:
@@ -196,7 +196,7 @@ def instructions(machine: Machine) -> Iterator[MachineFinding]:
         yield MachineFinding("AMX", "note", "not there, nor AVX-512 BF16: bf16 is emulated, and slower than fp32")
 
 
-def waiting(machine: Machine) -> Iterator[MachineFinding]:
+def waiting(machine: CheckedMachine) -> Iterator[MachineFinding]:
     """Idle threads that spin take the core of the worker whose turn it is."""
     policy, block = machine.variables.get("OMP_WAIT_POLICY", ""), machine.variables.get("KMP_BLOCKTIME", "0")
     if policy.upper() == "ACTIVE" or block not in ("", "0", WAITING["KMP_BLOCKTIME"]):
@@ -212,7 +212,7 @@ def waiting(machine: Machine) -> Iterator[MachineFinding]:
         )
 
 
-def energy_counters(machine: Machine) -> Iterator[MachineFinding]:
+def energy_counters(machine: CheckedMachine) -> Iterator[MachineFinding]:
     """Which counter gives the joules of a step, for the CPU and for each accelerator that was asked for."""
     counters = {"energy": energy.packages(machine.cores, machine.root)}
     if machine.facts.accelerators.get("xpu") == "":
@@ -226,7 +226,7 @@ def energy_counters(machine: Machine) -> Iterator[MachineFinding]:
             yield MachineFinding(name, "ok", counter.name)
 
 
-CHECKS: tuple[Callable[[Machine], Iterable[MachineFinding]], ...] = (
+CHECKS: tuple[Callable[[CheckedMachine], Iterable[MachineFinding]], ...] = (
     governor,
     turbo,
     siblings,

@@ -29,7 +29,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.process import BOOT, variables_for
 from ipexperf.errors import UsageError
 from ipexperf.plan.options import Options
-from ipexperf.plan.placement import LAUNCHERS, Wish
+from ipexperf.plan.placement import LAUNCHERS, PlacementWish
 
 SOURCE = "--perf-placement"
 NODES = Path("/sys/devices/system/node")
@@ -93,7 +93,7 @@ def find(options: Options, openmp: str = "") -> Placed | None:
     """
     wish = options.placement
     if openmp and (wish is None or wish.launcher is None):
-        wish = replace(wish or Wish(), openmp=openmp)
+        wish = replace(wish or PlacementWish(), openmp=openmp)
     if wish is None:
         return None
     return _resolve(wish, options.python, options.threads, tuple(placement.allowed()))
@@ -106,7 +106,7 @@ def facts_of(facts: Facts, placed: Placed | None) -> Facts:
 
 
 @functools.lru_cache(maxsize=8)  # each launcher is asked once a run
-def _resolve(wish: Wish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
+def _resolve(wish: PlacementWish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
     if wish.launcher is not None:
         placed = _from_launcher(wish.launcher, python, threads)
     else:
@@ -124,7 +124,7 @@ def _refuse_cores(cores: Sequence[int], allowed: Sequence[int]) -> None:
         raise UsageError(f"{SOURCE}: core {ranges(outside)} is not ours: this process may use {ranges(allowed)}")
 
 
-def _new_placement(wish: Wish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
+def _new_placement(wish: PlacementWish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
     if wish.node is not None:
         _refuse_node(wish.node)
     cores = wish.cores or allowed

@@ -36,7 +36,7 @@ class Mark:
     """True if a later mark, `recovered`, ended it."""
 
 
-class Level(NamedTuple):
+class DrawnLevel(NamedTuple):
     """A stretch of runs on the board: its first and last run, and the value at each. In a level both are the same."""
 
     first: int
@@ -89,7 +89,7 @@ def marks(line: Line, examined: Examined, differ: Differences) -> Iterable[Mark]
             yield Mark(back, "recovered", text, lines, recovery.ratio, recovery.old, recovery.new)
 
 
-def levels(examined: Examined, differ: Differences) -> Iterable[Level]:
+def levels(examined: Examined, differ: Differences) -> Iterable[DrawnLevel]:
     """Yield the levels of each piece of a series that is on the board: one level, the line of a drift, or two modes."""
     for piece in examined.course.pieces:
         runs = [(number, differ.place(examined.series.runs[number])) for number in range(piece.begin, piece.end)]
@@ -98,11 +98,11 @@ def levels(examined: Examined, differ: Differences) -> Iterable[Level]:
             continue
         (number, first), (_, last) = on_board[0], on_board[-1]
         if piece.shape == "bistable":
-            yield Level(first, last, piece.first, piece.first)
-            yield Level(first, last, piece.last, piece.last)
+            yield DrawnLevel(first, last, piece.first, piece.first)
+            yield DrawnLevel(first, last, piece.last, piece.last)
         else:
             share = (number - piece.begin) / max(1, piece.end - 1 - piece.begin)
-            yield Level(first, last, piece.first + share * (piece.last - piece.first), piece.last)
+            yield DrawnLevel(first, last, piece.first + share * (piece.last - piece.first), piece.last)
 
 
 def _mark(line: Line, examined: Examined, event: Event, place: int, differ: Differences) -> Mark:

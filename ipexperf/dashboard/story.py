@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ipexperf.dashboard import change_marks
-from ipexperf.dashboard.change_marks import Differences, Level, Mark
+from ipexperf.dashboard.change_marks import Differences, DrawnLevel, Mark
 from ipexperf.history.changed import examine
 from ipexperf.history.comparison import unsound
 from ipexperf.report.table import to_beat
@@ -51,7 +51,7 @@ class CaseStory:
     newest: Recorded
     before: Recorded | None
     marks: tuple[Mark, ...]
-    levels: tuple[Level, ...]
+    levels: tuple[DrawnLevel, ...]
     factor: Factor | None
     """Throughput relative to stock PyTorch in fp32, in the same run."""
 
@@ -97,7 +97,7 @@ def gather(history: History, limit: int) -> Story:
         newest, before = (_of(recorded, board, line, back) for back in (1, 2))
         assert newest is not None  # noqa: S101 - a line has a newest run
         marks: list[Mark] = list(_accepted(line))
-        levels: list[Level] = []
+        levels: list[DrawnLevel] = []
         # A series without a run that counts is missing.
         if series := examined.get((line.case.uid, line.machine_key)):
             marks += change_marks.marks(line, series, differ)

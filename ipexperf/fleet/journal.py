@@ -14,7 +14,7 @@ from typing import IO
 
 from ipexperf.errors import UsageError
 from ipexperf.fleet import messages, status
-from ipexperf.fleet.messages import Progress
+from ipexperf.fleet.messages import GroupProgress
 from ipexperf.fleet.status import Status
 
 ENDING = ".jsonl"
@@ -75,13 +75,13 @@ class Journal:
             return error.strerror or str(error)
         return ""
 
-    def complete(self) -> list[Progress]:
+    def complete(self) -> list[GroupProgress]:
         """The groups that were completed, in the order of their requests, each with all of its rounds.
 
         A group that was measured twice is there twice. Groups that were stopped are left out.
         """
         self._file.seek(0)
-        whole: dict[int, Progress] = {}
+        whole: dict[int, GroupProgress] = {}
         for progress in _lines(self._file):
             before = whole.get(progress.number)
             earlier = before.rounds if before is not None else ()
@@ -113,12 +113,12 @@ def _locked(file: IO[str], kind: int) -> bool:
     return True
 
 
-def _lines(file: IO[str]) -> Iterator[Progress]:
+def _lines(file: IO[str]) -> Iterator[GroupProgress]:
     """Yield the lines that can be read. The last one may be cut if the host lost its power."""
     for text in file:
         with contextlib.suppress(ValueError):
             reply = messages.reply(text)
-            if isinstance(reply, Progress):
+            if isinstance(reply, GroupProgress):
                 yield reply
 
 

@@ -21,11 +21,11 @@ from ipexperf.fleet.messages import (
     Bye,
     Compare,
     Exited,
+    GroupProgress,
     Measure,
     Open,
     Opened,
     Prepared,
-    Progress,
     ProgressLine,
     Question,
     Refused,
@@ -60,7 +60,7 @@ class Channel(Protocol):
         """Close the connection to a lost host. Never raises."""
 
 
-class Board:
+class MessageBoard:
     """Collects the messages of all hosts of a run. Only the main thread prints, judges and records them."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -126,7 +126,9 @@ class Inbox:
 class Link:
     """The line to one host for one run."""
 
-    def __init__(self, host: Host, channel: Channel, board: Board, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, host: Host, channel: Channel, board: MessageBoard, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.host = host
         self.lost = ""
         """Why the host is lost, or an empty text. Nothing arrives after that: what it still measures, it keeps."""
@@ -284,7 +286,7 @@ class Link:
                 self._answer(reply.number, reply)
             elif isinstance(reply, Refused):
                 self._refuse(reply)
-            elif isinstance(reply, Progress):
+            elif isinstance(reply, GroupProgress):
                 before = self.arrived(reply.number)
                 measurements = {case: self._deduplicated(measurement) for case, measurement in reply.measurements}
                 self._inboxes[reply.number] = Inbox(

@@ -14,7 +14,7 @@ from ipexperf.compare.request import ArmRequest, GroupRequest, LockArm
 from ipexperf.fleet import codec
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.arms import ArmWords
-from ipexperf.plan.gates import Wish
+from ipexperf.plan.gates import GateWish
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.result import Measurement, RoundRecord, Verdict
@@ -58,7 +58,7 @@ class Compare:
     NAME: ClassVar[str] = "compare"
     number: int
     group: Group
-    wishes: tuple[Wish, ...]
+    wishes: tuple[GateWish, ...]
     """The wish of the test of each case, in their order."""
     lock: str = ""
     """The digest of the lock whose software the arm runs. Empty: it is the arm of `Opened`."""
@@ -74,7 +74,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Software:
+class LockRequest:
     """Return the lock of the software that is measured."""
 
     NAME: ClassVar[str] = "software"
@@ -132,7 +132,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to `Key` and `Software`."""
+    """The answer to `Key` and `LockRequest`."""
 
     NAME: ClassVar[str] = "answer"
     number: int
@@ -166,7 +166,7 @@ class Alive:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class GroupProgress:
     """A group after a round: its measurements so far, and the rounds that are new."""
 
     NAME: ClassVar[str] = "progress"
@@ -207,11 +207,11 @@ class Exited:
     """The end of its log."""
 
 
-Question = Key | Software | Prepare
+Question = Key | LockRequest | Prepare
 Request = Open | Measure | Compare | Question | Stop | Bye
-Reply = Opened | Answer | Prepared | ProgressLine | Alive | Progress | Refused | Exited
-REQUESTS: tuple[type[Request], ...] = (Open, Measure, Compare, Key, Software, Prepare, Stop, Bye)
-REPLIES: tuple[type[Reply], ...] = (Opened, Answer, Prepared, ProgressLine, Alive, Progress, Refused, Exited)
+Reply = Opened | Answer | Prepared | ProgressLine | Alive | GroupProgress | Refused | Exited
+REQUESTS: tuple[type[Request], ...] = (Open, Measure, Compare, Key, LockRequest, Prepare, Stop, Bye)
+REPLIES: tuple[type[Reply], ...] = (Opened, Answer, Prepared, ProgressLine, Alive, GroupProgress, Refused, Exited)
 
 
 def line(message: Request | Reply) -> str:

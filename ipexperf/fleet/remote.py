@@ -19,8 +19,8 @@ from ipexperf.fleet import code
 from ipexperf.fleet import hosts as naming
 from ipexperf.fleet.hosts import Host
 from ipexperf.fleet.labels import UNKNOWN
-from ipexperf.fleet.link import Board, Inbox, Link
-from ipexperf.fleet.messages import Answer, Compare, Key, Measure, Opened, Prepare, Prepared, Software
+from ipexperf.fleet.link import Inbox, Link, MessageBoard
+from ipexperf.fleet.messages import Answer, Compare, Key, LockRequest, Measure, Opened, Prepare, Prepared
 from ipexperf.judge import against as judge
 from ipexperf.result import Launch, LaunchOutcome, Measurement, RoundRecord
 from ipexperf.site import Comparing, Running
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.environments.store import Store
     from ipexperf.lock import Lock
-    from ipexperf.plan.gates import Wish
+    from ipexperf.plan.gates import GateWish
     from ipexperf.plan.groups import Group
     from ipexperf.plan.options import Options
 
@@ -48,7 +48,12 @@ class RemoteSite:
     ahead = True
 
     def __init__(
-        self, links: Sequence[Link], board: Board, run: str, source: Mapping[str, Any], store: Store | None = None
+        self,
+        links: Sequence[Link],
+        board: MessageBoard,
+        run: str,
+        source: Mapping[str, Any],
+        store: Store | None = None,
     ) -> None:
         """`run` names the run on all of its hosts; `source` is the commit under test, which hosts do not know.
 
@@ -98,7 +103,7 @@ class RemoteSite:
     def check(self, against: Against) -> None:
         """Nothing to do: each host has checked it when it was opened."""
 
-    def comparing(self, against: Against, group: Group, wishes: Sequence[Wish]) -> Comparing:
+    def comparing(self, against: Against, group: Group, wishes: Sequence[GateWish]) -> Comparing:
         running = RemoteComparison(self, Compare(next(self._numbers), group, tuple(wishes), against.lock), against)
         self._groups.append(running)
         return running
@@ -111,7 +116,7 @@ class RemoteSite:
 
     def software(self) -> Lock:
         """The lock of what the host measures, or the first of several equal ones."""
-        answer = self._first().ask(Software(next(self._numbers)))()
+        answer = self._first().ask(LockRequest(next(self._numbers)))()
         assert isinstance(answer, Answer)  # noqa: S101 - it is that to this question
         return locks.parse(answer.text, "the software of a host")
 

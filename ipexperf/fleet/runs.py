@@ -14,7 +14,7 @@ from ipexperf.environments import make
 from ipexperf.errors import HostLostError, UsageError
 from ipexperf.fleet import choice, code, hosts, local
 from ipexperf.fleet.hosts import Host
-from ipexperf.fleet.link import Board, Channel, Link
+from ipexperf.fleet.link import Channel, Link, MessageBoard
 from ipexperf.fleet.messages import Open
 from ipexperf.fleet.remote import RemoteSite
 from ipexperf.history.values import run_uid
@@ -78,7 +78,7 @@ def start(
     With `collecting` a host makes no environment, because nothing will be measured.
     """
     chosen = choice.chosen(_hosts(cluster, say), options.hosts)
-    board, name = Board(say), run_uid()
+    board, name = MessageBoard(say), run_uid()
     if options.no_record is False:
         say(f"fleet: if this is cut off, --perf-resume {name} goes on with what the hosts have")
     say(f"fleet: {len(chosen)} {'host' if len(chosen) == 1 else 'hosts'}: {', '.join(host.name for host in chosen)}")
@@ -94,7 +94,9 @@ def start(
 class _Starting:
     """Opens hosts and plans their runs."""
 
-    def __init__(self, options: Options, folder: Path, say: Callable[[str], None], board: Board, name: str) -> None:
+    def __init__(
+        self, options: Options, folder: Path, say: Callable[[str], None], board: MessageBoard, name: str
+    ) -> None:
         self._options, self._folder, self._say, self._board, self._name = options, folder, say, board, name
         self._store = make.store_of(options.cache or folder / ".ipexperf")
         """Has wheels of packages that no index has."""

@@ -41,19 +41,19 @@ from ipexperf.fleet.messages import (
     Answer,
     Bye,
     Compare,
+    GroupProgress,
     Key,
+    LockRequest,
     Measure,
     Open,
     Opened,
     OtherArm,
     Prepared,
-    Progress,
     ProgressLine,
     Question,
     Refused,
     Reply,
     Request,
-    Software,
     Stop,
 )
 from ipexperf.fleet.status import GroupSpan, Status, StatusFile
@@ -127,7 +127,7 @@ class Pipe:
             self.send(Alive())
 
 
-class Host:
+class HostServer:
     """Measures what a controller asks for."""
 
     def __init__(self, pipe: Pipe, folder: Path, loaded: Path) -> None:
@@ -147,7 +147,7 @@ class Host:
         self._locked: dict[str, Against] = {}
         """The arms that do, by the digests of their locks."""
         self._facts: Facts | None = None
-        self._complete: list[Progress] = []
+        self._complete: list[GroupProgress] = []
         """The groups that it completed then."""
         self._status: StatusFile | None = None
         self._noticing = threading.Lock()
@@ -204,7 +204,7 @@ class Host:
             raise UsageError("nothing was opened")
         if isinstance(question, Key):
             return Answer(question.number, self._here.machine_key(question.device, self._facts))
-        if isinstance(question, Software):
+        if isinstance(question, LockRequest):
             return Answer(question.number, self._here.software().text)
         request = question.request
         try:
@@ -309,7 +309,7 @@ class Host:
             self._show(state="quiet", since=time.time(), group="", round=0, rounds=0)
             self._notice()
 
-    def _fits(self, complete: Progress, message: Measure | Compare) -> bool:
+    def _fits(self, complete: GroupProgress, message: Measure | Compare) -> bool:
         """Whether a completed group is the one that this message requests."""
         if complete.group != message.group.name or complete.comparison != self._comparison(message):
             return False
@@ -378,16 +378,16 @@ class Host:
             tuple(others.items()),
             self._comparison(message),
         )
-        self._keep(Progress(message.number, name, *content))
+        self._keep(GroupProgress(message.number, name, *content))
 
-    def _keep(self, progress: Progress) -> None:
+    def _keep(self, progress: GroupProgress) -> None:
         assert self._journal is not None  # noqa: S101 - the caller has looked
         if (problem := self._journal.add(self._pipe.send(progress))) and not self._journal.broken:
             self._journal.broken = True
             self._say(f"{self._journal.path} cannot be written ({problem}): only what arrives is kept")
 
 
-def _suffices(complete: Progress, request: GroupRequest) -> bool:
+def _suffices(complete: GroupProgress, request: GroupRequest) -> bool:
     """Whether a completed group has the cases and launches that are requested now."""
     measured = dict(complete.measurements)
     if measured.keys() != set(request.group.cases) or request.before or request.numbers:
@@ -411,7 +411,7 @@ def main() -> int:
     pipe = Pipe(requests, replies)
     pipe.open()
     with interrupts.sigterm_as_interrupt():
-        return Host(pipe, arguments.folder, arguments.loaded).serve()
+        return HostServer(pipe, arguments.folder, arguments.loaded).serve()
 
 
 if __name__ == "__main__":

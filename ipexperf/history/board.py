@@ -65,7 +65,7 @@ class BoardRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Acceptance:
+class AcceptedSession:
     """A session of a case that became a baseline."""
 
     run: int
@@ -84,7 +84,7 @@ class Line:
     number: int
     spots: dict[str, list[Spot]] = field(default_factory=dict)
     verdicts: dict[int, Judged] = field(default_factory=dict)
-    accepted: list[Acceptance] = field(default_factory=list)
+    accepted: list[AcceptedSession] = field(default_factory=list)
     environments: dict[int, int] = field(default_factory=dict)
     """The environment of the case in each run, where it is known."""
 
@@ -210,7 +210,7 @@ def _accept(connection: Connection, of_series: Mapping[int, tuple[Line, str]], p
     for row in connection.execute(select(baseline).order_by(baseline.c.accepted_at)):
         if row.series_id in of_series and row.run_id in places:
             acceptance = (row.accepted_at, row.accepted_by, row.reason, row.superseded_by is not None)
-            of_series[row.series_id][0].accepted.append(Acceptance(places[row.run_id], *acceptance))
+            of_series[row.series_id][0].accepted.append(AcceptedSession(places[row.run_id], *acceptance))
 
 
 def _surround(connection: Connection, lines: Mapping[tuple[int, str], Line], places: Mapping[int, int]) -> None:

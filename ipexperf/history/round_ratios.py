@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from ipexperf.history import rounds
 from ipexperf.history.schema import run
-from ipexperf.judge.rounds import Estimate, Pools, between, earlier, pools, twin
+from ipexperf.judge.rounds import Pools, RoundsEstimate, between, earlier, pools, twin
 from ipexperf.result import RoundRecord
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Twin:
     """The same case measured twice in the same rounds: its true ratio is 1."""
 
     case: Case
-    estimate: Estimate
+    estimate: RoundsEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Paired:
     rounds: tuple[RoundRecord, ...]
     pools: Pools
 
-    def between(self, base: Case, case: Case) -> Estimate | None:
+    def between(self, base: Case, case: Case) -> RoundsEstimate | None:
         """How many times slower a case is than its base, or None if they shared no round."""
         return between(self.rounds, base, case, self.pools)
 

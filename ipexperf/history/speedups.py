@@ -19,7 +19,7 @@ from ipexperf.result import METRICS
 
 if TYPE_CHECKING:
     from ipexperf.history.round_ratios import Paired
-    from ipexperf.judge.rounds import Estimate
+    from ipexperf.judge.rounds import RoundsEstimate
 
 BASES = {"dtype": "fp32", "stack": "stock", "device": "cpu"}
 """The base value of each axis, with which the other values are compared."""
@@ -75,7 +75,7 @@ class _Pair:
     base: Recorded
     fast: Recorded
     metric: str
-    estimate: Estimate | None
+    estimate: RoundsEstimate | None
     """The ratio from shared rounds, if there are any."""
 
 
@@ -139,7 +139,9 @@ def _pairs(
             yield _Pair(kind, plainest, first, metric, _estimate(first, plainest, metric, paired))
 
 
-def _estimate(fast: Recorded, base: Recorded, metric: str, paired: Mapping[tuple[str, str], Paired]) -> Estimate | None:
+def _estimate(
+    fast: Recorded, base: Recorded, metric: str, paired: Mapping[tuple[str, str], Paired]
+) -> RoundsEstimate | None:
     """Return the ratio from rounds. Rounds compare step times, not latencies of single requests."""
     pair = paired.get((fast.run_uid, fast.machine_key))
     if pair is None or metric in LATENCIES or (base.run_uid, base.machine_key) != (fast.run_uid, fast.machine_key):

@@ -43,7 +43,7 @@ MOVED = ("regressed", "improved")
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ProposedCase:
     """A measured case of a run that is proposed as a baseline, with its verdict."""
 
     case: Case
@@ -67,7 +67,7 @@ class Acceptance:
     """The resulting baselines, the accepted candidates, and why the others were refused, by case id."""
 
     baselines: Baselines
-    candidates: list[Candidate]
+    candidates: list[ProposedCase]
     refused: list[tuple[str, str]]
 
     @property
@@ -97,7 +97,7 @@ class _RefusedError(Exception):
 
 def accept(
     baselines: Baselines,
-    records: Iterable[Candidate],
+    records: Iterable[ProposedCase],
     *,
     reason: str,
     by: str,
@@ -116,7 +116,7 @@ def accept(
         except ValueError as error:
             raise BaselineError(f"expires must be a date such as 2026-12-31, got {expires!r}") from error
     policy = policy or Policy()
-    accepted: list[Candidate] = []
+    accepted: list[ProposedCase] = []
     refused: list[tuple[str, str]] = []
     slots: set[tuple[str, int, int, str]] = set()
     for candidate in sorted(records, key=lambda x: x.started_at):
@@ -155,7 +155,7 @@ def accept(
 
 
 def _sessions(
-    baselines: Baselines, candidate: Candidate, policy: Policy, *, regression_ok: bool, replace: bool, stale: bool
+    baselines: Baselines, candidate: ProposedCase, policy: Policy, *, regression_ok: bool, replace: bool, stale: bool
 ) -> tuple[Session, ...]:
     """The sessions of the case including the candidate."""
     session = _session(baselines, candidate, policy)
@@ -185,7 +185,7 @@ def _sessions(
     return sessions
 
 
-def _refuse_mixture(old: CaseBaseline, candidate: Candidate) -> None:
+def _refuse_mixture(old: CaseBaseline, candidate: ProposedCase) -> None:
     """Refuse a session of other software, variables or kernels, which may be at another level."""
     if changed := differences(old.environment, candidate.environment, ("variables", "software")):
         raise _RefusedError(
@@ -198,7 +198,7 @@ def _refuse_mixture(old: CaseBaseline, candidate: Candidate) -> None:
         raise _RefusedError("it is inconclusive and ran other kernels than the baseline: replace the baseline")
 
 
-def _moved(old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy) -> list[Verdict]:
+def _moved(old: CaseBaseline, candidate: ProposedCase, session: Session, policy: Policy) -> list[Verdict]:
     """The verdicts on metrics beside speed that left the level of the baseline."""
     if changed_case(old.case, candidate.case) or incomparable(old.environment, candidate.environment):
         return []
@@ -229,7 +229,7 @@ def _refuse_slower(outcome: Outcome, ratio: float | None, policy: Policy, *, sur
         raise _RefusedError(f"it may be {_percent(ratio)} slower than the baseline (inconclusive): measure it again")
 
 
-def _session(baselines: Baselines, candidate: Candidate, policy: Policy) -> Session:
+def _session(baselines: Baselines, candidate: ProposedCase, policy: Policy) -> Session:
     if not has_numbers(candidate.outcome):
         raise _RefusedError(f"it is {candidate.outcome}" + (f": {candidate.reason}" if candidate.reason else ""))
     if arm := dict(candidate.case.knobs).get(AGAINST):
@@ -253,7 +253,7 @@ def _session(baselines: Baselines, candidate: Candidate, policy: Policy) -> Sess
 
 
 def _outcome_now(
-    old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy, *, stale: bool
+    old: CaseBaseline, candidate: ProposedCase, session: Session, policy: Policy, *, stale: bool
 ) -> tuple[Outcome, float | None]:
     """The outcome and ratio of the candidate, judged again if the baseline has changed since."""
     judged = not stale and candidate.outcome not in ("no_baseline", "not_comparable")
@@ -265,7 +265,7 @@ def _outcome_now(
 
 
 def _compared(
-    old: CaseBaseline, candidate: Candidate, session: Session, policy: Policy
+    old: CaseBaseline, candidate: ProposedCase, session: Session, policy: Policy
 ) -> tuple[Outcome, float | None]:
     if changed_case(old.case, candidate.case) or incomparable(old.environment, candidate.environment):
         return "not_comparable", None
@@ -276,7 +276,7 @@ def _compared(
     return decide(comparison, policy), math.exp(comparison.log_ratio)
 
 
-def _run_metrics(candidate: Candidate) -> dict[str, float]:
+def _run_metrics(candidate: ProposedCase) -> dict[str, float]:
     return {
         name: rounded(float(METRICS[name].of_launches(candidate.metrics[name])))
         for name in sorted(METRICS)

@@ -60,7 +60,7 @@ Candidate: TypeAlias = frozenset[Change]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SearchResult:
     """The end of a search.
 
     - culprit: one change, proven: it is enough, and without it the bad end is good.
@@ -94,7 +94,7 @@ def search(
     ties: Mapping[Change, Iterable[Change]] | None = None,
     *,
     confirm: bool = False,
-) -> Asking[Finding]:
+) -> Asking[SearchResult]:
     """Yield candidates, be sent their answers, and return the finding. No candidate is yielded twice.
 
     Only candidates that fit are yielded. Both ends fit by definition. `ties` says of a change which others must be
@@ -205,15 +205,15 @@ class _Search:
         """The questions left if nothing surprises: one for each halving, and the proofs."""
         return self._proofs + self._to_confirm + (math.ceil(math.log2(self._span)) if self._span > 1 else 0)
 
-    def run(self) -> Asking[Finding]:
+    def run(self) -> Asking[SearchResult]:
         if not self._everything:
-            return Finding("alike", "nothing differs between both ends")
+            return SearchResult("alike", "nothing differs between both ends")
         try:
             return (yield from self._find())
         except _CannotTellError as end:
             return self._finding("cannot tell", end.reason, suspects=end.suspects)
 
-    def _find(self) -> Asking[Finding]:
+    def _find(self) -> Asking[SearchResult]:
         answer = yield from self._ask(self._everything)
         if answer is Answer.GOOD:
             return self._finding("alike", "both ends are alike: the bad end is not slower than the good end")
@@ -434,7 +434,7 @@ class _Search:
     def _unanswered(self) -> set[Candidate]:
         return {*self._answered(Answer.SKIP), *self._answered(Answer.UNSURE)}
 
-    def _finding_of(self, causes: list[_Cause]) -> Finding:
+    def _finding_of(self, causes: list[_Cause]) -> SearchResult:
         return dataclasses.replace(self._finding(*self._culprits(causes)), proof=tuple(self._proof(causes)))
 
     def _culprits(self, causes: list[_Cause]) -> tuple[Outcome, str, tuple[Candidate, ...]]:
@@ -462,9 +462,9 @@ class _Search:
 
     def _finding(
         self, outcome: Outcome, reason: str, culprits: tuple[Candidate, ...] = (), suspects: Candidate = frozenset()
-    ) -> Finding:
+    ) -> SearchResult:
         last_good, first_bad = self._neighbours()
-        return Finding(outcome, reason, culprits, suspects, len(self._answers), last_good, first_bad)
+        return SearchResult(outcome, reason, culprits, suspects, len(self._answers), last_good, first_bad)
 
     def _neighbours(self) -> tuple[Candidate | None, Candidate | None]:
         good = [frozenset[Change](), *self._answered(Answer.GOOD)]

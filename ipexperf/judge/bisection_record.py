@@ -10,7 +10,7 @@ from ipexperf.judge.bisection import Change
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio:
+class RecordedRatio:
     """The step time over that of the good end, with its interval if it has one."""
 
     ratio: float
@@ -31,9 +31,9 @@ class BisectionRecord:
     culprits: tuple[tuple[Change, ...], ...] = ()
     suspects: tuple[str, ...] = ()
     """The names of the changes that are left if the search named no culprit."""
-    ends: Ratio | None = None
+    ends: RecordedRatio | None = None
     """The bad end."""
-    culprit: Ratio | None = None
+    culprit: RecordedRatio | None = None
     """The good end with the culprits alone, or the first bad one of a list."""
     ran: tuple[str, ...] = ()
     """The differences in structure from the good end."""

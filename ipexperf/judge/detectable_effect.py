@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.judge.sequential import Estimate, levels, smallest_effect
+from ipexperf.judge.sequential import PairsEstimate, levels, smallest_effect
 from ipexperf.judge.spread import Spread
 
 SURE = 0.8
@@ -47,5 +47,5 @@ def reach(log_ratios: Sequence[float], policy: PairPolicy) -> Reach | None:
 
 
 def _effect(pairs: int, scale: float, policy: PairPolicy) -> float:
-    estimate = Estimate(0.0, Spread(scale / math.sqrt(pairs), pairs - 1))
+    estimate = PairsEstimate(0.0, Spread(scale / math.sqrt(pairs), pairs - 1))
     return smallest_effect(estimate, policy, levels(pairs, policy, last=pairs >= policy.max_pairs))

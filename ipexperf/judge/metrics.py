@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.judge.policy import MetricPolicy
 from ipexperf.judge.ratios import WIDEST, of_log
-from ipexperf.judge.sequential import Estimate
+from ipexperf.judge.sequential import PairsEstimate
 from ipexperf.judge.spread import Spread, centre
 from ipexperf.outcomes import Outcome, has_numbers, place
 from ipexperf.result import METRICS, PRIMARY, Level, SpeedVerdict, Verdict
@@ -46,7 +46,7 @@ def in_sessions(
             continue
         policy = MetricPolicy.of(METRICS[name], alpha / len(names))
         before, spread = (_smallest if policy.smallest else _central)(sessions, policy)
-        estimate = Estimate(math.log(value / before), spread)
+        estimate = PairsEstimate(math.log(value / before), spread)
         verdicts.append(judge(estimate, Level(before, value), policy, "the baseline"))
     return tuple(verdicts)
 
@@ -73,10 +73,10 @@ def in_pairs(
             ratios = [math.log(b / a) for a, b in values]
             spread = moderated(ratios, assumed, policy.trust)
             spread = replace(spread, scale=spread.scale / math.sqrt(len(ratios)))
-            estimate = Estimate(statistics.fmean(ratios), spread)
+            estimate = PairsEstimate(statistics.fmean(ratios), spread)
         elif len(values) >= SURE or not METRICS[name].fresh:
             scale = max(assumed, *(_gap(side) for side in sides))
-            estimate = Estimate(math.log(level.now / level.before), Spread(scale, policy.trust))
+            estimate = PairsEstimate(math.log(level.now / level.before), Spread(scale, policy.trust))
         else:
             continue
         verdicts.append(judge(estimate, level, policy, "the other arm"))
@@ -126,7 +126,7 @@ def moderated(values: Sequence[float], noise: float, trust: float) -> Spread:
     return Spread(math.sqrt(squares / freedom), freedom)
 
 
-def judge(estimate: Estimate, level: Level, policy: MetricPolicy, than: str) -> Verdict:
+def judge(estimate: PairsEstimate, level: Level, policy: MetricPolicy, than: str) -> Verdict:
     """Judge one metric, given how much it changed."""
     worse = -1 if METRICS[policy.metric].higher_is_better else 1
     turned = replace(estimate, log_ratio=worse * estimate.log_ratio)
@@ -146,7 +146,7 @@ def judge(estimate: Estimate, level: Level, policy: MetricPolicy, than: str) -> 
     )
 
 
-def decide(estimate: Estimate, policy: MetricPolicy) -> Outcome:
+def decide(estimate: PairsEstimate, policy: MetricPolicy) -> Outcome:
     """The outcome of a log change, above 0 for the worse."""
     if estimate.lower(policy.alpha) > policy.margin:
         return "regressed"
@@ -155,7 +155,7 @@ def decide(estimate: Estimate, policy: MetricPolicy) -> Outcome:
     return "ok" if estimate.upper(policy.ok_alpha) < policy.limit else "inconclusive"
 
 
-def smallest_effect(estimate: Estimate, policy: MetricPolicy) -> float:
+def smallest_effect(estimate: PairsEstimate, policy: MetricPolicy) -> float:
     """The smallest change for the worse that would have been called regressed with the policy's power."""
     reach = estimate.half_width(policy.alpha) + estimate.half_width(1 - policy.mde_power)
     return math.expm1(min(policy.margin + reach, WIDEST))
@@ -188,7 +188,7 @@ def _reasons(verdicts: Iterable[Verdict]) -> str:
     return "; ".join(f"{verdict.metric}: {verdict.reason}" for verdict in verdicts)
 
 
-def _sentence(outcome: Outcome, estimate: Estimate, policy: MetricPolicy, than: str) -> str:
+def _sentence(outcome: Outcome, estimate: PairsEstimate, policy: MetricPolicy, than: str) -> str:
     ratio, lo, hi = (
         of_log(log_ratio) - 1
         for log_ratio in (estimate.log_ratio, estimate.lower(policy.ok_alpha), estimate.upper(policy.ok_alpha))

@@ -271,7 +271,7 @@ def _of(rounds: Iterable[RoundRecord], schedule: Schedule) -> list[RoundRecord]:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class RoundsEstimate:
     """The log ratio over rounds, with its standard error."""
 
     log_ratio: float
@@ -292,7 +292,7 @@ class Estimate:
         return 2 * float(stdtr(self.spread.freedom, -abs(self.log_ratio) / self.spread.scale))
 
 
-def estimate(log_ratios: Sequence[float], pool: Pool) -> Estimate | None:
+def estimate(log_ratios: Sequence[float], pool: Pool) -> RoundsEstimate | None:
     """Mean over rounds, with the spread of these rounds shrunk towards the pool. None if there are no rounds.
 
     From three rounds on, a ratio further than OUTLIER from their median counts as if it lay there.
@@ -307,10 +307,10 @@ def estimate(log_ratios: Sequence[float], pool: Pool) -> Estimate | None:
     trust = min(pool.freedom, TRUST)
     freedom = trust + count - 1
     variance = max((trust * pool.scale**2 + (count - 1) * observed) / freedom, FLOOR**2)
-    return Estimate(statistics.fmean(log_ratios), Spread(math.sqrt(variance / count), freedom), count)
+    return RoundsEstimate(statistics.fmean(log_ratios), Spread(math.sqrt(variance / count), freedom), count)
 
 
-def between(rounds: Sequence[RoundRecord], base: Case, case: Case, usual_spread: Pools) -> Estimate | None:
+def between(rounds: Sequence[RoundRecord], base: Case, case: Case, usual_spread: Pools) -> RoundsEstimate | None:
     """Estimate how many times slower a case is than its base.
 
     Uses the rounds in which both took turns, or else those in which both took turns with the reference of their group,
@@ -349,7 +349,7 @@ def _by_number(rounds: Sequence[RoundRecord], base: Case, case: Case) -> dict[in
     return {number: statistics.fmean(values) for number, values in by_number.items()}
 
 
-def twin(rounds: Sequence[RoundRecord], case: Case, usual_spread: Pools) -> Estimate | None:
+def twin(rounds: Sequence[RoundRecord], case: Case, usual_spread: Pools) -> RoundsEstimate | None:
     """Estimate how many times slower the twin of a case is than the case."""
     group = next((record.group for record in rounds if _seat(record, case) is not None), "")
     together, apart = (twin_logs(_of(rounds, schedule), case) for schedule in ("together", "apart"))

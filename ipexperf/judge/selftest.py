@@ -47,7 +47,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class TrialRate:
     """A rate with its exact binomial interval."""
 
     count: int
@@ -72,12 +72,12 @@ class SizeRates:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class TrialSummary:
     """The summary of all trials."""
 
-    slower: Rate
+    slower: TrialRate
     """A/A trials that were called regressed: false alarms."""
-    faster: Rate
+    faster: TrialRate
     """A/A trials that were called improved."""
     undecided: int
     """A/A trials that ended inconclusive."""
@@ -90,22 +90,22 @@ class Summary:
     seconds: float
 
 
-def rate(alarms: int, of: int) -> Rate:
+def rate(alarms: int, of: int) -> TrialRate:
     """The Clopper-Pearson interval, which is exact."""
     from scipy.special import betaincinv  # type: ignore[import-untyped, unused-ignore] # stubs are a dev extra
 
     tail = (1 - CONFIDENCE) / 2
     lo = float(betaincinv(alarms, of - alarms + 1, tail)) if alarms else 0.0
     hi = float(betaincinv(alarms + 1, of - alarms, 1 - tail)) if alarms < of else 1.0
-    return Rate(alarms, of, lo, hi)
+    return TrialRate(alarms, of, lo, hi)
 
 
-def summarise(trials: Sequence[Trial], tolerance: float) -> Summary:
+def summarise(trials: Sequence[Trial], tolerance: float) -> TrialSummary:
     """Count right and wrong verdicts. Trials that failed or were cut short are counted separately."""
     counted = [trial for trial in trials if trial.counts]
     same = [trial for trial in counted if trial.size == 0]
     sizes = sorted({trial.size for trial in counted if trial.size})
-    return Summary(
+    return TrialSummary(
         slower=rate(_count(same, "regressed"), len(same)),
         faster=rate(_count(same, "improved"), len(same)),
         undecided=_count(same, "inconclusive"),

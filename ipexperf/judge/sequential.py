@@ -55,7 +55,7 @@ class Limits(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class PairsEstimate:
     """The log slowdown over pairs, with its uncertainty. `trimmed` counts the pairs left aside."""
 
     log_ratio: float
@@ -128,7 +128,7 @@ def contaminated(log_ratios: Sequence[float], policy: PairPolicy) -> bool:
     return max(distances) > policy.outlier * max(MAD * statistics.median(distances), policy.floor)
 
 
-def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> Estimate:
+def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> PairsEstimate:
     """The mean with its t distribution, or Yuen's trimmed mean if pairs are contaminated."""
     ordered = sorted(log_ratios)
     cut = int(policy.trim * len(ordered)) if contaminated(ordered, policy) else 0
@@ -137,7 +137,7 @@ def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> Estimate:
     middle = statistics.fmean(winsorised)
     squares = sum((value - middle) ** 2 for value in winsorised)
     sd = max(math.sqrt(squares / (len(trimmed) - 1)), policy.floor)
-    return Estimate(statistics.fmean(trimmed), Spread(sd / math.sqrt(len(trimmed)), len(trimmed) - 1), 2 * cut)
+    return PairsEstimate(statistics.fmean(trimmed), Spread(sd / math.sqrt(len(trimmed)), len(trimmed) - 1), 2 * cut)
 
 
 def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = False) -> Decision:

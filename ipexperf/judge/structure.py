@@ -34,7 +34,7 @@ SURE = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FingerprintDifference:
     """The differences of two fingerprints: in structure, and in time only."""
 
     changes: tuple[StructureChange, ...]
@@ -164,7 +164,7 @@ def memory(old: Fingerprint, new: Fingerprint) -> str:
     return f"{before['allocations']} -> {after['allocations']} allocations, {sizes[0]} in all, {sizes[1]} at once"
 
 
-def diff(old: Fingerprint, new: Fingerprint) -> Difference:
+def diff(old: Fingerprint, new: Fingerprint) -> FingerprintDifference:
     """All differences: other work first, then those with the largest share of the time difference."""
     common = [name for name in WORDS if name in old["structure"] and name in new["structure"]]
     shaky = {*old["unstable"], *new["unstable"]}
@@ -188,7 +188,7 @@ def diff(old: Fingerprint, new: Fingerprint) -> Difference:
     forward = 1 if total is None or total > 0 else -1
     changes.sort(key=lambda change: (not change.work, -forward * (change.seconds or 0.0)))
     slower.sort(key=lambda change: -abs(change.seconds or 0.0))
-    return Difference(tuple(changes), tuple(slower[:SHOWN]), tuple(unknown), total)
+    return FingerprintDifference(tuple(changes), tuple(slower[:SHOWN]), tuple(unknown), total)
 
 
 def _why(section: str, old: Fingerprint, new: Fingerprint) -> str:

@@ -24,7 +24,7 @@ from ipexperf.result import accuracies
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
-    from ipexperf.plan.cover import Planned, Planner
+    from ipexperf.plan.cover import CoveringCase, Planner
     from ipexperf.plan.options import Options
     from ipexperf.recorder import Recorder
     from ipexperf.result import Launch, Measurement, RoundRecord, Verdict
@@ -47,7 +47,7 @@ FIRST_CASE = 15.0
 class Batch:
     """Cases that share a round, with the options of their conductor."""
 
-    planned: tuple[Planned, ...]
+    planned: tuple[CoveringCase, ...]
 
     @property
     def options(self) -> Options:
@@ -59,13 +59,13 @@ class Batch:
         return Group(groups.name(cases[0]), cases)
 
 
-class Experiment:
+class EvidenceRun:
     """Runs batches until all are done or the budget is spent. Results so far can be read at any time."""
 
     def __init__(
         self,
         planner: Planner,
-        planned: Sequence[Planned],
+        planned: Sequence[CoveringCase],
         options: Options,
         say: Callable[[str], None],
     ) -> None:
@@ -125,7 +125,7 @@ class Experiment:
         return self._options.budget
 
     @staticmethod
-    def _beside(planned: Planned, first: Planned) -> bool:
+    def _beside(planned: CoveringCase, first: CoveringCase) -> bool:
         """Return True if a case can share the round of the first one."""
         same = groups.name(planned.case) == groups.name(first.case)
         return same and _condition(planned) == _condition(first) and features.is_whole(planned.case)
@@ -184,7 +184,7 @@ class Experiment:
             self.software.update({name: value for name, value in software.items() if value is not None})
         self.environment.setdefault("hardware", environment["hardware"])
 
-    def _again(self, batch: Batch) -> Iterator[Planned]:
+    def _again(self, batch: Batch) -> Iterator[CoveringCase]:
         """Yield new cases for each case that failed: those with fewer of its settings."""
         tried_or_waiting = {*(record.case for record in self.records), *(record.case for record in self._waiting)}
         sound = {record.case for record in self.records if record.sound}
@@ -195,7 +195,7 @@ class Experiment:
                 yield from simpler
 
 
-def _condition(planned: Planned) -> str:
+def _condition(planned: CoveringCase) -> str:
     """Return the placement and start of a case's workers. Cases that agree in both share a conductor."""
     return f"{planned.options.placement or ''} {planned.options.start}"
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.groups import Group
-    from ipexperf.plan.migration import Setting
+    from ipexperf.plan.migration import LostSetting
     from ipexperf.recorder import Recorder
     from ipexperf.result import Measurement, RoundRecord, Verdict
 
@@ -43,7 +43,7 @@ class Experiment:
         effort: Effort | None = None,
         clock: Callable[[], float] = time.monotonic,
         together: Scheduler | None = None,
-        settings: Sequence[Setting] = (),
+        settings: Sequence[LostSetting] = (),
     ) -> None:
         """Plan the rounds. `software` has the interpreter and variables of each stack. `together` plays the rounds.
 

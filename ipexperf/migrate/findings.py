@@ -15,7 +15,7 @@ from ipexperf.result import ENERGY, METRICS, accuracies
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
-    from ipexperf.plan.migration import MigrationPlan, OldCase, Setting
+    from ipexperf.plan.migration import LostSetting, MigrationPlan, OldCase
     from ipexperf.report.speeds import SpeedRatio, Speeds
     from ipexperf.result import Measurement
 
@@ -123,7 +123,7 @@ class Finding:
 class Worth:
     """The effect of a setting on the old stack that the new one lacks."""
 
-    setting: Setting
+    setting: LostSetting
     speed: SpeedRatio | None
     """How many times as fast the case is with it."""
 

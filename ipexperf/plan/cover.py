@@ -33,7 +33,7 @@ Setting = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class CoveringCase:
     """A case to run, with the options that lead to it, such as a placement or a start."""
 
     case: Case
@@ -44,7 +44,7 @@ class Planned:
 class Cover:
     """The chosen cases, the most valuable first, and the reasons why no case shows the other rows."""
 
-    planned: tuple[Planned, ...]
+    planned: tuple[CoveringCase, ...]
     impossible: Mapping[Row, str] = field(default_factory=dict)
 
 
@@ -67,7 +67,7 @@ class Planner:
         """Choose cases that show all rows except those already proved."""
         impossible = {row: reason for row in self.rows if (reason := features.not_here(row, self.device, self.facts))}
         wanted = [row for row in self.rows if row not in impossible and row not in proved]
-        candidates = [Planned(case, self._options) for case in self._candidates()]
+        candidates = [CoveringCase(case, self._options) for case in self._candidates()]
         candidates += self._pairs(wanted, candidates)
         candidates += self._failures(wanted)
         candidates += self._conditions(wanted)
@@ -75,14 +75,16 @@ class Planner:
         impossible.update({row: self._why(row) for row in uncovered if row not in impossible})
         return Cover(tuple(chosen), impossible)
 
-    def alone(self, planned: Planned) -> list[Planned]:
+    def alone(self, planned: CoveringCase) -> list[CoveringCase]:
         """Return simpler cases to run after a case failed: one with none of its settings, and one with each alone."""
         case = features.without_conditions(planned.case)
         if planned.case != case:
             return []
         plain = dataclasses.replace(features.cell_of(case), knobs=())
         cases = [self._case(plain, settings) for settings in ((), *((setting,) for setting in case.knobs))]
-        return [Planned(simpler, planned.options) for simpler in cases if isinstance(simpler, Case) and simpler != case]
+        return [
+            CoveringCase(simpler, planned.options) for simpler in cases if isinstance(simpler, Case) and simpler != case
+        ]
 
     def _case(self, cell: Cell, settings: Sequence[Setting] = (), options: Options | None = None) -> Case | LeftOut:
         turned_cell, unmet = knobs.turned(cell, tuple(settings), self.facts)
@@ -153,12 +155,12 @@ class Planner:
 
         return sorted(modes.names(), key=plainness)
 
-    def _pairs(self, wanted: Iterable[Row], candidates: Sequence[Planned]) -> list[Planned]:
+    def _pairs(self, wanted: Iterable[Row], candidates: Sequence[CoveringCase]) -> list[CoveringCase]:
         """For each setting that no case can have alone, return the first case that can have it beside another one."""
         missing = [row for row in wanted if row.kind == "knob" and not self._shown(row, candidates)]
         return [pair for row in missing if (pair := self._pair(row)) is not None]
 
-    def _pair(self, row: Row) -> Planned | None:
+    def _pair(self, row: Row) -> CoveringCase | None:
         for cell in self._linear if _of_linear_layers(row) else self._plain:
             if cell.stack != row.of("stack"):
                 continue
@@ -166,10 +168,10 @@ class Planner:
                 for other in _settings(cell):
                     case = self._case(cell, (other, (row.of("knob"), value)))
                     if isinstance(case, Case) and features.shows(row, case, self.facts):
-                        return Planned(case, self._options)
+                        return CoveringCase(case, self._options)
         return None
 
-    def _shown(self, row: Row, candidates: Iterable[Planned]) -> bool:
+    def _shown(self, row: Row, candidates: Iterable[CoveringCase]) -> bool:
         return any(self.shows(row, candidate.case) for candidate in candidates)
 
     def shows(self, row: Row, case: Case) -> bool:
@@ -178,7 +180,7 @@ class Planner:
             return False
         return features.shows(row, case, self.facts)
 
-    def _failures(self, wanted: Iterable[Row]) -> list[Planned]:
+    def _failures(self, wanted: Iterable[Row]) -> list[CoveringCase]:
         """Return the plainest case of each model that fails on purpose."""
         planned = []
         for row in wanted:
@@ -187,10 +189,10 @@ class Planner:
             cells = self._whole(features.failing(row.of("outcome")))
             case = next((case for cell in cells if isinstance(case := self._case(cell), Case)), None)
             if case is not None:
-                planned.append(Planned(case, self._options))
+                planned.append(CoveringCase(case, self._options))
         return planned
 
-    def _conditions(self, wanted: Iterable[Row]) -> list[Planned]:
+    def _conditions(self, wanted: Iterable[Row]) -> list[CoveringCase]:
         """Return the plainest case under each condition. The run shows whether the machine can meet the condition."""
         cells = [cell for cell in self._plain if cell.dtype == PLAIN and cell.mode in self._modes()]
         cell = min(
@@ -206,7 +208,7 @@ class Planner:
                 options = self._under(row)
                 case = self._case(cell, options=options)
                 if isinstance(case, Case) and features.shows(row, case, self.facts):
-                    planned.append(Planned(case, options))
+                    planned.append(CoveringCase(case, options))
         return planned
 
     def _under(self, row: Row) -> Options:
@@ -221,15 +223,17 @@ class Planner:
         except argparse.ArgumentTypeError as error:  # pragma: no cover - the values are the table's
             raise AssertionError(words) from error
 
-    def _chosen(self, wanted: Sequence[Row], candidates: Sequence[Planned]) -> tuple[list[Planned], list[Row]]:
+    def _chosen(
+        self, wanted: Sequence[Row], candidates: Sequence[CoveringCase]
+    ) -> tuple[list[CoveringCase], list[Row]]:
         """Choose cases greedily. Return them, and the rows that none of them shows."""
         rows_of = {candidate: {row for row in wanted if self.shows(row, candidate.case)} for candidate in candidates}
         order = {candidate: number for number, candidate in enumerate(rows_of)}
         uncovered = set(wanted)
-        chosen: list[tuple[Planned, set[Row]]] = []
+        chosen: list[tuple[CoveringCase, set[Row]]] = []
         while True:
 
-            def key(candidate: Planned) -> tuple[float, bool, int, int]:
+            def key(candidate: CoveringCase) -> tuple[float, bool, int, int]:
                 rows = {row for row in rows_of[candidate] & uncovered if row.kind != "model"}  # noqa: B023 - called at once
                 # The worth of a model's own row is left out: it would draw other rows to large models.
                 return (
@@ -248,7 +252,7 @@ class Planner:
             chosen.append((planned, rows))
             uncovered -= rows
 
-    def _packed(self, planned: Planned, rows: set[Row], uncovered: set[Row]) -> tuple[Planned, set[Row]]:
+    def _packed(self, planned: CoveringCase, rows: set[Row], uncovered: set[Row]) -> tuple[CoveringCase, set[Row]]:
         """Add settings to the case while it shows more rows and loses none. Return it with the rows it shows."""
         plain = features.is_whole(planned.case) and planned.case.model != features.LINEAR
         if planned.case != features.without_conditions(planned.case) or not plain:
@@ -264,7 +268,7 @@ class Planner:
                     continue
                 with_value = {other for other in uncovered if self.shows(other, case)}
                 if with_value > rows:
-                    planned, rows = Planned(case, planned.options), with_value
+                    planned, rows = CoveringCase(case, planned.options), with_value
                     break
         return planned, rows
 

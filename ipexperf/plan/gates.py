@@ -16,7 +16,7 @@ FLAG = "--perf-gate"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class GateWish:
     """How the mark of a test wants its case judged. None: as the options say."""
 
     tolerance: float | None = None
@@ -24,7 +24,7 @@ class Wish:
     gate: tuple[str, ...] | None = None
 
 
-AS_ALL = Wish()
+AS_ALL = GateWish()
 """The wish of a test without a mark."""
 
 
@@ -68,12 +68,12 @@ def repeats_builds(gate: Iterable[str]) -> bool:
     return any(METRICS[name].repeated for name in gate)
 
 
-def wish(mark: Mapping[str, Any], source: str) -> Wish:
+def wish(mark: Mapping[str, Any], source: str) -> GateWish:
     """Parse the arguments of a test's mark that say how its case is judged."""
     names = mark.get("gate")
     if names is None:
-        return Wish(matrix.tolerance(mark, source))
+        return GateWish(matrix.tolerance(mark, source))
     argument = f"{source}: pytest.mark.perf: gate"
     if isinstance(names, str) or not names:
         raise UsageError(f"{argument}: expected a list of metrics, such as ['step_time'], got {names!r}")
-    return Wish(matrix.tolerance(mark, source), checked(names, argument))
+    return GateWish(matrix.tolerance(mark, source), checked(names, argument))

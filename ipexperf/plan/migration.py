@@ -46,7 +46,7 @@ class OldCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class LostSetting:
     """A setting of the old stack that the new one does not have: a case with it, and the same case without."""
 
     knob: Knob
@@ -59,7 +59,7 @@ class MigrationPlan:
     """The rows, settings and rounds of a migration, the most valuable first."""
 
     rows: tuple[OldCase, ...] = ()
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[LostSetting, ...] = ()
     contests: tuple[groups.Group, ...] = ()
     """The cases that share rounds."""
     left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -203,7 +203,7 @@ def _value(case: Case) -> tuple[bool, int, int, int, bool, str]:
     return mode.cold, rank, len(work(case)), list(DTYPES).index(case.dtype), mode.trains, case.id
 
 
-def _settings(rows: Sequence[OldCase], old: StackSide, new: StackSide) -> Iterator[Setting]:
+def _settings(rows: Sequence[OldCase], old: StackSide, new: StackSide) -> Iterator[LostSetting]:
     """Yield each setting that the old stack has on by default and the new one lacks, in the first row with it.
 
     Training comes first: its settings matter most, because nothing of a network in training is frozen.
@@ -219,11 +219,11 @@ def _settings(rows: Sequence[OldCase], old: StackSide, new: StackSide) -> Iterat
             off, unmet = knobs.turned(cell(row.case), (*row.case.knobs, (knob.name, "off")), old.facts)
             planned = _planned(off, unmet, old)
             if row.candidates and off.knobs != row.case.knobs and isinstance(planned, Case):
-                yield Setting(knob, row.case, planned)
+                yield LostSetting(knob, row.case, planned)
                 break
 
 
-def _contests(rows: Sequence[OldCase], settings: Sequence[Setting]) -> Iterator[groups.Group]:
+def _contests(rows: Sequence[OldCase], settings: Sequence[LostSetting]) -> Iterator[groups.Group]:
     """Yield the rounds: rows, their candidates, and the settings that belong to them.
 
     In this order: if they are too many for one round, the first ones take turns with one another.

@@ -334,7 +334,7 @@ class Options:
     contended: float = 0.5
     yardstick: bool = False
     threads: int | None = None
-    placement: places.Wish | None = None
+    placement: places.PlacementWish | None = None
     start: str = start.AUTO
     device_index: int = 0
     lease: str = "wait"

@@ -18,7 +18,7 @@ MOST = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PlacementWish:
     """The requested placement of workers. None leaves a setting alone."""
 
     cores: tuple[int, ...] | None = None
@@ -69,7 +69,7 @@ def _node(value: str) -> int:
     return int(value)
 
 
-def read(text: str) -> Wish:
+def read(text: str) -> PlacementWish:
     """Parse a comma list of NAME=VALUE. A part without `=` continues the core list before it."""
     from ipexperf.bench.machine.placement import (  # now, not by every pytest run that declares the options
         ALLOCATORS,
@@ -83,7 +83,7 @@ def read(text: str) -> Wish:
         if not equals and last == "cores":
             parts["cores"] += f",{word}"
             continue
-        names = [field.name for field in fields(Wish)]
+        names = [field.name for field in fields(PlacementWish)]
         if not equals or name not in names:
             raise _wrong(f"expected NAME=VALUE with one of {', '.join(names)}, got '{word}'")
         if name in parts:
@@ -91,7 +91,7 @@ def read(text: str) -> Wish:
         parts[name], last = value, name
     if "launcher" in parts and len(parts) > 1:
         raise _wrong("launcher: the launcher decides everything: leave the others out")
-    return Wish(
+    return PlacementWish(
         cores=_cores(parts["cores"]) if "cores" in parts else None,
         node=_node(parts["node"]) if "node" in parts else None,
         openmp=_one_of("openmp", parts["openmp"], tuple(OPENMP)) if "openmp" in parts else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipexperf.judge.selftest import CONFIDENCE, Rate, SizeRates, Summary, Trial
+from ipexperf.judge.selftest import CONFIDENCE, SizeRates, Trial, TrialRate, TrialSummary
 from ipexperf.report.units import percent, plural, seconds
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 HEADER = ("size", "trials", "caught", "missed", "within tolerance", "inconclusive", "pairs", "time")
 
 
-def lines(summary: Summary, spread: float | None, left_out: Mapping[str, int]) -> list[str]:
+def lines(summary: TrialSummary, spread: float | None, left_out: Mapping[str, int]) -> list[str]:
     """All lines."""
     texts = [_alarms(summary), *_rate_lines(summary.rows), *_measured(summary.measured)]
     texts += [f"failed: {_named(trial)}: {trial.outcome}: {trial.reason}" for trial in summary.failed]
@@ -27,14 +27,14 @@ def lines(summary: Summary, spread: float | None, left_out: Mapping[str, int]) -
     return texts
 
 
-def rate_text(rate: Rate) -> str:
+def rate_text(rate: TrialRate) -> str:
     """A rate in words: '1 of 40 (95 % interval 0.1 % to 13.2 %)'."""
     if not rate.of:
         return "none was judged"
     return f"{rate.count} of {rate.of} ({CONFIDENCE:.0%} interval {rate.lo:.1%} to {rate.hi:.1%})"
 
 
-def _alarms(summary: Summary) -> str:
+def _alarms(summary: TrialSummary) -> str:
     if not summary.slower.of:
         return "false alarms: no A/A was judged"
     more = f"called improved: {summary.faster.count}; inconclusive: {summary.undecided}"

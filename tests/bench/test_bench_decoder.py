@@ -58,6 +58,8 @@ def test_it_computes_what_transformers_computes(shape: _decoder.Shape) -> None:
     ours = decoder(shape)
     theirs = _transformers.network(ours, decoders.QWEN if shape.bias else decoders.LLAMA)
     assert {_transformers.renamed(name) for name in theirs.state_dict()} == set(ours.state_dict())
+    shared = theirs.lm_head.weight is theirs.model.embed_tokens.weight
+    assert shared is shape.tied, "IPEX lays out the weights of the head in place unless the embedding shares them"
     tokens = torch.randint(shape.vocabulary, (BATCH, SIZE))
     with torch.no_grad():
         expected = theirs(tokens).logits

@@ -44,6 +44,17 @@ def test_fused_layers_are_proven_and_true_to_float64(told: dict[str, Any], name:
 
 
 @needs_both
+@pytest.mark.parametrize("name", ["llama-decode-bf16", "qwen-prefill-bf16"])
+def test_fused_layers_are_proven_in_bf16(told: dict[str, Any], name: str) -> None:
+    """IPEX then lays out weights in place: those of the head only if the embedding does not share them."""
+    if name not in told:
+        pytest.skip("this CPU has no instructions for bf16")
+    checks = told[name]
+    assert {check: found for check, (ok, found) in checks.items() if not ok} == {}
+    assert {"dtype", "llm_operators", "memory", "weights_held", "fidelity"} <= set(checks)
+
+
+@needs_both
 def test_its_packed_weights_are_counted(told: dict[str, Any]) -> None:
     """Query, key and value of a layer are one packed layer. Whether their kernel multiplies is the machine's affair."""
     checks = told["packed"]

@@ -20,7 +20,7 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.arms import ArmWords, parse
-from ipexperf.plan.gates import AS_ALL, Wish
+from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.plan.options import Options
 from ipexperf.result import Check, PairsEvidence
 
@@ -53,7 +53,9 @@ def judged(
 ) -> Judged:
     """The measurement and verdict of a run with one case."""
     [case] = other.cases
-    run = AgainstRun(other, [(case, Wish(tolerance))], conductor, lambda _: None, QUICK, chance(), together=together)
+    run = AgainstRun(
+        other, [(case, GateWish(tolerance))], conductor, lambda _: None, QUICK, chance(), together=together
+    )
     run.run()
     return run.judged()[case]
 

@@ -10,7 +10,7 @@ import pytest
 
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.conduct import machine_checks
-from ipexperf.conduct.machine_checks import Machine, MachineFinding
+from ipexperf.conduct.machine_checks import CheckedMachine, MachineFinding
 
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
 FACTS = Facts(
@@ -31,25 +31,25 @@ FILES = {
 
 
 @pytest.fixture
-def good(tmp_path: Path) -> Machine:
+def good(tmp_path: Path) -> CheckedMachine:
     """A machine of four cores with which nothing is wrong."""
-    there = Machine(tmp_path, (0, 1, 2, 3), FACTS, {})
+    there = CheckedMachine(tmp_path, (0, 1, 2, 3), FACTS, {})
     put(there, FILES)
     return there
 
 
-def put(there: Machine, files: dict[str, str]) -> None:
+def put(there: CheckedMachine, files: dict[str, str]) -> None:
     for path, text in files.items():
         (there.root / path).parent.mkdir(parents=True, exist_ok=True)
         (there.root / path).write_text(text + "\n")
 
 
-def found(there: Machine, name: str) -> MachineFinding:
+def found(there: CheckedMachine, name: str) -> MachineFinding:
     [finding] = [finding for finding in machine_checks.run_checks(there) if finding.name == name]
     return finding
 
 
-def test_nothing_is_wrong_with_a_good_machine(good: Machine) -> None:
+def test_nothing_is_wrong_with_a_good_machine(good: CheckedMachine) -> None:
     assert {finding.state for finding in machine_checks.run_checks(good)} == {"ok"}
 
 
@@ -75,7 +75,7 @@ def test_nothing_is_wrong_with_a_good_machine(good: Machine) -> None:
     ],
 )
 def test_each_bad_kernel_setting_is_one_finding_with_its_remedy(
-    good: Machine, files: dict[str, str], name: str, told: str, advice: str
+    good: CheckedMachine, files: dict[str, str], name: str, told: str, advice: str
 ) -> None:
     """Changing one thing in a good machine makes exactly one finding `wrong`."""
     put(good, files)
@@ -85,7 +85,7 @@ def test_each_bad_kernel_setting_is_one_finding_with_its_remedy(
     assert sum(finding.state == "wrong" for finding in machine_checks.run_checks(good)) == 1
 
 
-def test_the_older_kind_of_control_group_is_read_too(good: Machine) -> None:
+def test_the_older_kind_of_control_group_is_read_too(good: CheckedMachine) -> None:
     """And the other way to switch turbo off."""
     (good.root / "sys/fs/cgroup/cpu.max").unlink()
     put(good, {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "200000", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"})
@@ -118,7 +118,7 @@ def test_the_older_kind_of_control_group_is_read_too(good: Machine) -> None:
     ],
 )
 def test_missing_software_is_reported(
-    good: Machine, facts: dict[str, object], variables: dict[str, str], name: str, state: str, told: str
+    good: CheckedMachine, facts: dict[str, object], variables: dict[str, str], name: str, state: str, told: str
 ) -> None:
     """Missing packages, versions that do not fit, and instructions that are missing or hidden."""
     there = replace(good, facts=replace(FACTS, **facts), variables=variables)  # type: ignore[arg-type]
@@ -128,7 +128,7 @@ def test_missing_software_is_reported(
 
 def test_a_setting_that_cannot_be_read_is_not_wrong(tmp_path: Path) -> None:
     """A virtual machine or a container may show nothing. The finding says that it is unknown."""
-    there = Machine(tmp_path, (0, 1), FACTS, {})
+    there = CheckedMachine(tmp_path, (0, 1), FACTS, {})
     states = {finding.name: finding.state for finding in machine_checks.run_checks(there)}
     unknown = ("governor", "turbo", "siblings", "huge pages", "allocator")
     assert [states[name] for name in unknown] == ["note"] * 5
@@ -137,17 +137,17 @@ def test_a_setting_that_cannot_be_read_is_not_wrong(tmp_path: Path) -> None:
 
 def test_the_checks_run_on_this_machine() -> None:
     """Whatever is found here, there is something to say of each thing."""
-    there = Machine(Path("/"), tuple(sorted(os.sched_getaffinity(0))), FACTS, os.environ)
+    there = CheckedMachine(Path("/"), tuple(sorted(os.sched_getaffinity(0))), FACTS, os.environ)
     names = [finding.name for finding in machine_checks.run_checks(there)]
     assert {"governor", "turbo", "siblings", "CPU limit", "AMX"} <= set(names)
     assert len(names) == len(set(names))
 
 
-def test_a_finding_names_the_energy_counter_or_why_there_is_none(good: Machine, tmp_path: Path) -> None:
+def test_a_finding_names_the_energy_counter_or_why_there_is_none(good: CheckedMachine, tmp_path: Path) -> None:
     """For the CPU, and for each accelerator that was asked for and is there."""
     finding = found(good, "energy")
     assert (finding.state, finding.found) == ("ok", "RAPL of package-0")
-    bare = Machine(tmp_path / "bare", (0,), replace(FACTS, accelerators={"xpu": "", "cuda": "not here"}), {})
+    bare = CheckedMachine(tmp_path / "bare", (0,), replace(FACTS, accelerators={"xpu": "", "cuda": "not here"}), {})
     put(bare, {"proc/cpuinfo": "flags : fpu hypervisor"})
     finding = found(bare, "energy")
     assert (finding.state, finding.found) == ("note", "no counter: a virtual machine has none")

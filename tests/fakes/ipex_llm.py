@@ -12,8 +12,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
 import torch
 from bench_cases import TOKENS, generation
 
+from ipexperf.bench.machine import facts
 from ipexperf.bench.models import _decoder
 from ipexperf.bench.stacks import _ipex_llm
+from ipexperf.dtypes import DTYPES
 
 SIZE = 16
 SHAPED: dict[str, Any] = {"layers": 2, "width": 128, "heads": 4, "inner": 192, "vocabulary": TOKENS, "positions": SIZE}
@@ -21,8 +23,8 @@ LLAMA = _decoder.Shape(key_heads=2, theta=500.0, **SHAPED)
 QWEN = _decoder.Shape(key_heads=1, epsilon=1e-6, bias=True, tied=False, **SHAPED)
 
 
-def session(mode: str, shape: _decoder.Shape = LLAMA, **knobs: str) -> Any:
-    opened = generation(shape, SIZE, mode, "fp32", "ipex", llm="on", **knobs)
+def session(mode: str, shape: _decoder.Shape = LLAMA, dtype: str = "fp32", **knobs: str) -> Any:
+    opened = generation(shape, SIZE, mode, dtype, "ipex", llm="on", **knobs)
     opened.step()
     return opened
 
@@ -93,6 +95,9 @@ def main() -> None:
         "without cache": checks(without_cache(), accuracy=False),
         "reading twice": checks(reading_twice(), accuracy=False),
     }
+    if DTYPES["bf16"].native & facts.cpu_flags():
+        found["llama-decode-bf16"] = checks(session("decode", dtype="bf16", weights="cast"))
+        found["qwen-prefill-bf16"] = checks(session("prefill", QWEN, "bf16", weights="cast"))
     sys.stdout.write(json.dumps(found) + "\n")
 
 

@@ -11,7 +11,18 @@ from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.compare.request import GroupRequest
 from ipexperf.fleet import codec, messages
-from ipexperf.fleet.messages import Alive, Bye, Exited, Measure, Open, Opened, Progress, ProgressLine, Refused, Stop
+from ipexperf.fleet.messages import (
+    Alive,
+    Bye,
+    Exited,
+    GroupProgress,
+    Measure,
+    Open,
+    Opened,
+    ProgressLine,
+    Refused,
+    Stop,
+)
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.result import Check, Launch, Measurement, RoundRecord, Sample, SeatRecord
@@ -45,7 +56,7 @@ MESSAGES = (
     Opened(FACTS, {"host": "h"}, "2026-01-01T00:00:00+00:00"),
     ProgressLine("text"),
     Alive(),
-    Progress(3, "g", ((CASE, MEASURED),), (ROUND,), True),
+    GroupProgress(3, "g", ((CASE, MEASURED),), (ROUND,), True),
     Refused(3, "why"),
     Exited(-9, "log"),
 )

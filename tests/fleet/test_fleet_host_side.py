@@ -20,7 +20,7 @@ from test_fleet_codec import CASE, MEASURED, ROUND
 
 from ipexperf.errors import UsageError
 from ipexperf.fleet import agent, code, journal, labels, membership, messages
-from ipexperf.fleet.messages import Progress
+from ipexperf.fleet.messages import GroupProgress
 from ipexperf.variables import FLEET_ADDRESS, FLEET_ENVIRONMENT, FLEET_FOLDER
 
 
@@ -79,7 +79,7 @@ def test_variables_that_ray_adds_are_removed_if_the_originals_are_not_recorded()
 
 def progress(group: str, *, over: bool, rounds: int, cut: str = "") -> str:
     made = tuple(replace(ROUND, uid=f"{group}{number}") for number in range(rounds))
-    return messages.line(Progress(ord(group), group, ((CASE, replace(MEASURED, cut=cut)),), made, over))
+    return messages.line(GroupProgress(ord(group), group, ((CASE, replace(MEASURED, cut=cut)),), made, over))
 
 
 def test_a_journal_has_the_complete_groups(tmp_path: Path) -> None:

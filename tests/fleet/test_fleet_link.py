@@ -19,21 +19,21 @@ from ipexperf.errors import HostLostError, LockError, UsageError
 from ipexperf.fleet import link as links
 from ipexperf.fleet import messages, runs
 from ipexperf.fleet.hosts import Host
-from ipexperf.fleet.link import Board, Link
+from ipexperf.fleet.link import Link, MessageBoard
 from ipexperf.fleet.messages import (
     Answer,
     Bye,
     Exited,
+    GroupProgress,
     Key,
+    LockRequest,
     Measure,
     Open,
     Opened,
     Prepare,
     Prepared,
-    Progress,
     ProgressLine,
     Refused,
-    Software,
     Stop,
 )
 from ipexperf.fleet.remote import RemoteSite
@@ -113,7 +113,10 @@ def whole(request: messages.Request, host: str = "") -> list[Any]:
         return [opened()]
     if isinstance(request, Measure):
         measured = replace(MEASURED, cut="", launches=(replace(LAUNCH, reason=host),))
-        return [ProgressLine("round 1"), Progress(request.number, GROUP.name, ((CASE, measured),), (ROUND,), over=True)]
+        return [
+            ProgressLine("round 1"),
+            GroupProgress(request.number, GROUP.name, ((CASE, measured),), (ROUND,), over=True),
+        ]
     return []
 
 
@@ -122,7 +125,7 @@ class Rack:
 
     def __init__(self) -> None:
         self.said: list[str] = []
-        self.board = Board(self.said.append)
+        self.board = MessageBoard(self.said.append)
         self.channels: dict[str, Scripted] = {}
         self._links: list[Link] = []
 
@@ -190,7 +193,7 @@ def test_a_run_keeps_equal_structures_and_environments_once(rack: Rack) -> None:
     def twice(request: messages.Request) -> list[Any]:
         if isinstance(request, Measure):
             measured = replace(MEASURED, cut="", launches=launches, environment=known)
-            return [Progress(request.number, GROUP.name, ((CASE, measured),), (), over=True)]
+            return [GroupProgress(request.number, GROUP.name, ((CASE, measured),), (), over=True)]
         return whole(request)
 
     site = rack.site(a=twice)
@@ -292,7 +295,7 @@ def test_a_question_that_a_host_refuses_is_an_error_with_its_reason(rack: Rack) 
 
 def test_a_question_to_a_lost_host_is_an_error(rack: Rack) -> None:
     def script(request: messages.Request) -> list[Any]:
-        return [Exited(1, "it fell over")] if isinstance(request, Software) else whole(request)
+        return [Exited(1, "it fell over")] if isinstance(request, LockRequest) else whole(request)
 
     with pytest.raises(HostLostError, match="it fell over"):
         rack.site(a=script).software()
@@ -338,7 +341,7 @@ def dies(rack: Rack, name: str, *replies: Any) -> Callable[[messages.Request], l
 
 
 def test_a_lost_host_fails_its_unfinished_cases(rack: Rack) -> None:
-    half = Progress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
+    half = GroupProgress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
     site = rack.site(a=dies(rack, "a", half))
     site.facts(Options())
     group = running(site, launches=2)
@@ -356,7 +359,7 @@ def test_a_lost_host_fails_its_unfinished_cases(rack: Rack) -> None:
 
 
 def test_an_equal_host_measures_the_group_of_a_lost_one_once(rack: Rack) -> None:
-    half = Progress(1, GROUP.name, ((CASE, MEASURED),), (replace(ROUND, uid="lost"),), over=False)
+    half = GroupProgress(1, GROUP.name, ((CASE, MEASURED),), (replace(ROUND, uid="lost"),), over=False)
     names = ("a", "b", "c")
     scripts = {name: dies(rack, name, half) for name in names}
     site = rack.site(**scripts)
@@ -386,7 +389,7 @@ def arrives(site: RemoteSite, name: str, *replies: Any) -> None:
     assert time.monotonic() < until
 
 
-HALF = Progress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
+HALF = GroupProgress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
 LAST = replace(HALF, measurements=whole(Measure(1, GroupRequest(GROUP, 1)))[1].measurements, over=True)
 
 
@@ -482,7 +485,7 @@ def test_a_host_with_an_invalid_reply_is_lost(rack: Rack, text: str) -> None:
 
 
 def test_an_interrupted_run_stops_its_hosts_and_keeps_their_results(rack: Rack) -> None:
-    half = Progress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
+    half = GroupProgress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
     site = rack.site(a=lambda request: [half] if isinstance(request, Measure) else whole(request))
     site.facts(Options())
     group = running(site, launches=3)
@@ -562,7 +565,7 @@ def test_hosts_are_started_at_the_same_time(tmp_path: Path) -> None:
 
 def test_an_unexpected_error_in_one_of_several_calls_is_raised() -> None:
     """The other calls are completed first."""
-    board, done = Board(lambda _: None), []
+    board, done = MessageBoard(lambda _: None), []
 
     def call(name: str) -> None:
         if name == "b":

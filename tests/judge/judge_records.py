@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import Case
-from ipexperf.judge.accept import Candidate
+from ipexperf.judge.accept import ProposedCase
 from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.result import Check, Launch, Measurement
 
@@ -63,7 +63,7 @@ def baseline(
     return CaseBaseline(case, kept, accuracy or {}, "first light", "ada", "2026-01-09", expires, where)
 
 
-def candidate(values: Sequence[float], number: int = 1, **changes: Any) -> Candidate:
+def candidate(values: Sequence[float], number: int = 1, **changes: Any) -> ProposedCase:
     given: dict[str, Any] = {
         "case": CASE,
         "metrics": {"step_time": tuple(values), "accuracy": (0.9,) * len(values)},
@@ -74,4 +74,4 @@ def candidate(values: Sequence[float], number: int = 1, **changes: Any) -> Candi
         "started_at": f"2026-01-{number:02d}T00:00:00+00:00",
         "commit": "abcdef",
     }
-    return Candidate(**{**given, **changes})
+    return ProposedCase(**{**given, **changes})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable
 from itertools import combinations
 from typing import TypeVar
 
-from ipexperf.judge.bisection import Answer, Candidate, Change, Finding
+from ipexperf.judge.bisection import Answer, Candidate, Change, SearchResult
 
 Question = TypeVar("Question")
 Found = TypeVar("Found")
@@ -50,7 +50,7 @@ def candidates(changes: tuple[Change, ...]) -> list[Candidate]:
     return [frozenset(taken) for count in range(len(changes) + 1) for taken in combinations(changes, count)]
 
 
-def explains(finding: Finding, bad: Callable[[Candidate], bool], fitting: Iterable[Candidate]) -> bool:
+def explains(finding: SearchResult, bad: Callable[[Candidate], bool], fitting: Iterable[Candidate]) -> bool:
     """Whether the finding is true of every candidate that fits.
 
     One culprit is right if exactly the candidates that contain it are bad. A set whose parts could not be separated is

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from searches import answered, anything, candidates, explains, packages, tied, truth
 
-from ipexperf.judge.bisection import Answer, Candidate, Change, Finding, listed, questions_left, search
+from ipexperf.judge.bisection import Answer, Candidate, Change, SearchResult, listed, questions_left, search
 
 THIRTY = packages(30)
 NAMING = {"culprit", "together", "several", "inseparable"}
@@ -26,7 +26,7 @@ def found(
     ties: dict[Change, list[Change]] | None = None,
     *,
     confirm: bool = False,
-) -> Finding:
+) -> SearchResult:
     """The finding, after checks that every search must pass."""
     finding, questions = answered(search(changes, fits, ties, confirm=confirm), answer)
     assert len(set(questions)) == len(questions) == finding.questions

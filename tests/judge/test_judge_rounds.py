@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ipexperf.case import Case
 from ipexperf.judge import rounds
-from ipexperf.judge.rounds import DISTRUST, EARLIER, FLOOR, PRIOR, PRIOR_APART, PRIORS, Estimate, Pool, Pools
+from ipexperf.judge.rounds import DISTRUST, EARLIER, FLOOR, PRIOR, PRIOR_APART, PRIORS, Pool, Pools, RoundsEstimate
 from ipexperf.result import Role, RoundRecord, Schedule, SeatRecord
 
 PLAIN, LEAN, SMALL = (Case("m", "cpu", dtype, "infer", "stock", 1, 1) for dtype in ("fp32", "bf16", "int8"))
@@ -51,7 +51,7 @@ def simulated(
     return found
 
 
-def of_twin(found: Sequence[RoundRecord]) -> Estimate:
+def of_twin(found: Sequence[RoundRecord]) -> RoundsEstimate:
     known = rounds.twin(found, PLAIN, rounds.pools(found))
     assert known is not None
     return known

@@ -9,10 +9,10 @@ import pytest
 from ipexperf.bench import loading
 from ipexperf.compare import arm
 from ipexperf.ledger import NETWORKS, records
-from ipexperf.ledger.experiment import Experiment
+from ipexperf.ledger.experiment import EvidenceRun
 from ipexperf.plan import features
 from ipexperf.plan.arms import ArmWords
-from ipexperf.plan.cover import Planned, Planner
+from ipexperf.plan.cover import CoveringCase, Planner
 from ipexperf.plan.features import Row
 from ipexperf.plan.options import Options
 from ipexperf.recorder import Recorder
@@ -40,9 +40,9 @@ def test_failures_end_as_said_and_the_next_case_runs(planner: Planner) -> None:
     failing = [one for one in planned if not features.is_whole(one.case)]
     decode = next(one for one in planned if one.case.mode == "decode" and one.case.stack == "stock")
     assert len(failing) == 2
-    chosen: list[Planned] = [*failing, decode]
+    chosen: list[CoveringCase] = [*failing, decode]
     options = planner._options
-    experiment = Experiment(planner, chosen, options, lambda _: None)
+    experiment = EvidenceRun(planner, chosen, options, lambda _: None)
     recorder = Recorder(options, Path.cwd(), ("evidence",), lambda _: None)
     try:
         experiment.run(recorder)

@@ -13,7 +13,7 @@ from ipexperf.bench.machine.placement import ALLOCATORS, OPENMP, ranges
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement
 from ipexperf.plan.options import Options
-from ipexperf.plan.placement import LAUNCHERS, Wish
+from ipexperf.plan.placement import LAUNCHERS, PlacementWish
 
 FACTS = Facts(
     "/env/bin/python",
@@ -23,17 +23,19 @@ FACTS = Facts(
 )
 cores = st.sets(st.integers(0, 40), min_size=1).map(lambda found: tuple(sorted(found)))
 words = st.builds(
-    Wish,
+    PlacementWish,
     cores=st.none() | cores,
     node=st.none() | st.integers(0, 9),
     openmp=st.none() | st.sampled_from(sorted(OPENMP)),
     allocator=st.none() | st.sampled_from(sorted(ALLOCATORS)),
 )
-wishes = words.filter(lambda wish: wish != Wish()) | st.builds(Wish, launcher=st.sampled_from(sorted(LAUNCHERS)))
+wishes = words.filter(lambda wish: wish != PlacementWish()) | st.builds(
+    PlacementWish, launcher=st.sampled_from(sorted(LAUNCHERS))
+)
 
 
 @given(wishes)
-def test_what_is_written_is_read_again(wish: Wish) -> None:
+def test_what_is_written_is_read_again(wish: PlacementWish) -> None:
     """Each wish has one spelling, and that spelling means the wish."""
     assert placement.read(str(wish)) == wish
 
@@ -45,7 +47,7 @@ def test_a_core_list_means_its_cores_in_whatever_order(found: tuple[int, ...], c
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
     for separator in ",+":
         wish = placement.read(f"cores={separator.join(shuffled)},openmp=gomp")
-        assert wish == Wish(cores=found, openmp="gomp")
+        assert wish == PlacementWish(cores=found, openmp="gomp")
         assert str(wish) == f"cores={ranges(found)},openmp=gomp"
 
 

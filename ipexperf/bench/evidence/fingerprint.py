@@ -90,7 +90,7 @@ def _logged(step: Callable[[], Any]) -> dict[str, Captured]:
     return primitives(onednn.recorded(step, onednn.verbose()))
 
 
-def primitives(log: onednn.Log) -> dict[str, Captured]:
+def primitives(log: onednn.OneDnnLog) -> dict[str, Captured]:
     """Return the primitives that oneDNN ran, grouped, and how often it created some."""
     calls: dict[str, list[onednn.Primitive]] = defaultdict(list)
     for primitive in log.executed:

@@ -64,7 +64,7 @@ class Primitive:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class OneDnnLog:
     """A parsed log: its primitives, and each line that could not be parsed."""
 
     primitives: tuple[Primitive, ...]
@@ -77,7 +77,7 @@ class Log:
         return [primitive for primitive in self.primitives if primitive.moment == "exec"]
 
 
-def read(text: str) -> Log:
+def read(text: str) -> OneDnnLog:
     """Parse the lines of oneDNN in the output of a process."""
     primitives, unparsed, isas = [], [], []
     for line in text.splitlines():
@@ -90,7 +90,7 @@ def read(text: str) -> Log:
             primitives.append(primitive)
         else:
             unparsed.append(line)
-    return Log(tuple(primitives), tuple(unparsed), tuple(isas))
+    return OneDnnLog(tuple(primitives), tuple(unparsed), tuple(isas))
 
 
 def _primitive(line: str) -> Primitive | None:
@@ -153,7 +153,7 @@ def verbose() -> AbstractContextManager[Any]:
     return context
 
 
-def recorded(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> Log:
+def recorded(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> OneDnnLog:
     """Record the log of one step. The library prints to file descriptor 1, which is not the protocol of the worker."""
     with tempfile.TemporaryFile() as log:
         stdout = os.dup(1)

@@ -37,6 +37,8 @@ LOWERED = ("onednn::qconv_pointwise", "onednn::qconv2d_pointwise", "onednn::qlin
 """Quantised layers in inductor's code. Arguments: input, its scale, its zero point, weights."""
 SGEMM = ("torch_ipex::ipex_MKLSGEMM", "ipex_prepack::mkl_sgemm_run")
 """IPEX's packed linear layers in fp32, eager and in a graph. They use MKL, only in fp32."""
+TPP = ("torch_ipex::tpp_linear", "torch_ipex::tpp_fused")
+"""Prefixes of the linear layers of `ipex.llm.optimize` in bf16, alone or fused with what follows. libxsmm computes them."""
 SWAYED = 0.1
 """Share of the operators that other whole numbers may add: a mixture of experts runs those that its tokens need."""
 TAKES = {"aten::_convolution": 13, "aten::addmm": 5}
@@ -265,7 +267,7 @@ def _wait_for_communication() -> None:
 def arithmetic(event: dict[str, Any]) -> bool:
     """Whether an event of a trace is an arithmetic operator with known operands."""
     name = str(event.get("name"))
-    heavy = name in HEAVY or name.startswith((*FROZEN, *QUANTISED, *LOWERED))
+    heavy = name in HEAVY or name.startswith((*FROZEN, *QUANTISED, *LOWERED, *TPP))
     return name in SGEMM or (heavy and "Input type" in event.get("args", {}))
 
 
@@ -290,7 +292,7 @@ def _operands(name: str, line: dict[str, Any]) -> tuple[str, ...]:
         kinds = kinds[kinds.index("", 1) - 1 :]
     if name.startswith(LOWERED):
         return tuple(PROFILER_NAMES.get(kind, kind) for kind in (kinds[0], kinds[3]))
-    if name.startswith(FROZEN):
+    if name.startswith((*FROZEN, *TPP)):
         # A summand may precede the weights: take all tensors before them, except the bias, which is a row.
         tensors = itertools.takewhile(lambda kind: kind and not kind.startswith("Scalar"), kinds)
         kinds = [kind for kind, sizes in zip(tensors, line["Input Dims"], strict=False) if len(sizes) > 1]
@@ -324,7 +326,7 @@ def primitives(log: str) -> list[Kernel]:
     return arithmetic_of(onednn.read(log))
 
 
-def arithmetic_of(log: onednn.Log) -> list[Kernel]:
+def arithmetic_of(log: onednn.OneDnnLog) -> list[Kernel]:
     """Return the arithmetic kernels among executed primitives."""
     executed = []
     for line in log.executed:

@@ -48,6 +48,7 @@ def network(decoder: Any, kind: str) -> Any:
         converted = network_class(configuration)
     weights = decoder.state_dict()
     converted.load_state_dict({name: weights[renamed(name)] for name in converted.state_dict()}, assign=True)
+    converted.tie_weights()  # `assign` made two parameters of one tied tensor, and IPEX lays out each in place
     converted.model.rotary_emb = type(converted.model.rotary_emb)(configuration)  # its buffers are in no state_dict
     return converted.eval()
 

@@ -24,7 +24,7 @@ from ipexperf.dtypes import DTYPES, PLAIN, Bounds
 from ipexperf.result import Check
 
 PACKED = {
-    "int8": Bounds(fidelity=0.05, agreement=0.95),
+    "int8": Bounds(fidelity=0.05, agreement=0.95, sensitive=0.1),
     "int4": Bounds(fidelity=0.6, agreement=0.75),
     "da8w4": Bounds(fidelity=0.6, agreement=0.75),
 }

@@ -20,7 +20,7 @@ _LEARNS = {TRAINING: "IPEX folds nothing while BatchNorm is trained"}
 
 
 @dataclass(frozen=True)
-class Setting(Knob):
+class OptimizeSetting(Knob):
     """A setting of `ipex.optimize`. At level O0 it is off unless it is set explicitly."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
@@ -29,7 +29,7 @@ class Setting(Knob):
 
 
 @dataclass(frozen=True)
-class LinearFolding(Setting):
+class LinearFolding(OptimizeSetting):
     """Folding BatchNorm into linear layers. Torch's folding of convolutions includes linear layers."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
@@ -38,7 +38,7 @@ class LinearFolding(Setting):
 
 
 @dataclass(frozen=True)
-class Fused(Setting):
+class Fused(OptimizeSetting):
     """A setting that applies only to optimizers that IPEX fuses."""
 
     modes: tuple[str, ...] | None = (TRAINING,)
@@ -53,7 +53,7 @@ class Fused(Setting):
 
 
 @dataclass(frozen=True)
-class Split(Fused):
+class SplitMasterWeight(Fused):
     """Split master weights, which require a fused step."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
@@ -111,15 +111,15 @@ def _unvalidated(facts: Facts) -> str | None:
 
 KNOBS = (
     Knob("level", "the level of ipex.optimize: O0 switches off what is not switched on by name", ("O1", "O0")),
-    Setting(
+    OptimizeSetting(
         "weights_prepack",
         "weights laid out for the kernels that read them",
         ignored=_XPU,
         barred={COMPILED: "torch.compile breaks its graph at every packed layer"},
     ),
-    Setting("conv_bn_folding", "BatchNorm folded into the convolution before it", barred=_LEARNS),
+    OptimizeSetting("conv_bn_folding", "BatchNorm folded into the convolution before it", barred=_LEARNS),
     LinearFolding("linear_bn_folding", "BatchNorm folded into the linear layer before it", barred=_LEARNS),
-    Setting(
+    OptimizeSetting(
         "graph_mode",
         "IPEX captures a graph of its own",
         ("off", "on"),
@@ -130,7 +130,7 @@ KNOBS = (
             TRACED: "a trace bypasses the graph that IPEX captures",
         },
     ),
-    Setting(
+    OptimizeSetting(
         "auto_kernel_selection",
         "IPEX chooses between oneDNN and MKL for linear layers",
         ("off", "on"),
@@ -138,7 +138,7 @@ KNOBS = (
         barred={COMPILED: "it chooses kernels of packed layers, and there are none"},
     ),
     Fused("fuse_update_step", "the optimizer's step as one kernel"),
-    Split("split_master_weight", "bf16 weights whose lower half lies in the optimizer", dtypes=("bf16",)),
+    SplitMasterWeight("split_master_weight", "bf16 weights whose lower half lies in the optimizer", dtypes=("bf16",)),
     Llm(
         "llm",
         "ipex.llm.optimize: a decoder's layers fused and traced, with IPEX's own key-value cache",
