@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 AXES = ("model", "device", "dtype", "mode", "stack")
 AGAINST = "against"
 """The knob that names the other arm of a case measured in pairs. Such times are a series of their own."""
+CONDITIONS = frozenset({"placement", "start", "yardstick", AGAINST})
+"""The knobs that say under what a case is run. All others are settings of what it does."""
 ITSELF = "itself"
 """The value of that knob for a case that was compared with itself."""
 
@@ -39,6 +41,15 @@ class Case:
     def uid(self) -> str:
         """A hash of the content. Cases with the same uid do the same work."""
         return hashlib.sha256(_ENCODE(self.to_json()).encode()).hexdigest()
+
+    @property
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        """The knobs that change what the case does, such as packed weights."""
+        return tuple(knob for knob in self.knobs if knob[0] not in CONDITIONS)
+
+    def without_settings(self) -> Case:
+        """Return the same case under the same conditions, with all settings at their defaults."""
+        return replace(self, knobs=tuple(knob for knob in self.knobs if knob[0] in CONDITIONS))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values. Without knobs the key is left out, so that older cases keep their uids."""

@@ -65,7 +65,7 @@ def _over_hosts(arguments: argparse.Namespace) -> int:
 def add_speedup(subparsers: console.Subparsers) -> None:
     from ipexperf.history.speedups import KINDS
 
-    parser = console.add_parser(subparsers, "speedup", "show the speed-up of dtypes, stacks and devices")
+    parser = console.add_parser(subparsers, "speedup", "show the speed-up of dtypes, stacks, devices and settings")
     parser.add_argument("selectors", metavar="RUN", nargs="*", help=f"{console.RUN} (default: last)")
     parser.add_argument("--over", action="append", choices=tuple(KINDS), help="only this kind (repeatable)")
     parser.set_defaults(run=run_speedup)

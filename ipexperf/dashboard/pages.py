@@ -250,7 +250,7 @@ def _pair(story: Story, entry: CaseStory) -> dict[str, Any]:
 
 
 def gains(story: Story) -> dict[str, Any]:
-    """Return the speed-ups of dtypes, stacks and devices, from the newest run of every case."""
+    """Return the speed-ups of dtypes, stacks, devices and settings, from the newest run of every case."""
     pages = {(entry.case.id, entry.case.batch, entry.line.machine_key): entry.slug for entry in story.entries}
     compared = speedups([entry.newest for entry in story.entries], paired=story.paired)
     names = ("kind", "over", "model", "device", "dtype", "mode", "stack", "batch", "metric", "seen", "rounds")

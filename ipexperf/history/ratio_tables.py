@@ -1,4 +1,4 @@
-"""Tables of ratios for a terminal: two runs compared, and speed-ups of dtypes, stacks and devices."""
+"""Tables of ratios for a terminal: two runs compared, and speed-ups of dtypes, stacks, devices and settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speed-ups of dtypes, stacks and devices from recorded runs: ratios of cases that differ in nothing else."""
+"""Speed-ups of dtypes, stacks, devices and settings from recorded runs: ratios of cases that differ in nothing else."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ KINDS: dict[str, tuple[str, ...]] = {
     "stack": ("stack",),
     "device": ("device",),
     "both": ("stack", "dtype"),
+    "settings": ("settings",),
 }
-"""`both` is the ratio in the vendor's tables: their software in low precision over stock PyTorch in fp32."""
+"""`both` is the ratio in the vendor's tables: their software in low precision over stock PyTorch in fp32. `settings` is
+a case with settings of its own, such as packed weights, over the same case without any."""
 LATENCIES = ("p50", "p99")
 """Further metrics that are compared in modes whose samples are requests."""
 APART = "from two runs: no interval includes differences between sessions"
@@ -109,6 +111,8 @@ def speedups(
 
 def _base(case: Case, axes: Sequence[str]) -> Case | None:
     """Return the base case, or None if the case itself lacks a part of what is compared."""
+    if axes == KINDS["settings"]:
+        return case.without_settings() if case.settings else None
     if any(getattr(case, axis) == BASES[axis] for axis in axes):
         return None
     plain: dict[str, Any] = {axis: BASES[axis] for axis in axes}
@@ -167,7 +171,7 @@ def _speedup(pair: _Pair, family: int) -> Speedup:
     other = accuracy(pair.base)
     return Speedup(
         kind=pair.kind,
-        over=" over ".join(" ".join(getattr(side, axis) for axis in axes) for side in (case, base)),
+        over=" over ".join(" ".join(_words(side, axis) for axis in axes) for side in (case, base)),
         case_id=case.id,
         base_id=base.id,
         **{name: getattr(case, name) for name in (*AXES, "batch")},
@@ -189,6 +193,12 @@ def _speedup(pair: _Pair, family: int) -> Speedup:
         base_run_uid=pair.base.run_uid,
         note="; ".join(_notes(pair, ratio)),
     )
+
+
+def _words(case: Case, axis: str) -> str:
+    if axis == "settings":
+        return " ".join(f"{name}={value}" for name, value in case.settings) or "without"
+    return str(getattr(case, axis))
 
 
 def _median(recorded: Recorded, metric: str) -> float:

@@ -13,7 +13,6 @@ from ipexperf.judge import growth
 from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.rounds import PRIORS, Odd, Pools, odd
 from ipexperf.outcomes import OUTCOMES, is_fine, place, title
-from ipexperf.plan import placement, start, yardstick
 from ipexperf.plan.groups import groups, plain_mode
 from ipexperf.report import roofs
 from ipexperf.report.advice import advice
@@ -34,18 +33,23 @@ if TYPE_CHECKING:
 GAP = "  "
 VS_BASELINE, OTHER_ARM = "time vs baseline", "time vs other arm"
 ROOF = "roof"
-FACTOR = "x fp32"
+FACTOR, OVER_FIRST = "x fp32", "x first"
+FACTORS = {
+    FACTOR: "throughput over stock fp32: same model, batch, device and kind of mode",
+    OVER_FIRST: "throughput over the first case of its group",
+}
+"""Names of the column with ratios, and what each means."""
 HEADER = ("case", "batch", "step", "items/s", ROOF, "accuracy", FACTOR, VS_BASELINE, "verdict")
 OPTIONAL = (ROOF, VS_BASELINE, OTHER_ARM)
 """Columns that are left out if they are empty."""
-LEFT = ("case", "accuracy", FACTOR, VS_BASELINE, OTHER_ARM, "verdict")
+LEFT = ("case", "accuracy", *FACTORS, VS_BASELINE, OTHER_ARM, "verdict")
 """Columns with text, aligned to the left. Columns of numbers are aligned to the right."""
 TWIN = "  the same again (A/A twin)"
 
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """A row with a name, and an entry in the column `x fp32`."""
+    """A row with a name, and an entry in the column of ratios."""
 
     name: str
     entry: str
@@ -91,17 +95,16 @@ def summary_lines(
 
 def _cases(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
     """The table by group, and what its columns mean."""
-    factors = speedups(speeds)
+    name, factors = ratio_column(speeds)
     # Leave out intervals if there is no room for ids and intervals.
     for form in ("cell", "brief", "value"):
-        header, rows = _rows(speeds, verdicts, {uid: getattr(factor, form) for uid, factor in factors.items()})
+        header, rows = _rows(speeds, verdicts, name, {uid: getattr(factor, form) for uid, factor in factors.items()})
         if _width(_widths(header, rows)) <= WIDTH:
             break
     lines = _table(header, rows)
     if factors:
         brief = "; +-: its 95 % interval" if form == "brief" else ""
-        meaning = "throughput over stock fp32: same model, batch, device and kind of mode"
-        lines += labelled(FACTOR, f"{meaning}{brief}")
+        lines += labelled(name, f"{FACTORS[name]}{brief}")
     if any(isinstance(row, Below) for row in rows):
         lines += labelled("A/A twin", "the case above, measured a second time in the same rounds: 1 is right")
     if ROOF in header:
@@ -110,7 +113,7 @@ def _cases(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
 
 
 def _rows(
-    speeds: Speeds, verdicts: Mapping[str, Verdict], factors: Mapping[str, str]
+    speeds: Speeds, verdicts: Mapping[str, Verdict], name: str, factors: Mapping[str, str]
 ) -> tuple[tuple[str, ...], list[Row]]:
     """The header, and the cases of each group: the plainest first, with its twin below it."""
     by_group = groups(speeds.by_case)
@@ -123,7 +126,7 @@ def _rows(
             rows.append(_row(speeds.by_case[case], verdicts.get(case.uid), factors.get(case.uid, "-")))
             if (twin := speeds.twin(case)) is not None:
                 rows.append(Below(TWIN, f"{twin.cell}{' DIFFERS' if twin.differs else ''}"))
-    return _without_empty_columns(_header(speeds.by_case), rows)
+    return _without_empty_columns(_header(speeds.by_case, name), rows)
 
 
 def _dropped(rounds: Sequence[RoundRecord]) -> list[str]:
@@ -175,6 +178,23 @@ def swallowed_lines(failing: Sequence[str]) -> list[str]:
     return labelled(f"THE RUN FAILS ({len(failing)})", f"{why}: {named(failing)}")
 
 
+def ratio_column(speeds: Speeds) -> tuple[str, dict[str, SpeedRatio]]:
+    """The name of the column with ratios, and the ratios by case uid.
+
+    They are to stock fp32. If the run has no case of it, they are to the first case of each group, such as bf16 beside
+    packed weights.
+    """
+    if ratios_of := speedups(speeds):
+        return FACTOR, ratios_of
+    references = {case: group.reference for group in groups(speeds.by_case) for case in group.cases}
+    others = {case: speeds.compare(references[case], case) for case in speeds.counted if case != references[case]}
+    compared = {case.uid: factor for case, factor in others.items() if factor is not None}
+    if not compared:
+        return FACTOR, {}
+    first = {base.uid: SpeedRatio(Ratio(1.0), paired=True) for base in references.values() if base in speeds.counted}
+    return OVER_FIRST, {**first, **compared}
+
+
 def speedups(speeds: Speeds) -> dict[str, SpeedRatio]:
     """The ratio to the throughput of stock fp32, by case uid. Failed and invalid cases have none."""
     ratios_of = {}
@@ -188,8 +208,7 @@ def speedups(speeds: Speeds) -> dict[str, SpeedRatio]:
 
 def to_beat(case: Case) -> Case:
     """The plain case to compare with: stock, fp32, and the plain mode of its kind (infer_jit -> infer)."""
-    conditions = tuple(knob for knob in case.knobs if knob[0] in (placement.KNOB, start.KNOB, yardstick.KNOB, AGAINST))
-    return replace(case, dtype=PLAIN, stack="stock", mode=plain_mode(case), knobs=conditions)
+    return replace(case.without_settings(), dtype=PLAIN, stack="stock", mode=plain_mode(case))
 
 
 def _row(measurement: Measurement, verdict: Verdict | None, factor: str) -> tuple[str, ...]:
@@ -228,10 +247,11 @@ def against(verdict: Verdict | None) -> str:
     return f"{percent(verdict.ratio)} {interval(verdict.lo, verdict.hi)}"
 
 
-def _header(cases: Iterable[Case]) -> tuple[str, ...]:
+def _header(cases: Iterable[Case], ratios_name: str) -> tuple[str, ...]:
     """The names of the columns. Cases measured in pairs have no baseline."""
     pairs = any(AGAINST in dict(case.knobs) for case in cases)
-    return tuple(OTHER_ARM if pairs and name == VS_BASELINE else name for name in HEADER)
+    otherwise = {FACTOR: ratios_name, **({VS_BASELINE: OTHER_ARM} if pairs else {})}
+    return tuple(otherwise.get(name, name) for name in HEADER)
 
 
 def _without_empty_columns(header: tuple[str, ...], rows: Sequence[Row]) -> tuple[tuple[str, ...], list[Row]]:
@@ -244,7 +264,7 @@ def _without_empty_columns(header: tuple[str, ...], rows: Sequence[Row]) -> tupl
 
 def _table(header: tuple[str, ...], rows: Sequence[Row]) -> list[str]:
     """Align the columns. An id that does not fit gets a line of its own: people copy it, so it is never cut."""
-    factor = header.index(FACTOR)
+    factor = next(place for place, name in enumerate(header) if name in FACTORS)
     widths = _widths(header, rows)
     widths[0] -= max(_width(widths) - WIDTH, 0)
     begin = sum(widths[:factor]) + len(GAP) * factor

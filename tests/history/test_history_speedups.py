@@ -1,4 +1,4 @@
-"""Speed-ups of dtypes, stacks and devices: which cases are compared, and which never."""
+"""Speed-ups of dtypes, stacks, devices and settings: which cases are compared, and which never."""
 
 from __future__ import annotations
 
@@ -43,6 +43,22 @@ def record(history, *measurements, verdict=OK, day=1):
 
 def told(found):
     return [(one.kind, one.over, one.metric, round(one.speedup, 2)) for one in found]
+
+
+def test_a_setting_is_compared_with_its_default(history):
+    """All settings of the case are left out, and the conditions under which it ran are not."""
+    under = (("placement", "cores=0"), ("weight_group", "32"), ("weights", "int4"))
+    cases = record(
+        history,
+        took(plain(), 0.080),
+        took(plain(knobs=(("weights", "int8"),)), 0.040),
+        took(plain(knobs=under[:1]), 0.120),
+        took(plain(knobs=under), 0.020),
+    )
+    assert told(speedups(cases, ["settings"])) == [
+        ("settings", "weight_group=32 weights=int4 over without", "throughput", 6.0),
+        ("settings", "weights=int8 over without", "throughput", 2.0),
+    ]
 
 
 def test_each_kind_compares_a_case_with_its_base(history):

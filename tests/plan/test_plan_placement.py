@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.placement import ALLOCATORS, OPENMP, ranges
+from ipexperf.case import AGAINST, CONDITIONS
 from ipexperf.errors import UsageError
-from ipexperf.plan import knobs, matrix, placement
+from ipexperf.plan import knobs, matrix, placement, start, yardstick
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import LAUNCHERS, PlacementWish
 
@@ -138,3 +139,8 @@ def test_realtime_answers_one_image_at_a_time() -> None:
         matrix.make(Options(**wish, batch=8), FACTS)
     with pytest.raises(UsageError, match="realtime always uses one thread per core"):
         matrix.make(Options(**wish, threads=1), FACTS)
+
+
+def test_conditions_are_told_from_settings() -> None:
+    """A case keeps them where its settings are left out, as in a ratio to stock fp32."""
+    assert {placement.KNOB, start.KNOB, yardstick.KNOB, AGAINST} == CONDITIONS

@@ -276,6 +276,27 @@ def test_an_invalid_case_has_no_speedup_and_is_no_base() -> None:
     assert FAST.uid not in told([plain, unproven()], {})
 
 
+def test_without_stock_fp32_ratios_are_to_the_first_case_of_the_group() -> None:
+    """As of packed weights over those in bf16. A first case that does not count is compared with nothing."""
+    first = replace(PLAIN, dtype="bf16")
+    packed = replace(first, knobs=(("weights", "int4"),))
+    made = [measurement(first, 0.08), measurement(packed, 0.02)]
+
+    def ratios_of(verdicts: dict[str, Verdict]) -> tuple[str, list[str]]:
+        lines = summary_lines(made, verdicts, {}, [], (), together(made))
+        (header,) = [line for line in lines if line.startswith("case ")]
+        name = next(name for name in ("x fp32", "x first") if name in header)
+        cells = [line[header.index(name) :].split()[0] for line in lines if line.startswith(f"{first.model}-")]
+        return name, cells
+
+    name, (alone, ratio) = ratios_of({})
+    assert (name, alone) == ("x first", "1.00")
+    assert float(ratio) == pytest.approx(4.0, rel=0.02)
+    assert ratios_of({first.uid: Verdict("invalid", "")}) == ("x fp32", ["-", "-"])
+    explained = "x first: throughput over the first case of its group"
+    assert explained in summary_lines(made, {}, {}, [], (), together(made))
+
+
 def test_junit_has_the_metrics_that_were_measured() -> None:
     found = dict(properties(measurement(FAST, 0.02, accuracy=0.9), SLOW))
     assert found["model"] == "resnet50"

@@ -38,12 +38,15 @@ def limit(means: Instructions, variables: Mapping[str, str]) -> str:
     return ""
 
 
-def check(kernels: Iterable[Kernel], dtype: str, means: Instructions, code: str = "") -> Check:
+def check(
+    kernels: Iterable[Kernel], dtype: str, means: Instructions, code: str = "", profiled: Iterable[Kernel] = ()
+) -> Check:
     """Check that at least one kernel in the dtype used them. Small and depthwise layers may not.
 
     `code` is what inductor generated: with max_autotune it may hold kernels of its own in place of oneDNN's.
+    `profiled` are the kernels that torch's profiler saw: some are of libraries that report no instructions.
     """
-    counts = Counter(kernel.implementation for kernel in kernels if set(kernel.operands) <= DTYPES[dtype].operands)
+    counts = Counter(kernel.implementation for kernel in kernels if _of(kernel, dtype))
     used = sum(count for name, count in counts.items() if any(word in name for word in means.words))
     listed = ", ".join(f"{name} x{count}" for name, count in counts.most_common(SHOWN))
     text = f"{means.called} in {used} of {counts.total()} kernels of oneDNN in {dtype}"
@@ -55,7 +58,15 @@ def check(kernels: Iterable[Kernel], dtype: str, means: Instructions, code: str 
         # FBGEMM computes stock's quantised layers and has no log.
         text = "no oneDNN kernel in int8; other libraries do not report their instructions"
         return Check("instructions", True, text, f"{means.called} where it is reported")
+    fused = [kernel for kernel in profiled if kernel.name.startswith(proofs.TPP) and _of(kernel, dtype)]
+    if not counts and fused:
+        text = f"no oneDNN kernel in {dtype}; libxsmm computed {len(fused)} layers, and does not report its instructions"
+        return Check("instructions", True, text, f"{means.called} where it is reported")
     return Check("instructions", used > 0, f"{text}: {listed}" if listed else text, wanted(means))
+
+
+def _of(kernel: Kernel, dtype: str) -> bool:
+    return set(kernel.operands) <= DTYPES[dtype].operands
 
 
 def wanted(means: Instructions) -> str:
@@ -71,7 +82,8 @@ def proof(step: Callable[[], Any], case: Case, code: str = "") -> list[Check]:
     means = best(case.dtype, facts.cpu_flags())
     if case.device != "cpu" or means is None or limit(means, os.environ):
         return []
-    return [check(proofs.arithmetic_of(onednn.recorded(step, onednn.verbose())), case.dtype, means, code)]
+    logged = proofs.arithmetic_of(onednn.recorded(step, onednn.verbose()))
+    return [check(logged, case.dtype, means, code, [] if logged else proofs.profiled(step))]
 
 
 def notes(case: Case) -> list[str]:

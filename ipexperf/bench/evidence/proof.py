@@ -38,7 +38,7 @@ LOWERED = ("onednn::qconv_pointwise", "onednn::qconv2d_pointwise", "onednn::qlin
 SGEMM = ("torch_ipex::ipex_MKLSGEMM", "ipex_prepack::mkl_sgemm_run")
 """IPEX's packed linear layers in fp32, eager and in a graph. They use MKL, only in fp32."""
 TPP = ("torch_ipex::tpp_linear", "torch_ipex::tpp_fused")
-"""Prefixes of the linear layers of `ipex.llm.optimize` in bf16, alone or fused with what follows. libxsmm computes them."""
+"""Prefixes of linear layers that libxsmm computes: those of `ipex.llm.optimize` in bf16, alone or fused."""
 SWAYED = 0.1
 """Share of the operators that other whole numbers may add: a mixture of experts runs those that its tokens need."""
 TAKES = {"aten::_convolution": 13, "aten::addmm": 5}

@@ -70,9 +70,8 @@ class Ipex(Stack):
         packed = cell.knob("weights") in self.packs
         if packed and registry.modes.get(cell.mode).graph == COMPILED:
             return "packed weights of IPEX are not built for torch.compile: its graph would break at every layer"
-        if packed and not facts.cpu_flags >= _AVX512:
-            unpacked = f"IPEX unpacks weights={cell.knob('weights')} in each step, and multiplies in {cell.dtype}"
-            return f"without AVX-512 {unpacked}"
+        if packed and (unpacked := _unpacks(cell, facts.cpu_flags)):
+            return unpacked
         lacking = self._lacking(cell, facts.cpu_flags) if cell.device == "cpu" else None
         return lacking or _ipex_linear.why_not(cell)
 
@@ -291,6 +290,16 @@ class Ipex(Stack):
         if kind in _ipex_knobs.FUSED[device]:
             return []
         return [f"IPEX fuses no {kind} on {device}: its updates are stock PyTorch's"]
+
+
+def _unpacks(cell: Cell, flags: frozenset[str]) -> str | None:
+    """Return why IPEX's packed weights save nothing on this CPU, as was seen in traces of IPEX 2.8."""
+    unpacks = f"IPEX unpacks weights={cell.knob('weights')} in each step, and multiplies in"
+    if not flags >= _AVX512:
+        return f"without AVX-512 {unpacks} {cell.dtype}"
+    if cell.dtype == "bf16" and "amx_bf16" not in flags:
+        return f"without AMX {unpacks} fp16"
+    return None
 
 
 def _llm(bench: Workbench) -> bool:
