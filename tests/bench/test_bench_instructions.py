@@ -121,11 +121,25 @@ def test_kernels_that_inductor_wrote_name_their_instructions(
 
 
 def test_without_any_kernel_of_the_dtype_bf16_is_wrong_and_int8_is_not_told() -> None:
-    """FBGEMM computes stock's quantised layers and writes no log; bf16 has nobody else."""
+    """FBGEMM computes stock's quantised layers and writes no log."""
     for dtype, ok in (("bf16", False), ("int8", True)):
         means = instructions.best(dtype, SAPPHIRE)
         assert means is not None
         assert instructions.check([], dtype, means).ok is ok
+
+
+def test_layers_of_libxsmm_do_not_report_their_instructions() -> None:
+    """They count only in the dtype, and say nothing where oneDNN reports worse ones."""
+    means = instructions.best("bf16", SAPPHIRE)
+    assert means is not None
+    layers = [Kernel("torch_ipex::tpp_linear_add", ("bfloat16",) * 3)] * 2
+    check = instructions.check([], "bf16", means, "", layers)
+    assert (check.ok, check.found) == (
+        True,
+        "no oneDNN kernel in bf16; libxsmm computed 2 layers, and reports no instructions",
+    )
+    assert not instructions.check([], "bf16", means, "", [Kernel("torch_ipex::tpp_linear", ("float32",) * 2)]).ok
+    assert not instructions.check(kernels(line("jit:avx512_core")), "bf16", means, "", layers).ok
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def check(
         return Check("instructions", True, text, f"{means.called} where it is reported")
     fused = [kernel for kernel in profiled if kernel.name.startswith(proofs.TPP) and _of(kernel, dtype)]
     if not counts and fused:
-        text = f"no oneDNN kernel in {dtype}; libxsmm computed {len(fused)} layers, and does not report its instructions"
+        text = f"no oneDNN kernel in {dtype}; libxsmm computed {len(fused)} layers, and reports no instructions"
         return Check("instructions", True, text, f"{means.called} where it is reported")
     return Check("instructions", used > 0, f"{text}: {listed}" if listed else text, wanted(means))
 
