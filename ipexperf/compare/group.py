@@ -309,15 +309,30 @@ class GroupRun:
                 seats.append(Seat(first, "twin"))
         elif host is not None and not host.over and first.company > 1 and len(self._entries) > 1:
             seats.append(Seat(host, "reference"))
+        if (plain := self._plain_of(first, seats, waiting)) is not None and self._fits(seats, plain):
+            seats.append(Seat(plain, "reference"))
         rest = []
         for entry in waiting:
             if entry is first:
                 continue
-            if self._fits(seats, entry):
-                seats.append(Seat(entry, "case"))
+            plain = self._plain_of(entry, seats, waiting)
+            more = [Seat(entry, "case"), *([] if plain is None else [Seat(plain, "reference")])]
+            if all(self._fits([*seats, *more[:place]], seat.entry) for place, seat in enumerate(more)):
+                seats += more
             else:
                 rest.append(entry)
         return seats, rest
+
+    def _plain_of(self, entry: OpenCase, seats: Sequence[Seat], waiting: Sequence[OpenCase]) -> OpenCase | None:
+        """Return the same case without its settings, if it had its turns in another part: it gets a seat here too.
+
+        What a setting is worth may be a few percent, and a ratio through the reference of two parts may be off by more.
+        """
+        if not entry.case.settings:
+            return None
+        here = [*waiting, *(seat.entry for seat in seats)]
+        apart = (one for one in self._entries if one.conditions and not one.over and all(one is not x for x in here))
+        return next((one for one in apart if one.case == entry.case.without_settings()), None)
 
     def _plainest(self) -> Case:
         """The plainest case among those that can be launched: the reference."""

@@ -517,6 +517,26 @@ def test_more_arms_than_may_take_turns_are_split_around_the_reference(
     assert all(len(judge.logs(run.rounds, FP32, one)) == 1 for one in cases[1:])
 
 
+def test_a_setting_takes_turns_with_the_same_case_without_it(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in a later part: it is worth a few percent, and a ratio through the reference may be off by more."""
+    monkeypatch.setattr(group, "MOST_ARMS", 3)
+    plain = case(dtype="bf16")
+    off = replace(plain, knobs=(("packed", "off"),))
+    cases = [FP32, plain, case(dtype="bf16", batch=2), case(dtype="bf16", batch=3), off]
+    rounds = beside()
+    run = of(make(), *cases, together=rounds)
+    run.run()
+    parts = [{seat.case: seat.role for seat in record.seats} for record in run.rounds]
+    assert parts == [
+        {FP32: "case", plain: "case", cases[2]: "case"},
+        {cases[3]: "case", FP32: "reference"},
+        {off: "case", FP32: "reference", plain: "reference"},
+    ]
+    assert [len(found.launches) for found in run.measurements().values()] == [1] * 5
+
+
 def test_a_lost_device_ends_the_other_cases_on_it(make: Callable[..., Conductor]) -> None:
     """Nothing is launched there in the next round or group. Cases on other devices go on."""
     lossy = [case(dtype=dtype, device="lossy") for dtype in ("fp32", "bf16")]

@@ -25,8 +25,8 @@ from ipexperf.result import Check
 
 PACKED = {
     "int8": Bounds(fidelity=0.05, agreement=0.95, sensitive=0.1),
-    "int4": Bounds(fidelity=0.6, agreement=0.75),
-    "da8w4": Bounds(fidelity=0.6, agreement=0.75),
+    "int4": Bounds(fidelity=0.6, agreement=0.75, sensitive=0.9),
+    "da8w4": Bounds(fidelity=0.6, agreement=0.75, sensitive=0.9),
 }
 """Kinds of packed weights, and the bounds of what they may cost. Kernels are held to more: to plain PyTorch with the
 same rounded weights."""
