@@ -49,7 +49,11 @@ class Case:
 
     def without_settings(self) -> Case:
         """Return the same case under the same conditions, with all settings at their defaults."""
-        return replace(self, knobs=tuple(knob for knob in self.knobs if knob[0] in CONDITIONS))
+        return self.without(*(name for name, _ in self.settings))
+
+    def without(self, *names: str) -> Case:
+        """Return the same case with these knobs at their defaults."""
+        return replace(self, knobs=tuple(knob for knob in self.knobs if knob[0] not in names))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values. Without knobs the key is left out, so that older cases keep their uids."""

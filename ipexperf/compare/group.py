@@ -324,15 +324,14 @@ class GroupRun:
         return seats, rest
 
     def _plain_of(self, entry: OpenCase, seats: Sequence[Seat], waiting: Sequence[OpenCase]) -> OpenCase | None:
-        """Return the same case without its settings, if it had its turns in another part: it gets a seat here too.
+        """Return the same case without one of its settings, if it had its turns in another part, for a seat here too.
 
         What a setting is worth may be a few percent, and a ratio through the reference of two parts may be off by more.
         """
-        if not entry.case.settings:
-            return None
+        plainer = [entry.case.without(name) for name, _ in entry.case.settings]
         here = [*waiting, *(seat.entry for seat in seats)]
         apart = (one for one in self._entries if one.conditions and not one.over and all(one is not x for x in here))
-        return next((one for one in apart if one.case == entry.case.without_settings()), None)
+        return next((one for one in apart if one.case in plainer), None)
 
     def _plainest(self) -> Case:
         """The plainest case among those that can be launched: the reference."""

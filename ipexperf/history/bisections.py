@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
@@ -67,7 +67,7 @@ def every(connection: Connection) -> list[BisectionRecord]:
 
 def of_cases(searches: Iterable[BisectionRecord], cases: Collection[Case], machine_key: str) -> list[BisectionRecord]:
     """Return the searches of these cases on one machine. A case of a pair counts as the case without its other arm."""
-    plain = {replace(search, knobs=tuple(knob for knob in search.knobs if knob[0] != AGAINST)) for search in cases}
+    plain = {case.without(AGAINST) for case in cases}
     return [search for search in searches if search.machine_key == machine_key and search.case in plain]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def why_fresh(cell: Cell | Case, *, placed: bool) -> str:
 
 def plain(case: Case) -> Case:
     """Return the case with fresh workers, for cases that cannot be forked."""
-    return dataclasses.replace(case, knobs=tuple(knob for knob in case.knobs if knob[0] != KNOB))
+    return case.without(KNOB)
 
 
 def named(cell: Cell, kind: str, *, placed: bool) -> tuple[tuple[str, str], ...]:

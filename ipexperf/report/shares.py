@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ipexperf.case import Case
 from ipexperf.report.advice import UNSOUND
@@ -39,5 +39,4 @@ def _ablations(case: Case, ablated: Sequence[str]) -> Iterator[Ablation]:
     """Pair each ablated case with the case that has the knob on."""
     for name, value in case.knobs:
         if name in ablated:
-            whole = replace(case, knobs=tuple(knob for knob in case.knobs if knob[0] != name))
-            yield Ablation(whole, case, f"without {name}" if value == "off" else f"with {name}={value}")
+            yield Ablation(case.without(name), case, f"without {name}" if value == "off" else f"with {name}={value}")

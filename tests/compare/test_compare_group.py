@@ -517,13 +517,17 @@ def test_more_arms_than_may_take_turns_are_split_around_the_reference(
     assert all(len(judge.logs(run.rounds, FP32, one)) == 1 for one in cases[1:])
 
 
+@pytest.mark.parametrize("others", [(), (("optimizer", "adam"),)])
 def test_a_setting_takes_turns_with_the_same_case_without_it(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+    others: tuple[tuple[str, str], ...], make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in a later part: it is worth a few percent, and a ratio through the reference may be off by more."""
+    """Also in a later part: it is worth a few percent, and a ratio through the reference may be off by more.
+
+    The other settings of both are the same.
+    """
     monkeypatch.setattr(group, "MOST_ARMS", 3)
-    plain = case(dtype="bf16")
-    off = replace(plain, knobs=(("packed", "off"),))
+    plain = replace(case(dtype="bf16"), knobs=others)
+    off = replace(plain, knobs=(*others, ("packed", "off")))
     cases = [FP32, plain, case(dtype="bf16", batch=2), case(dtype="bf16", batch=3), off]
     rounds = beside()
     run = of(make(), *cases, together=rounds)
