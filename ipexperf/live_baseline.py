@@ -1,16 +1,17 @@
 """Live baselines: each case beside the software that its baseline was accepted on, in the same rounds.
 
 A stored number was measured on another day. A baseline whose environment can be made again from its lock is measured
-again now, so that a change of driver, kernel, neighbours or heat hits both sides. A case whose software is exactly its
-baseline's has nothing to compare live: its stored numbers then watch the machine.
+again now, so that a change of driver, kernel, neighbours or heat hits both sides. So is one whose files of the user's are
+kept. A case whose software and source are exactly its baseline's has nothing to compare live: its stored numbers then
+watch the machine.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,7 +20,8 @@ from ipexperf.case import Case
 from ipexperf.compare import arm, locked
 from ipexperf.compare.against import Against
 from ipexperf.compare.request import ArmRequest, LockArm
-from ipexperf.environments import shipped
+from ipexperf.environments import shipped, sources
+from ipexperf.environments.sources import Source
 from ipexperf.errors import HistoryError, LockError, UsageError
 from ipexperf.judge import baseline, screen, spread, yardstick
 from ipexperf.judge.environment import differences, incomparable
@@ -31,14 +33,17 @@ from ipexperf.result import MachineEvidence
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
+    from ipexperf.bench.machine.source import Replaced
     from ipexperf.compare.against import OtherSide
+    from ipexperf.environments.sources import Kept
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.options import Options
 
 FLAG = "--perf-baseline"
-SAME = "its software is exactly its baseline's"
+SAME = "its software and source are exactly its baseline's"
 """Why a case is judged by stored numbers although its baseline has a lock."""
+OTHERWISE = "its packages, variables and files are its baseline's, but other things that it ran differ"
 Say = Callable[[str], None]
 
 
@@ -48,6 +53,17 @@ class Place(Protocol):
     def machine_key(self, device: str, facts: Facts) -> str: ...
     def software(self) -> Lock: ...
     def locked(self, request: ArmRequest) -> LockArm: ...
+    def tree_of(self, kept: Kept) -> Replaced: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a case ran when its baseline was accepted."""
+
+    lock: Lock
+    source: Source = field(default_factory=Source)
+    changed: tuple[str, ...] = ()
+    """The files of the source that are other ones now."""
 
 
 @dataclass(slots=True)
@@ -58,7 +74,7 @@ class LiveBaselines:
     """The other arm of each case that is judged live."""
     stored: dict[Case, str] = field(default_factory=dict)
     """Why each other case that has a baseline is judged by stored numbers."""
-    locks: Mapping[Case, Lock] = field(default_factory=dict)
+    wanted: Mapping[Case, Wanted] = field(default_factory=dict)
     current: Lock | None = None
     """The software of this run, if it was compared with a lock."""
 
@@ -67,19 +83,22 @@ class LiveBaselines:
         del self.against[case]
         self.stored[case] = f"the software of its baseline does not run it: {reason}"
 
-    def lines(self, judged: Container[Case]) -> list[str]:
-        """Summarise how these cases were judged, in a few lines. Cases without a baseline are left out."""
+    def lines(self, judged: Mapping[Case, Sequence[str]]) -> list[str]:
+        """Summarise how these cases were judged, in a few lines. Cases without a baseline are left out.
+
+        `judged` has what differs from the baseline in the software and source that each case ran.
+        """
         lines = []
-        for digest in dict.fromkeys(lock.digest for lock in self.locks.values()):
-            cases = [case for case in self.against if self.locks[case].digest == digest]
+        for wanted in {_name(wanted): wanted for wanted in self.wanted.values()}.values():
+            cases = [case for case in self.against if _name(self.wanted[case]) == _name(wanted)]
             if cases and self.current is not None:
-                lock = self.locks[cases[0]]
-                name = f"{digest} ({lock.name})" if lock.name else digest
-                lines.append(f"judged live against the lock {name}: {_cases(len(cases))}; {_short(lock, self.current)}")
+                differing = _short(wanted, self.current)
+                lines.append(f"judged live against {_name(wanted)}: {_cases(len(cases))}; {differing}")
         reasons: dict[str, int] = {}
         for case, reason in self.stored.items():
             if case in judged:
-                reasons[reason] = reasons.get(reason, 0) + 1
+                said = f"{OTHERWISE}: {_few(judged[case])}" if reason == SAME and judged[case] else reason
+                reasons[said] = reasons.get(said, 0) + 1
         lines += [f"judged by stored numbers: {_cases(count)}: {reason}" for reason, count in reasons.items()]
         return lines
 
@@ -88,15 +107,24 @@ def _cases(count: int) -> str:
     return f"{count} case{'' if count == 1 else 's'}"
 
 
-def _short(old: Lock, new: Lock, most: int = 3) -> str:
-    """The `most` main differences of two locks, those of torch and its companions first."""
+def _few(rows: Sequence[str], most: int = 3) -> str:
+    return ", ".join(rows[:most]) + (f" and {len(rows) - most} more" if len(rows) > most else "")
+
+
+def _name(wanted: Wanted) -> str:
+    """What a case is judged live against, for people."""
+    lock, source = wanted.lock, f", source {wanted.source.digest}" if wanted.changed else ""
+    return f"the lock {lock.digest}{f' ({lock.name})' if lock.name else ''}{source}"
+
+
+def _short(wanted: Wanted, new: Lock) -> str:
+    """The main differences of accepted software and source from those of now: torch and its companions first."""
     first = {
         name: place for place, name in enumerate(("torch", "intel-extension-for-pytorch", "torchvision", "python"))
     }
-    rows = sorted(locks.differences(old, new), key=lambda difference: first.get(difference.name, len(first)))
-    rows = [difference for difference in rows if difference.kind in ("package", "variable", "python")]
-    more = f" and {len(rows) - most} more" if len(rows) > most else ""
-    return f"{', '.join(map(str, rows[:most]))}{more}" if rows else "the same software"
+    rows = sorted(locks.differences(wanted.lock, new), key=lambda difference: first.get(difference.name, len(first)))
+    texts = [str(difference) for difference in rows if difference.kind in ("package", "variable", "python")]
+    return _few([*texts, *(f"{name}: changed" for name in wanted.changed)]) or "the same software"
 
 
 def check(options: Options) -> None:
@@ -139,19 +167,20 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) ->
         return LiveBaselines({}, stored)
     current = place.software()
     against: dict[Case, Against] = {}
-    for lock in {lock.digest: lock for lock in wanted.values()}.values():
-        ours = [case for case, wanted_lock in wanted.items() if wanted_lock.digest == lock.digest]
-        if locks.same_software(lock, current) and not words.more:
+    for name, one in {_name(one): one for one in wanted.values()}.items():
+        ours = [case for case, other in wanted.items() if _name(other) == name]
+        if locks.same_software(one.lock, current) and not one.changed and not words.more:
             stored |= dict.fromkeys(ours, SAME)
             continue
         policy = PairPolicy(**arms.policy(options)).shared(len(wanted))
-        request = ArmRequest(words, lock.text, tuple(ours), source, policy)
         try:
+            request = ArmRequest(_with_source(words, one, options, place), one.lock.text, tuple(ours), source, policy)
             prepared = place.locked(request)
         except LockError as error:
             if must:
                 raise UsageError(f"{source}: {error}") from error
-            stored |= dict.fromkeys(ours, f"its lock {lock.digest} cannot be made again: {error}")
+            differs = f" ({_few(one.changed)} changed)" if one.changed else ""
+            stored |= dict.fromkeys(ours, f"what it was accepted on cannot be run again{differs}: {error}")
             continue
         if prepared.unable and must:
             case, reason = prepared.unable[0]
@@ -160,6 +189,14 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) ->
         compared = locked.against(request, prepared, options)
         against |= dict.fromkeys(compared.cases, compared)
     return LiveBaselines(against, stored, wanted, current)
+
+
+def _with_source(words: ArmWords, wanted: Wanted, options: Options, place: Place) -> ArmWords:
+    """The arm with the accepted files, if those that are here are other ones."""
+    if not wanted.changed:
+        return words
+    kept = sources.read(sources.path_of(options.baselines, wanted.source.digest))
+    return replace(words, variables={**words.variables, **place.tree_of(kept).variables})
 
 
 def named(options: Options) -> ArmWords | None:
@@ -172,11 +209,11 @@ def named(options: Options) -> ArmWords | None:
 
 def _locks_of(
     words: ArmWords, options: Options, cases: Sequence[Case], key: Callable[[str], str], source: str, *, must: bool
-) -> tuple[dict[Case, Lock], dict[Case, str]]:
-    """The lock of each case that has a baseline, or why it has none."""
+) -> tuple[dict[Case, Wanted], dict[Case, str]]:
+    """The lock and the source of each case that has a baseline, or why it has none."""
     if words.lock != BASELINE:
-        return dict.fromkeys(cases, lock_named(words.lock, options, source)), {}
-    wanted: dict[Case, Lock] = {}
+        return dict.fromkeys(cases, Wanted(lock_named(words.lock, options, source))), {}
+    wanted: dict[Case, Wanted] = {}
     stored: dict[Case, str] = {}
     files = _baselines_of(options, cases, key)
     for case in cases:
@@ -190,8 +227,9 @@ def _locks_of(
         if not path.exists() and not must:
             stored[case] = f"{path}, its lock, is not there"
             continue
-        wanted[case] = locks.read(path)
-        _check_digest(wanted[case], accepted.lock, options.baselines)
+        lock, ran = locks.read(path), Source.of(accepted.environment)
+        _check_digest(lock, accepted.lock, options.baselines)
+        wanted[case] = Wanted(lock, ran, tuple(ran.changed()))
     if must and not wanted:
         never = "no baseline was accepted for it on this machine" if cases else "there is no case"
         reason = next(iter(stored.values()), never)
@@ -258,8 +296,9 @@ def _lock_of_run(selector: str, options: Options, source: str) -> Lock:
 
 
 def resolved(words: ArmWords, options: Options, say: Say, source: str) -> ArmWords:
-    """An arm with the interpreter of its lock, if it names one."""
+    """An arm with the interpreter of its lock and the tree of its source, if it names one."""
+    cache = options.cache or Path.cwd() / ".ipexperf"
+    words = arm.with_source(words, cache, source)
     if not words.lock:
         return words
-    lock = lock_named(words.lock, options, source)
-    return locked.with_lock(words, lock, options, options.cache or Path.cwd() / ".ipexperf", say)
+    return locked.with_lock(words, lock_named(words.lock, options, source), options, cache, say)

@@ -22,6 +22,7 @@ from ipexperf.judge.rounds import PRIORS, Pools, earlier
 from ipexperf.plan import gates, groups, matrix
 from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.plan.groups import Group
+from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
 from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
 from ipexperf.site import Comparing, LocalSite, Running, Site
@@ -126,7 +127,7 @@ class Run:
         self._ahead: dict[str, Running] = {}
         """The groups that another host measures already, by their names."""
         self._compared_ahead: dict[tuple[str, str], Comparing] = {}
-        """The same for those that are compared with another arm, by their names and the lock of the arm."""
+        """The same for those that are compared with another arm, by their names and the key of the arm."""
         self._wishes: dict[Case, GateWish] = {}
         """The wish that each measured case was judged by."""
         self.trouble = ""
@@ -207,7 +208,7 @@ class Run:
             for group in self._planned_groups():
                 for against, part in self._parts(group):
                     if against is not None:
-                        self._compared_ahead[part.name, against.lock] = self._comparing(part, against)
+                        self._compared_ahead[part.name, against.key] = self._comparing(part, against)
                     else:
                         self._ahead[part.name] = self._running(part)
 
@@ -274,11 +275,11 @@ class Run:
         parts: dict[str, tuple[Against | None, list[Case]]] = {}
         for case in group.cases:
             against = self._against or self._live.against.get(case)
-            parts.setdefault(against.lock if against else "", (against, []))[1].append(case)
+            parts.setdefault(against.key if against else "", (against, []))[1].append(case)
         return [(against, Group(group.name, tuple(cases))) for against, cases in parts.values()]
 
     def _measure_pairs(self, group: Group, against: Against) -> None:
-        running = self._compared_ahead.pop((group.name, against.lock), None) or self._comparing(group, against)
+        running = self._compared_ahead.pop((group.name, against.key), None) or self._comparing(group, against)
         try:
             running.run(
                 lambda: self._recorder.so_far(
@@ -555,7 +556,8 @@ class Run:
         model = registry.models.get(case.model)
         targets = {registry.models.get(name).target for name in registry.models.names()}
         against = self._against or self._live.against.get(case)
-        arm = None if against is None else against.words.text
+        # The name of a lock does not name its source; `baseline` names both.
+        arm = None if against is None else BASELINE if against.tree else against.words.text
         return command(
             case,
             self.plan.launches,
@@ -614,7 +616,7 @@ class Run:
         failed = any(verdict.fails for verdict in self.verdicts.values())
         return [
             *run_lines(settled.line, slower, fails=settled.fails and not failed, spoilt=settled.spoilt),
-            *(row for line in self._live.lines(self._judged) for row in wrapped(line)),
+            *(row for line in self._live.lines(self._since_accepted()) for row in wrapped(line)),
             *missing_lines(self._missing()),
             *summary_lines(
                 self.measurements,
@@ -628,6 +630,16 @@ class Run:
             *([f"HOW THE RUN ENDED IS NOT RECORDED: {self.trouble}"] if self.trouble else []),
             *([f"THE REPORT IS NOT WRITTEN: {self.unwritten}"] if self.unwritten else []),
         ]
+
+    def _since_accepted(self) -> dict[Case, list[str]]:
+        """What differs in the software and source of each measured case from its baseline's."""
+        from ipexperf.judge.environment import RAN, differences
+
+        return {
+            x.case: differences(accepted.environment, x.environment, RAN) if accepted else []
+            for x in self.measurements
+            for accepted in [self._baselines.baseline(x)]
+        }
 
     def _missing(self) -> list[str]:
         """The ids of the accepted cases that this run should have measured, and has not in its plan."""

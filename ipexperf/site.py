@@ -14,14 +14,16 @@ from ipexperf.compare.request import ArmRequest, GroupRequest, LockArm
 from ipexperf.conduct import placement, yardstick
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
-from ipexperf.environments import make
+from ipexperf.environments import make, sources
 from ipexperf.errors import LockError
 from ipexperf.plan import matrix
 from ipexperf.result import Measurement, RoundRecord
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
+    from ipexperf.bench.machine.source import Replaced
     from ipexperf.compare.against import Against, Judged, OtherSide
+    from ipexperf.environments.sources import Kept
     from ipexperf.environments.store import Store
     from ipexperf.lock import Lock
     from ipexperf.plan.gates import GateWish
@@ -95,6 +97,9 @@ class Site(Protocol):
 
     def locked(self, request: ArmRequest) -> LockArm:
         """Make the software of a lock an arm, which may take minutes. Raises LockError if it cannot be made again."""
+
+    def tree_of(self, kept: Kept) -> Replaced:
+        """Make the tree of an accepted source. Raises LockError if it cannot be had again."""
 
     def check_yardstick(self) -> None:
         """Raise UsageError if there is no yardstick where cases are measured."""
@@ -196,6 +201,9 @@ class LocalSite:
         prepared = locked.prepare(request, self.options, self._cache, self._say, stores)
         locked.against(request, prepared, self.options).check(self.options)
         return prepared
+
+    def tree_of(self, kept: Kept) -> Replaced:
+        return sources.tree_of(kept, self._cache)
 
     def check_yardstick(self) -> None:
         yardstick.find(self._cache)

@@ -9,13 +9,15 @@ LEASE_TOKENS = f"{PREFIX}LEASE_TOKENS"
 """Set for what a holder of leases starts: their numbers. The kernel says whether they are still held."""
 CONTROLLER = f"{PREFIX}CONTROLLER"
 """Set in workers: the process that they end with."""
+SOURCE = f"{PREFIX}SOURCE"
+"""Set in workers: another tree of files that takes the place of the user's, as JSON (`bench/machine/source.py`)."""
 FLEET_FOLDER = f"{PREFIX}FLEET_FOLDER"
 """Set in Ray's processes of a host: where it keeps weights and the like."""
 FLEET_ADDRESS = f"{PREFIX}FLEET_ADDRESS"
 """Set in the same processes: the address of their fleet, as `fleet up` printed it or `fleet join` was given it."""
 FLEET_ENVIRONMENT = f"{PREFIX}FLEET_ENVIRONMENT"
 """Set in the same processes: all variables that the host was joined with, as JSON. Ray changes some for its own."""
-OTHERS = (LEASES, LEASE_TOKENS, CONTROLLER, FLEET_FOLDER, FLEET_ADDRESS, FLEET_ENVIRONMENT)
+OTHERS = (LEASES, LEASE_TOKENS, CONTROLLER, SOURCE, FLEET_FOLDER, FLEET_ADDRESS, FLEET_ENVIRONMENT)
 """All of them. None has an option."""
 OF_THE_CHECKOUT = tuple(f"{PREFIX}{name}" for name in ("GOLDEN", "RELIABILITY", "FAULTS_INSIDE"))
 """Those of the tests and benchmarks in the checkout."""

@@ -33,12 +33,13 @@ def load() -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules["ipexperf"] = module
     spec.loader.exec_module(module)
+    importlib.import_module("ipexperf.bench.machine.startup")  # first: it notes what was imported before us
+    importlib.import_module("ipexperf.bench.machine.source").arrange()
 
 
 def main() -> None:
     """Run the named entry."""
     load()
-    importlib.import_module("ipexperf.bench.machine.startup")  # first: it notes what was imported before us
     entry = ENTRIES[sys.argv.pop(1)]
     runpy.run_module(entry, run_name="__main__", alter_sys=False)
 

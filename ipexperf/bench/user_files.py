@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ipexperf.bench import outcome
+from ipexperf.bench.machine import source
 from ipexperf.errors import IpexperfError, UsageError
 
 PACKAGE = str(Path(__file__).parents[1])
@@ -31,6 +32,7 @@ def load_module(name: str) -> None:
 
 def load_file(path: Path) -> ModuleType:
     """Import a file as a module, once."""
+    path = source.moved(path)
     try:
         exists = path.is_file()
     except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL

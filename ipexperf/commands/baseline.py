@@ -90,11 +90,14 @@ def run_accept(arguments: argparse.Namespace) -> int:
                 locked = _locks(history, acceptance, arguments)
                 for lock in locked:
                     write_text(locks.path_of(arguments.baselines, lock.digest), lock.text)
+                kept = _sources(acceptance, arguments)
                 path = _keep(history, arguments.baselines, accepted, acceptance)
                 for case_id in acceptance.accepted:
                     console.say(f"accepted  {case_id}")
-                _remove_unused_locks(arguments.baselines)
+                _remove_unused(arguments.baselines)
                 _tell(locked, arguments)
+                for line in kept:
+                    console.say(line)
                 console.say(f"{path}: review it with `git add -N` and `git diff`, and commit it")
     return 1 if refused else 0
 
@@ -122,6 +125,30 @@ def _locks(history: History, acceptance: Acceptance, arguments: argparse.Namespa
     if arguments.name:
         _check_name(arguments.name, wanted, arguments.baselines)
     return list(wanted.values())
+
+
+def _sources(acceptance: Acceptance, arguments: argparse.Namespace) -> list[str]:
+    """Keep the user's files of the accepted cases, and return lines that say how, and what cannot be had again."""
+    from ipexperf.environments import sources
+    from ipexperf.judge.baseline import write_text
+    from ipexperf.report import units
+
+    lines, done = [], set()
+    for candidate in acceptance.candidates:
+        wanted = sources.Source.of(candidate.environment)
+        if not wanted.files or wanted.digest in done:
+            continue
+        done.add(wanted.digest)
+        kept, lost = sources.keep(wanted, candidate.commit)
+        count = units.plural(len(wanted.files), "file")
+        if lost:
+            lines.append(f"source    {count} cannot be had again: {lost}. When they change, numbers alone are compared")
+            continue
+        path = write_text(sources.path_of(arguments.baselines, wanted.digest), kept.text())
+        copies = f"copies of {len(kept.contents)}" if kept.contents else ""
+        commit = f"commit {kept.commit[: sources.DIGITS]}" if kept.commit else ""
+        lines.append(f"source    {path}: {count}, {' and '.join(filter(None, (commit, copies)))}")
+    return lines
 
 
 def _check_name(name: str, wanted: Mapping[str, Lock], folder: Path) -> None:
@@ -168,11 +195,18 @@ def _tell(locked: Sequence[Lock], arguments: argparse.Namespace) -> None:
         console.say(f"no lock   {why}")
 
 
-def _remove_unused_locks(folder: Path) -> None:
-    """Remove locks that no baseline refers to any more. Those with a name stay, and git has the others."""
+def _remove_unused(folder: Path) -> None:
+    """Remove locks and sources that no baseline refers to any more. Locks with a name stay, and git has the others."""
+    from ipexperf.environments import sources
     from ipexperf.judge import baseline
 
-    used = {case.lock for file in baseline.every(folder) for case in file.cases}
+    environments = [case.environment for file in baseline.every(folder) for case in file.cases]
+    used = {str(environment.get("lock") or "") for environment in environments}
+    ran = {sources.Source.of(environment).digest for environment in environments}
+    for path in sources.path_of(folder, "").parent.glob("*.json"):
+        if path.stem not in ran:
+            path.unlink()
+            sources.forget(path.stem)
     for lock in locks.every(folder):
         if lock.digest not in used and not lock.name:
             locks.path_of(folder, lock.digest).unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
@@ -47,10 +48,17 @@ class Against:
 
     The second arm is then recorded as the planned case, because its series goes on.
     """
+    tree: str = ""
+    """The digest of the source that the first arm runs in place of the user's files, if that is a baseline's."""
     gate: StructureGate = "warn"
     """Which changes of structure fail a case."""
     metrics: tuple[str, ...] = (PRIMARY,)
     """The metrics that are judged, where a test does not say others."""
+
+    @property
+    def key(self) -> str:
+        """Names what the first arm runs, among the arms of one run."""
+        return f"{self.lock} {self.tree}"
 
     def recorded(self, case: Case) -> Case:
         """The case under which the second arm is recorded."""
@@ -287,6 +295,7 @@ def find(options: Options, cases: Sequence[Case]) -> Against | None:
     words = arms.parse(options.against, source)
     if words.lock:
         return None  # its environment may take minutes to make, too long for planning
+    words = arm.with_source(words, options.cache or Path.cwd() / ".ipexperf", source)
     facts = arm.facts(words, options, source)
     others = {}
     for case in cases:

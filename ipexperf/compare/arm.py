@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipexperf import variables as ours
+from ipexperf.bench.machine import source as users_files
+from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.machine.variables import recorded
 from ipexperf.case import Case
 from ipexperf.conduct import placement, process, worker
 from ipexperf.conduct.conditions import Conditions
+from ipexperf.environments import sources
 from ipexperf.errors import UsageError, WorkerError
-from ipexperf.judge.environment import changed_case, differences
-from ipexperf.plan import matrix
+from ipexperf.judge.environment import SOURCE, changed_case, differences
+from ipexperf.plan import arms, matrix
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
@@ -62,6 +68,24 @@ def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
     return placement.facts_of(facts_of_arm, placement.find(options))
 
 
+def with_source(words: ArmWords, cache: Path, source: str) -> ArmWords:
+    """The arm with the variables that make its workers run its own tree of files, if it names one."""
+    if not words.source:
+        return words
+    text = words.text
+    if words.source.startswith(arms.GIT):
+        try:
+            replaced, sha = sources.tree_of_commit(words.source.removeprefix(arms.GIT), cache)
+        except UsageError as error:
+            raise UsageError(f"{source} '{words.source}': {error}") from None
+        text = text.replace(words.source, f"{arms.GIT}{sha[: sources.DIGITS]}")
+    else:
+        replaced = Replaced(str(users_files.tree()), str(Path(words.source).resolve()), ("src", "."))
+    if replaced.by == replaced.tree:
+        return words
+    return replace(words, text=text, variables={**words.variables, **replaced.variables})
+
+
 def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, source: str) -> None:
     """Raise UsageError if the arm cannot import what its cases need, before anything is measured.
 
@@ -80,7 +104,7 @@ def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, sour
 
 def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Arm:
     """The case under the conditions that the user's words ask for."""
-    ready = conductor.ready(case, words.python)
+    ready = conductor.ready(case, words.python, words.variables.get(ours.SOURCE, ""))
     if words.threads is not None:
         placed = ready.settings.placement
         threaded = placed and {**placed, "threads": words.threads}
@@ -102,7 +126,7 @@ def _with_software(conditions: Conditions, python: str | None, variables: Mappin
 
 def differ(a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]] | None) -> list[str]:
     """List what differs between the arms: the case, their interpreter and variables, and the environment they saw."""
-    lines = changed_case(replace(a.case, knobs=()), replace(b.case, knobs=()))
+    lines = [*_changed_files(a, b, environments), *changed_case(replace(a.case, knobs=()), replace(b.case, knobs=()))]
     sides: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
         (dict(a.case.knobs), dict(b.case.knobs)),
         (_variables(a, b), _variables(b, a)),
@@ -118,15 +142,27 @@ def differ(a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, A
     return list(dict.fromkeys(lines))
 
 
+def _changed_files(a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]] | None) -> list[str]:
+    """What differs in the user's files that the arms ran, with the line that changed first in each."""
+    trees = [Replaced.of(side.conditions.variables) for side in (a, b)]
+    if environments is None or trees[0] == trees[1]:
+        return []
+    names = (_name(line) for line in differences(*environments, (SOURCE,)))
+    here = Replaced(str(users_files.tree()), str(users_files.tree()))
+    return [
+        sources.shown_change(name, *(users_files.place((tree or here).by, name) for tree in trees)) for name in names
+    ]
+
+
 def _name(line: str) -> str:
     """The subject of a line of differences."""
-    return line.partition(": ")[0]
+    return re.split(r": |, line ", line, maxsplit=1)[0]
 
 
 def _variables(side: Arm, other: Arm) -> dict[str, str]:
     """The variables of either arm that this arm's processes see, also from the shell, with secrets masked."""
     environment = process.environment_of(side.conditions.python, side.conditions.variables)
-    names = {*side.conditions.variables, *other.conditions.variables}
+    names = {*side.conditions.variables, *other.conditions.variables} - {ours.SOURCE}
     return {name: recorded(name, value) for name, value in environment.items() if name in names}
 
 

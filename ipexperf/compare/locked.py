@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf import lock as locks
+from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.process import environment as surroundings
 from ipexperf.compare import arm
 from ipexperf.compare.against import Against
@@ -79,6 +80,7 @@ def prepare(request: ArmRequest, options: Options, cache: Path, say: Say, stores
 
 def against(request: ArmRequest, prepared: LockArm, options: Options) -> Against:
     """The arm as what cases are compared with."""
+    replaced = Replaced.of(request.words.variables)
     return Against(
         prepared.words,
         request.source,
@@ -86,6 +88,7 @@ def against(request: ArmRequest, prepared: LockArm, options: Options) -> Against
         request.policy,
         names=("its baseline", ""),
         lock=locks.parse(request.lock, "the lock of the arm").digest,
+        tree=Path(replaced.by).name if replaced else "",
         gate=options.structure,
         metrics=gates.gate(options),
     )

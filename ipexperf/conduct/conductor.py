@@ -117,9 +117,9 @@ class Conductor:
         """The commit that is measured. Lazy, because asking git during collection would slow that down."""
         return surroundings.source(self._folder)
 
-    def ready(self, case: Case, python: str | None = None) -> Conditions:
+    def ready(self, case: Case, python: str | None = None, source: str = "") -> Conditions:
         """The conditions of a case. Makes what the case loads, unless the cache has it."""
-        conditions = dataclasses.replace(self._prerequisites.ready(case, python), gate=self._policy)
+        conditions = dataclasses.replace(self._prerequisites.ready(case, python, source), gate=self._policy)
         return dataclasses.replace(conditions, pulse=self._pulses) if self._pulses else conditions
 
     def reserve(self, cases: Iterable[Case]) -> None:

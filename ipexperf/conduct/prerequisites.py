@@ -23,6 +23,7 @@ from ipexperf.dtypes import quantised
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.plan import yardstick as yardsticks
 from ipexperf.plan.options import Options
+from ipexperf.variables import SOURCE
 
 MAKING = {
     "weights": ("training weights", "the weights are trained again"),
@@ -67,13 +68,14 @@ class Prerequisites:
         """Files that could not be made. The next case does not try again, because the seed is the same."""
         self._footprints: dict[tuple[str, int, str, bool], Footprint] = {}
 
-    def ready(self, case: Case, python: str | None = None) -> Conditions:
+    def ready(self, case: Case, python: str | None = None, source: str = "") -> Conditions:
         """The conditions of a case. Makes what the case loads, unless the cache has it.
 
         Every measurement calls this first, so this takes the lease on its device.
 
         Inference loads trained weights, and int8 a network quantised by the interpreter that will run it. `python` is
-        that interpreter if it is not that of the run. Libraries that its workers preload are its own.
+        that interpreter if it is not that of the run. Libraries that its workers preload are its own. `source` is the
+        value of `SOURCE` for its workers, if another tree of files takes the place of the user's.
         """
         self.reserve((case,))
         conditions = self._conditions(case, python)
@@ -86,8 +88,9 @@ class Prerequisites:
             path = self._weights(made_of, case, conditions)
             conditions = conditions.with_settings(weights=str(path))
         if quantised(case.dtype):
-            made_of += checksum.digest(path) if model.learned else ""
-            quantiser = dataclasses.replace(conditions, python=python or conditions.python)
+            made_of += source + (checksum.digest(path) if model.learned else "")
+            variables = {**conditions.variables, **({SOURCE: source} if source else {})}
+            quantiser = dataclasses.replace(conditions, python=python or conditions.python, variables=variables)
             name = artifact.address(case, made_of, ask_facts(quantiser.python, (), quantiser.variables))
             path = self._ensure("quantise", self.cache / "quantised" / name, case, quantiser, artifact.SIDES)
             conditions = conditions.with_settings(artifact=str(path))

@@ -27,7 +27,9 @@ from ipexperf.site import Comparing, Running
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
+    from ipexperf.bench.machine.source import Replaced
     from ipexperf.case import Case
+    from ipexperf.environments.sources import Kept
     from ipexperf.environments.store import Store
     from ipexperf.lock import Lock
     from ipexperf.plan.gates import GateWish
@@ -135,6 +137,10 @@ class RemoteSite:
         if not arms:
             raise HostLostError(_why_lost(self._first()))
         return arms[0]
+
+    def tree_of(self, kept: Kept) -> Replaced:
+        """Hosts have the files of this run alone."""
+        raise LockError(f"on a fleet the accepted source {kept.source.digest} is not run again")
 
     def _prepare(self, link: Link, request: ArmRequest, wheels: str, archive: bytes) -> Callable[[], Answer | Prepared]:
         with self._losing(link):

@@ -25,7 +25,7 @@ from ipexperf.case import AGAINST
 from ipexperf.errors import BaselineError
 from ipexperf.judge import metrics, yardstick
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded, slot
-from ipexperf.judge.environment import changed_case, differences, incomparable
+from ipexperf.judge.environment import RAN, changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide
 from ipexperf.judge.spread import compare
@@ -187,7 +187,7 @@ def _sessions(
 
 def _refuse_mixture(old: CaseBaseline, candidate: ProposedCase) -> None:
     """Refuse a session of other software, variables or kernels, which may be at another level."""
-    if changed := differences(old.environment, candidate.environment, ("variables", "software")):
+    if changed := differences(old.environment, candidate.environment, RAN):
         raise _RefusedError(
             f"it is inconclusive and was measured under another environment ({'; '.join(changed[:3])}): "
             "replace the baseline, or measure again"

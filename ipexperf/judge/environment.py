@@ -9,8 +9,12 @@ from typing import Any
 from ipexperf.case import Case
 from ipexperf.judge import yardstick
 
-FINDINGS = ("variables", "software", "hardware", "placement")
+SOURCE = "source"
+"""The section with the digest of each of the user's files that ran."""
+FINDINGS = ("variables", "software", SOURCE, "hardware", "placement")
 """The sections whose differences explain a verdict. Not `git`, which differs in every run."""
+RAN = ("software", "variables", SOURCE)
+"""The sections that say what ran, as against where."""
 DESCRIBED = frozenset({"software", "hardware"})
 """Sections in which every environment has every fact that ipexperf looked at when it was recorded."""
 VOLATILE = frozenset({"frequency_khz", "executable"})
@@ -27,6 +31,9 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequen
     """The changes from one environment to another, one line each: 'torch: 2.8.0 -> 2.9.0'."""
     lines: list[str] = []
     for section in sections:
+        if section == SOURCE:
+            lines += _files(old.get(SOURCE), new.get(SOURCE))
+            continue
         sides = [_named(side.get(section, {})) for side in (old, new)]
         if section in DESCRIBED:
             # An environment that was recorded before we looked at a fact lacks it. That is no difference.
@@ -39,6 +46,15 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequen
         names = [name for name in names if not _has_own_field(name, all_names)]
         lines += _changes(before, after, names)
     return list(dict.fromkeys(lines))
+
+
+def _files(old: Mapping[str, str] | None, new: Mapping[str, str] | None) -> list[str]:
+    """The files that differ. Nothing if one side did not record its files."""
+    if old is None or new is None:
+        return []
+    words = {(True, True): "changed", (True, False): "gone", (False, True): "new"}
+    names = (name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
+    return [f"{name}: {words[name in old, name in new]}" for name in names]
 
 
 def _has_own_field(name: str, names: set[str]) -> bool:

@@ -13,13 +13,16 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.variables import masked_text
+from ipexperf.bench.networks import own, own_target
 from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement, start
 from ipexperf.plan.options import Options
 from ipexperf.plan.values import LOCKS, is_lock
 
-_EXPECTED = f"no interpreter, no lock, no KEY=VALUE, no knob, and none of {', '.join(AXES)}"
+GIT = "git:"
+"""The prefix of a commit whose files are the source of an arm."""
+_EXPECTED = f"no interpreter, no lock, no folder, no git:COMMIT, no KEY=VALUE, no knob, and none of {', '.join(AXES)}"
 OF_PAIRS = ("tolerance", "alpha", "max_pairs")
 """The options that set the judge's policy for pairs."""
 OF_BASELINES = ("baseline_from", "window")
@@ -39,6 +42,10 @@ class ArmWords:
     python: str | None = None
     lock: str = ""
     """The name of the lock whose software it runs: `baseline`, or one of LOCKS followed by a name or a file."""
+    source: str = ""
+    """The tree of files that it runs in place of the user's: git:COMMIT, or a folder."""
+    targets: tuple[str, ...] = ()
+    """The networks of the user's own that it names as its model."""
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     axes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     knobs: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -46,7 +53,7 @@ class ArmWords:
     @property
     def more(self) -> bool:
         """True if it differs from the plan in more than its lock."""
-        return bool(self.python or self.variables or self.axes or self.knobs)
+        return bool(self.python or self.source or self.variables or self.axes or self.knobs)
 
     @property
     def threads(self) -> int | None:
@@ -65,7 +72,7 @@ class ArmWords:
 def parse(text: str, source: str) -> ArmWords:
     """Parse the words of an arm: an interpreter's path, maybe after `python=`, or a lock; variables, axes and knobs."""
     parts: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
-    software = []
+    software, targets = [], []
     masked = masked_text(text)
     where = f"{source} '{masked}'"
     try:
@@ -74,14 +81,25 @@ def parse(text: str, source: str) -> ArmWords:
         raise UsageError(f"{where}: {str(error).lower()}") from None
     for word in words:
         name, equals, value = word.partition("=")
-        if not equals or word.startswith(LOCKS) or name == "python":
+        if not equals or word.startswith((*LOCKS, GIT)) or name == "python":
             software.append(value if name == "python" else word)
             continue
+        if name == "model" and own_target.is_target(value):
+            targets.append(value)
+            value = own.register(value)
         if any(name in kind for kind in parts.values()):
             raise UsageError(f"{where}: {name} is there twice")
         parts[_kind(name, value, word, source, where)][name] = value
-    python, lock = _software(software, where)
-    return ArmWords(masked, python, lock, **parts)
+    trees = [word for word in software if _is_tree(word)]
+    if len(trees) > 1:
+        raise UsageError(f"{where}: an arm has only one source, not both '{trees[0]}' and '{trees[1]}'")
+    python, lock = _software([word for word in software if word not in trees], where)
+    return ArmWords(masked, python, lock, "".join(trees), tuple(targets), **parts)
+
+
+def _is_tree(word: str) -> bool:
+    """Return True if a word names a tree of files: a commit, or a folder that is no virtual environment."""
+    return word.startswith(GIT) or (os.path.isdir(word) and not Path(word, "bin").is_dir())  # noqa: PTH112 - False for any text
 
 
 def names_lock(text: str) -> bool:

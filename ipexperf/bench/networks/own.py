@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import TRAINING, Dataset, Model, Split
+from ipexperf.bench.machine import source as files
 from ipexperf.bench.networks import own_build, own_training
 from ipexperf.bench.networks.own_target import HUBS, Target, importable, parse
 from ipexperf.bench.networks.own_task import OwnTraining
@@ -93,11 +94,11 @@ def _snapshots(name: str) -> Iterator[Path]:
 def source(target: Target) -> Path:
     """Return the sources of the network that are known without importing it. They identify its artifacts."""
     if target.local:
-        return target.local
+        return files.moved(target.local)
     if target.hub == "hf":
         return max(path.parent for path in _snapshots(target.location))
     if target.location.endswith(".py"):
-        return Path(target.location)
+        return files.moved(Path(target.location))
     top, *subpackages = (target.hub or target.location).split(".")
     spec = importlib.util.find_spec(top)
     roots = list(spec.submodule_search_locations or []) if spec else []

@@ -11,6 +11,7 @@ from typing import Any
 from ipexperf.bench import plain_outputs, registry, user_files
 from ipexperf.bench.api import Examples, Tensors
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import source as files
 from ipexperf.bench.networks import own_training
 from ipexperf.bench.networks.own_target import Shape, Target, importable
 from ipexperf.errors import UsageError, WorkerError
@@ -171,7 +172,10 @@ def _configuration(target: Target) -> Any:
 
 
 def _name_or_folder(target: Target) -> str:
-    return str(target.local) if target.local else target.location
+    """The folder of a local network, whose configuration then counts as the user's source, or the name of another."""
+    if target.local is None:
+        return target.location
+    return str(files.named(target.local / "config.json").parent)
 
 
 def _hf(target: Target) -> Any:
@@ -218,7 +222,7 @@ def _hf_inputs(target: Target, count: int) -> Tensors:
 def _timm(target: Target) -> Any:
     timm = importlib.import_module("timm")
     if target.local:
-        return timm.create_model(f"local-dir:{target.local}", pretrained=True)
+        return timm.create_model(f"local-dir:{_name_or_folder(target)}", pretrained=True)
     try:
         configuration = timm.get_pretrained_cfg(target.location)
     except RuntimeError as error:

@@ -27,6 +27,7 @@ from ipexperf.bench.machine import (
     startup,
     variables,
 )
+from ipexperf.bench.machine import source as users_files
 
 ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
 DETACHED = "HEAD"
@@ -221,5 +222,7 @@ def document(device: Device) -> dict[str, Any]:
         "hardware": machine,
         "software": versions,
         "variables": variables.tuned(os.environ),
+        "source": users_files.files(),
+        "source_paths": users_files.paths(),
         "inventory": installed.to_json(),
     }

@@ -26,7 +26,7 @@ from ipexperf.bench.api import Device, Session, Settings, Workbench
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.evidence import fingerprint
-from ipexperf.bench.machine import energy, facts, heap, placement, retired
+from ipexperf.bench.machine import energy, facts, heap, placement, retired, source
 from ipexperf.bench.process import environment, guard, injections
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
@@ -297,7 +297,7 @@ class Worker:
         # The device first: the session's proof runs other work on it.
         checks = [] if session.elsewhere else answer(Device, device, "proof", session.step, self._block)
         # Before the session's proof, which may change threads.
-        placed = [*placement.checks(self._placement), *self._start()]
+        placed = [*placement.checks(self._placement), *self._start(), *source.checks()]
         reply = {} if self._placement is None else {"placement": placement.effect()}
         return {"checks": [asdict(check) for check in (*placed, *answer(Session, session, "proof"), *checks)], **reply}
 

@@ -1,0 +1,185 @@
+"""The user's own files that a process has imported, and how a process imports them from another tree.
+
+A file is the user's if no package and no part of Python owns it. It is named relative to the tree that it is in: the
+repository of the current folder, or the current folder. Another tree, such as one of accepted files, takes the place of
+that one if `SOURCE` says so: then modules and named files of it come before those of the tree.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import site
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ipexperf.result import Check
+from ipexperf.variables import SOURCE
+
+DIGITS = 16
+OUTSIDE = ".outside"
+"""The folder of another tree that holds files from outside the user's, below their whole paths."""
+PACKAGE = Path(__file__).resolve().parents[2]
+"""This package. It is the same for all arms, wherever it is."""
+_named: set[Path] = set()
+"""The files beside modules that were read by their name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A tree that takes the place of the user's."""
+
+    tree: str
+    """The user's tree."""
+    by: str
+    paths: tuple[str, ...] = ()
+    """The folders of the tree, relative to it, from which modules were imported when it was accepted."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables that make a worker import it."""
+        return {SOURCE: json.dumps(asdict(self))}
+
+    @classmethod
+    def of(cls, variables: Mapping[str, str] = os.environ) -> Replaced | None:
+        """The one that these variables name."""
+        if not variables.get(SOURCE):
+            return None
+        document = json.loads(variables[SOURCE])
+        return cls(document["tree"], document["by"], tuple(document["paths"]))
+
+    def moved(self, path: Path) -> Path:
+        """The file that takes the place of this one. A file that the other tree lacks stays."""
+        path = _absolute(path)
+        there = place(self.by, name(path, self.tree)) if not path.is_relative_to(self.by) else path
+        return there if there.exists() else path
+
+
+def name(path: Path, tree: str | Path) -> str:
+    """Return the name of a file: relative to the tree, or its whole path if it is outside."""
+    return str(path.relative_to(tree) if path.is_relative_to(tree) else path)
+
+
+def place(tree: str | Path, name: str) -> Path:
+    """Return where the file of this name is in another tree than the user's."""
+    return Path(tree, OUTSIDE, name.lstrip("/")) if name.startswith("/") else Path(tree, name)
+
+
+def tree() -> Path:
+    """Return the user's tree: the repository of the current folder, or the current folder."""
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+
+
+def moved(path: Path) -> Path:
+    """Return the file to read in place of this one, if another tree takes the place of the user's."""
+    replaced = Replaced.of()
+    return path if replaced is None else replaced.moved(path)
+
+
+def named(path: Path) -> Path:
+    """Return the file to read in place of this one, and count it among those that this process was named by."""
+    path = moved(path)
+    _named.add(_absolute(path))
+    return path
+
+
+def arrange() -> None:
+    """Put the folders of the other tree before all others, if one takes the place of the user's."""
+    replaced = Replaced.of()
+    if replaced is None:
+        return
+    entries = [Path(replaced.tree, path) for path in replaced.paths]
+    entries += [Path(entry) for entry in sys.path if not _installed(entry or ".")]
+    there = (replaced.moved(entry) for entry in (*entries, Path.cwd()))
+    sys.path[:0] = dict.fromkeys(str(folder) for folder in there if folder.is_relative_to(replaced.by))
+
+
+def files() -> dict[str, str]:
+    """Return the digest of each of the user's files that this process has imported or was named by."""
+    return {file: digest(path.read_bytes()) for file, (path, _) in sorted(_imported().items()) if path.is_file()}
+
+
+def paths() -> list[str]:
+    """Return the folders, relative to the tree, from which they were imported."""
+    return sorted({folder for _, folder in _imported().values() if folder is not None})
+
+
+def checks() -> list[Check]:
+    """Check that no file of the user's tree was imported that the other tree has. Empty if there is no other."""
+    replaced = Replaced.of()
+    if replaced is None:
+        return []
+    wrong = sorted(file for file, (path, _) in _imported().items() if replaced.moved(path) != path)
+    found = f"{', '.join(wrong[:3])} from {replaced.tree}" if wrong else "imported from there"
+    return [Check("source", not wrong, found, f"the files of {replaced.by}")]
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:DIGITS]
+
+
+def _imported() -> dict[str, tuple[Path, str | None]]:
+    """The user's files by name, each with the folder of the tree that it was imported from, if it is in it."""
+    return {
+        _original(path): (path, None if top is None else _original(top))
+        for path, top in [*((path, None) for path in _named), *_modules()]
+    }
+
+
+def _original(path: Path) -> str:
+    """The name of a file or folder in the user's tree, also if it is in the one that takes its place."""
+    replaced = Replaced.of()
+    if replaced is None:
+        return name(path, tree())
+    if path.is_relative_to(Path(replaced.by, OUTSIDE)):
+        return f"/{path.relative_to(Path(replaced.by, OUTSIDE))}"
+    return name(path, replaced.by if path.is_relative_to(replaced.by) else replaced.tree)
+
+
+def _modules() -> Iterator[tuple[Path, Path | None]]:
+    """The user's modules: the file of each, and the folder of the path that it was imported from, if it was."""
+    for full_name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        top, _, last = full_name.partition(".")[0], *full_name.rpartition(".")[1:]
+        # What a package makes at run time, such as the code of torch's compiler, is named below the package.
+        if not file or top in sys.stdlib_module_names or top in ("__main__", "__mp_main__") or _owned(top):
+            continue
+        path = _absolute(Path(file))
+        if path.is_relative_to(PACKAGE) or _installed(str(path)):
+            continue
+        package = path.name == "__init__.py"
+        own_name = path.parent.name if package else path.name.partition(".")[0]
+        yield path, path.parents[full_name.count(".") + package] if own_name == last else None
+
+
+def _owned(top: str) -> bool:
+    """Whether a top-level module belongs to a package."""
+    module = sys.modules.get(top)
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
+    return file is None or _installed(str(_absolute(Path(file))))
+
+
+def _installed(path: str) -> bool:
+    """Whether an installer put this path where it is: into a folder of packages, or into Python's own."""
+    absolute = _absolute(Path(path))
+    return any(absolute.is_relative_to(folder) for folder in _folders(tuple(sys.path)))
+
+
+@functools.cache
+def _folders(searched: tuple[str, ...]) -> tuple[str, ...]:
+    names = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
+    names |= {site.getusersitepackages(), *site.getsitepackages()}
+    # `pip install --target` makes more of them: who has packages there has their metadata there.
+    names |= {entry for entry in searched if entry and next(Path(entry).glob("*.dist-info"), None)}
+    return tuple(sorted(str(_absolute(Path(folder))) for folder in names))
+
+
+def _absolute(path: Path) -> Path:
+    """The path without links in its folders. The file itself may be a link to a store."""
+    return path.parent.resolve() / path.name

@@ -1,0 +1,275 @@
+"""The user's own files of an accepted case: what keeps them, and the tree in which a worker runs them again.
+
+A file in `sources/` beside the baselines names them with their digests. It has the content of those that the commit
+lacks; git has the others, and a reference of ours keeps the commit.
+"""
+
+from __future__ import annotations
+
+import base64
+import difflib
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+from ipexperf import scratch
+from ipexperf.bench.machine import source
+from ipexperf.bench.machine.source import Replaced
+from ipexperf.errors import LockError, UsageError
+
+FORMAT = "ipexperf source 1"
+FOLDER = "sources"
+"""The folder inside that of the baselines, and that inside the cache."""
+REFERENCES = "refs/ipexperf/accepted"
+LARGEST = 4 * 2**20
+"""Most bytes of files that are kept beside a baseline. Those in git do not count."""
+DIGITS = 12
+CODE = frozenset({".py", ".pyc", ".pyi", ".so"})
+SHOWN = 60
+"""Longest line of a change that is shown whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The user's files that a case imported or was named by, and the folders that they were imported from."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The digest of each, by its name in the user's tree."""
+    paths: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, environment: Mapping[str, Any]) -> Source:
+        """The source that an environment records."""
+        return cls(dict(environment.get("source") or {}), tuple(environment.get("source_paths") or ()))
+
+    @property
+    def digest(self) -> str:
+        document = json.dumps([sorted(self.files.items()), self.paths])
+        return hashlib.sha256(document.encode()).hexdigest()[:DIGITS]
+
+    def changed(self) -> list[str]:
+        """The files that are not here as they were."""
+        return [name for name, digest in self.files.items() if _read(source.tree() / name, digest) is None]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How to have a source again."""
+
+    source: Source
+    commit: str = ""
+    """The commit that has the files of which no content is kept here."""
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """The whole file, with a line for each line of a kept file, so that reviewers can read it."""
+        files = {
+            name: {"digest": digest, **(_document(self.contents[name]) if name in self.contents else {})}
+            for name, digest in sorted(self.source.files.items())
+        }
+        document = {"format": FORMAT, "commit": self.commit, "paths": self.source.paths, "files": files}
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+    def content(self) -> dict[str, bytes]:
+        """All files. Raises LockError if one cannot be had again, or is not what it was."""
+        missing = [name for name in self.source.files if name not in self.contents]
+        found = {**self.contents, **_committed(self.commit, missing)}
+        for name, digest in self.source.files.items():
+            if name not in found:
+                raise LockError(f"{name} is not in the commit {self.commit[:DIGITS] or 'unknown'} of this repository")
+            if source.digest(found[name]) != digest:
+                raise LockError(f"what is kept of {name} is not what was accepted")
+        return found
+
+
+def _document(content: bytes) -> dict[str, Any]:
+    try:
+        return {"lines": content.decode().split("\n")}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(content).decode()}
+
+
+def _content(document: Mapping[str, Any]) -> bytes | None:
+    if "lines" in document:
+        return "\n".join(document["lines"]).encode()
+    return base64.b64decode(document["base64"]) if "base64" in document else None
+
+
+def path_of(baselines: Path, digest: str) -> Path:
+    return baselines / FOLDER / f"{digest}.json"
+
+
+def read(path: Path) -> Kept:
+    """Read what is kept of a source. Raises LockError if the file is missing or damaged."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["format"] != FORMAT:
+            raise LockError(f"{path} has the format {document['format']!r}, expected {FORMAT!r}")
+        files = {str(name): str(entry["digest"]) for name, entry in document["files"].items()}
+        contents = {name: _content(entry) for name, entry in document["files"].items()}
+        kept = {name: content for name, content in contents.items() if content is not None}
+        return Kept(Source(files, tuple(map(str, document["paths"]))), str(document["commit"]), kept)
+    except FileNotFoundError:
+        raise LockError(f"{path} is not there") from None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise LockError(f"{path} is damaged ({error}): restore it with git, or accept anew") from error
+
+
+def keep(wanted: Source, commit: str | None) -> tuple[Kept, str]:
+    """Find the content of each file as it ran: in the commit, or here. Also returns why it cannot be had again, or "".
+
+    The commit is kept alive in this repository.
+    """
+    committed = _committed(commit or "", list(wanted.files))
+    in_git = {name for name, content in committed.items() if source.digest(content) == wanted.files[name]}
+    contents: dict[str, bytes] = {}
+    for name, digest in wanted.files.items():
+        if name in in_git:
+            continue
+        content = _read(source.tree() / name, digest)
+        if content is None:
+            return Kept(wanted), f"{name} was edited since it ran, and no commit has it"
+        contents[name] = content
+    if (size := sum(map(len, contents.values()))) > LARGEST:
+        return Kept(wanted), f"{size / 2**20:.0f} MiB of it are not in git, and at most {LARGEST >> 20} are kept"
+    if not in_git or commit is None:
+        return Kept(wanted, contents=contents), ""
+    _git("update-ref", f"{REFERENCES}/{wanted.digest}", commit)
+    return Kept(wanted, commit, contents), ""
+
+
+def forget(digest: str) -> None:
+    """Remove the reference that keeps the commit of a source, if there is one."""
+    _git("update-ref", "-d", f"{REFERENCES}/{digest}")
+
+
+def _read(path: Path, digest: str) -> bytes | None:
+    """The content of a file if it has this digest."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return content if source.digest(content) == digest else None
+
+
+def _git(*words: str, send: bytes = b"", variables: Mapping[str, str] | None = None) -> bytes | None:
+    """What git prints in the user's tree, or None if it fails or is not there. Runs none of its hooks."""
+    try:
+        completed = subprocess.run(
+            ["git", "-c", "core.hooksPath=/dev/null", "-C", str(source.tree()), *words],  # noqa: S607 - the user's own
+            input=send,
+            capture_output=True,
+            check=False,
+            env={**os.environ, **(variables or {})},
+        )
+    except OSError:
+        return None
+    return completed.stdout if completed.returncode == 0 else None
+
+
+def _committed(commit: str, names: Sequence[str]) -> dict[str, bytes]:
+    """The content of those of these files that a commit has."""
+    inside = [name for name in names if not name.startswith("/") and "\n" not in name]
+    if not commit or not inside:
+        return {}
+    requests = "".join(f"{commit}:{name}\n" for name in inside).encode(errors="surrogateescape")
+    answer, found = _git("cat-file", "--batch", send=requests) or b"", {}
+    for name in inside:
+        head, _, answer = answer.partition(b"\n")
+        words = head.split()
+        if len(words) == 3 and words[2].isdigit():
+            length = int(words[2])
+            if words[1] == b"blob":
+                found[name] = answer[:length]
+            answer = answer[length + 1 :]
+    return found
+
+
+def tree_of(kept: Kept, cache: Path) -> Replaced:
+    """Write the files of a source into a tree in the cache. Raises LockError if they cannot be had again."""
+    content = kept.content()
+    folder = cache.absolute() / FOLDER / kept.source.digest
+    for name, data in content.items():
+        path = source.place(folder, name)
+        if _read(path, kept.source.files[name]) is None:
+            _write(path, data)
+    _link_others(folder)
+    return Replaced(str(source.tree()), str(folder), kept.source.paths)
+
+
+def tree_of_commit(reference: str, cache: Path) -> tuple[Replaced, str]:
+    """Check a commit out into a tree in the cache. Also returns its hash.
+
+    The user's repository learns nothing of it: no worktree is registered, and its index is not used.
+    """
+    top = source.tree()
+    found = None if reference.startswith("-") else _git("rev-parse", "--verify", f"{reference}^{{commit}}")
+    if found is None:
+        here = _git("rev-parse", "--git-dir")
+        raise UsageError(f"{top} is no git repository" if here is None else f"{top} has no commit '{reference}'")
+    sha = found.decode().strip()
+    folder = cache.absolute() / FOLDER / sha[:DIGITS]
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with scratch.folder("checkout", folder.parent) as place:
+            index, out = {"GIT_INDEX_FILE": str(place / "index")}, place / "files"
+            out.mkdir()
+            for words in (("read-tree", sha), ("checkout-index", "--all", "--force", f"--prefix={out}/")):
+                if _git(*words, variables=index) is None:
+                    raise UsageError(f"git {words[0]} of {reference} failed in {top}")
+            out.rename(folder)
+    _link_others(folder)
+    return Replaced(str(top), str(folder), ("src", ".")), sha
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with scratch.folder("source", path.parent) as folder:
+        part = folder / path.name
+        part.write_bytes(content)
+        part.replace(path)
+
+
+def _link_others(folder: Path) -> None:
+    """Link what lies beside the files of a tree and is no code, such as data, to where it is in the user's tree."""
+    for place, _, _ in os.walk(folder):
+        inside = PurePath(place).relative_to(folder)
+        outside = bool(inside.parts) and inside.parts[0] == source.OUTSIDE
+        here = Path("/", *inside.parts[1:]) if outside else source.tree() / inside
+        modules = {entry.stem for entry in Path(place).glob("*.py")}
+        for entry in _entries(here):
+            there = Path(place, entry.name)
+            hides = entry.is_dir() and entry.name in modules
+            if not (entry.name.startswith((".", "__")) or hides or _is_code(entry) or os.path.lexists(there)):
+                there.symlink_to(entry)
+
+
+def _entries(folder: Path) -> Iterable[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else ()
+
+
+def _is_code(entry: Path) -> bool:
+    return entry.suffix in CODE or (entry / "__init__.py").exists()
+
+
+def shown_change(name: str, old: Path, new: Path) -> str:
+    """Say which line of a text file changed first, and how many more did."""
+    try:
+        before, after = (path.read_text(encoding="utf-8").splitlines() if path.exists() else [] for path in (old, new))
+    except (OSError, UnicodeDecodeError):
+        return f"{name}: changed"
+    blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    changed = [(before[a:b], after[c:d], c + 1) for kind, a, b, c, d in blocks if kind != "equal"]
+    if not before or not after or not changed:
+        return f"{name}: {'changed' if before and after else 'new' if after else 'gone'}"
+    old_lines, new_lines, number = changed[0]
+    was, now = (repr(lines[0].strip()[:SHOWN]) if lines else "nothing" for lines in (old_lines, new_lines))
+    more = sum(max(len(old_lines), len(new_lines)) for old_lines, new_lines, _ in changed) - 1
+    return f"{name}, line {number}: {was} -> {now}" + (
+        f", and {more} more line{'s' if more > 1 else ''}" if more else ""
+    )
