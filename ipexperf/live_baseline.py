@@ -1,9 +1,9 @@
 """Live baselines: each case beside the software that its baseline was accepted on, in the same rounds.
 
-A stored number was measured on another day. A baseline whose environment can be made again from its lock is measured
-again now, so that a change of driver, kernel, neighbours or heat hits both sides. So is one whose files of the user's are
-kept. A case whose software and source are exactly its baseline's has nothing to compare live: its stored numbers then
-watch the machine.
+A stored number was measured on another day. A baseline whose environment and source can be had again, from its lock and
+from the files that are kept of it, is measured again now, so that a change of driver, kernel, neighbours or heat hits
+both sides. A case whose software and source are exactly its baseline's has nothing to compare live: its stored numbers
+then watch the machine.
 """
 
 from __future__ import annotations
@@ -176,11 +176,11 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) ->
         try:
             request = ArmRequest(_with_source(words, one, options, place), one.lock.text, tuple(ours), source, policy)
             prepared = place.locked(request)
-        except LockError as error:
+        except (LockError, UsageError) as error:  # it cannot be made, or does not import
             if must:
-                raise UsageError(f"{source}: {error}") from error
-            differs = f" ({_few(one.changed)} changed)" if one.changed else ""
-            stored |= dict.fromkeys(ours, f"what it was accepted on cannot be run again{differs}: {error}")
+                raise error if isinstance(error, UsageError) else UsageError(f"{source}: {error}") from error
+            changed = f" with its source ({_few(one.changed)} changed since)" if one.changed else ""
+            stored |= dict.fromkeys(ours, f"its lock {one.lock.digest}{changed} cannot be made again: {error}")
             continue
         if prepared.unable and must:
             case, reason = prepared.unable[0]

@@ -270,6 +270,5 @@ def shown_change(name: str, old: Path, new: Path) -> str:
     old_lines, new_lines, number = changed[0]
     was, now = (repr(lines[0].strip()[:SHOWN]) if lines else "nothing" for lines in (old_lines, new_lines))
     more = sum(max(len(old_lines), len(new_lines)) for old_lines, new_lines, _ in changed) - 1
-    return f"{name}, line {number}: {was} -> {now}" + (
-        f", and {more} more line{'s' if more > 1 else ''}" if more else ""
-    )
+    others = f", and {more} more line{'s' if more > 1 else ''}" if more else ""
+    return f"{name}, line {number}: {was} -> {now}{others}"

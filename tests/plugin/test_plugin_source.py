@@ -1,0 +1,226 @@
+"""The files of a user's own: edited since the baseline was accepted, they are judged beside the accepted ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from plugin_suite import CELL, CONFTEST, INI, PLUGIN, ROOT, SUITE
+
+pytestmark = pytest.mark.process
+
+MODEL = """
+import pathlib
+
+from ipexperf.bench import registry
+from pace import PACE
+
+TIMES = int((pathlib.Path(__file__).parent / "times.txt").read_text())
+
+
+@registry.model("mine", size=1, batch_train=1, batch_infer=1, data="none", needs=(), trained=False)
+def mine():
+    def step():
+        for _ in range(PACE * TIMES):
+            total = sum(number * number for number in range(2_000))
+        return total
+
+    return step
+"""
+LENGTH = ("--perf-launches", "2", "--perf-samples", "3", "--perf-seconds", "0.02")
+
+
+class Project:
+    """A project of a user's own: a model of two files and a data file, in a folder that may be a repository."""
+
+    def __init__(self, folder: Path, fake: str) -> None:
+        self.folder, self.fake = folder, fake
+        (folder / "lib").mkdir(parents=True)
+        (folder / "pytest.ini").write_text(INI)
+        (folder / "conftest.py").write_text(CONFTEST)
+        (folder / "test_suite.py").write_text(SUITE)
+        (folder / "models.py").write_text(MODEL)
+        (folder / "times.txt").write_text("1\n")
+        self.pace("PACE = 1\n")
+
+    def pace(self, text: str) -> None:
+        (self.folder / "lib" / "pace.py").write_text(text)
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(self.folder / "lib")])}
+        return subprocess.run(
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    def git(self, *words: str) -> str:
+        user = ("-c", "user.name=me", "-c", "user.email=me@example.com", "-c", "commit.gpgsign=false")
+        done = self.run("git", *user, *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def commit(self) -> str:
+        if not (self.folder / ".git").exists():
+            self.git("init", "--quiet", "--initial-branch=first")
+        self.git("add", "models.py", "lib", "times.txt")
+        self.git("commit", "--quiet", "--message", "as it is")
+        return self.git("rev-parse", "HEAD")
+
+    def test(self, *more: str) -> subprocess.CompletedProcess[str]:
+        length = () if any(word.startswith("--perf-against") for word in more) else LENGTH
+        words = (f"--perf-load={self.fake},models.py", "--model", "mine", *CELL, "--perf-max-pairs", "6", *length)
+        return self.run(sys.executable, "-m", "pytest", *PLUGIN, *words, *more)
+
+    def ipexperf(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.run(sys.executable, "-m", "ipexperf.cli", *words)
+
+    def accept(self) -> str:
+        measured = self.test()
+        assert measured.returncode == 0, measured.stdout
+        done = self.ipexperf("baseline", "accept", "last", "--reason", "right")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def kept(self) -> dict[str, dict[str, object]]:
+        [path] = (self.folder / "baselines" / "sources").iterdir()
+        return json.loads(path.read_text())["files"]
+
+
+@pytest.fixture
+def project(tmp_path: Path, fake: str) -> Project:
+    return Project(tmp_path / "project", fake)
+
+
+def test_an_edited_file_is_judged_beside_the_accepted_one(project: Project) -> None:
+    """The edited module is imported by another one, which is not edited, and which reads a file beside it."""
+    assert "copies of" in project.accept()
+    project.pace("# slower\nPACE = 3\n")
+    result = project.test()
+    assert result.returncode == 1, result.stdout
+    assert "lib/pace.py, line 1: 'PACE = 1' -> '# slower', and 1 more line" in result.stdout
+    assert "1 case; lib/pace.py: changed" in result.stdout
+    assert "reproduce" in result.stdout
+    assert "--perf-against=baseline\n" in result.stdout
+
+
+def test_an_edit_that_costs_nothing_passes(project: Project) -> None:
+    project.accept()
+    project.pace("ONE = 1\nPACE = ONE\n")
+    result = project.test()
+    assert result.returncode == 0, result.stdout
+    assert "REGRESSED" not in result.stdout
+    assert "lib/pace.py: changed" in result.stdout
+
+
+def test_what_was_not_edited_is_judged_by_its_numbers(project: Project) -> None:
+    project.accept()
+    assert "its software and source are exactly its baseline's" in project.test().stdout
+
+
+def test_a_committed_file_is_had_again_from_its_commit_even_if_nothing_else_keeps_the_commit(project: Project) -> None:
+    commit = project.commit()
+    assert f"commit {commit[:12]}" in project.accept()
+    assert "lines" not in project.kept()["lib/pace.py"]
+    project.git("checkout", "--quiet", "--orphan", "other")
+    project.pace("PACE = 3\n")
+    project.commit()
+    project.git("branch", "--quiet", "-D", "first")
+    project.git("reflog", "expire", "--expire=now", "--all")
+    project.git("gc", "--quiet", "--prune=now")
+    result = project.test()
+    assert result.returncode == 1, result.stdout
+    assert "lib/pace.py, line 1: 'PACE = 1' -> 'PACE = 3'" in result.stdout
+
+
+def test_of_a_dirty_tree_only_what_git_lacks_is_copied(project: Project) -> None:
+    project.commit()
+    project.pace("PACE = 2\n")
+    project.accept()
+    files = project.kept()
+    assert ("lines" in files["lib/pace.py"], "lines" in files["models.py"]) == (True, False)
+    project.pace("PACE = 6\n")
+    assert project.test().returncode == 1
+
+
+def test_a_file_that_was_edited_before_it_was_accepted_cannot_be_had_again_and_that_is_said(project: Project) -> None:
+    project.test()
+    project.pace("PACE = 3\n")
+    done = project.ipexperf("baseline", "accept", "last", "--reason", "right")
+    assert "cannot be had again: lib/pace.py was edited since it ran, and no commit has it" in done.stdout
+    result = project.test()
+    assert "(lib/pace.py changed since) cannot be made again" in result.stdout.replace("\n    ", " ")
+
+
+def test_a_kept_file_that_was_edited_by_hand_is_refused(project: Project) -> None:
+    project.accept()
+    [path] = (project.folder / "baselines" / "sources").iterdir()
+    path.write_text(path.read_text().replace("PACE = 1", "PACE = 9"))
+    project.pace("PACE = 3\n")
+    result = project.test()
+    assert "what is kept of lib/pace.py is not what was accepted" in result.stdout.replace("\n    ", " ")
+    strict = project.test("--perf-baseline=live")
+    assert strict.returncode == 4
+    assert strict.stderr.count("\n") <= 2
+
+
+def test_a_file_that_is_gone_is_still_had_again(project: Project) -> None:
+    """It was merged into the file that imported it."""
+    project.accept()
+    (project.folder / "lib" / "pace.py").unlink()
+    models = project.folder / "models.py"
+    models.write_text(models.read_text().replace("from pace import PACE", "PACE = 3"))
+    result = project.test()
+    assert result.returncode == 1, result.stdout
+    assert "lib/pace.py: gone" in result.stdout
+
+
+def test_accepted_files_that_no_longer_run_leave_the_case_to_its_numbers(project: Project) -> None:
+    """They read a data file, which is not kept and is gone."""
+    project.accept()
+    models = project.folder / "models.py"
+    models.write_text(models.read_text().replace('int((pathlib.Path(__file__).parent / "times.txt").read_text())', "1"))
+    (project.folder / "times.txt").unlink()
+    result = project.test()
+    assert result.returncode == 0, result.stdout
+    said = result.stdout.replace("\n    ", " ")
+    assert "with its source (models.py changed since) cannot be made again" in said
+    assert "times.txt" in said
+
+
+def test_two_commits_and_two_folders_are_arms(project: Project) -> None:
+    first = project.commit()
+    project.pace("PACE = 3\n")
+    second = project.commit()
+    words = (f"--perf-load={project.fake},models.py", "--model", "mine", *CELL, "--max-pairs", "6")
+    result = project.ipexperf("ab", "--a", f"git:{first}", "--b", ".", *words, "--fail")
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert f"git:{first[:12]}" in result.stdout
+    assert "differs  lib/pace.py, line 1: 'PACE = 1' -> 'PACE = 3'" in result.stdout
+    against = project.test(f"--perf-against=git:{second}")
+    assert against.returncode == 0, against.stdout
+    assert project.git("status", "--porcelain", "--untracked-files=no") == ""
+    assert len(project.git("worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arm", "sentence"),
+    [
+        ("git:nowhere", "has no commit 'nowhere'"),
+        ("git:--all", "has no commit '--all'"),
+        ("git:HEAD lib", "an arm has only one source, not both 'git:HEAD' and 'lib'"),
+    ],
+)
+def test_a_source_that_cannot_be_had_is_one_sentence(project: Project, arm: str, sentence: str) -> None:
+    project.commit()
+    result = project.test(f"--perf-against={arm}")
+    assert result.returncode == 4
+    assert sentence in result.stderr
+
+
+def test_without_a_repository_there_is_no_commit(project: Project) -> None:
+    result = project.test("--perf-against=git:main")
+    assert result.returncode == 4
+    assert "is no git repository" in result.stderr
