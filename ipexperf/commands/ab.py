@@ -57,12 +57,14 @@ def run_ab(arguments: argparse.Namespace) -> int:
     from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan import arms, gates, groups
+    from ipexperf.plan.options import targets_of
 
     if any(number is not None and number < 1 for number in (arguments.turns, arguments.steps)):
         raise UsageError("--turns and --steps must be at least 1")
     options = planning.resolve(arguments)
     planning.refuse(options, ("against", "inconclusive", "twin"), " is for test runs: ab has --a and --b")
     arms.check(options)
+    options = _with_networks(options, [name for arm in (arguments.b, arguments.a) for name in targets_of(arm)])
     loading.load(options.load)
     against, options = _planned(arguments, options)
     if arguments.steps is not None:
@@ -98,6 +100,16 @@ def run_ab(arguments: argparse.Namespace) -> int:
     if answer.flaw:
         raise answer.flaw
     return SLOWER if arguments.fail and answer.slower else 0
+
+
+def _with_networks(options: Options, targets: Sequence[str]) -> Options:
+    """The options that load these networks of the user's own, and plan the first unless they name a model."""
+    from ipexperf.bench.networks import own_target
+
+    if not targets:
+        return options
+    model = options.model or (own_target.parse(targets[0]).name,)
+    return dataclasses.replace(options, load=(*options.load, *targets), model=model)
 
 
 def _keep(recorder: Recorder, running: AgainstRun) -> None:

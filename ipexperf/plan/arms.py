@@ -13,7 +13,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.variables import masked_text
-from ipexperf.bench.networks import own, own_target
+from ipexperf.bench.networks import own_target
 from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement, start
@@ -44,8 +44,6 @@ class ArmWords:
     """The name of the lock whose software it runs: `baseline`, or one of LOCKS followed by a name or a file."""
     source: str = ""
     """The tree of files that it runs in place of the user's: git:COMMIT, or a folder."""
-    targets: tuple[str, ...] = ()
-    """The networks of the user's own that it names as its model."""
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     axes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     knobs: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -63,16 +61,25 @@ class ArmWords:
     def case(self, planned: Case, facts: Facts) -> tuple[Case, str | None]:
         """Return the planned case as changed by this arm, and the reason why it cannot have a knob, or None."""
         axes = {axis: self.axes.get(axis, getattr(planned, axis)) for axis in AXES}
+        planned = _with_data_of(planned, axes["model"])
         placed = [knob for knob in planned.knobs if knob[0] == placement.KNOB]
         wanted_knobs = {name: value for name, value in planned.knobs if name != placement.KNOB} | dict(self.knobs)
         cell, reason = knobs.turned(Cell(**axes), tuple(sorted(wanted_knobs.items())), facts)
         return dataclasses.replace(planned, **axes, knobs=tuple(sorted([*cell.knobs, *placed]))), reason
 
 
+def _with_data_of(planned: Case, name: str) -> Case:
+    """The planned case with the data of this model, if it is or replaces a network of the user's own."""
+    model = registry.models.get(name)
+    if name == planned.model or not (model.target or registry.models.get(planned.model).target):
+        return planned
+    return dataclasses.replace(planned, data=model.data, size=model.size, version=model.version)
+
+
 def parse(text: str, source: str) -> ArmWords:
     """Parse the words of an arm: an interpreter's path, maybe after `python=`, or a lock; variables, axes and knobs."""
     parts: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
-    software, targets = [], []
+    software = []
     masked = masked_text(text)
     where = f"{source} '{masked}'"
     try:
@@ -85,8 +92,7 @@ def parse(text: str, source: str) -> ArmWords:
             software.append(value if name == "python" else word)
             continue
         if name == "model" and own_target.is_target(value):
-            targets.append(value)
-            value = own.register(value)
+            value = own_target.parse(value).name
         if any(name in kind for kind in parts.values()):
             raise UsageError(f"{where}: {name} is there twice")
         parts[_kind(name, value, word, source, where)][name] = value
@@ -94,7 +100,7 @@ def parse(text: str, source: str) -> ArmWords:
     if len(trees) > 1:
         raise UsageError(f"{where}: an arm has only one source, not both '{trees[0]}' and '{trees[1]}'")
     python, lock = _software([word for word in software if word not in trees], where)
-    return ArmWords(masked, python, lock, "".join(trees), tuple(targets), **parts)
+    return ArmWords(masked, python, lock, "".join(trees), **parts)
 
 
 def _is_tree(word: str) -> bool:

@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import os
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -495,6 +496,7 @@ def resolve(
         else:
             values[option.name] = option.default
     values["model"], values["load"] = adopted(values["model"], values["load"], sources)
+    values["load"] = tuple(dict.fromkeys((*values["load"], *targets_of(values["against"] or ""))))
     assert set(values) | {"sources"} == {part.name for part in fields(Options)}  # noqa: S101 - both list every option
     return Options(**values, sources=sources)
 
@@ -511,6 +513,18 @@ def _from_command_line(option: Option, command_line: Callable[[str], Any]) -> tu
         # argparse of Python before 3.13 takes the value `--` for an empty list.
         raise UsageError(f"{source}: expected a value, got '--'")
     return (tuple(word for part in value for word in part) if option.repeat else value), source
+
+
+def targets_of(arm: str) -> list[str]:
+    """Return the networks of the user's own that an arm names as its model. Mistakes are for `arms.parse` to report."""
+    from ipexperf.bench.networks import own_target
+
+    try:
+        words = shlex.split(arm)
+    except ValueError:
+        return []
+    named = (word.removeprefix("model=") for word in words if word.startswith("model="))
+    return [name for name in named if own_target.is_target(name)]
 
 
 def adopted(

@@ -23,10 +23,15 @@ def folders(prefix: str, base: str, packages: str) -> Iterator[str]:
     yield f"{prefix}/lib"
     yield packages
     yield f"{base}/lib"
+    yield from of_system()
+    yield str(Path.home() / ".local" / "lib")
+
+
+def of_system() -> Iterator[str]:
+    """Yield every folder that holds libraries of the system."""
     if multiarch := sysconfig.get_config_var("MULTIARCH"):
         yield f"/usr/lib/{multiarch}"
     yield from SYSTEM
-    yield str(Path.home() / ".local" / "lib")
 
 
 def find(name: str, pattern: str, places: Iterable[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""What enters a worker from outside its packages: modules that Python's start imports, and libraries put before others.
+"""What enters a worker from outside its packages: modules that Python's start imports, and libraries of the system.
 
 `boot.py` imports this before anything else. A `sitecustomize.py` or a preloaded library keeps its name when its content
 changes, so each has a digest.
@@ -13,6 +13,8 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+from ipexperf.bench.machine.libraries import of_system
 
 IMPORTED = tuple(dict.fromkeys(name.partition(".")[0] for name in sys.modules))
 """The modules that were there before ours: what `sitecustomize`, `usercustomize` and `.pth` files imported."""
@@ -32,13 +34,14 @@ def modules(names: Iterable[str] = IMPORTED) -> dict[str, str]:
 
 
 def libraries(maps: str, variables: Mapping[str, str] = os.environ, everywhere: Path = PRELOADED) -> dict[str, str]:
-    """Return a digest of each mapped library that a variable or the system puts before those of the packages.
+    """Return a digest of each mapped library of the system, or that a variable puts before those of the packages.
 
     `maps` is the content of `/proc/self/maps`.
     """
     words = variables.get("LD_PRELOAD", "") + " " + (everywhere.read_text() if everywhere.exists() else "")
     preloaded = {os.path.realpath(word) for word in re.split(r"[:\s]+", words) if "/" in word}
-    folders = {os.path.realpath(folder) for folder in variables.get("LD_LIBRARY_PATH", "").split(":") if folder}
+    named = [folder for folder in variables.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    folders = {os.path.realpath(folder) for folder in (*named, *of_system())}
     mapped = sorted(set(re.findall(r"(/\S+\.so\S*)", maps)))
     return {Path(file).name: _digest(file) for file in mapped if file in preloaded or str(Path(file).parent) in folders}
 

@@ -1,0 +1,140 @@
+"""What is kept of a user's files, and the tree in which they run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipexperf.bench.machine import source
+from ipexperf.environments import sources
+from ipexperf.environments.sources import Source
+from ipexperf.errors import LockError
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's tree, which is the current folder."""
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def of(**files: bytes) -> Source:
+    return Source({name: source.digest(content) for name, content in files.items()}, (".",))
+
+
+def read_back(kept: sources.Kept, folder: Path) -> sources.Kept:
+    path = folder / "kept.json"
+    path.write_text(kept.text())
+    return sources.read(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"one\ntwo", b"one\r\ntwo\r\n", b"\xff\0binary", "Größe\n".encode()])
+def test_a_kept_file_comes_back_byte_by_byte(tree: Path, tmp_path: Path, content: bytes) -> None:
+    (tree / "net.py").write_bytes(content)
+    kept, lost = sources.keep(of(**{"net.py": content}), None)
+    assert lost == ""
+    (tree / "net.py").write_text("edited")
+    replaced = sources.tree_of(read_back(kept, tmp_path), tmp_path / "cache")
+    assert Path(replaced.by, "net.py").read_bytes() == content
+
+
+def test_files_outside_the_tree_are_kept_below_their_whole_path(tree: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "shared.py"
+    outside.write_bytes(b"VALUE = 1\n")
+    kept, _ = sources.keep(of(**{str(outside): b"VALUE = 1\n"}), None)
+    outside.write_bytes(b"VALUE = 2\n")
+    replaced = sources.tree_of(kept, tmp_path / "cache")
+    assert replaced.moved(outside).read_bytes() == b"VALUE = 1\n"
+    assert replaced.tree == str(tree)
+
+
+def test_too_many_bytes_outside_of_git_are_not_kept(tree: Path) -> None:
+    large = b"x" * (sources.LARGEST + 1)
+    (tree / "net.py").write_bytes(large)
+    _, lost = sources.keep(of(**{"net.py": large}), None)
+    assert lost == "4 MiB of it are not in git, and at most 4 are kept"
+
+
+def test_data_beside_the_files_is_in_the_tree_and_other_code_is_not(tree: Path, tmp_path: Path) -> None:
+    (tree / "pkg").mkdir()
+    (tree / "pkg" / "net.py").write_bytes(b"1")
+    kept, _ = sources.keep(of(**{"pkg/net.py": b"1"}), None)
+    (tree / "pkg" / "weights.bin").write_text("w")
+    (tree / "pkg" / "later.py").write_text("")
+    (tree / "pkg" / "net").mkdir()  # took the place of net.py, and would hide the accepted file
+    (tree / "data").mkdir()
+    replaced = sources.tree_of(kept, tmp_path / "cache")
+    inside = sorted(str(path.relative_to(replaced.by)) for path in Path(replaced.by).rglob("*"))
+    assert inside == ["data", "pkg", "pkg/net.py", "pkg/weights.bin"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [("{}", "is damaged"), ("[", "is damaged"), ('{"format": "later"}', "has the format 'later'")],
+)
+def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
+    path = tmp_path / "kept.json"
+    path.write_text(text)
+    with pytest.raises(LockError, match=sentence):
+        sources.read(path)
+    with pytest.raises(LockError, match="is not there"):
+        sources.read(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ("a\nb\n", "a\nc\n", "net.py, line 2: 'b' -> 'c'"),
+        ("a\n", "a\nb\n", "net.py, line 2: nothing -> 'b'"),
+        ("a\nb\nc\n", "a\nx\ny\n", "net.py, line 2: 'b' -> 'x', and 1 more line"),
+        ("a\n", None, "net.py: gone"),
+        (None, "a\n", "net.py: new"),
+    ],
+)
+def test_the_line_that_changed_first_is_shown(tmp_path: Path, old: str | None, new: str | None, text: str) -> None:
+    paths = tmp_path / "old.py", tmp_path / "new.py"
+    for path, content in zip(paths, (old, new), strict=True):
+        if content is not None:
+            path.write_text(content)
+    assert sources.shown_change("net.py", *paths) == text
+
+
+WORKER = """
+import json, sys
+from ipexperf.bench.machine import source
+late = sys.argv[1:] == ["late"]
+late or sys.path.insert(0, "lib")
+source.arrange()
+late and sys.path.insert(0, "lib")
+import pkg.net, json.tool, numpy
+print(json.dumps([pkg.net.VALUE, source.files(), source.paths(), [check.ok for check in source.checks()]]))
+"""
+
+
+@pytest.mark.process
+def test_a_process_imports_the_accepted_files_in_place_of_the_users_and_says_which(tree: Path, tmp_path: Path) -> None:
+    def imported(variables: dict[str, str], *words: str) -> list[Any]:
+        root = str(Path(__file__).parents[2])
+        environment = {**os.environ, "PYTHONPATH": root, **variables}
+        done = subprocess.run([sys.executable, "-c", WORKER, *words], env=environment, capture_output=True, check=True)
+        return json.loads(done.stdout)
+
+    (tree / "lib" / "pkg").mkdir(parents=True)
+    (tree / "lib" / "pkg" / "__init__.py").write_text("")
+    (tree / "lib" / "pkg" / "net.py").write_text("VALUE = 1")
+    value, files, paths, checks = imported({})
+    assert (value, sorted(files), paths, checks) == (1, ["lib/pkg/__init__.py", "lib/pkg/net.py"], ["lib"], [])
+    kept, _ = sources.keep(Source(files, tuple(paths)), None)
+    (tree / "lib" / "pkg" / "net.py").write_text("VALUE = 2")
+    replaced = sources.tree_of(kept, tmp_path / "cache")
+    assert imported(replaced.variables) == [1, files, paths, [True]]
+    value, _, _, checks = imported(replaced.variables, "late")  # something put the user's own folder first again
+    assert (value, checks) == (2, [False])
