@@ -190,6 +190,22 @@ def test_accepted_files_that_no_longer_run_leave_the_case_to_its_numbers(project
     assert "times.txt" in said
 
 
+def test_cases_of_one_group_may_have_been_accepted_with_different_files(project: Project) -> None:
+    """Each takes turns with its own: one was accepted before the file became slower, and one after."""
+    project.accept()
+    project.pace("PACE = 3\n")
+    project.test("--dtype", "bf16")
+    accepted = project.ipexperf(
+        "baseline", "accept", "last", "--reason", "right", "--case", "mine-fake-bf16-spin-plain"
+    )
+    assert accepted.returncode == 0, accepted.stdout + accepted.stderr
+    project.pace("# three\nPACE = 3\n")
+    result = project.test("--dtype", "bf16")
+    assert result.stdout.count("1 case; lib/pace.py: changed") == 2
+    assert "REGRESSED (1)" in result.stdout
+    assert "mine-fake-fp32-spin-plain (batch 1): REGRESSED" in result.stdout
+
+
 def test_two_commits_and_two_folders_are_arms(project: Project) -> None:
     first = project.commit()
     project.pace("PACE = 3\n")

@@ -1,0 +1,6 @@
+import pytest
+
+
+@pytest.mark.perf
+def test_net(perf):
+    perf()
