@@ -253,6 +253,7 @@ def gains(story: Story) -> dict[str, Any]:
     """Return the speed-ups of dtypes, stacks, devices and settings, from the newest run of every case."""
     pages = {(entry.case.id, entry.case.batch, entry.line.machine_key): entry.slug for entry in story.entries}
     compared = speedups([entry.newest for entry in story.entries], paired=story.paired)
+    paired = [speedup.paired for speedup in compared if speedup.speedup is not None]
     names = ("kind", "over", "model", "device", "dtype", "mode", "stack", "batch", "metric", "seen", "rounds")
     rows = [
         {
@@ -268,8 +269,8 @@ def gains(story: Story) -> dict[str, Any]:
     ]
     return {
         "title": "Speed-ups",
-        "in_turns": any(speedup.paired for speedup in compared),
-        "launches": not all(speedup.paired for speedup in compared),
+        "in_turns": any(paired),
+        "launches": not all(paired),
         "twins": twins(story, {speedup.run_uid for speedup in compared}),
         "data": {"rows": rows},
     }
