@@ -60,11 +60,11 @@ def _given(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The differences that two cases do not make by themselves, as by what they import and what their libraries set."""
     same_lock = old.get("lock") is not None and old["lock"] == new.get("lock")  # it has what their runs were given
     files = [side.get("source", {}).get("files", {}) for side in (old, new)]
-    shared = ({"source": {"files": {name: side[name] for name in files[0] if name in files[1]}}} for side in files)
-    return [
-        *(() if same_lock else differences(old, new, ("variables", "software"))),
-        *differences(*shared, ("source",)),
-    ]
+    first, second = (
+        {"source": {"files": {name: side[name] for name in files[0] if name in files[1]}}} for side in files
+    )
+    given = [] if same_lock else differences(old, new, ("variables", "software"))
+    return [*given, *differences(first, second, ("source",))]
 
 
 def in_few_words(lines: Sequence[str]) -> str:
