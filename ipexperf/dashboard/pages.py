@@ -15,6 +15,7 @@ from ipexperf.history.speedups import speedups
 from ipexperf.judge import selftest
 from ipexperf.judge.environment import differences
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.report.moved import changed
 from ipexperf.report.selftest import rate_text
 from ipexperf.result import PRIMARY, PairsEvidence
 
@@ -238,13 +239,14 @@ def _pair(story: Story, entry: CaseStory) -> dict[str, Any]:
     case, verdict = entry.case, entry.newest.verdict
     evidence = verdict.evidence if verdict and isinstance(verdict.evidence, PairsEvidence) else None
     ratios = [math.exp(x) for x in evidence.log_ratios if math.isfinite(x)] if evidence else []
+    speed = verdict.speed or verdict if verdict else None
     return data.drop(
         {
             "page": f"cases/{entry.slug}.html",
             "id": case.id,
             **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
             "machine": entry.line.machine_key,
-            "outcome": entry.newest.outcome,
+            "outcome": speed.outcome if speed else entry.newest.outcome,
             "arm": dict(case.knobs)[AGAINST],
             "ratio": data.short(verdict.ratio) if verdict else None,
             "lo": data.short(verdict.lo) if verdict else None,
@@ -252,7 +254,8 @@ def _pair(story: Story, entry: CaseStory) -> dict[str, Any]:
             "mde": data.short(verdict.mde) if verdict else None,
             "pairs": [data.short(x) for x in ratios],
             "differs": list(evidence.differences) if evidence else [],
-            "why": verdict.reason if verdict else entry.newest.metrics[PRIMARY].reason,
+            "beside": [f"{one.metric} {changed(one)}: {one.outcome}" for one in verdict.moved] if verdict else [],
+            "why": speed.reason if speed else entry.newest.metrics[PRIMARY].reason,
             "when": data.moment(story.run_of(entry).started_at),
         }
     )

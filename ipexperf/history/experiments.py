@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sqlalchemy import JSON, Connection, and_, select, type_coerce
+
+from ipexperf.history.schema import baseline, case, environment, launch, run, series
 from ipexperf.judge.environment import differences, in_few_words
+from ipexperf.result import PRIMARY
 
 SUBCOMMAND = "subcommand"
 """The key in a run's `meta` that names the subcommand of `ipexperf` that recorded it. pytest's runs have none."""
@@ -36,17 +40,14 @@ def experiments(runs: Sequence[Ran]) -> dict[int, str]:
     """Why some of a case's runs, oldest first, are experiments, by place."""
     accepted: Variables | None = None
     reasons = {}
-    for place, run in enumerate(runs):
-        if run.subcommand == OF_ARMS:
+    for place, ran in enumerate(runs):
+        before = [x.variables for x in runs[max(0, place - RUNS) : place] if x.variables is not None]
+        if ran.subcommand == OF_ARMS:
             reasons[place] = f"a run of ipexperf {OF_ARMS}"
-        elif run.accepted or run.variables is None:
-            accepted = run.variables or accepted
-        else:
-            before = [
-                earlier.variables for earlier in runs[max(0, place - RUNS) : place] if earlier.variables is not None
-            ]
-            if reason := _unusual(run.variables, before, accepted):
-                reasons[place] = reason
+        elif ran.accepted:
+            accepted = ran.variables
+        elif ran.variables is not None and (reason := _unusual(ran.variables, before, accepted)):
+            reasons[place] = reason
     return reasons
 
 
@@ -62,3 +63,36 @@ def _unusual(own: Variables, before: Sequence[Variables], accepted: Variables | 
         if 2 * times >= len(before) and not as_accepted:
             usual[name] = value
     return in_few_words(differences({"variables": usual}, {"variables": own}, ("variables",)))
+
+
+def read(connection: Connection, case_uids: Collection[str]) -> dict[tuple[str, str, str], str]:
+    """Why runs of these cases were experiments, by the uid of the case, the machine and the uid of the run."""
+    facts = (case.c.uid, environment.c.machine_key, run.c.uid.label("run_uid"), environment.c.doc)
+    subcommand = type_coerce(run.c.meta, JSON)[SUBCOMMAND].as_string().label("subcommand")
+    query = (
+        select(*facts, subcommand, baseline.c.id.is_not(None).label("accepted"))
+        .select_from(launch)
+        .join(case, case.c.id == launch.c.case_id)
+        .join(run, run.c.id == launch.c.run_id)
+        .join(environment, environment.c.id == launch.c.environment_id)
+        .outerjoin(
+            series,
+            and_(
+                series.c.case_id == case.c.id,
+                series.c.machine_key == environment.c.machine_key,
+                series.c.metric == PRIMARY,
+            ),
+        )
+        .outerjoin(baseline, and_(baseline.c.series_id == series.c.id, baseline.c.run_id == run.c.id))
+        .where(case.c.uid.in_(case_uids), launch.c.launch == 0)
+        .order_by(run.c.started_at, run.c.uid)
+    )
+    found: dict[tuple[str, str], dict[str, Ran]] = {}
+    for row in connection.execute(query):
+        ran = Ran(row.subcommand, variables_of(row.doc), row.accepted)
+        found.setdefault((row.uid, row.machine_key), {})[row.run_uid] = ran
+    return {
+        (*of_series, list(runs)[place]): why
+        for of_series, runs in found.items()
+        for place, why in experiments(list(runs.values())).items()
+    }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_records import FASTER, PAIRED, PLAIN, environment, fill, measured, step, take_turns
+from dashboard_records import FASTER, PAIRED, PLAIN, environment, fill, judged, measured, step, take_turns
 
 from ipexperf.case import Case
 from ipexperf.dashboard import writing
@@ -17,7 +17,7 @@ from ipexperf.dashboard.story import slug
 from ipexperf.history import History
 from ipexperf.history.experiments import SUBCOMMAND
 from ipexperf.judge.policy import Policy
-from ipexperf.result import Verdict
+from ipexperf.result import SpeedVerdict, Verdict
 
 NIGHTS = 5
 SSE41 = {"ONEDNN_MAX_CPU_ISA": "SSE41"}
@@ -117,5 +117,17 @@ def test_a_run_of_ab_is_on_the_page_of_pairs_alone(tmp_path: Path) -> None:
     assert {row["id"] for row in rows(report, "index.html")} == {PLAIN.id, FASTER.id}
     assert "1 case is slower" not in (report / "index.html").read_text()
     (pair,) = rows(report, "pairs.html")
-    assert (pair["id"], pair["outcome"]) == (PAIRED.id, "regressed")
+    assert (pair["id"], pair["outcome"], pair["beside"]) == (PAIRED.id, "regressed", [])
     assert badges(report)[0] == "1 as an experiment"
+
+
+def test_a_pair_is_headed_by_its_speed(tmp_path: Path) -> None:
+    """Memory that regressed stands beside it."""
+    memory = Verdict("regressed", "1.1% more", metric="peak_memory", ratio=1.011)
+    speed = SpeedVerdict("ok", "a slowdown above 5% is excluded")
+    verdict = replace(judged(PAIRED, 0), outcome="regressed", reason="memory", speed=speed, others=(memory,))
+    with History.open(tmp_path / "pairs.db") as history:
+        history.record(history.start_run(environment(0), {}), measured(PAIRED, 0), verdict)
+    (pair,) = rows(pages(tmp_path / "pairs.db"), "pairs.html")
+    assert (pair["outcome"], pair["why"]) == (speed.outcome, speed.reason)
+    assert pair["beside"] == ["peak_memory +1.1 %: regressed"]
