@@ -30,10 +30,12 @@ def played(
     *checks: Check,
     wrong: Mapping[str, Sequence[Check]] = MappingProxyType({}),
     environment: Mapping[str, Any] = WHERE,
+    beside: Callable[[Arm], Mapping[str, float]] = lambda _: {},
 ) -> list[list[Arm]]:
     """Lets each arm of a round take so many seconds a step, or fail. Returns the arms of each round, as they come.
 
     `checks` are what every arm finds of itself that is asked for its proof, and `wrong` what the arms of a name find.
+    `beside` has the other metrics of an arm.
     """
     rounds: list[list[Arm]] = []
 
@@ -44,7 +46,7 @@ def played(
             blamed = arm.blamed(error)
             ended = launch.how_it_ended(blamed, arm.conditions.accelerator)
             return Side(arm, Launch(arm.index, *ended, log=error.log), environment, error=blamed)
-        one = Launch(arm.index, "ok", samples=(Sample(time, time, 0.0),), metrics={"step_time": time})
+        one = Launch(arm.index, "ok", samples=(Sample(time, time, 0.0),), metrics={"step_time": time, **beside(arm)})
         found = (*checks, *wrong.get(arm.name, ())) if arm.prove else ()
         return Side(arm, dataclasses.replace(one, proof=found), environment, ((time,),))
 

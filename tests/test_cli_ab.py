@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -24,6 +25,7 @@ from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.conduct import worker
 from ipexperf.errors import WorkerError
+from ipexperf.history import History
 from ipexperf.plan.arms import parse
 from ipexperf.result import Check
 
@@ -237,16 +239,30 @@ def test_ab_prints_the_ratio_why_it_stopped_and_what_differs(
     arguments = ["ab", f"--perf-load={fake}", *CELL, "--b", "dtype=bf16 OMP_NUM_THREADS=1", "--tolerance", "10%"]
     assert cli.main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "a  tiny-fake-fp32-spin-plain [as it is]"
-    assert lines[1] == "b  tiny-fake-bf16-spin-plain [dtype=bf16 OMP_NUM_THREADS=1]"
-    assert lines[2:4] == ["differs  dtype: fp32 -> bf16", "differs  OMP_NUM_THREADS: as it is -> 1"]
-    assert lines[4].startswith("time of b against a: +")
-    assert lines[5].startswith("regressed: ")
-    assert "90% interval" in lines[5]
-    assert lines[5].endswith("4 pairs), surely more than 4%")
-    assert lines[6] == "stopped: it was decided after 4 of at most 24 pairs"
-    assert lines[7].startswith("a slowdown of ")
-    assert len(lines[8].split(",")) == 4
+    assert re.match(r"time of b against a: \+\d+\.\d %: regressed: \d+\.\d% slower .*\(90% interval \+", lines[0])
+    assert lines[0].endswith("4 pairs), surely more than 4%")
+    assert lines[1] == "a  tiny-fake-fp32-spin-plain [as it is]"
+    assert lines[2] == "b  tiny-fake-bf16-spin-plain [dtype=bf16 OMP_NUM_THREADS=1]"
+    assert lines[3:5] == ["differs  dtype: fp32 -> bf16", "differs  OMP_NUM_THREADS: as it is -> 1"]
+    assert lines[5] == "stopped: it was decided after 4 of at most 24 pairs"
+    assert lines[6].startswith("a slowdown of ")
+    assert len(lines[7].split(",")) == 4
+
+
+def test_the_headline_of_ab_is_speed_and_memory_stands_below_it(
+    fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although memory alone decides that the case is regressed. The run is recorded as one of ab."""
+    played(
+        monkeypatch, lambda _: 1.0, beside=lambda arm: {"peak_memory": 2.0**30 * (1.5 if arm.name == "arm b" else 1)}
+    )
+    gate = ("--perf-gate", "step_time,peak_memory")
+    assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", "dtype=bf16", "--fail", *gate]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert re.match(r"time of b against a: [+-]0\.\d %: ok: a slowdown above 5% is excluded \(90% interval", lines[0])
+    assert lines[1] == "peak_memory of b against a: +50.0 % (1.00 GiB -> 1.50 GiB): regressed"
+    with History.open("ipexperf.db", create=False) as history:
+        assert history.find_run("last").meta["subcommand"] == "ab"
 
 
 def test_ab_says_that_its_arms_are_the_same(

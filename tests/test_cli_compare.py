@@ -16,10 +16,11 @@ from ipexperf.result import Launch, Measurement, RoundRecord, SeatRecord, Verdic
 
 ENVIRONMENT = {
     "machine_key": "xeon-8480-2s",
+    "hardware": {"kernel": "6.1"},
     "software": {"torch": "2.8.0+cpu", "ipex": "2.8.0+cpu"},
     "git": {"commit": "a1b2c3d4e5f6", "branch": "main"},
 }
-NEWER = {**ENVIRONMENT, "software": {"torch": "2.9.0+cpu", "ipex": "2.8.0+cpu"}}
+NEWER = {**ENVIRONMENT, "hardware": {"kernel": "6.2"}}
 
 
 def measured(environment, stack, step):
@@ -57,9 +58,9 @@ def path(tmp_path, monkeypatch):
 
 
 def test_compare_tells_what_differs_and_how_much(capsys):
-    """Both runs, the versions that changed, and a line for each case."""
+    """Both runs, the kernel that changed, and a line for each case."""
     out = run(capsys, "compare", "last~1", "last")
-    assert "differs  torch: 2.8.0+cpu -> 2.9.0+cpu" in out
+    assert "differs  kernel: 6.1 -> 6.2" in out
     lines = [line.split() for line in out.splitlines() if line.strip().startswith("resnet50")]
     assert [line[0] for line in lines] == ["resnet50-cpu-fp32-infer-ipex", "resnet50-cpu-fp32-infer-stock"]
     assert lines[0][6] == "1.200"
@@ -72,7 +73,7 @@ def test_compare_speaks_json_and_csv(capsys):
     """The same cases in full, and one row each."""
     document = json.loads(run(capsys, "compare", "last~1", "--json"))
     assert [case["change"] for case in document["cases"]] == ["worse", "worse"]
-    assert document["differences"] == ["torch: 2.8.0+cpu -> 2.9.0+cpu"]
+    assert document["differences"] == ["kernel: 6.1 -> 6.2"]
     rows = list(csv.DictReader(io.StringIO(run(capsys, "compare", "last~1", "--csv", "--metric", "throughput"))))
     assert [row["change"] for row in rows] == ["worse", "worse"]
     assert float(rows[0]["ratio"]) == pytest.approx(1 / 1.2, rel=1e-3)
@@ -86,6 +87,21 @@ def test_speedup_tells_what_the_stack_is_worth(capsys):
     (row,) = csv.DictReader(io.StringIO(run(capsys, "speedup", "last~1", "--csv")))
     assert (row["over"], row["base_id"]) == ("ipex over stock", "resnet50-cpu-fp32-infer-stock")
     assert float(row["lo"]) < float(row["speedup"]) < float(row["hi"])
+
+
+def test_a_run_under_another_variable_gives_no_ratio(capsys):
+    """The cell is empty, and the note says why."""
+    slow = {**ENVIRONMENT, "variables": {"ONEDNN_MAX_CPU_ISA": "SSE41"}}
+    with History.open("ipexperf.db") as history:
+        for environment, stack in ((slow, "stock"), (ENVIRONMENT, "ipex")):
+            uid = history.start_run(environment, {})
+            history.record(uid, measured(environment, stack, 0.06), Verdict("ok", "within the noise"))
+    for command in (("speedup", "last~1", "last"), ("compare", "last~3", "last~1")):
+        told = " ".join(run(capsys, *command).split())
+        assert " - - 94.0% " in told
+        assert "other environments: ONEDNN_MAX_CPU_ISA: " in told
+    (row,) = json.loads(run(capsys, "speedup", "last~1", "last", "--json"))
+    assert (row["speedup"], row["lo"], row["seen"]) == (None, None, False)
 
 
 def test_speedup_tells_what_turns_are_worth(capsys):

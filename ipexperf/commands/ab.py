@@ -229,23 +229,23 @@ def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
 
 
 def _lines(against: Against, comparison: Comparison, verdict: Verdict) -> list[str]:
-    """One comparison for people: the arms, their differences, the verdict, and why it ended."""
+    """One comparison for people: first the speed of b, then the arms, their differences, and why it ended."""
     from ipexperf.compare.sequence import APART, SAME
     from ipexperf.report import moved, units
 
     decision = comparison.decision
     arms = (("a", comparison.a, against.words), ("b", comparison.b, against.own))
-    lines = [f"{name}  {one.case.id} [{words.text or 'as it is'}]" for name, one, words in arms]
+    ratio = f"time of b against a: {units.percent(decision.ratio)}: " if decision.ratio is not None else ""
+    lines = [f"{ratio}{decision.outcome}: {decision.reason}"]
+    lines += [f"{one.metric} of b against a: {moved.changed(one)}: {one.outcome}" for one in verdict.others]
+    lines += [f"{name}  {one.case.id} [{words.text or 'as it is'}]" for name, one, words in arms]
     if comparison.differences:
         lines += [f"differs  {line}" for line in comparison.differences]
     else:
         lines.append(f"{SAME}: any difference is noise")
     lines += _kernel_lines(comparison)
     lines += [APART] if comparison.apart else []
-    if decision.ratio is not None:
-        lines.append(f"time of b against a: {units.percent(decision.ratio)}")
-    lines += [f"{one.metric} of b against a: {moved.changed(one)}: {one.outcome}" for one in verdict.others]
-    lines += [f"{decision.outcome}: {decision.reason}", f"stopped: {comparison.stop.text}"]
+    lines.append(f"stopped: {comparison.stop.text}")
     if decision.mde is not None:
         lines.append(f"a slowdown of {decision.mde:.1%} would have been seen in 4 of 5 such comparisons")
     if decision.ratio is not None:

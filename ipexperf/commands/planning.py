@@ -48,9 +48,10 @@ def resolve(arguments: argparse.Namespace) -> Options:
 
 def recorder(command: str, options: Options, say: Callable[[str], None]) -> Recorder:
     """The recorder of a subcommand, whose history is open."""
+    from ipexperf.history.experiments import SUBCOMMAND
     from ipexperf.recorder import Recorder
 
-    opened = Recorder(options, Path.cwd(), (command, *sys.argv[2:]), say)
+    opened = Recorder(options, Path.cwd(), (command, *sys.argv[2:]), say, lambda: {SUBCOMMAND: command})
     opened.open()
     return opened
 

@@ -35,13 +35,18 @@ def run_trend(arguments: argparse.Namespace) -> int:
             rolling=arguments.rolling,
             **console.filters(arguments),
         )
+        tried = history.experiments({point.case_uid for point in points}) if arguments.spark else {}
         worked = work_text(history, points) if not (arguments.json or arguments.csv) else None
         why = "" if points else console.unknown_filter(arguments, history)
     rows = [asdict(point) for point in points]
     if not points:
         return console.output(arguments, rows, lambda: rows, lambda: f"No {arguments.metric} matches{why or '.'}")
-    draw = spark_table if arguments.spark else lambda lines: trend_table(lines, rolling=arguments.rolling is not None)
-    return console.output(arguments, rows, lambda: rows, lambda: draw(points), *((lambda: worked,) if worked else ()))
+    draw = (
+        (lambda: spark_table(points, tried))
+        if arguments.spark
+        else (lambda: trend_table(points, rolling=arguments.rolling is not None))
+    )
+    return console.output(arguments, rows, lambda: rows, draw, *((lambda: worked,) if worked else ()))
 
 
 def add_changes(subparsers: console.Subparsers) -> None:

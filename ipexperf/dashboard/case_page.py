@@ -83,7 +83,7 @@ def bisections(entry: CaseStory, searches: Sequence[BisectionRecord]) -> list[di
 
 def _figures(entry: CaseStory) -> list[tuple[str, str, str]]:
     """Return the key figures at the top: name, value and remark."""
-    recorded, spot = entry.newest, entry.spots[-1]
+    recorded, spot = entry.newest, entry.now
     rows = []
     if spot.median is not None:
         apart = f", {(spot.hi - spot.lo) / spot.median:.1%} apart" if spot.lo and spot.hi and spot.n > 1 else ""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ipexperf.judge.environment import differences
+from ipexperf.judge.environment import FINDINGS, differences
 from ipexperf.report import units
 
 if TYPE_CHECKING:
@@ -52,21 +52,21 @@ class Differences:
         self._history = history
         self._board = board
         self._places = {run.number: place for place, run in enumerate(board.runs)}
-        self._cache: dict[tuple[int, int], tuple[str, ...]] = {}
+        self._cache: dict[tuple[int, int, Sequence[str]], tuple[str, ...]] = {}
 
     def place(self, moment: Moment) -> int | None:
         """Return the place of a run on the board, or None if it is older."""
         return self._places.get(moment.number)
 
-    def between(self, line: Line, first: int, second: int) -> tuple[str, ...]:
+    def between(self, line: Line, first: int, second: int, sections: Sequence[str] = FINDINGS) -> tuple[str, ...]:
         """Return the differences for a case between two runs."""
         old, new = (line.environments.get(run, self._board.runs[run].environment) for run in (first, second))
         if old == new:
             return ()
-        if (old, new) not in self._cache:
+        if (old, new, sections) not in self._cache:
             environments = self._board.environments
-            self._cache[old, new] = tuple(differences(environments[old], environments[new]))
-        return self._cache[old, new]
+            self._cache[old, new, sections] = tuple(differences(environments[old], environments[new], sections))
+        return self._cache[old, new, sections]
 
     def of_runs(self, line: Line, last: Moment, first: Moment) -> tuple[str, ...]:
         """Return the differences for a case between two runs. The older one may be missing from the board."""

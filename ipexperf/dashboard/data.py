@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.dashboard.story import MEMORY, CaseStory
+from ipexperf.dashboard.story import MEMORY
 from ipexperf.history.comparison import accuracy
 from ipexperf.outcomes import place
 from ipexperf.report import units
 from ipexperf.result import METRICS, PRIMARY, accuracies
 
 if TYPE_CHECKING:
+    from ipexperf.dashboard.story import CaseStory, Story
     from ipexperf.history.board import Line, Spot
     from ipexperf.history.records import Recorded
 
@@ -99,10 +100,11 @@ def right(recorded: Recorded | None) -> Right | None:
     return Right(*score) if score else None
 
 
-def row(entry: CaseStory, newest: int) -> dict[str, Any]:
+def row(story: Story, entry: CaseStory, newest: int) -> dict[str, Any]:
     """Return a case as a row of the overview. Keys are short because there may be thousands of rows."""
     case, recorded = entry.case, entry.newest
-    spot, verdict = entry.spots[-1], recorded.verdict
+    spot, verdict = entry.now, recorded.verdict
+    last, why_not = story.over_last(entry, spot)
     verdict_of_time = verdict if verdict and verdict.metric == PRIMARY else None
     good = right(recorded)
     return drop(
@@ -119,23 +121,17 @@ def row(entry: CaseStory, newest: int) -> dict[str, Any]:
             "ratio": short(verdict_of_time.ratio) if verdict_of_time else None,
             "ratio_lo": short(verdict_of_time.lo) if verdict_of_time else None,
             "ratio_hi": short(verdict_of_time.hi) if verdict_of_time else None,
-            "last": short(_over_last(entry)),
+            "last": short(last),
+            "no_last": why_not or None,
             "factor": short(entry.factor.times) if entry.factor else None,
             "right": good.text if good else None,
-            "spark": spark(entry.spots),
+            "spark": spark(entry.line.usual),
             "old": newest - spot.run or None,
+            "tried": entry.line.experiments.get(entry.spots[-1].run),
             "structure": verdict.structure.outcome if verdict and verdict.structure else None,
             "why": verdict.reason if verdict else recorded.metrics[PRIMARY].reason,
         }
     )
-
-
-def _over_last(entry: CaseStory) -> float | None:
-    """Return the step time over that of the last good run before."""
-    good = [spot.median for spot in entry.spots if spot.outcome == "ok" and spot.median]
-    if len(good) < 2 or entry.spots[-1].outcome != "ok":
-        return None
-    return good[-1] / good[-2]
 
 
 def drop(row: Mapping[str, Any]) -> dict[str, Any]:

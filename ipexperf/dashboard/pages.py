@@ -15,6 +15,7 @@ from ipexperf.history.speedups import speedups
 from ipexperf.judge import selftest
 from ipexperf.judge.environment import differences
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.report.moved import changed
 from ipexperf.report.selftest import rate_text
 from ipexperf.result import PRIMARY, PairsEvidence
 
@@ -47,7 +48,8 @@ def trust(history: History, story: Story) -> list[tuple[str, str]]:
 def overview(story: Story, trust: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return the overview: every case with its newest run, recent changes, and the judge's error rates."""
     newest = len(story.board.runs) - 1
-    moved = [(mark, entry) for entry in story.entries for mark in entry.marks if _kind(mark) in MOVED]
+    entries = [entry for entry in story.entries if not entry.experiment]
+    moved = [(mark, entry) for entry in entries for mark in entry.marks if _kind(mark) in MOVED]
     moved.sort(key=lambda pair: (_urgency(pair[0]), -pair[0].run, -abs(math.log(pair[0].ratio or 1)), pair[1].case.id))
     run = story.board.runs[newest]
     return {
@@ -55,14 +57,20 @@ def overview(story: Story, trust: Sequence[tuple[str, str]]) -> dict[str, Any]:
         "run": run,
         "when": data.moment(run.started_at),
         "trust": trust,
-        "settled": run.meta.get("settled", {}).get("line", ""),
-        "cases": len(story.entries),
+        "settled": "" if _tried(story, newest) else run.meta.get("settled", {}).get("line", ""),
+        "cases": len(entries),
         "data": {
-            "rows": [data.row(entry, newest) for entry in story.entries],
+            "rows": [data.row(story, entry, newest) for entry in entries],
             "changes": [_change(story.board, mark, entry) for mark, entry in moved[:MOST_CHANGES]],
             "untold": max(0, len(moved) - MOST_CHANGES) + story.older,
         },
     }
+
+
+def _tried(story: Story, place: int) -> bool:
+    """Whether all cases of a run were experiments."""
+    found = [place in entry.line.experiments for entry in story.entries for spot in entry.spots if spot.run == place]
+    return bool(found) and all(found)
 
 
 def _kind(mark: Mark) -> str:
@@ -99,14 +107,16 @@ def run_rows(story: Story, entries: Mapping[int, Sequence[tuple[CaseStory, int]]
     """Return every run, newest first, with the outcomes of its cases. `entries` has the cases of each run."""
     rows = []
     for place, run in reversed([*enumerate(story.board.runs)]):
-        verdicts = [_outcome(entry, index) for entry, index in entries.get(place, ())]
+        of_run = entries.get(place, ())
+        verdicts = [_outcome(entry, index) for entry, index in of_run if place not in entry.line.experiments]
         rows.append(
             {
                 "place": place,
                 "run": run,
                 "when": data.moment(run.started_at),
-                "cases": len(verdicts),
+                "cases": len(of_run),
                 "outcomes": data.counted(verdicts),
+                "experiments": len(of_run) - len(verdicts),
             }
         )
     return rows
@@ -148,7 +158,7 @@ def run_page(story: Story, place: int, entries: Sequence[tuple[CaseStory, int]])
     board = story.board
     run = board.runs[place]
     before = next((earlier for earlier in board.runs[:place][::-1] if earlier.machine_key == run.machine_key), None)
-    rows = [_case_of(entry, index) for entry, index in entries]
+    rows = [_case_of(story, entry, index) for entry, index in entries]
     return {
         "title": f"Run {data.moment(run.started_at)}",
         "run": run,
@@ -165,14 +175,13 @@ def run_page(story: Story, place: int, entries: Sequence[tuple[CaseStory, int]])
     }
 
 
-def _case_of(entry: CaseStory, index: int) -> dict[str, Any]:
+def _case_of(story: Story, entry: CaseStory, index: int) -> dict[str, Any]:
     """Return a case as a row of a run."""
     case, spot = entry.case, entry.spots[index]
     judged = entry.line.verdicts.get(spot.run)
-    newest = index + 1 == len(entry.spots)
+    newest = spot.run == entry.now.run
     verdict = entry.newest.verdict if newest else None
-    before = entry.spots[index - 1].median if index and entry.spots[index - 1].outcome == "ok" else None
-    sound = spot.outcome == "ok" and spot.median is not None
+    last, why_not = story.over_last(entry, spot)
     good = data.right(entry.newest) if newest else None
     return data.drop(
         {
@@ -186,7 +195,8 @@ def _case_of(entry: CaseStory, index: int) -> dict[str, Any]:
             "hi": data.short(spot.hi),
             "n": spot.n,
             "ratio": data.short(judged.ratio) if judged else None,
-            "last": data.short(spot.median / before) if sound and spot.median and before else None,
+            "last": data.short(last),
+            "no_last": why_not or None,
             "right": good.text if good else None,
             "why": verdict.reason if verdict else None,
         }
@@ -229,13 +239,14 @@ def _pair(story: Story, entry: CaseStory) -> dict[str, Any]:
     case, verdict = entry.case, entry.newest.verdict
     evidence = verdict.evidence if verdict and isinstance(verdict.evidence, PairsEvidence) else None
     ratios = [math.exp(x) for x in evidence.log_ratios if math.isfinite(x)] if evidence else []
+    speed = verdict.speed or verdict if verdict else None
     return data.drop(
         {
             "page": f"cases/{entry.slug}.html",
             "id": case.id,
             **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
             "machine": entry.line.machine_key,
-            "outcome": entry.newest.outcome,
+            "outcome": speed.outcome if speed else entry.newest.outcome,
             "arm": dict(case.knobs)[AGAINST],
             "ratio": data.short(verdict.ratio) if verdict else None,
             "lo": data.short(verdict.lo) if verdict else None,
@@ -243,7 +254,8 @@ def _pair(story: Story, entry: CaseStory) -> dict[str, Any]:
             "mde": data.short(verdict.mde) if verdict else None,
             "pairs": [data.short(x) for x in ratios],
             "differs": list(evidence.differences) if evidence else [],
-            "why": verdict.reason if verdict else entry.newest.metrics[PRIMARY].reason,
+            "beside": [f"{one.metric} {changed(one)}: {one.outcome}" for one in verdict.moved] if verdict else [],
+            "why": speed.reason if speed else entry.newest.metrics[PRIMARY].reason,
             "when": data.moment(story.run_of(entry).started_at),
         }
     )
@@ -252,7 +264,8 @@ def _pair(story: Story, entry: CaseStory) -> dict[str, Any]:
 def gains(story: Story) -> dict[str, Any]:
     """Return the speed-ups of dtypes, stacks, devices and settings, from the newest run of every case."""
     pages = {(entry.case.id, entry.case.batch, entry.line.machine_key): entry.slug for entry in story.entries}
-    compared = speedups([entry.newest for entry in story.entries], paired=story.paired)
+    compared = speedups([entry.newest for entry in story.entries if not entry.experiment], paired=story.paired)
+    paired = [speedup.paired for speedup in compared if speedup.speedup is not None]
     names = ("kind", "over", "model", "device", "dtype", "mode", "stack", "batch", "metric", "seen", "rounds")
     rows = [
         {
@@ -268,8 +281,8 @@ def gains(story: Story) -> dict[str, Any]:
     ]
     return {
         "title": "Speed-ups",
-        "in_turns": any(speedup.paired for speedup in compared),
-        "launches": not all(speedup.paired for speedup in compared),
+        "in_turns": any(paired),
+        "launches": not all(paired),
         "twins": twins(story, {speedup.run_uid for speedup in compared}),
         "data": {"rows": rows},
     }

@@ -7,7 +7,7 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from ipexperf.dashboard import change_marks
 from ipexperf.dashboard.change_marks import Differences, DrawnLevel, Mark
 from ipexperf.history.changed import examine
 from ipexperf.history.comparison import unsound
+from ipexperf.judge.environment import CONDITIONS, in_few_words
 from ipexperf.report.table import to_beat
 from ipexperf.result import PRIMARY, accuracies
 
@@ -44,7 +45,10 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class CaseStory:
-    """One case on one machine: its line, its newest run and the one before, its events, and the name of its page."""
+    """One case on one machine: its line, its newest run and the one before, its events, and the name of its page.
+
+    Its newest run is no experiment, unless all of its runs are.
+    """
 
     line: Line
     slug: str
@@ -64,6 +68,16 @@ class CaseStory:
         """Return the step times, oldest first."""
         return self.line.spots[PRIMARY]
 
+    @property
+    def now(self) -> Spot:
+        """Return the step time of the newest run."""
+        return _states(self.line)[-1]
+
+    @property
+    def experiment(self) -> bool:
+        """Whether all of its runs were experiments."""
+        return not self.line.usual
+
 
 @dataclass(frozen=True, slots=True)
 class Story:
@@ -71,14 +85,25 @@ class Story:
 
     board: Board
     entries: tuple[CaseStory, ...]
-    paired: Mapping[tuple[str, str], Paired] = field(default_factory=dict)
+    paired: Mapping[tuple[str, str], Paired]
     """Rounds of the newest run of each case, by run and machine."""
+    differ: Differences
     older: int = 0
     """Number of changes with runs that are older than the board's."""
 
     def run_of(self, entry: CaseStory) -> BoardRun:
         """Return the newest run of a case."""
-        return self.board.runs[entry.spots[-1].run]
+        return self.board.runs[entry.now.run]
+
+    def over_last(self, entry: CaseStory, spot: Spot) -> tuple[float | None, str]:
+        """Return the step time over that of the last good run before, or None and maybe why."""
+        good = (one for one in reversed(entry.line.usual) if one.run < spot.run and one.outcome == "ok" and one.median)
+        before = next(good, None)
+        if before is None or before.median is None or spot.outcome != "ok" or not spot.median:
+            return None, ""
+        if lines := self.differ.between(entry.line, before.run, spot.run, CONDITIONS):
+            return None, f"other environments: {in_few_words(lines)}"
+        return spot.median / before.median, ""
 
 
 def gather(history: History, limit: int) -> Story:
@@ -89,7 +114,8 @@ def gather(history: History, limit: int) -> Story:
     paired = history.paired(newest for line in lines if (newest := _of(recorded, board, line, 1)) is not None)
     factors = _factors(recorded, paired)
     examined = {
-        (changed.series.case.uid, changed.series.machine_key): changed for changed in examine(history, [PRIMARY])
+        (changed.series.case.uid, changed.series.machine_key): changed
+        for changed in examine(history, [PRIMARY], without=_experiments(board, lines))
     }
     differ = Differences(history, board)
     entries, older = [], 0
@@ -117,7 +143,17 @@ def gather(history: History, limit: int) -> Story:
                 factor=factors.get((newest.run_uid, line.machine_key, line.case.uid)),
             )
         )
-    return Story(board, tuple(entries), paired, older)
+    return Story(board, tuple(entries), paired, differ, older)
+
+
+def _states(line: Line) -> list[Spot]:
+    """Return the step times of the runs that were no experiments, or all of them if each was one."""
+    return line.usual or line.spots[PRIMARY]
+
+
+def _experiments(board: Board, lines: Iterable[Line]) -> set[tuple[str, int]]:
+    """Return the cases, by uid and row id of the run, that make no level."""
+    return {(line.case.uid, board.runs[place].number) for line in lines for place in line.experiments}
 
 
 def slug(case: Case, machine_key: str) -> str:
@@ -128,7 +164,7 @@ def slug(case: Case, machine_key: str) -> str:
 
 def _recorded(history: History, board: Board, lines: Iterable[Line]) -> dict[tuple[str, str, str], Recorded]:
     """Return the cases of every run that is the newest of some case, or the one before it."""
-    places = sorted({spot.run for line in lines for spot in line.spots[PRIMARY][-2:]})
+    places = sorted({spot.run for line in lines for spot in _states(line)[-2:]})
     return {
         (measurement.run_uid, measurement.machine_key, measurement.case.uid): measurement
         for place in places
@@ -137,7 +173,7 @@ def _recorded(history: History, board: Board, lines: Iterable[Line]) -> dict[tup
 
 
 def _of(recorded: Mapping[tuple[str, str, str], Recorded], board: Board, line: Line, back: int) -> Recorded | None:
-    spots = line.spots[PRIMARY]
+    spots = _states(line)
     if len(spots) < back:
         return None
     return recorded.get((board.runs[spots[-back].run].uid, line.machine_key, line.case.uid))
@@ -173,7 +209,10 @@ def _environments(line: Line, differ: Differences) -> Iterable[Mark]:
     runs = [spot.run for spot in line.spots[PRIMARY] if not line.environments or spot.run in line.environments]
     for old, new in pairwise(runs):
         if lines := differ.between(line, old, new):
-            yield Mark(new, "environment", "another environment from here on", lines)
+            experiment = "an experiment, which is neither the state of the case nor a level"
+            yield Mark(
+                new, "environment", experiment if new in line.experiments else "another environment from here on", lines
+            )
 
 
 def _accepted(line: Line) -> Iterable[Mark]:

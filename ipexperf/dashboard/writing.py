@@ -68,7 +68,7 @@ class _Site:
     def __init__(self, root: Path, story: Story, kinds: Sequence[Kind]) -> None:
         self._root = root
         self._story = story
-        newest = {entry.spots[-1].run for entry in story.entries}
+        newest = {entry.now.run for entry in story.entries}
         last = range(max(0, len(story.board.runs) - RUN_PAGES), len(story.board.runs))
         self._paged = {*sorted(newest)[-RUN_PAGES:], *last}
         self._pairs = any(AGAINST in dict(entry.case.knobs) for entry in story.entries)
@@ -114,7 +114,7 @@ class _Site:
         entries = self._story.entries
         for index, entry in enumerate(entries):
             page_links = {
-                "paged_run": entry.spots[-1].run in self._paged,
+                "paged_run": entry.now.run in self._paged,
                 "previous": entries[index - 1].slug if index else None,
                 "next": entries[index + 1].slug if index + 1 < len(entries) else None,
                 "bisections": case_page.bisections(entry, searches),

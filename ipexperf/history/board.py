@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import Connection, Select, select
 
 from ipexperf.case import Case
+from ipexperf.history import experiments
 from ipexperf.history.database import reading
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import baseline, case, environment, launch, measurement, run, samples, series, verdict
@@ -87,6 +88,13 @@ class Line:
     accepted: list[AcceptedSession] = field(default_factory=list)
     environments: dict[int, int] = field(default_factory=dict)
     """The environment of the case in each run, where it is known."""
+    experiments: dict[int, str] = field(default_factory=dict)
+    """Why its points of these runs are experiments, which are not its state."""
+
+    @property
+    def usual(self) -> list[Spot]:
+        """Its step times without experiments."""
+        return [spot for spot in self.spots[PRIMARY] if spot.run not in self.experiments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +129,7 @@ def read(engine: Engine, name: str, metrics: Sequence[str], limit: int) -> Board
             for row in connection.execute(select(environment.c.id, environment.c.doc))
             if row.id in wanted
         }
+    _try(measured, runs, documents)
     return Board(runs, measured, documents, len(every) - len(runs))
 
 
@@ -204,6 +213,23 @@ def _judge(connection: Connection, of_series: Mapping[int, tuple[Line, str]], pl
         if before is None or before < (judged_at, policy_id):
             newest[series_id, run_id] = judged_at, policy_id
             of_series[series_id][0].verdicts[places[run_id]] = Judged._make(row)
+
+
+def _try(lines: Sequence[Line], runs: Sequence[BoardRun], documents: Mapping[int, Mapping[str, Any]]) -> None:
+    """Attach which runs of a case were experiments."""
+    variables = {number: experiments.variables_of(document) for number, document in documents.items()}
+    for line in lines:
+        accepted = {session.run for session in line.accepted}
+        places = [spot.run for spot in line.spots[PRIMARY]]
+        ran = [
+            experiments.Ran(
+                runs[place].meta.get(experiments.SUBCOMMAND),
+                variables[line.environments[place]] if place in line.environments else None,
+                place in accepted,
+            )
+            for place in places
+        ]
+        line.experiments.update({places[number]: why for number, why in experiments.experiments(ran).items()})
 
 
 def _accept(connection: Connection, of_series: Mapping[int, tuple[Line, str]], places: Mapping[int, int]) -> None:

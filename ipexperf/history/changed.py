@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -120,11 +120,20 @@ class Examined(NamedTuple):
 
 
 def examine(
-    history: History, metrics: Sequence[str], *, since: str | None = None, before: str | None = None, **filters: Any
+    history: History,
+    metrics: Sequence[str],
+    *,
+    since: str | None = None,
+    before: str | None = None,
+    without: Collection[tuple[str, int]] = (),
+    **filters: Any,
 ) -> list[Examined]:
-    """Read every matching series, with PAST runs of each machine before `since`, and find its course."""
+    """Read every matching series, with PAST runs of each machine before `since`, and find its course.
+
+    `without` names cases of runs that are left out, by uid and row id.
+    """
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
-        every = medians.read(connection, metrics, since=since, before=before, past=PAST, **filters)
+        every = medians.read(connection, metrics, since=since, before=before, past=PAST, without=without, **filters)
     courses = points_of_change.courses([series.values for series in every])
     return [Examined(series, course) for series, course in zip(every, courses, strict=True)]
 
@@ -145,7 +154,7 @@ def changes(
     span = history.span(since, until)
     for metric in metrics:
         known_metric(metric)
-    examined = examine(history, metrics, **span, **filters)
+    examined = examine(history, metrics, since=span["since"], before=span["before"], **filters)
     changed = [
         _changed(history, entry.series, event)
         for entry in examined

@@ -12,7 +12,7 @@ from ipexperf.history.query import known_metric
 from ipexperf.history.recorded_fingerprints import fingerprint_of
 from ipexperf.history.records import Recorded, RunDetail, RunRecord, of_case
 from ipexperf.judge import ratios, structure
-from ipexperf.judge.environment import changed_case, differences, incomparable
+from ipexperf.judge.environment import changed_case, conditions_differ, differences, incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.outcomes import has_numbers
 from ipexperf.result import PRIMARY, Metric, accuracies
@@ -177,7 +177,9 @@ def _why_not(old: Recorded | None, new: Recorded | None, metric: str) -> str:
     if old is not None and new is not None and old.case != new.case:
         return f"not the same work: {', '.join(changed_case(old.case, new.case))}"
     sides = (("first", unsound(old, metric)), ("second", unsound(new, metric)))
-    return "; ".join(f"the {name} {why}" for name, why in sides if why)
+    if old is None or new is None or any(why for _, why in sides):
+        return "; ".join(f"the {name} {why}" for name, why in sides if why)
+    return conditions_differ(old.environment, new.environment, same_case=True)
 
 
 def between(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

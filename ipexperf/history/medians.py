@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -56,12 +56,14 @@ def read(
     since: str | None = None,
     before: str | None = None,
     past: int = 0,
+    without: Collection[tuple[str, int]] = (),
     branch: Wanted = None,
     **filters: Wanted,
 ) -> list[Medians]:
     """Return every matching series that has a run before `before`.
 
-    With `since`, read only `past` runs of each machine before it, and all after it.
+    With `since`, read only `past` runs of each machine before it, and all after it. Leave out the cases of runs in
+    `without`, by uid and row id.
     """
     runs = _runs(connection, branch, since, before, past)
     if not runs:
@@ -80,7 +82,9 @@ def read(
     rejected = _rejected(connection, min(places))
     for series_id, run_id, median in connection.execute(query).all():
         entry = by_series[series_id]
-        if run_id in places and (entry.metric in accuracies() or (entry.case.uid, run_id) not in rejected):
+        if run_id not in places or (entry.case.uid, run_id) in without:
+            continue
+        if entry.metric in accuracies() or (entry.case.uid, run_id) not in rejected:
             points[series_id].append((places[run_id], median))
     return [_filled(by_series[series_id], sorted(pairs), runs) for series_id, pairs in sorted(points.items())]
 

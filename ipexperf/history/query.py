@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, RowMapping, select
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import bisections, board, evidence, round_ratios, rounds, rows, selectors, statements, window_runs
+from ipexperf.history import (
+    bisections,
+    board,
+    evidence,
+    experiments,
+    round_ratios,
+    rounds,
+    rows,
+    selectors,
+    statements,
+    window_runs,
+)
 from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
 from ipexperf.history.rolling import roll
@@ -103,6 +114,11 @@ class Queries:
             query = statements.trend(limit=most, since=span["since"], before=span["before"], **filters)
             records = connection.execute(query).mappings()
             return roll([_point(row) for row in records], rolling, limit)
+
+    def experiments(self, case_uids: Collection[str]) -> dict[tuple[str, str, str], str]:
+        """Return why runs of these cases were experiments, by uid of the case, machine and uid of the run."""
+        with reading(self._engine, self._name) as connection:
+            return experiments.read(connection, case_uids)
 
     def work(self, case_uid: str, since: str) -> dict[str, int]:
         """Return the floating point operations of a case's step in each run since a moment that has counted them."""

@@ -62,7 +62,7 @@ def compared_table(cases: Sequence[ComparedCase]) -> Table:
 
 def explanation(ratios: Sequence[Speedup]) -> str:
     """Explain the intervals: over rounds if the cases took turns, else over launches."""
-    paired = [speedup.paired for speedup in ratios]
+    paired = [speedup.paired for speedup in ratios if speedup.speedup is not None]
     if not any(paired):
         return OVER_LAUNCHES
     if all(paired):
@@ -96,7 +96,7 @@ def speedups_table(pairs: Sequence[Speedup]) -> Table:
             speedup.metric,
             human(speedup.base, speedup.unit),
             human(speedup.value, speedup.unit),
-            f"{speedup.speedup:.2f}",
+            "-" if speedup.speedup is None else f"{speedup.speedup:.2f}",
             interval(speedup.lo, speedup.hi),
             _both(share(speedup.accuracy_metric or "", x) for x in (speedup.base_accuracy, speedup.accuracy)),
             "; ".join(_notes(speedup)),
@@ -114,7 +114,7 @@ def _notes(speedup: Speedup) -> Iterator[str]:
         yield counted(speedup.rounds)
     if speedup.note:
         yield speedup.note
-    if not speedup.seen:
+    if speedup.speedup is not None and not speedup.seen:
         yield "no difference seen"
 
 

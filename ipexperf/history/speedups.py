@@ -13,7 +13,7 @@ from ipexperf.history.comparison import accuracy, unsound
 from ipexperf.history.recorded_fingerprints import fingerprint_of
 from ipexperf.history.records import Recorded
 from ipexperf.judge import ratios, structure
-from ipexperf.judge.environment import incomparable
+from ipexperf.judge.environment import conditions_differ, incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.result import METRICS
 
@@ -55,7 +55,8 @@ class Speedup:
     unit: str
     base: float
     value: float
-    speedup: float
+    speedup: float | None
+    """None if they were measured apart in other environments; the note says what differs."""
     lo: float | None
     hi: float | None
     seen: bool
@@ -79,6 +80,8 @@ class _Pair:
     metric: str
     estimate: RoundsEstimate | None
     """The ratio from shared rounds, if there are any."""
+    why_not: str = ""
+    """Why they have no ratio."""
 
 
 def speedups(
@@ -127,7 +130,7 @@ def _pairs(
     newest: Mapping[Case, Sequence[Recorded]],
     paired: Mapping[tuple[str, str], Paired],
 ) -> Iterator[_Pair]:
-    """Return the newest sound pair of each machine. A pair from one run is preferred."""
+    """Return the newest sound pair of each machine that has a ratio, from one run if possible, else one without."""
     fast, plain = ([x for x in newest.get(candidate, ()) if not unsound(x, metric)] for candidate in (case, base))
     for machine in dict.fromkeys(x.machine_key for x in fast):
         # An accelerator is part of the machine_key, so a base on the CPU has another key.
@@ -138,9 +141,15 @@ def _pairs(
             if candidate.machine_key == machine and (kind == "device" or other.machine_key == machine)
         ]
         matching.sort(key=lambda pair: pair[0].run_uid != pair[1].run_uid)
-        if matching:
-            first, plainest = matching[0]
-            yield _Pair(kind, plainest, first, metric, _estimate(first, plainest, metric, paired))
+        pairs = (_pair(kind, *sides, metric, paired) for sides in matching)
+        if first := next(pairs, None):
+            yield first if not first.why_not else next((other for other in pairs if not other.why_not), first)
+
+
+def _pair(kind: str, fast: Recorded, base: Recorded, metric: str, paired: Mapping[tuple[str, str], Paired]) -> _Pair:
+    estimate = _estimate(fast, base, metric, paired)
+    why_not = "" if estimate else conditions_differ(base.environment, fast.environment, same_case=False)
+    return _Pair(kind, base, fast, metric, estimate, why_not)
 
 
 def _estimate(
@@ -153,8 +162,10 @@ def _estimate(
     return pair.between(base.case, fast.case)
 
 
-def _ratio(pair: _Pair, family: int) -> ratios.Ratio:
+def _ratio(pair: _Pair, family: int) -> ratios.Ratio | None:
     """Return the speed-up: the base's time over the case's, or the case's throughput over the base's."""
+    if pair.why_not:
+        return None
     if pair.estimate is not None:
         return pair.estimate.ratio(inverted=True)
     first, second = pair.base.values[pair.metric], pair.fast.values[pair.metric]
@@ -179,10 +190,10 @@ def _speedup(pair: _Pair, family: int) -> Speedup:
         unit=metric.unit,
         base=_median(pair.base, metric.name),
         value=_median(pair.fast, metric.name),
-        speedup=ratio.ratio,
-        lo=ratio.lo,
-        hi=ratio.hi,
-        seen=ratio.differs,
+        speedup=ratio.ratio if ratio else None,
+        lo=ratio.lo if ratio else None,
+        hi=ratio.hi if ratio else None,
+        seen=ratio is not None and ratio.differs,
         paired=pair.estimate is not None,
         rounds=pair.estimate.rounds if pair.estimate else 0,
         accuracy_metric=score[0] if score else None,
@@ -207,8 +218,11 @@ def _median(recorded: Recorded, metric: str) -> float:
     return median
 
 
-def _notes(pair: _Pair, ratio: ratios.Ratio) -> Iterator[str]:
-    """Notes on how far the number can be trusted."""
+def _notes(pair: _Pair, ratio: ratios.Ratio | None) -> Iterator[str]:
+    """Notes on how far the number can be trusted, or why there is none."""
+    if ratio is None:
+        yield pair.why_not
+        return
     if pair.fast.run_uid != pair.base.run_uid:
         yield APART
         if work := structure.other_work(*(fingerprint_of(side)[1] for side in (pair.base, pair.fast))):

@@ -15,7 +15,7 @@ from ipexperf.judge import structure
 from ipexperf.judge.levels import MINIMUM
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from rich.table import Table
 
@@ -53,8 +53,11 @@ def trend_table(points: Sequence[Point], *, rolling: bool = False) -> Table:
     return drawn
 
 
-def spark_table(points: Sequence[Point]) -> Table:
-    """Draw each series as one line of bars, oldest first. A run without a number is an `x`."""
+def spark_table(points: Sequence[Point], tried: Collection[tuple[str, str, str]] = ()) -> Table:
+    """Draw each series as one line of bars, oldest first. A run without a number is an `x`.
+
+    `tried` are experiments, by case, machine and run: none of them is the newest of its series.
+    """
     drawn = table("case", "batch", "machine", "runs", "shape", "lowest", "highest", "newest")
     every: dict[tuple[str, str, str], list[Point]] = defaultdict(list)
     for point in _by_series(points):
@@ -62,7 +65,9 @@ def spark_table(points: Sequence[Point]) -> Table:
     for series in every.values():
         values = [_number(point) for point in series]
         good = [value for value in values if value is not None]
-        ends = (min(good), max(good), good[-1]) if good else (None, None, None)
+        usual = [x for x in series if (x.case_uid, x.machine_key, x.run_uid) not in tried]
+        now = [value for point in usual or series if (value := _number(point)) is not None]
+        ends = (min(good), max(good), now[-1] if now else None) if good else (None, None, None)
         newest = series[-1]
         row(
             drawn,

@@ -13,8 +13,8 @@ SOURCE = "source"
 """The section with the digest of each of the user's files that ran."""
 FINDINGS = ("variables", "software", SOURCE, "hardware", "placement")
 """The sections whose differences explain a verdict. Not `git`, which differs in every run."""
-RAN = ("software", "variables", SOURCE)
-"""The sections that say what ran, as against where."""
+RAN = ("variables", "software", SOURCE)
+"""The sections that say what ran, as against where. What two measurements made apart must share to have a ratio."""
 DESCRIBED = frozenset({"software", "hardware"})
 """Sections in which every environment has every fact that ipexperf looked at when it was recorded."""
 VOLATILE = frozenset({"frequency_khz", "executable"})
@@ -23,6 +23,8 @@ PACKAGES = "packages"
 """The part of the software that lists installed packages."""
 LONGEST = 60
 """Values longer than this are not shown, only that they changed."""
+FEW = 2
+"""The most differences that a cell of a table shows."""
 PLACEMENT = ("cpu", "cpu_model", "cores", "threads")
 """Hardware whose change forbids comparing times. Not software, because losing AMX must raise an alarm."""
 
@@ -60,6 +62,27 @@ def _files(old: Mapping[str, str] | None, new: Mapping[str, str] | None) -> list
 def _has_own_field(name: str, names: set[str]) -> bool:
     """Whether a package also has a field of its own, such as torch."""
     return name.startswith(f"{PACKAGES}.") and name.removeprefix(f"{PACKAGES}.") in names
+
+
+def conditions_differ(old: Mapping[str, Any], new: Mapping[str, Any], *, same_case: bool) -> str:
+    """Why what was measured apart under these has no ratio, in a few words, or an empty text."""
+    lines = differences(old, new, RAN) if same_case else _given(old, new)
+    return f"other environments: {in_few_words(lines)}" if lines else ""
+
+
+def _given(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The differences that two cases do not make by themselves, as by what they import and what their libraries set."""
+    same_lock = old.get("lock") is not None and old["lock"] == new.get("lock")  # it has what their runs were given
+    files = [side.get(SOURCE) or {} for side in (old, new)]
+    first, second = ({SOURCE: {name: side[name] for name in files[0] if name in files[1]}} for side in files)
+    given = [] if same_lock else differences(old, new, ("variables", "software"))
+    return [*given, *differences(first, second, (SOURCE,))]
+
+
+def in_few_words(lines: Sequence[str]) -> str:
+    """The first differences, and how many more there are."""
+    more = f" and {len(lines) - FEW} more" if len(lines) > FEW else ""
+    return f"{'; '.join(lines[:FEW])}{more}"
 
 
 def incomparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

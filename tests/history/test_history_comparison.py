@@ -77,7 +77,7 @@ def test_differences_of_the_environments_are_listed_once(history):
         "commit: a1b2c3d4e5f6 -> ffff00001111",
     )
     assert found.cases[0].differences == ()
-    assert found.cases[0].ratio == 1
+    assert found.cases[0].note == "other environments: OMP_NUM_THREADS: 56 -> 28; torch: 2.8.0+cpu -> 2.9.0+cpu"
 
 
 def test_a_case_whose_own_environment_differs_says_so(history):
@@ -95,6 +95,34 @@ def test_a_case_whose_own_environment_differs_says_so(history):
         ("alexnet", ()),
         ("resnet50", ("openmp: lost libgomp.so.1; gained libiomp5.so",)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("section", "value", "told"),
+    [
+        ("variables", {"ONEDNN_MAX_CPU_ISA": "SSE41"}, "ONEDNN_MAX_CPU_ISA: unset -> SSE41"),
+        ("software", {"packages": {"numpy": "2.0", "six": "1.17", "timm": "1.0"}}, "numpy: 1.26 -> 2.0"),
+        ("source", {"files": {"net.py": "bbbb"}}, "files.net.py: aaaa -> bbbb"),
+    ],
+)
+def test_runs_of_other_environments_have_no_ratio(history, section, value, told):
+    """The note says why, in a few words."""
+    usual = {
+        **ENVIRONMENT,
+        "variables": {},
+        "software": {"packages": {"numpy": "1.26", "six": "1.16"}},
+        "source": {"files": {"net.py": "aaaa"}},
+    }
+    first = record(history, make_measurement(steps=FASTER), environment=usual)
+    again = record(history, make_measurement(steps=SLOWER), environment=usual)
+    other = record(history, make_measurement(steps=SLOWER), environment={**usual, section: value})
+    (alike,) = compare(first, again).cases
+    (case,) = compare(first, other).cases
+    assert (alike.change, alike.note) == ("worse", "")
+    assert (case.ratio, case.lo, case.change) == (None, None, "")
+    assert case.note.startswith("other environments: ")
+    assert told in case.note
+    assert case.note.endswith(" and 1 more") == (section == "software")
 
 
 @pytest.mark.parametrize("fault", ["failed", "invalid", "absent", "other work", "one launch", "zero"])

@@ -127,6 +127,45 @@ def test_a_pair_of_one_run_is_preferred_and_a_pair_of_two_runs_has_a_note(histor
     assert [(round(x.speedup, 2), x.note) for x in speedups(apart)] == [(4.0, APART)]
 
 
+SSE41 = {**ENVIRONMENT, "variables": {**ENVIRONMENT["variables"], "ONEDNN_MAX_CPU_ISA": "SSE41"}}
+
+
+def test_a_case_under_other_variables_is_no_base(history):
+    """A run under SSE41 made fp32 slow: bf16 is not 10.8 times as fast for that."""
+    night = record(history, took(plain(), 0.036), took(plain(dtype="bf16"), 0.010), day=1)
+    tried = record(history, took(plain(), 0.108, SSE41), day=2)
+    assert [(round(x.speedup, 2), x.base_run_uid) for x in speedups([*night, *tried])] == [(3.6, night[0].run_uid)]
+    (found,) = speedups([*(one for one in night if one.case.dtype == "bf16"), *tried])
+    assert (found.speedup, found.lo, found.seen) == (None, None, False)
+    assert found.note == "other environments: ONEDNN_MAX_CPU_ISA: SSE41 -> unset"
+    assert found.value == pytest.approx(1600, rel=0.01)
+    assert explanation([found]) == OVER_LAUNCHES
+
+
+def test_cases_that_took_turns_under_unlike_variables_are_compared(history):
+    """The variable is what is compared."""
+    cases = record(history, took(plain(stack="ipex"), 0.01, SSE41), took(plain(), 0.02))
+    (found,) = speedups(cases, paired=in_turns(history, cases, (0.01, 0.02)))
+    assert (found.rounds, round(found.speedup, 1)) == (1, 2.0)
+
+
+def test_what_a_case_does_by_itself_is_no_other_environment(history):
+    """IPEX sets a variable, and a stack imports a file of its own. The lock and the common files say what was given."""
+
+    def under(lock, files, **variables):
+        software = {**ENVIRONMENT["software"], "ipex": "2.8.0" if variables else None}
+        source = {"files": {"net.py": "aaaa", **files}}
+        return {**ENVIRONMENT, "software": software, "variables": variables, "lock": lock, "source": source}
+
+    base = record(history, took(plain(), 0.08, under("1", {"stock.py": "cccc"})))
+    ipex = {"TORCHINDUCTOR_CACHE_DIR": "there"}
+    for lock, own, ratio in (("1", {}, 2.0), ("2", {}, None), ("1", {"net.py": "bbbb"}, None)):
+        environment = under(lock, {"ipex.py": "dddd", **own}, **ipex)
+        (found,) = speedups([*base, *record(history, took(plain(stack="ipex"), 0.04, environment), day=2)])
+        assert (found.speedup and round(found.speedup, 2)) == ratio
+    assert found.note == "other environments: files.net.py: aaaa -> bbbb"
+
+
 def test_two_runs_of_a_network_that_changed_between_them_are_of_other_work(history):
     """Within a run the network is one, whatever its stack."""
 

@@ -56,7 +56,8 @@ const COLUMN_LIST = [
   ...(DATA.rows.some((row) => row.spark.filter((value) => value !== null).length > 1) ? [{ name: "spark", title: "through time", show: spark }] : []),
   ...(DATA.rows.some((row) => row.old) ? [{
     name: "old", title: "age", number: true, hint: "runs since then", key: (row) => row.old ?? 0,
-    show: (row) => (row.old ? `${row.old} ${row.old === 1 ? "run" : "runs"}` : "newest"),
+    show: (row) => make("span", { title: row.tried && `an experiment since then: ${row.tried}` },
+      row.old ? `${row.old} ${row.old === 1 ? "run" : "runs"}` : "newest"),
   }] : []),
 ];
 const NAMES = heat.measures(DATA.rows);

@@ -19,7 +19,7 @@ function pairOf(axis, row) {
   return make("article", { class: "pair line-row" },
     make("h2", {}, caseName(row), " ", badge(row.outcome)),
     make("p", { class: "facts" }, make("span", {}, "against ", make("code", {}, row.arm)), make("span", {}, row.when)),
-    drawn, numbers, make("p", { class: "why" }, row.why),
+    drawn, numbers, row.beside.length ? make("p", { class: "facts" }, row.beside.join(", ")) : undefined, make("p", { class: "why" }, row.why),
     row.differs.length ? make("ul", { class: "lines" }, ...row.differs.map((line) => make("li", {}, line))) : undefined);
 }
 

@@ -27,12 +27,13 @@ function section(axis, title, rows) {
 
 function gainOf(axis, row) {
   const kind = row.seen ? (row.speedup > 1 ? "cool" : "warm") : "";
-  const ends = row.lo === null ? "one launch: no interval" : `${digits(row.lo)} to ${digits(row.hi)}`;
+  const none = row.speedup === null;
+  const ends = row.lo === null ? (none ? "no ratio" : "one launch: no interval") : `${digits(row.lo)} to ${digits(row.hi)}`;
   return make("tr", {},
     make("td", {}, make("a", { href: row.page, class: "case" }, row.id), " ", make("span", { class: "note whole" }, `batch ${row.batch}`)),
-    make("td", { class: "drawn" }, strip(axis, { value: row.speedup, lo: row.lo, hi: row.hi, kind, hollow: !row.seen })),
-    make("td", { class: "number", title: ends }, `${digits(row.speedup)}×`),
+    make("td", { class: "drawn" }, none ? "" : strip(axis, { value: row.speedup, lo: row.lo, hi: row.hi, kind, hollow: !row.seen })),
+    make("td", { class: "number", title: ends }, none ? "-" : `${digits(row.speedup)}×`),
     make("td", {}, row.metric),
     make("td", { class: "whole" }, row.right),
-    make("td", { class: "why" }, [row.note, row.seen ? "" : "no difference seen"].filter(Boolean).join("; ")));
+    make("td", { class: "why" }, [row.note, none || row.seen ? "" : "no difference seen"].filter(Boolean).join("; ")));
 }

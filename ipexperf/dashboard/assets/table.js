@@ -75,7 +75,7 @@ const COLUMNS = {
   },
   last: {
     name: "last", title: "vs run before", number: true, hint: "time over that of the good run before; no verdict",
-    key: (row) => row.last, show: (row) => percent(row.last),
+    key: (row) => row.last, show: (row) => (row.no_last ? make("span", { class: "note whole", title: row.no_last }, "other environment") : percent(row.last)),
   },
   factor: {
     name: "factor", title: "× fp32", number: true, hint: "throughput over stock fp32 in the same run",
@@ -91,5 +91,6 @@ function stepOf(row) {
 }
 
 function anyOf(rows, ...names) {
-  return names.filter((name) => rows.some((row) => row[COLUMNS[name].name] !== undefined)).map((name) => COLUMNS[name]);
+  const has = (row, name) => row[name] !== undefined || row[`no_${name}`] !== undefined;
+  return names.filter((name) => rows.some((row) => has(row, COLUMNS[name].name))).map((name) => COLUMNS[name]);
 }

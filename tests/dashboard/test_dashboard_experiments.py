@@ -1,0 +1,133 @@
+"""A run of `ipexperf ab`, or under variables that the series has not, on the pages: drawn, but never a case's state."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dashboard_records import FASTER, PAIRED, PLAIN, environment, fill, judged, measured, step, take_turns
+
+from ipexperf.case import Case
+from ipexperf.dashboard import writing
+from ipexperf.dashboard.story import slug
+from ipexperf.history import History
+from ipexperf.history.experiments import SUBCOMMAND
+from ipexperf.judge.policy import Policy
+from ipexperf.result import SpeedVerdict, Verdict
+
+NIGHTS = 5
+SSE41 = {"ONEDNN_MAX_CPU_ISA": "SSE41"}
+
+
+def try_out(path: Path, case: Case, number: int, times: float = 3.0, **meta: Any) -> None:
+    """Record one more run of a case, so many times as slow; not of a subcommand: under another variable."""
+    usual = environment(number)
+    under = usual if meta else {**usual, "variables": {**usual["variables"], **SSE41}}
+    one = measured(case, number)
+    slow = [
+        replace(launch, metrics={**launch.metrics, "step_time": launch.metrics["step_time"] * times,
+                                 "throughput": launch.metrics["throughput"] / times})
+        for launch in one.launches
+    ]  # fmt: skip
+    with History.open(path) as history:
+        uid = history.start_run(under, {"started_at": f"2026-05-{number + 1:02d}T02:00:00Z", **meta})
+        history.record(uid, replace(one, launches=tuple(slow), environment=under), Verdict("regressed", "slower"))
+        history.settle(uid, {"line": "1 case is slower"}, {}, Policy())
+        history.finish_run(uid, "finished")
+
+
+def pages(path: Path) -> Path:
+    with History.open(path, create=False) as history:
+        writing.write(history, path.with_suffix(""))
+    return path.with_suffix("")
+
+
+def rows(report: Path, page: str, key: str = "rows") -> list[dict[str, Any]]:
+    (text,) = re.findall(r'id="data">(.*?)</script>', (report / page).read_text(), re.DOTALL)
+    found: list[dict[str, Any]] = json.loads(text)[key]
+    return found
+
+
+def badges(report: Path) -> list[str]:
+    """The verdicts of each run, newest first, as the page of runs has them."""
+    cells = re.findall(r'<td class="badges">(.*?)</td>', (report / "runs.html").read_text(), re.DOTALL)
+    return [" ".join(re.sub(r"<[^>]*>", " ", cell).split()) for cell in cells]
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_a_run_under_another_variable_is_not_the_state_of_a_case(tmp_path: Path, times: int) -> None:
+    """Fp32 under SSE41 after the nights: the state, the speed-up and the changes are those of the nights."""
+    path = fill(tmp_path / "nights.db", (PLAIN, FASTER), NIGHTS)
+    take_turns(path, 2.5)
+    for number in range(NIGHTS, NIGHTS + times):
+        try_out(path, PLAIN, number)
+    report = pages(path)
+    (row,) = [row for row in rows(report, "index.html") if row["id"] == PLAIN.id]
+    assert row["step"] == pytest.approx(step(PLAIN, NIGHTS - 1), rel=0.01)
+    assert (row["outcome"], row["old"]) == ("no_baseline", times)
+    assert row["last"] == pytest.approx(1, abs=0.02)
+    assert row["tried"] == "ONEDNN_MAX_CPU_ISA: unset -> SSE41"
+    assert rows(report, "index.html", "changes") == []
+    assert "1 case is slower" not in (report / "index.html").read_text()
+    (gain,) = rows(report, "speedups.html")
+    assert (gain["speedup"], gain["rounds"]) == (pytest.approx(2.5, rel=1e-4), 3)
+    assert badges(report)[:2] == ["1 as an experiment", "1 as an experiment" if times > 1 else "○ 2 no baseline"]
+
+
+def test_an_experiment_is_drawn_and_named_on_the_page_of_its_case(tmp_path: Path) -> None:
+    path = fill(tmp_path / "nights.db", (PLAIN,), NIGHTS)
+    try_out(path, PLAIN, NIGHTS)
+    page = f"cases/{slug(PLAIN, environment(0)['machine_key'])}.html"
+    report = pages(path)
+    assert rows(report, page, "trends")["step_time"]["run"] == list(range(NIGHTS + 1))  # type: ignore[call-overload]
+    (mark,) = rows(report, page, "marks")
+    assert (mark["run"], mark["lines"]) == (NIGHTS, ["ONEDNN_MAX_CPU_ISA: unset -> SSE41"])
+    assert mark["text"].startswith("an experiment")
+    of_runs = [row for page in (report / "runs").glob("*.html") for row in rows(report, f"runs/{page.name}")]
+    assert [row["no_last"] for row in of_runs if "no_last" in row] == [f"other environments: {mark['lines'][0]}"]
+    assert len([row for row in of_runs if "last" in row]) == NIGHTS - 1
+
+
+def test_a_variable_that_is_set_for_good_becomes_the_state(tmp_path: Path) -> None:
+    """From the seventh run on."""
+    path = fill(tmp_path / "nights.db", (PLAIN,), 8)
+    for number in range(8, 16):
+        try_out(path, PLAIN, number)
+    (row,) = rows(pages(path), "index.html")
+    assert (row["outcome"], row["step"]) == ("regressed", pytest.approx(3 * step(PLAIN, 15), rel=0.01))
+
+
+def test_a_run_of_other_software_has_no_ratio_to_the_run_before(tmp_path: Path) -> None:
+    """The cell says why."""
+    path = fill(tmp_path / "nights.db", (PLAIN,), 10)
+    (row,) = rows(pages(path), "index.html")
+    assert "last" not in row
+    assert row["no_last"] == "other environments: torch: 2.8.0+cpu -> 2.9.0+cpu"
+
+
+def test_a_run_of_ab_is_on_the_page_of_pairs_alone(tmp_path: Path) -> None:
+    """It is no case of the overview and no regression of a run."""
+    path = fill(tmp_path / "nights.db", (PLAIN, FASTER), 2)
+    try_out(path, PAIRED, 2, **{SUBCOMMAND: "ab"})
+    report = pages(path)
+    assert {row["id"] for row in rows(report, "index.html")} == {PLAIN.id, FASTER.id}
+    assert "1 case is slower" not in (report / "index.html").read_text()
+    (pair,) = rows(report, "pairs.html")
+    assert (pair["id"], pair["outcome"], pair["beside"]) == (PAIRED.id, "regressed", [])
+    assert badges(report)[0] == "1 as an experiment"
+
+
+def test_a_pair_is_headed_by_its_speed(tmp_path: Path) -> None:
+    """Memory that regressed stands beside it."""
+    memory = Verdict("regressed", "1.1% more", metric="peak_memory", ratio=1.011)
+    speed = SpeedVerdict("ok", "a slowdown above 5% is excluded")
+    verdict = replace(judged(PAIRED, 0), outcome="regressed", reason="memory", speed=speed, others=(memory,))
+    with History.open(tmp_path / "pairs.db") as history:
+        history.record(history.start_run(environment(0), {}), measured(PAIRED, 0), verdict)
+    (pair,) = rows(pages(tmp_path / "pairs.db"), "pairs.html")
+    assert (pair["outcome"], pair["why"]) == (speed.outcome, speed.reason)
+    assert pair["beside"] == ["peak_memory +1.1 %: regressed"]
