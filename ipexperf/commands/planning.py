@@ -50,7 +50,7 @@ def recorder(command: str, options: Options, say: Callable[[str], None]) -> Reco
     """The recorder of a subcommand, whose history is open."""
     from ipexperf.recorder import Recorder
 
-    opened = Recorder(options, Path.cwd(), (command, *sys.argv[2:]), say)
+    opened = Recorder(options, Path.cwd(), ("ipexperf", command, *sys.argv[2:]), say)
     opened.open()
     return opened
 
