@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 DOTS = 120
 """Samples of a launch to draw. More are thinned out by rank, which keeps their distribution."""
 LOG_LINES = 12
-OURS = "ipexperf"
-"""The first word of a run's command, unless pytest ran it."""
 CHANGES = 12
 """Changes of the fingerprint to show. `ipexperf why` shows all."""
 
@@ -59,7 +56,7 @@ def context(
         "differs": _differs(entry),
         "happened": [_change_row(story, mark) for mark in reversed(entry.marks)],
         "reproduce": _reproduce(recorded, run.meta),
-        "as_it_was": _as_it_was(run.meta),
+        "as_it_was": data.own_command(run.meta),
         "data": _data(entry, samples),
     }
 
@@ -204,7 +201,7 @@ def _reproduce(recorded: Recorded, meta: Mapping[str, Any]) -> str:
     case, again, verdict = recorded.case, meta.get("again", {}), recorded.verdict
     variables = again.get("variables", {})
     if verdict and isinstance(verdict.evidence, PairsEvidence) and verdict.evidence.own:
-        return assignments(variables) + _as_it_was(meta)  # only the words of `ab` have both arms
+        return assignments(variables) + data.own_command(meta)  # only the words of `ab` have both arms
     target = again.get("targets", {}).get(case.model, "")
     return command(
         case,
@@ -214,11 +211,6 @@ def _reproduce(recorded: Recorded, meta: Mapping[str, Any]) -> str:
         plain_size=case.size if target else None,
         variables=variables,
     )
-
-
-def _as_it_was(meta: Mapping[str, Any]) -> str:
-    words = [str(word) for word in meta.get("command") or ()]
-    return shlex.join(words if words[:1] == [OURS] else ["pytest", *words]) if words else ""
 
 
 def _data(entry: CaseStory, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]) -> dict[str, Any]:
