@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ipexperf.bench import registry
 from ipexperf.bench.machine.variables import masked_command
-from ipexperf.conduct import interrupts
+from ipexperf.conduct import interrupts, process
 from ipexperf.errors import HistoryError, IpexperfError, UnavailableError
 from ipexperf.judge import remeasure
 from ipexperf.report.units import plural
@@ -210,7 +212,15 @@ class Recorder:
         from ipexperf.history.addresses import hidden
 
         command = [hidden(word) for word in masked_command(self.command)]
-        return {"suite": self._folder.name, "command": command, "preset": self._options.preset, **self._extra_meta()}
+        models = {name: registry.models.get(name) for name in registry.models.names()}
+        targets = {name: model.target for name, model in models.items() if model.target}
+        again = {
+            "targets": targets,
+            "load": [name for name in self._options.load if name not in targets.values()],
+            "variables": process.tuned_by_user(os.environ),
+        }
+        meta = {"suite": self._folder.name, "command": command, "preset": self._options.preset, "again": again}
+        return {**meta, **self._extra_meta()}
 
     def round(self, record: RoundRecord) -> None:
         """Write a round whose cases are already recorded."""

@@ -76,8 +76,8 @@ def of_time(repeated: str = "") -> Gate:
 
 
 def of_memory(*, usual: bool = False) -> Gate:
-    """Return the gate of memory in use: 1 %, by the smallest process, because odd processes hold more, never less."""
-    return Gate(0.01, noise=0.0003, pairs=0.0004, trust=20, grain=2**15, usual=usual, smallest=True)
+    """Return the gate of memory in use: 1 %, by the smallest process, because an odd process holds more."""
+    return Gate(0.01, noise=0.0003, pairs=0.0004, trust=20, grain=2**16, usual=usual, smallest=True)
 
 
 def of_count(*, usual: bool = False) -> Gate:
@@ -454,6 +454,8 @@ class PairsEvidence:
     """Why the arms did not take turns, or an empty text."""
     lock: str = ""
     """The digest of the lock whose software the other arm ran, if that was a baseline's."""
+    own: str = ""
+    """The case's own arm, if that was not as it is."""
     machine: MachineEvidence | None = None
     """The other arm compared with the baseline's stored numbers, which the same software gave."""
 

@@ -383,8 +383,8 @@ class Run:
         verdict = self._baselines.judge(measurement, gate)
         if case in self._suspects:
             first, before = self._suspects.pop(case)
-            verdict = remeasure.settle(before, verdict, gated=gated)
             measurement = remeasure.merged(first, measurement)
+            verdict = remeasure.settle(before, verdict, self._baselines.judge(measurement, gate), gated=gated)
         elif verdict.contended and not last and not measurement.cut:
             with interrupts.deferred():
                 self._recorder.case(*self._with_structure_and_policy(measurement, verdict))

@@ -24,6 +24,19 @@ NAME = re.compile(r"\.?ipexperf-[a-z]+-(?P<kernel>[0-9a-f]{8})-\w{8}")
 """The pattern of the names of these folders. No other program or room may use such names."""
 
 
+CACHE = ".ipexperf"
+"""The name of the cache folder, unless the user names another."""
+
+
+def made(folder: Path) -> Path:
+    """Make a folder of a cache. Git ignores what is in a cache of the usual name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    cache = next((above for above in (folder, *folder.parents) if above.name == CACHE), None)
+    if cache is not None and not (cache / ".gitignore").exists():
+        (cache / ".gitignore").write_text("*\n", encoding="utf-8")
+    return folder
+
+
 class Scratch:
     """A temporary folder. `close` removes it, or the end of this object, or a later process after a crash."""
 

@@ -192,6 +192,7 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
             "arm b 'nowhere': 'nowhere' is no interpreter, no lock, no folder, no git:COMMIT, no KEY=VALUE",
         ),
         (("--b", "/no/python"), "arm b '/no/python': there is no file /no/python\n"),
+        (("--b", "x" * 300), f"arm b '{'x' * 300}': '{'x' * 300}' is no interpreter"),
         (("--b", "/usr"), "arm b '/usr': /usr is a folder: name the interpreter in it, such as /usr/bin/python\n"),
         (("--b", "/etc/passwd"), "arm b '/etc/passwd': /etc/passwd is a file that may not be executed\n"),
         (
@@ -353,7 +354,9 @@ def test_ab_records_a_run_in_the_history(
     shown = output_of(capsys, "show", "last")
     assert ID in shown
     assert "regressed" in shown
-    assert rows("SELECT status, json_extract(meta, '$.command') FROM run") == [("finished", f'["ab","--b","{B}"]')]
+    assert rows("SELECT status, json_extract(meta, '$.command') FROM run") == [
+        ("finished", f'["ipexperf","ab","--b","{B}"]')
+    ]
     query = "SELECT DISTINCT json_extract(params, '$.knobs.against') FROM launch JOIN 'case' ON \"case\".id = case_id"
     assert rows(query) == [("itself",)]
     assert rows("SELECT count(*) FROM launch") == [(4,)]

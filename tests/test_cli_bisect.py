@@ -6,7 +6,8 @@ import dataclasses
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,12 +17,16 @@ from small_wheels import a_wheel, an_unpacked_environment
 import ipexperf.run  # noqa: F401 - a room that keeps ask_facts by name, before a test replaces it
 from ipexperf import cli
 from ipexperf import lock as locks
+from ipexperf.bench import registry
 from ipexperf.bench.machine.inventory import Package
+from ipexperf.bench.networks import own
 from ipexperf.bisect import mixes
 from ipexperf.bisect.answers import AnswerLog, Measured
 from ipexperf.bisect.laboratory import Laboratory
 from ipexperf.bisect.mixes import MixSearch
 from ipexperf.bisect.search import BY_KERNELS, Report, find
+from ipexperf.case import Case
+from ipexperf.commands import bisect
 from ipexperf.errors import UsageError
 from ipexperf.history import History
 from ipexperf.judge.bisection import Answer, Candidate, Change
@@ -293,6 +298,17 @@ def command(
         return status, captured.out, captured.err + f"measured {len(measured)}"
 
     return run
+
+
+def test_the_command_to_see_it_again_names_a_network_as_the_user_did() -> None:
+    """Its case has a name that is fit for files, which no command takes for a network."""
+    target = f"{Path(__file__).parent / 'fakes' / 'mynets.py'}:small"
+    model = registry.models.get(own.register(target))
+    record: Any = SimpleNamespace(case=Case(model.name, "cpu", "fp32", "infer", "stock", 16, model.size, 1, model.data))
+    arguments = cli._parser().parse_args(["bisect", "--good", "a", "--bad", "b", "--model", target])
+    told = bisect._again(record, ("good.txt", "bad file.txt"), arguments)
+    chosen = f"--perf-model {target} --perf-device cpu --perf-dtype fp32 --perf-mode infer --perf-stack stock"
+    assert told == f"ipexperf ab --a lock:good.txt --b lock:'bad file.txt' {chosen} --perf-batch 16"
 
 
 @pytest.mark.process

@@ -256,3 +256,14 @@ def test_no_other_room_makes_temporary_files_that_a_kill_would_leave() -> None:
     named = re.compile(r"mkdtemp|mkstemp|TemporaryDirectory|NamedTemporaryFile")
     users = {path.relative_to(package).as_posix() for path in package.rglob("*.py") if named.search(path.read_text())}
     assert users == {"scratch.py"}
+
+
+def test_git_ignores_a_cache_of_the_usual_name_and_no_folder_that_the_user_named(tmp_path: Path) -> None:
+    """Environments in it take gigabytes. What the user wrote into it stays."""
+    scratch.made(tmp_path / ".ipexperf" / "environments" / "x")
+    ignored = tmp_path / ".ipexperf" / ".gitignore"
+    assert ignored.read_text() == "*\n"
+    ignored.write_text("mine\n")
+    scratch.made(tmp_path / ".ipexperf" / "weights")
+    scratch.made(tmp_path / "named" / "weights")
+    assert [path.read_text() for path in tmp_path.rglob(".gitignore")] == ["mine\n"]

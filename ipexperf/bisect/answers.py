@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipexperf import scratch
 from ipexperf.errors import UsageError
 from ipexperf.judge.bisection import Answer
 
@@ -90,7 +91,7 @@ class AnswerLog:
         self._answers[key] = measured
         line = json.dumps({"key": key, "measured": measured.to_json()}) + "\n"
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            scratch.made(self.path.parent)
             with self.path.open("a", encoding="utf-8") as stream:
                 stream.write(f"\n{line}" if self._torn else line)
         except OSError as error:

@@ -20,6 +20,7 @@ from typing import BinaryIO
 import filelock
 
 from ipexperf import lock as locks
+from ipexperf import scratch
 from ipexperf.bisect.answers import FOLDER
 from ipexperf.bisect.software import End, Installed, Locked, Say
 from ipexperf.bisect.versions import with_package
@@ -120,7 +121,7 @@ class Repository:
         """Make a worktree of a commit. It is removed however the block ends."""
         folder = self.worktrees(cache)
         place = folder / f"{commit.sha[:SHORT]}-{os.getpid()}"
-        folder.mkdir(parents=True, exist_ok=True)
+        scratch.made(folder)
         guard = Path(f"{place}.lock")
         with filelock.FileLock(guard):
             try:
@@ -176,7 +177,7 @@ class AtCommit:
                 return
             package = make.keep_wheel(cache, wheel, self.base.lock, say)
             lock = with_package(self.base.lock, package)
-            self._lock_file(cache).parent.mkdir(parents=True, exist_ok=True)
+            scratch.made(self._lock_file(cache).parent)
             self._lock_file(cache).write_text(lock.text, encoding="utf-8")
             stack.close()
             yield stack.enter_context(Locked(lock).ready(cache, say))
@@ -200,7 +201,7 @@ class AtCommit:
         """Run the build command in the worktree. Return the wheel that it left in `dist`, or None."""
         before = set((tree / "dist").glob("*.whl"))
         log = cache / FOLDER / "built" / f"{self.key}.log"
-        log.parent.mkdir(parents=True, exist_ok=True)
+        scratch.made(log.parent)
         say(f"building {self.commit.sha[:SHORT]}: {self.repository.build}")
         with log.open("wb") as output:
             status = _run_to_end(self.repository.build, tree, output)

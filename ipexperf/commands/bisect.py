@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.case import AXES
 from ipexperf.commands import console, planning
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
@@ -267,7 +266,12 @@ def _case(options: Options) -> Case:
 
 def _again(record: BisectionRecord, neighbours: tuple[str, str] | None, arguments: argparse.Namespace) -> str:
     """The command that compares the last good and the first bad candidate, or empty if none does."""
-    axes = " ".join(f"--{axis} {getattr(record.case, axis)}" for axis in AXES)
+    from ipexperf.bench import registry
+    from ipexperf.report import rerun
+
+    model = registry.models.get(record.case.model)
+    load = [name for name in planning.resolve(arguments).load if name != model.target]
+    axes = rerun.options(record.case, target=model.target or "", load=load, plain_size=model.size)
     if neighbours is not None:
         sides = (f"--{name} lock:{shlex.quote(path)}" for name, path in zip("ab", neighbours, strict=True))
         return f"ipexperf ab {' '.join(sides)} {axes}"

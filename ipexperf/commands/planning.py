@@ -51,7 +51,8 @@ def recorder(command: str, options: Options, say: Callable[[str], None]) -> Reco
     from ipexperf.history.experiments import SUBCOMMAND
     from ipexperf.recorder import Recorder
 
-    opened = Recorder(options, Path.cwd(), (command, *sys.argv[2:]), say, lambda: {SUBCOMMAND: command})
+    words = ("ipexperf", command, *sys.argv[2:])
+    opened = Recorder(options, Path.cwd(), words, say, lambda: {SUBCOMMAND: command})
     opened.open()
     return opened
 

@@ -242,6 +242,7 @@ class AgainstRun:
             trimmed=comparison.decision.trimmed,
             apart=sequence.APART if comparison.apart else "",
             lock=self._against.lock,
+            own=self._against.own.text,
         )
 
 

@@ -19,7 +19,7 @@ def make_once(
     `make` writes the file, and companions named like it with one of these `suffixes` added. All get checksums.
     Returns whether the file was made now.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch.made(path.parent)
     files = [Path(f"{path}{side}") for side in ("", *suffixes)]
     with FileLock(f"{path}.lock"):
         if path.exists():

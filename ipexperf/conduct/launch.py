@@ -162,4 +162,10 @@ def with_accuracy(worker: Worker, launch: Launch, *, final: bool = True) -> Laun
     checks = tuple(Check(**check) for check in answer["checks"])
     if not checks:
         checks = (Check("accuracy", ok=False, found="not checked", expected="a check of the results by the mode"),)
-    return replace(launch, metrics={**launch.metrics, **answer["metrics"]}, accuracy=checks, log=worker.log())
+    return replace(
+        launch,
+        metrics={**launch.metrics, **answer["metrics"]},
+        accuracy=checks,
+        notes=tuple(dict.fromkeys((*launch.notes, *answer.get("notes", ())))),
+        log=worker.log(),
+    )

@@ -96,6 +96,7 @@ FIELDS: Mapping[str, Mapping[str, Shape]] = {
 OPTIONAL: Mapping[str, Mapping[str, Shape]] = {
     "warm": {"energy_seconds": _number, "no_energy": _text},
     "sample": {"joules": _number},
+    "accuracy": {"notes": _list_of(_text)},
 }
 """Optional fields, whose type is checked too."""
 FIGURES = ("begin", "prepare", "memory")

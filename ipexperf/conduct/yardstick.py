@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ipexperf import scratch
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Sample
@@ -83,7 +84,7 @@ def _clear(cache: Path, part: Path, old: Path) -> None:
         raise UsageError(f"{cache} is not a folder: name one with --cache")
     _remove(part)
     _remove(old)
-    part.mkdir(parents=True)
+    scratch.made(part)
 
 
 def _replace(place: Path, part: Path, old: Path) -> None:

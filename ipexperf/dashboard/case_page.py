@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,8 @@ from ipexperf.judge.environment import differences
 from ipexperf.report import bisections as report
 from ipexperf.report import fingerprints, units
 from ipexperf.report.moved import changed
-from ipexperf.report.rerun import command
-from ipexperf.result import PRIMARY
+from ipexperf.report.rerun import assignments, command
+from ipexperf.result import PRIMARY, PairsEvidence
 
 if TYPE_CHECKING:
     from ipexperf.dashboard.change_marks import Mark
@@ -56,8 +55,8 @@ def context(
         "ran": _fingerprint(entry),
         "differs": _differs(entry),
         "happened": [_change_row(story, mark) for mark in reversed(entry.marks)],
-        "reproduce": command(entry.case, max(1, len(recorded.counted))),
-        "as_it_was": _as_it_was(run.meta),
+        "reproduce": _reproduce(recorded, run.meta),
+        "as_it_was": data.own_command(run.meta),
         "data": _data(entry, samples),
     }
 
@@ -197,9 +196,21 @@ def _change_row(story: Story, mark: Mark) -> dict[str, Any]:
     return {"mark": mark, "run": run, "when": data.moment(run.started_at), "levels": levels}
 
 
-def _as_it_was(meta: Mapping[str, Any]) -> str:
-    words = meta.get("command") or ()
-    return f"pytest {shlex.join(map(str, words))}" if words else ""
+def _reproduce(recorded: Recorded, meta: Mapping[str, Any]) -> str:
+    """Return the command that measures the case again. Older runs do not tell what else it takes."""
+    case, again, verdict = recorded.case, meta.get("again", {}), recorded.verdict
+    variables = again.get("variables", {})
+    if verdict and isinstance(verdict.evidence, PairsEvidence) and verdict.evidence.own:
+        return assignments(variables) + data.own_command(meta)  # only the words of `ab` have both arms
+    target = again.get("targets", {}).get(case.model, "")
+    return command(
+        case,
+        max(1, len(recorded.counted)),
+        target=target,
+        load=again.get("load", ()),
+        plain_size=case.size if target else None,
+        variables=variables,
+    )
 
 
 def _data(entry: CaseStory, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]) -> dict[str, Any]:

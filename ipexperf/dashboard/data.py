@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ipexperf.history.board import Line, Spot
     from ipexperf.history.records import Recorded
 
+OURS = "ipexperf"
+"""The first word of a run's command, unless pytest ran it."""
 DIGITS = 5
 """Significant digits of a number on a page: more than a chart can show."""
 SPARK = 32
@@ -40,6 +43,12 @@ def formatted(metric: str, value: float | None) -> str:
 def moment(text: str) -> str:
     """Format a time for people, in UTC, to the minute."""
     return f"{text[:10]} {text[11:16]}"
+
+
+def own_command(meta: Mapping[str, Any]) -> str:
+    """Return the command that a run was started by, or an empty text if it is not known."""
+    words = [str(word) for word in meta.get("command") or ()]
+    return shlex.join(words if words[:1] == [OURS] else ["pytest", *words]) if words else ""
 
 
 def trends(line: Line) -> dict[str, dict[str, Any]]:

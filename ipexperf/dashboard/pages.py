@@ -168,7 +168,7 @@ def run_page(story: Story, place: int, entries: Sequence[tuple[CaseStory, int]])
         "before_place": board.runs.index(before) if before else None,
         "differs": _between(board, before, run) if before else [],
         "environment": _environment(board, run),
-        "command": " ".join(map(str, run.meta.get("command") or ())),
+        "command": data.own_command(run.meta),
         "outcomes": data.counted(row["outcome"] for row in rows),
         "twins": twins(story, {run.uid}),
         "data": {"rows": rows},

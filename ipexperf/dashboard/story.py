@@ -15,7 +15,7 @@ from ipexperf.dashboard import change_marks
 from ipexperf.dashboard.change_marks import Differences, DrawnLevel, Mark
 from ipexperf.history.changed import examine
 from ipexperf.history.comparison import unsound
-from ipexperf.judge.environment import CONDITIONS, in_few_words
+from ipexperf.judge.environment import RAN, in_few_words
 from ipexperf.report.table import to_beat
 from ipexperf.result import PRIMARY, accuracies
 
@@ -101,7 +101,7 @@ class Story:
         before = next(good, None)
         if before is None or before.median is None or spot.outcome != "ok" or not spot.median:
             return None, ""
-        if lines := self.differ.between(entry.line, before.run, spot.run, CONDITIONS):
+        if lines := self.differ.between(entry.line, before.run, spot.run, RAN):
             return None, f"other environments: {in_few_words(lines)}"
         return spot.median / before.median, ""
 

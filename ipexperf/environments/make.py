@@ -233,7 +233,7 @@ def _alone(place: Path, say: Say) -> Iterator[None]:
     import filelock
 
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        scratch.made(place.parent)
         guard = filelock.FileLock(f"{place}.lock")
         try:
             guard.acquire(timeout=0)
@@ -351,7 +351,7 @@ def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
     """
     cache = cache.absolute()
     try:
-        (cache / FOLDER).mkdir(parents=True, exist_ok=True)
+        scratch.made(cache / FOLDER)
         with scratch.folder("wheel", cache / FOLDER) as place:
             _create(place, base_python(lock))
             _install(place, [str(wheel.absolute())], say, offline=True)

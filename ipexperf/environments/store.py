@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ipexperf import scratch
 from ipexperf.bench.machine.inventory import Package, normalised
 from ipexperf.environments.wheels import repack
 from ipexperf.errors import LockError
@@ -144,7 +145,7 @@ class Store:
     @contextmanager
     def _writing(self, say: Callable[[str], None]) -> Iterator[Path]:
         """Yield an empty folder for new files. Only one process at a time is in the block."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        scratch.made(self.folder)
         part = self.folder / ".part"
         with (self.folder / ".lock").open("w") as lock:  # closing it unlocks it, and so does the end of the process
             try:

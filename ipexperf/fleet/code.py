@@ -72,7 +72,7 @@ def unpack(archive: bytes, digest: str, folder: Path) -> Path:
     target = folder / digest
     if target.is_dir():
         return target
-    folder.mkdir(parents=True, exist_ok=True)
+    scratch.made(folder)
     with scratch.folder("unpacking", folder) as fresh:
         with zipfile.ZipFile(io.BytesIO(archive)) as packed:
             packed.extractall(fresh)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+from ipexperf import scratch
 from ipexperf.errors import UsageError
 from ipexperf.fleet import messages, status
 from ipexperf.fleet.messages import GroupProgress
@@ -42,7 +43,7 @@ class Journal:
         if not run or Path(run).name != run or BEFORE_CODE in run:
             raise UsageError(f"--perf-resume {run!r} is no run of a fleet")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            scratch.made(folder)
             self.path = folder / f"{run}{BEFORE_CODE}{code}{ENDING}"
             self._file: IO[str] = self.path.open("a+", encoding="utf-8")
         except OSError as error:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ipexperf import scratch
 from ipexperf.errors import UsageError
 from ipexperf.fleet import snapshots
 from ipexperf.fleet.agent import Agent
@@ -41,7 +42,7 @@ class LocalFleet:
     def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Channel:
         del say, wait  # the lease lets them wait
         folder = self._folder / host.name
-        folder.mkdir(parents=True, exist_ok=True)
+        scratch.made(folder)
         if not (folder / JOINED).exists():
             (folder / JOINED).touch()
         return Agent(str(folder), dict(os.environ))

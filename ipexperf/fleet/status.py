@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ipexperf import scratch
 from ipexperf.conduct import interrupts
 from ipexperf.fleet import codec
 
@@ -110,7 +111,7 @@ class Activity:
     def add(self, stretch: GroupSpan) -> str:
         """Append a group. Return why it cannot be written, or an empty text."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            scratch.made(self._path.parent)
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(codec.plain(stretch)) + "\n")
             if self._path.stat().st_size > LONGEST:

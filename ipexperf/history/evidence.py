@@ -10,7 +10,7 @@ from typing import Any
 from ipexperf.case import AGAINST
 from ipexperf.result import AnchorEvidence, BaselineEvidence, Evidence, MachineEvidence, PairsEvidence
 
-OPTIONAL = ("between_sessions", "between_sessions_known", "anchor", "lock", "machine")
+OPTIONAL = ("between_sessions", "between_sessions_known", "anchor", "lock", "own", "machine")
 """Left out of the document if they are None or empty."""
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ipexperf import scratch
 from ipexperf.errors import HistoryError, UnavailableError
 from ipexperf.history import addresses, copying, sqlite_files
 from ipexperf.history.store import History
@@ -58,7 +59,7 @@ class Spool:
         if addresses.file_of(self.target):
             return
         with _in_a_sentence(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            scratch.made(self.folder)
             (self.folder / ADDRESS).write_text(f"{addresses.hidden(self.target)}\n")
 
     def waiting(self) -> list[Path]:
@@ -74,7 +75,7 @@ class Spool:
                 self.spare.parent.mkdir(mode=0o700, exist_ok=True)
                 if not _ours(self.spare.parent):
                     raise HistoryError(f"nothing can be kept in {self.spare}: somebody else made this folder.")
-            path.parent.mkdir(parents=True, exist_ok=True)
+            scratch.made(path.parent)
             descriptor = os.open(path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             try:

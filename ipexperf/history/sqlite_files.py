@@ -40,6 +40,8 @@ PARTS: Mapping[tuple[str, str], Mapping[str, tuple[str, ...]]] = {
     },
 }
 """By table and column, the kinds that the parts of a JSON document have, as SQLite names them. All may be missing."""
+OF_FINGERPRINTS = {"version": "'integer'", "digest": "'text', 'null'", "unstable": "'array'", "missing": "'object'"}
+"""The kinds of what each fingerprint of a launch has."""
 WRONG_KNOBS = "EXISTS (SELECT 1 FROM json_each(params, '$.knobs') AS knob WHERE knob.type != 'text')"
 FINDINGS = 3
 """Number of faults of a damaged file to report."""
@@ -205,6 +207,13 @@ def _check_values(connection: sqlite3.Connection, path: Path) -> None:
         for part, kinds in parts.items():
             allowed = ", ".join(f"'{kind}'" for kind in kinds)
             faults.append(f"coalesce(json_type({text}, '$.{part}'), '{kinds[0]}') NOT IN ({allowed})")
+        if name == "launch":
+            faults += [
+                f"json_type({text}, '$.{part}') = 'object' "
+                f"AND coalesce(json_type({text}, '$.{part}.{inner}'), '') NOT IN ({allowed})"
+                for part in ("fingerprint", "against")
+                for inner, allowed in OF_FINGERPRINTS.items()
+            ]
         if count := _count(connection, name, f"CASE WHEN json_valid({text}) THEN {' OR '.join(faults)} ELSE 1 END"):
             inside = f"{count} of another kind inside the column {text} of {name}"
             raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {inside}.")

@@ -11,12 +11,12 @@ from ipexperf.judge import yardstick
 
 SOURCE = "source"
 """The section with the digest of each of the user's files that ran."""
-FINDINGS = ("variables", "software", SOURCE, "hardware", "placement")
+FINDINGS = ("variables", "software", "libraries", SOURCE, "hardware", "placement")
 """The sections whose differences explain a verdict. Not `git`, which differs in every run."""
-RAN = ("variables", "software", SOURCE)
+RAN = ("variables", "software", "libraries", SOURCE)
 """The sections that say what ran, as against where. What two measurements made apart must share to have a ratio."""
-DESCRIBED = frozenset({"software", "hardware"})
-"""Sections in which every environment has every fact that ipexperf looked at when it was recorded."""
+DESCRIBED = frozenset({"software", "libraries", "hardware"})
+"""Sections that are compared in what both sides have: not every process maps every library of the system."""
 VOLATILE = frozenset({"frequency_khz", "executable"})
 """Fields that change without meaning: the clock at one moment, the path of an interpreter."""
 PACKAGES = "packages"

@@ -56,7 +56,8 @@ def in_pairs(
 ) -> tuple[Verdict, ...]:
     """Judge the metrics of this gate, which share `alpha`, over pairs: the metrics of both processes of each.
 
-    A metric whose smallest value counts needs at least SURE pairs: all of a few processes may be odd ones.
+    A metric whose smallest value counts needs at least SURE pairs if its noise was never measured: all of a few
+    processes may be odd ones.
     """
     verdicts = []
     names = beside_speed(gate)
@@ -74,7 +75,7 @@ def in_pairs(
             spread = moderated(ratios, assumed, policy.trust)
             spread = replace(spread, scale=spread.scale / math.sqrt(len(ratios)))
             estimate = PairsEstimate(statistics.fmean(ratios), spread)
-        elif len(values) >= SURE or not METRICS[name].fresh:
+        elif max(len(values), policy.trust) >= SURE or not METRICS[name].fresh:
             scale = max(assumed, *(_gap(side) for side in sides))
             estimate = PairsEstimate(math.log(level.now / level.before), Spread(scale, policy.trust))
         else:

@@ -17,25 +17,36 @@ def merged(first: Measurement, second: Measurement) -> Measurement:
     return replace(first, launches=launches, finished_at=second.finished_at, cut=first.cut or second.cut)
 
 
-def settle(first: Verdict, second: Verdict, *, gated: bool = True) -> Verdict:
-    """The verdict from two measurements. A metric regressed only if each measurement says so by itself."""
-    if not has_numbers(second.outcome):
-        return replace(second, reason=_lead(first) + second.reason)
-    again = {verdict.metric: verdict for verdict in second.others}
+def settle(first: Verdict, second: Verdict, both: Verdict, *, gated: bool = True) -> Verdict:
+    """The verdict from two measurements, and from both as one, whose launches the numbers are of.
+
+    A metric regressed only if each measurement says so by itself.
+    """
+    for verdict in (second, both):
+        if not has_numbers(verdict.outcome):
+            return replace(verdict, reason=_lead(first) + verdict.reason)
+    again, whole = ({verdict.metric: verdict for verdict in one.others} for one in (second, both))
     others = [
-        _settled(verdict, again[verdict.metric]) if verdict.metric in again else without_second(verdict)
+        _settled(verdict, again[verdict.metric], whole[verdict.metric])
+        if verdict.metric in again
+        else without_second(verdict)
         for verdict in first.others
     ]
-    return combined(_settled(first.alone, second.alone), others, gated=gated)
+    return combined(_settled(first.alone, second.alone, both.alone), others, gated=gated)
 
 
-def _settled(first: Verdict, second: Verdict) -> Verdict:
-    """The verdict on one metric. The first one stays unless it was `regressed`."""
+def _settled(first: Verdict, second: Verdict, both: Verdict) -> Verdict:
+    """The verdict on one metric, with the numbers of all launches."""
+    times = f"{_percent(first)} at first, {_percent(second)} the second time"
     if first.outcome != "regressed":
-        return first
+        if both.outcome != "regressed":
+            return both
+        reason = f"it looks {_worse(both)} over all launches, and did not at first ({times}): {both.reason}"
+        return replace(both, outcome="inconclusive", reason=reason)
     if second.outcome == "regressed":
-        return replace(second, reason=f"{second.reason}; measured twice in this run, {_percent(first)} at first")
-    return replace(second, outcome="inconclusive", reason=f"{_lead(first)}{second.outcome}: {second.reason}")
+        return replace(both, outcome="regressed", reason=f"{both.reason}; measured twice in this run, {times}")
+    reason = f"{_lead(first)}{second.outcome}: {second.reason}; {_percent(both)} over all launches"
+    return replace(both, outcome="inconclusive", reason=reason)
 
 
 def without_second(first: Verdict, *, gated: bool = True) -> Verdict:

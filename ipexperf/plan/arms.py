@@ -153,10 +153,10 @@ def _software(words: Sequence[str], where: str) -> tuple[str | None, str]:
 
 
 def _why_no_interpreter(word: str) -> str:
-    path = Path(word)
-    if path.is_dir():
-        return f"{word} is a folder: name the interpreter in it, such as {path / 'bin' / 'python'}"
-    if path.is_file():
+    # Not pathlib's, which raise for a word that is too long for a name.
+    if os.path.isdir(word):  # noqa: PTH112
+        return f"{word} is a folder: name the interpreter in it, such as {Path(word) / 'bin' / 'python'}"
+    if os.path.isfile(word):  # noqa: PTH113
         return f"{word} is a file that may not be executed"
     return f"there is no file {word}" if "/" in word else f"'{word}' is {_EXPECTED}"
 

@@ -28,16 +28,27 @@ def command(
     out. A case measured in pairs has an arm instead of launches. The options have their long names, which work in every
     suite.
     """
-    named = {"model": shlex.quote(target or case.model)}
-    axes = " ".join(f"--perf-{axis} {named.get(axis, getattr(case, axis))}" for axis in AXES)
-    turned = "".join(f" {knobs.option(name, value)}" for name, value in case.knobs if name != AGAINST)
-    sized = "" if case.size == plain_size else f" --perf-size {case.size}"
     arm = _arm(case) if against is None else against
     rest = f"--perf-launches {launches}" if arm is None else f"--perf-against={shlex.quote(arm)}"
-    shell = "".join(f"{name}={shlex.quote(value)} " for name, value in sorted(variables.items()))
+    shell = assignments(variables)
+    chosen = options(case, target=target, load=load, plain_size=plain_size)
     where = "".join(f"{shlex.quote(place)} " for place in places)
+    return f"{shell}pytest {where}{chosen} {rest}"
+
+
+def assignments(variables: Mapping[str, str]) -> str:
+    """Variables before a command of the shell."""
+    return "".join(f"{name}={shlex.quote(value)} " for name, value in sorted(variables.items()))
+
+
+def options(case: Case, *, target: str = "", load: Sequence[str] = (), plain_size: int | None = None) -> str:
+    """The options that choose the case alone, for pytest and for the commands."""
+    named = {"model": shlex.quote(target or case.model)}
     loaded = "".join(f"--perf-load {shlex.quote(name)} " for name in load)
-    return f"{shell}pytest {where}{loaded}{axes} --perf-batch {case.batch}{sized}{turned} {rest}"
+    axes = " ".join(f"--perf-{axis} {named.get(axis, getattr(case, axis))}" for axis in AXES)
+    sized = "" if case.size == plain_size else f" --perf-size {case.size}"
+    turned = "".join(f" {knobs.option(name, value)}" for name, value in case.knobs if name != AGAINST)
+    return f"{loaded}{axes} --perf-batch {case.batch}{sized}{turned}"
 
 
 def _arm(case: Case) -> str | None:

@@ -165,6 +165,33 @@ def test_whatever_container_answers_come_in_they_are_proven_and_compared(name: s
     assert metrics["fidelity"] < 1e-5
 
 
+@pytest.mark.parametrize("mode", ["infer", "infer_jit"])
+def test_a_network_may_lay_out_its_own_images_as_it_likes(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was given channels last, and its untouched network converts them too. Only what a stack loses is refused."""
+    workbench = bench("turning", mode)
+    assert workbench.channels_last
+    session = workbench.mode.open(workbench)
+    (check,) = (check for check in session.proof() if check.name == "kernel_layout")
+    assert (check.ok, check.found.endswith(": the network itself lays them out so")) == (True, True)
+    monkeypatch.setattr(type(session), "_plain_kernels", lambda _: [])
+    (check,) = (check for check in session.proof() if check.name == "kernel_layout")
+    assert (check.ok, check.expected) == (False, "channels_last in all, or --perf-knobs channels_last=off")
+
+
+@pytest.mark.parametrize(("name", "noted"), [("narrowing", False), ("narrowing_kept", True)])
+@pytest.mark.parametrize("mode", ["infer", "infer_jit"])
+def test_a_network_that_asks_for_float32_inside_is_compared(name: str, *, noted: bool, mode: str) -> None:
+    """In float64 throughout if torch can be made to, else with its own float32, which a note says."""
+    workbench = bench(name, mode)
+    session = workbench.mode.open(workbench)
+    metrics, checks = session.accuracy()
+    assert failed([*session.proof(), *checks]) == []
+    assert 0 < metrics["fidelity"] < 1e-5 or noted
+    assert (
+        "compared with the network in float32: in float64 it fails, RuntimeError: " in str(session.notes())
+    ) is noted
+
+
 @pytest.mark.parametrize("name", ["leaving", "leaving_darker", "routing", "routing_back"])
 def test_a_network_whose_work_depends_on_the_order_of_a_batch_keeps_no_results(name: str) -> None:
     """One of the two does less for a batch than for the same in reverse order, as often as it sees them."""

@@ -26,7 +26,7 @@ def test_libraries_that_variables_or_the_system_put_first_have_digests(tmp_path:
 
 
 def test_libraries_of_the_system_have_digests() -> None:
-    found = startup.libraries(Path("/proc/self/maps").read_text(), {})
+    found = startup.system_libraries(Path("/proc/self/maps").read_text())
     assert any(name.startswith("libc") for name in found)
 
 

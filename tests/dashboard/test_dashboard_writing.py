@@ -43,6 +43,7 @@ from ipexperf.judge.bisection import Change
 from ipexperf.judge.bisection_record import BisectionRecord, RecordedRatio
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.selftest import Trial
+from ipexperf.result import PairsEvidence, Verdict
 
 VENDOR = Path(writing.HERE) / "vendor" / "uplot"
 
@@ -316,3 +317,19 @@ def test_what_is_vendored_is_what_was_published() -> None:
     assert found.pop("README.md")
     assert found == told
     assert "MIT License" in (VENDOR / "LICENSE").read_text()
+
+
+def test_the_page_of_a_case_tells_what_else_measuring_it_again_takes(history_path: Path) -> None:
+    """The shell's variables, the target of a network of one's own, and for `ab` the words of both its arms."""
+    again = {"targets": {"mynets.small": "mynets:small"}, "load": ["leaf.py"], "variables": {"OMP_NUM_THREADS": "1"}}
+    with History.open(history_path) as history:
+        recorded = next(one for one in history.measurements("last") if one.case == PLAIN)
+    own = replace(recorded, case=replace(PLAIN, model="mynets.small"))
+    told = case_page._reproduce(own, {"again": again})
+    assert told.startswith(
+        "OMP_NUM_THREADS=1 pytest suites/ --perf-load leaf.py --perf-model mynets:small --perf-device"
+    )
+    compared = replace(own, verdict=Verdict("ok", "", evidence=PairsEvidence("itself", own="level=O0")))
+    meta = {"again": again, "command": ["ipexperf", "ab", "--b", "level=O0 stack=ipex"]}
+    assert case_page._reproduce(compared, meta) == "OMP_NUM_THREADS=1 ipexperf ab --b 'level=O0 stack=ipex'"
+    assert case_page._reproduce(own, {}).startswith("pytest suites/ --perf-model mynets.small ")

@@ -66,6 +66,25 @@ class Normed(nn.Module):
         return {"hidden": found, "flat": found.flatten(1)} if self.kind == "dict" else found
 
 
+class Turning(Normed):
+    """Lays its images out with their channels first again."""
+
+    def forward(self, images: Any) -> Any:
+        return super().forward(images.contiguous() * 1.0)
+
+
+class Narrowing(Net):
+    """Asks for float32 inside, as for a sum that must not round. `kept` is a float32 tensor that `double()` misses."""
+
+    def __init__(self, *, kept: bool = False) -> None:
+        super().__init__()
+        self.kept = torch.eye(10) if kept else None
+
+    def forward(self, images: Any) -> Any:
+        logits = self.head(self.features(images.float()).to(torch.float32))
+        return logits if self.kept is None else logits @ self.kept
+
+
 class Pair(nn.Module):
     """Takes two inputs, one of them numbers of rows."""
 
@@ -243,6 +262,18 @@ def normed() -> Any:
 
 def normed_mapping() -> Any:
     return Normed("dict")
+
+
+def turning() -> Any:
+    return Turning()
+
+
+def narrowing() -> Any:
+    return Narrowing()
+
+
+def narrowing_kept() -> Any:
+    return Narrowing(kept=True)
 
 
 def silent() -> Any:

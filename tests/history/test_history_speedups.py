@@ -154,7 +154,7 @@ def test_what_a_case_does_by_itself_is_no_other_environment(history):
 
     def under(lock, files, **variables):
         software = {**ENVIRONMENT["software"], "ipex": "2.8.0" if variables else None}
-        source = {"files": {"net.py": "aaaa", **files}}
+        source = {"net.py": "aaaa", **files}
         return {**ENVIRONMENT, "software": software, "variables": variables, "lock": lock, "source": source}
 
     base = record(history, took(plain(), 0.08, under("1", {"stock.py": "cccc"})))
@@ -163,7 +163,7 @@ def test_what_a_case_does_by_itself_is_no_other_environment(history):
         environment = under(lock, {"ipex.py": "dddd", **own}, **ipex)
         (found,) = speedups([*base, *record(history, took(plain(stack="ipex"), 0.04, environment), day=2)])
         assert (found.speedup and round(found.speedup, 2)) == ratio
-    assert found.note == "other environments: files.net.py: aaaa -> bbbb"
+    assert found.note == "other environments: net.py: changed"
 
 
 def test_two_runs_of_a_network_that_changed_between_them_are_of_other_work(history):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 from contextlib import closing
@@ -273,3 +274,21 @@ def test_a_read_only_history_is_refused(path, monkeypatch):
     with pytest.raises(HistoryError, match="is not writable for this user"):
         History.open(path, create=False)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("part", ["fingerprint", "against"])
+@pytest.mark.parametrize("lost", [{"digest": 7}, {"unstable": None}, {"missing": []}, {"version": "1"}])
+def test_a_check_finds_a_fingerprint_that_is_none(path, part, lost):
+    """Pages and verdicts read its digest, and what is wrong with it."""
+    good = {"version": 1, "digest": None, "unstable": [], "missing": {}}
+    for document in (good, {**good, **lost}, {name: value for name, value in good.items() if name not in lost}):
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(
+                f"UPDATE launch SET doc = json_set(doc, '$.{part}', json(?))",  # noqa: S608 - our own words
+                [json.dumps(document)],
+            )
+        if document == good:
+            sqlite_files.check(path)
+        else:
+            with pytest.raises(HistoryError, match="of another kind inside the column doc of launch"):
+                sqlite_files.check(path)

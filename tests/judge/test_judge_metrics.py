@@ -217,13 +217,21 @@ def test_one_pair_is_enough_for_what_a_step_allocates() -> None:
     assert verdict.outcome == "regressed"
 
 
+@pytest.mark.parametrize(("times", "outcome"), [(1.02, "regressed"), (1.001, "ok"), (0.98, "improved")])
+def test_pairs_judge_memory_in_use_by_their_first_pair(times: float, outcome: str) -> None:
+    """Later pairs are forked, and tell none. What is allocated differs by some KiB between equal processes."""
+    pairs = [*pairs_of("held_memory", (1, times)), *[({"step_time": 1.0}, {"step_time": 1.0})] * 3]
+    [verdict] = metrics.in_pairs(pairs, GATE, ALPHA)
+    assert (verdict.metric, verdict.outcome) == ("held_memory", outcome)
+
+
 def test_one_pair_is_not_enough_where_a_process_may_be_odd() -> None:
-    """One process in three takes 3 % more for no reason."""
-    odd, same = (1, 1.03), (1.03, 1.03)
-    assert metrics.in_pairs(pairs_of("held_memory", *[odd] * 7), GATE, ALPHA) == ()
-    [doubt] = metrics.in_pairs(pairs_of("held_memory", (1, 1), *[same] * 7), GATE, ALPHA)
+    """One process in three takes 3 % more for no reason, and nobody measured how much they differ."""
+    odd, same, name = (1, 1.03), (1.03, 1.03), "prepare_instructions"
+    assert metrics.in_pairs(pairs_of(name, *[odd] * 7), (name,), ALPHA) == ()
+    [doubt] = metrics.in_pairs(pairs_of(name, (1, 1), *[same] * 7), (name,), ALPHA)
     assert doubt.outcome == "inconclusive"
-    [sure] = metrics.in_pairs(pairs_of("held_memory", (1, 1.02), (1, 1.02), *[same] * 6), GATE, ALPHA)
+    [sure] = metrics.in_pairs(pairs_of(name, (1, 1.2), (1, 1.2), *[(1.2, 1.2)] * 6), (name,), ALPHA)
     assert sure.outcome == "regressed"
 
 
@@ -264,11 +272,11 @@ def test_false_alarms_are_as_rare_as_the_policy_says() -> None:
 
 def test_a_metric_regressed_only_if_both_measurements_say_so() -> None:
     """Memory that was larger once is inconclusive. Other metrics keep their first verdict."""
-    once = remeasure.settle(case_verdict(1.02), case_verdict(1.0))
+    once = remeasure.settle(case_verdict(1.02), case_verdict(1.0), case_verdict(1.0))
     assert (once.outcome, once.reason) == ("ok", OK.reason)
     assert [one.outcome for one in once.others] == ["inconclusive"]
     assert once.others[0].reason.startswith("it looked worse at first (+2.0 %) and was measured again")
-    twice = remeasure.settle(case_verdict(1.02), case_verdict(1.03))
+    twice = remeasure.settle(case_verdict(1.02), case_verdict(1.03), case_verdict(1.02))
     assert (twice.outcome, twice.worse) == ("regressed", "held_memory")
     assert "measured twice in this run, +2.0 % at first" in twice.reason
 
@@ -282,7 +290,7 @@ def test_a_run_that_ends_before_the_second_measurement_calls_no_memory_regressed
 
 def test_a_second_measurement_without_memory_makes_the_first_inconclusive() -> None:
     """Its processes were forked, or it ended early."""
-    settled = remeasure.settle(case_verdict(1.02), OK)
+    settled = remeasure.settle(case_verdict(1.02), OK, case_verdict(1.02))
     assert [one.outcome for one in settled.others] == ["inconclusive"]
 
 

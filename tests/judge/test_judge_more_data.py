@@ -128,7 +128,7 @@ def test_the_final_reason_mentions_a_first_verdict_of_regressed(
     """Whatever the second measurement and the run as a whole say."""
     first = Verdict("regressed", "it was slower", ratio=before)
     second = Verdict(outcome, why, ratio=after)
-    found = remeasure.settle(first, second)
+    found = remeasure.settle(first, second, second)
     assert found.outcome not in ("ok", "improved", "no_baseline", "not_comparable")
     told = "by an unknown share" if before is None else f"{100 * (before - 1):+.1f} %"
     assert told in found.reason

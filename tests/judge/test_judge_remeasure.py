@@ -19,22 +19,39 @@ OK = Verdict("ok", "a slowdown above 5 % is excluded", ratio=1.01, policy="p", e
 
 
 def test_a_case_that_is_slow_twice_has_regressed() -> None:
-    found = remeasure.settle(replace(SLOW, ratio=1.3), SLOW)
+    found = remeasure.settle(replace(SLOW, ratio=1.3), replace(SLOW, ratio=1.1), SLOW)
     assert (found.outcome, found.ratio) == ("regressed", 1.2)
-    assert found.reason == "20 % slower; measured twice in this run, +30.0 % at first"
+    assert found.reason == "20 % slower; measured twice in this run, +30.0 % at first, +10.0 % the second time"
+
+
+def test_the_numbers_of_a_case_that_was_measured_twice_are_of_all_its_launches() -> None:
+    """As the times in the table are, also where something else than speed looked worse."""
+    few, many = replace(OK, outcome="inconclusive", reason="two launches", ratio=1.4), replace(OK, ratio=1.02)
+    found = remeasure.settle(few, replace(OK, ratio=0.99), many)
+    assert (found.outcome, found.ratio, found.reason) == ("ok", 1.02, OK.reason)
+    once = remeasure.settle(SLOW, OK, many)
+    assert once.ratio == 1.02
+    assert once.reason.endswith(f"ok: {OK.reason}; +2.0 % over all launches")
+
+
+def test_a_case_that_looks_slow_only_over_all_launches_is_inconclusive() -> None:
+    found = remeasure.settle(OK, OK, SLOW)
+    assert (found.outcome, found.fails) == ("inconclusive", False)
+    assert found.reason.startswith("it looks slower over all launches, and did not at first (")
 
 
 @pytest.mark.parametrize("outcome", ["ok", "improved", "inconclusive"])
 def test_a_case_that_is_slow_once_is_inconclusive(outcome: Outcome) -> None:
     """Neither an alarm nor an all-clear, because two measurements of the same case differ."""
-    found = remeasure.settle(SLOW, replace(OK, outcome=outcome))
+    found = remeasure.settle(SLOW, replace(OK, outcome=outcome), SLOW)
     assert (found.outcome, found.fails) == ("inconclusive", False)
     assert found.reason.startswith("it looked slower at first (+20.0 %) and was measured again after the other cases: ")
 
 
 @pytest.mark.parametrize("outcome", ["failed", "invalid"])
 def test_a_case_that_fails_at_the_second_measurement_has_failed(outcome: Outcome) -> None:
-    assert remeasure.settle(SLOW, replace(OK, outcome=outcome)).outcome == outcome
+    assert remeasure.settle(SLOW, replace(OK, outcome=outcome), OK).outcome == outcome
+    assert remeasure.settle(SLOW, OK, replace(OK, outcome=outcome)).outcome == outcome
 
 
 def test_a_run_that_ends_before_the_second_measurement_calls_nothing_regressed() -> None:

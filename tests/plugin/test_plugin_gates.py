@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 import pytest
+from plugin_suite import PLUGIN, ROOT, SHORT
 from test_plugin_against import CELL
 from test_plugin_usage import refused
 
@@ -75,6 +78,22 @@ def test_two_per_cent_more_memory_fail_the_test_and_are_named(known: Suite, monk
     assert "**regressed**: held\\_memory: 2.0% more" in summary.read_text()
     # Eight fresh processes at the second look, and two each of the first and of what was accepted.
     assert len(known.launches()) == 12
+
+
+def test_bench_accept_and_bench_can_be_replayed(suite: Suite, capfd: pytest.CaptureFixture[str]) -> None:
+    """By a benchmark, which counts false alarms. Here once, with a case that is always alike."""
+    words = [*suite.load, *CELL, *TWO, *SHORT[2:]]
+    done = subprocess.run(
+        [sys.executable, ROOT / "benchmarks/gates/again.py", "--times", "1", "again.csv", *PLUGIN, *words],
+        cwd=suite.path,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "0 of 1 runs had a false alarm\n"), capfd.readouterr().err
+    rows = [line.split(",")[:5] for line in (suite.path / "again.csv").read_text().splitlines()]
+    assert ["0", "0", ID, "held_memory", "ok"] in rows
+    assert {row[3] for row in rows} == {"step_time", "held_memory", "peak_memory"}
 
 
 def test_two_per_cent_less_are_told_and_fail_nothing(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,7 @@ def restore(path: str) -> Any:
 def save(network: Any, optimizer: Any, path: str) -> None:
     """Write a checkpoint from which training could continue, atomically."""
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch.made(target.parent)
     with scratch.folder("weights", target.parent) as place:
         part = place / target.name
         torch.save({"model": network.state_dict(), "optimizer": optimizer.state_dict()}, part)

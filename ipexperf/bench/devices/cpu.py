@@ -32,8 +32,8 @@ class Cpu(Device):
     """The number that `start` set."""
     _before = 0
     """Resident bytes at the reset: mostly libraries."""
-    _own_before = 0
-    """The part of these that is backed by no file: the heap."""
+    _used_before: int | None = None
+    """Bytes that were allocated in the heap at the reset."""
 
     def why_not(self, facts: Facts) -> str | None:
         return facts.missing("torch")
@@ -56,17 +56,17 @@ class Cpu(Device):
     def reset_peak_memory(self) -> None:
         heap.trim()  # memory that imports freed must not count as the case's
         Path("/proc/self/clear_refs").write_text(_RESET_PEAK)
-        self._before = _resident("VmHWM")
-        self._own_before = _resident("RssAnon")
+        self._before = _resident()
+        self._used_before = heap.in_use()
 
     def peak_memory(self) -> int:
         """Return the case's own peak, without the memory of libraries such as torch and IPEX."""
-        return max(0, _resident("VmHWM") - self._before)
+        return max(0, _resident() - self._before)
 
-    def held_memory(self) -> int:
-        """Return the memory in use that no file backs. Give free memory back first: its amount is chance."""
-        heap.trim()
-        return max(0, _resident("RssAnon") - self._own_before)
+    def held_memory(self) -> int | None:
+        """Return the memory that is allocated, or None if the allocator does not tell."""
+        used = heap.in_use()
+        return None if used is None or self._used_before is None else max(0, used - self._used_before)
 
     def energy_counter(self) -> energy.EnergyCounter | str:
         return energy.packages(placement.effect()["cores"])
@@ -84,11 +84,11 @@ class Cpu(Device):
         return {"library_memory": float(self._before)}
 
 
-def _resident(name: str) -> int:
-    """Return resident memory of this process: `VmHWM`, its peak since the last reset, or `RssAnon`, that in no file."""
-    match = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+def _resident() -> int:
+    """Return the peak of resident memory of this process since the last reset."""
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     if match is None:
-        raise RuntimeError(f"the kernel does not report {name}")
+        raise RuntimeError("the kernel does not report VmHWM")
     return int(match.group(1)) * 1024
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from ipexperf.bench import outcome
 from ipexperf.bench.api import Examples, Task, Tensors, tensors
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import Bounds
@@ -32,14 +34,52 @@ class Reference:
 
     outputs: Tensors
     accuracy: float
+    narrow: str = ""
+    """Why it is in float32 after all, or an empty text."""
 
 
 def reference(network: Any, held_out: Examples, task: Task) -> Reference:
-    """Run a float64 copy of the model. Call it before `ipex.optimize`, which may work in place."""
+    """Run a float64 copy of the model. Call it before `ipex.optimize`, which may work in place.
+
+    A network that asks for float32 inside gets float64 there, too. If that is not enough, float32 is the reference.
+    """
     double = copy.deepcopy(network).double().eval()
+
+    def exact(inputs: Tensors) -> Any:
+        return double(*map(_double, inputs))
+
+    def widened(inputs: Tensors) -> Any:
+        with widening():
+            return exact(inputs)
+
+    narrow = ""
     # No larger batch than there are examples: the rest would be padding, which takes minutes in a large network.
-    outputs = predict(lambda inputs: double(*map(_double, inputs)), held_out.inputs, min(PART, len(held_out)))
-    return Reference(outputs, task.score(outputs, held_out.targets))
+    some = min(PART, len(held_out))
+    try:
+        outputs = predict(exact, held_out.inputs, some)
+    except RuntimeError as error:
+        try:
+            outputs = predict(widened, held_out.inputs, some)
+        except RuntimeError:
+            plain = copy.deepcopy(network).eval()
+            outputs = predict(lambda inputs: plain(*inputs), held_out.inputs, some)
+            narrow = outcome.sentence(error)
+    return Reference(outputs, task.score(outputs, held_out.targets), narrow)
+
+
+def widening() -> AbstractContextManager[Any]:
+    """Return a context in which whoever asks torch for float32 gets float64."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Widening(TorchDispatchMode):
+        def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            del types
+            asked = dict(kwargs or {})
+            if asked.get("dtype") is torch.float32:
+                asked["dtype"] = torch.float64
+            return operator(*args, **asked)
+
+    return Widening()
 
 
 def _double(value: Any) -> Any:

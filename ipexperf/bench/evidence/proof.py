@@ -189,17 +189,23 @@ def dtypes(kernels: Iterable[Kernel]) -> Counter[str]:
     return Counter(kernel.dtype for kernel in kernels if kernel.operands)
 
 
-def layout_of_kernels(kernels: Iterable[Kernel], *, channels_last: bool) -> list[Check]:
+def layout_of_kernels(
+    kernels: Iterable[Kernel], *, channels_last: bool, plain: Callable[[], Iterable[Kernel]] | None = None
+) -> list[Check]:
     """Check that every convolution read its images channels last, if the case requests that.
 
-    A model may convert them inside. Without channels last only the input is checked: with packed weights oneDNN chooses
-    the layout.
+    A model may convert them inside. That is a user's own business, and `plain` has the kernels of the user's untouched
+    network. Without channels last only the input is checked: with packed weights oneDNN chooses the layout.
     """
     if not channels_last:
         return []
     counts = Counter(kernel.layout for kernel in kernels if kernel.layout)
     text = ", ".join(f"{layout} x{count}" for layout, count in counts.most_common()) or "no convolution that shows it"
-    return [Check("kernel_layout", set(counts) <= {"channels_last"}, text, "channels_last in all")]
+    if set(counts) <= {"channels_last"}:
+        return [Check("kernel_layout", True, text, "channels_last in all")]
+    if plain is not None and any(kernel.layout == "contiguous" for kernel in plain()):
+        return [Check("kernel_layout", True, f"{text}: the network itself lays them out so", "no other by the stack")]
+    return [Check("kernel_layout", False, text, "channels_last in all, or --perf-knobs channels_last=off")]
 
 
 def of_stack(step: Callable[[], Any], bench: Workbench) -> list[Kernel]:

@@ -33,6 +33,7 @@ TURNS = 8
 GROWN = 2**20
 GROWN_A_STEP = 16 * 2**10
 """A launch notes that its memory grew from so many bytes on, in all and a step. Our own records take less a step."""
+GLIBC = "libc.so.6"
 MANY_FAULTS = 500
 LARGE_SHARE = 0.1
 """A launch notes its page faults if there are so many per step, and the kernel takes this share of the CPU time."""
@@ -47,6 +48,35 @@ def trim() -> None:
     """Give free memory back to the kernel now. Without glibc, do nothing."""
     if function := getattr(ctypes.CDLL(None), "malloc_trim", None):
         function(ctypes.c_size_t(0))
+
+
+class _Mallinfo2(ctypes.Structure):
+    """What glibc tells of its heaps."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()  # noqa: SIM905
+    )
+
+
+def in_use() -> int | None:
+    """Return the bytes that are allocated in the heap, or None if the allocator is not glibc's, from 2.33 on.
+
+    Equal processes agree in them to some KiB. Their resident memory differs by MiB: how much of what is free lies in
+    whole pages, which can be given back, is chance, and so is the number of Python's own arenas.
+    """
+    program = ctypes.CDLL(None)
+    try:
+        glibc = ctypes.CDLL(GLIBC)
+        told = glibc.mallinfo2
+    except (OSError, AttributeError):
+        return None
+    # A preloaded allocator takes the place of glibc's functions.
+    if ctypes.cast(program.malloc, ctypes.c_void_p).value != ctypes.cast(glibc.malloc, ctypes.c_void_p).value:
+        return None
+    told.restype = _Mallinfo2
+    info = told()
+    return int(info.uordblks + info.hblkhd)
 
 
 @dataclass(slots=True)

@@ -34,16 +34,28 @@ def modules(names: Iterable[str] = IMPORTED) -> dict[str, str]:
 
 
 def libraries(maps: str, variables: Mapping[str, str] = os.environ, everywhere: Path = PRELOADED) -> dict[str, str]:
-    """Return a digest of each mapped library of the system, or that a variable puts before those of the packages.
+    """Return a digest of each mapped library that a variable or the system puts before those of the packages.
 
     `maps` is the content of `/proc/self/maps`.
     """
     words = variables.get("LD_PRELOAD", "") + " " + (everywhere.read_text() if everywhere.exists() else "")
     preloaded = {os.path.realpath(word) for word in re.split(r"[:\s]+", words) if "/" in word}
-    named = [folder for folder in variables.get("LD_LIBRARY_PATH", "").split(":") if folder]
-    folders = {os.path.realpath(folder) for folder in (*named, *of_system())}
-    mapped = sorted(set(re.findall(r"(/\S+\.so\S*)", maps)))
-    return {Path(file).name: _digest(file) for file in mapped if file in preloaded or str(Path(file).parent) in folders}
+    folders = {os.path.realpath(folder) for folder in variables.get("LD_LIBRARY_PATH", "").split(":") if folder}
+    return {Path(file).name: _digest(file) for file in _mapped(maps) if file in preloaded or _folder(file) in folders}
+
+
+def system_libraries(maps: str) -> dict[str, str]:
+    """Return a digest of each mapped library of the system."""
+    folders = set(map(os.path.realpath, of_system()))
+    return {Path(file).name: _digest(file) for file in _mapped(maps) if _folder(file) in folders}
+
+
+def _mapped(maps: str) -> list[str]:
+    return sorted(set(re.findall(r"(/\S+\.so\S*)", maps)))
+
+
+def _folder(file: str) -> str:
+    return str(Path(file).parent)
 
 
 @functools.cache

@@ -178,6 +178,12 @@ class TrainSession(Session):
             loss, _ = self.bench.task.learn(network, tuple(batch[:input_count]), tuple(batch[input_count:]))
             loss.backward()
 
+    def _plain_kernels(self) -> list[Kernel]:
+        """Return the arithmetic kernels of the untouched network, in the case's memory layout."""
+        network = self.bench.device.put(self.bench.laid_out(self.bench.model.build().train()))
+        inputs = self.last[0][: len(self.split.train.inputs)]
+        return proof.profiled(lambda: network(*inputs))
+
     def kernels(self) -> list[Kernel]:
         """Return the arithmetic kernels that one step really ran."""
         return proof.of_stack(self.step, self.bench)
@@ -190,7 +196,11 @@ class TrainSession(Session):
             self.feed.proof(self.step),
             proof.dtype_of_kernels(proof.dtypes(kernels), case.dtype),
             *float32.proof(case.dtype, case.device),
-            *proof.layout_of_kernels(kernels, channels_last=self.bench.channels_last),
+            *proof.layout_of_kernels(
+                kernels,
+                channels_last=self.bench.channels_last,
+                plain=self._plain_kernels if self.bench.model.target else None,
+            ),
             *instructions.proof(self.step, case),
             *proof.operators(self.step, self.bench.operators),
             *self.bench.stack.proof_of_training(self.optimised, self.optimizer, self.bench),

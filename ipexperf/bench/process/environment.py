@@ -222,6 +222,7 @@ def document(device: Device) -> dict[str, Any]:
         "hardware": machine,
         "software": versions,
         "variables": variables.tuned(os.environ),
+        "libraries": startup.system_libraries(kernel_files.text("/proc/self/maps") or ""),
         "source": users_files.files(),
         "source_paths": users_files.paths(),
         "inventory": installed.to_json(),

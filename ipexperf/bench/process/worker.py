@@ -315,6 +315,7 @@ class Worker:
         return {
             "metrics": registered(self._ready[0], "accuracy", metrics),
             "checks": [asdict(check) for check in checks],
+            "notes": answer(Session, self._ready[0], "notes"),  # with what only this request could find out
         }
 
     def environment(self, _: dict[str, Any]) -> dict[str, Any]:
