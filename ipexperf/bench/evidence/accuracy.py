@@ -71,7 +71,7 @@ def widening() -> AbstractContextManager[Any]:
     """Return a context in which whoever asks torch for float32 gets float64."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Widening(TorchDispatchMode):
+    class Widening(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             del types
             asked = dict(kwargs or {})
