@@ -44,6 +44,7 @@ def _candidate(recorded: Recorded) -> ProposedCase:
         reason=verdict.reason if verdict else "",
         worse=recorded.verdict.worse if recorded.verdict else "",
         fingerprint=structure.name(fingerprint) if state.outcome == "same" else None,
+        answers=next((answers for launch in recorded.counted if (answers := launch.document.get("answers"))), None),
     )
 
 

@@ -162,4 +162,5 @@ def with_accuracy(worker: Worker, launch: Launch, *, final: bool = True) -> Laun
     checks = tuple(Check(**check) for check in answer["checks"])
     if not checks:
         checks = (Check("accuracy", ok=False, found="not checked", expected="a check of the results by the mode"),)
-    return replace(launch, metrics={**launch.metrics, **answer["metrics"]}, accuracy=checks, log=worker.log())
+    metrics = {**launch.metrics, **answer["metrics"]}
+    return replace(launch, metrics=metrics, accuracy=checks, answers=answer.get("answers"), log=worker.log())
