@@ -10,6 +10,7 @@
 - Once the noise is known, an inconclusive session that leans slower than the tolerance is refused: measure it again.
 - A session in which a metric beside speed regressed is refused likewise. Where such a metric moved, older sessions lose
   their values of it.
+- A session of another network, by its answers or its accuracy, needs `regression_ok` too, and replaces the sessions.
 - An inconclusive session with other software, variables or kernels is refused, because it could mix two levels.
 """
 

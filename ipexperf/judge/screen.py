@@ -26,7 +26,7 @@ SHOWN = 4
 
 
 def judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Policy, not_comparable: str = "") -> Verdict:
-    """Judge a case. Order: failed, invalid, no_baseline, not_comparable, accuracy, speed."""
+    """Judge a case. Order: failed, invalid, no_baseline, not_comparable, speed, accuracy."""
     if measurement.never_began:
         return Verdict("inconclusive", measurement.never_began, policy=policy.label)
     verdict = _judge(measurement, baseline, policy, not_comparable)
