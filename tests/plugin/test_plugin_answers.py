@@ -28,7 +28,7 @@ PLAIN = "self.second(torch.nn.functional.leaky_relu(self.first(values), 0.1))"
 REFACTORED = "self.second(torch.nn.LeakyReLU(1 / 10)(self.first(values)))"
 OTHER = "self.second(torch.nn.functional.leaky_relu(self.first(values), 0.3))"
 CELL = ("--device", "cpu", "--dtype", "fp32", "--mode", "infer", "--stack", "stock")
-SHORT = ("--perf-launches", "2", "--perf-samples", "3", "--perf-seconds", "0.02", "--perf-max-pairs", "2")
+SHORT = ("--perf-launches", "2", "--perf-samples", "3", "--perf-seconds", "0.02")
 ACCEPT = ("baseline", "accept", "last", "--reason", "right", "--by", "me")
 
 
@@ -39,17 +39,16 @@ def run(suite: Suite, forward: str, *more: str) -> pytest.RunResult:
     return suite.raw(*words, "--perf-no-pulse", *more, patience=300)
 
 
-@pytest.mark.parametrize("baseline", ["live", "stored"])
+@pytest.mark.parametrize("judged", [("--perf-baseline=live", "--perf-max-pairs=2"), ("--perf-baseline=stored",)])
 def test_other_answers_fail_until_they_are_accepted_and_a_refactoring_does_not(
-    torch_suite: Suite, baseline: str
+    torch_suite: Suite, judged: tuple[str, ...]
 ) -> None:
-    judged = f"--perf-baseline={baseline}"
     run(torch_suite, PLAIN).assert_outcomes(passed=1)
     assert torch_suite.command(*ACCEPT).ret == 0
 
-    assert "its answers" not in run(torch_suite, REFACTORED, judged).stdout.str()
+    assert "its answers" not in run(torch_suite, REFACTORED, *judged).stdout.str()
 
-    other = run(torch_suite, OTHER, judged)
+    other = run(torch_suite, OTHER, *judged)
     other.assert_outcomes(failed=1)
     assert "its answers changed: " in other.stdout.str()
 
