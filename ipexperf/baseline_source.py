@@ -103,7 +103,7 @@ class RunBaselines:
     def baseline(self, measurement: Measurement) -> CaseBaseline | None:
         """The baseline that a case is judged against, or None."""
         if not self.rolling:
-            return self._accepted(measurement)
+            return self.accepted(measurement)
         return self._window(measurement.case, measurement)
 
     def _window(self, case: Case, measurement: Measurement) -> CaseBaseline | None:
@@ -128,7 +128,7 @@ class RunBaselines:
 
         return Windows(history, self._options.window)
 
-    def _accepted(self, measurement: Measurement) -> CaseBaseline | None:
+    def accepted(self, measurement: Measurement) -> CaseBaseline | None:
         """The accepted baseline of this case on its machine."""
         return self._file(measurement.environment["machine_key"]).find(measurement.case)
 
@@ -173,7 +173,7 @@ class RunBaselines:
         verdict = self._judged(measurement, self.baseline(measurement), gate)
         if not self.rolling or measurement.never_began:
             return verdict
-        accepted = self._accepted(measurement)
+        accepted = self.accepted(measurement)
         return anchor.beside(verdict, self._judged(measurement, accepted, gate) if accepted else None)
 
     def _judged(self, measurement: Measurement, baseline: CaseBaseline | None, gate: Sequence[str]) -> Verdict:

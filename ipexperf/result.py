@@ -261,6 +261,8 @@ class Launch:
     """The fingerprint of the other arm in a pair."""
     roof: Mapping[str, Any] | None = None
     """The ceilings that `of_roof` refers to, and which of them limits the case. None: unknown."""
+    answers: Mapping[str, Any] | None = None
+    """The sketch of the answers from `bench.evidence.answers`, or None if this launch has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +322,11 @@ class Measurement:
                     if not check.ok:
                         return f"{kind} failed: {check}"
         return ""
+
+    @property
+    def answers(self) -> Mapping[str, Any] | None:
+        """The sketch of the answers, of the first launch that has one."""
+        return next((x.answers for x in self.counted if x.answers), None)
 
     def fingerprint(self, launch: Launch) -> Mapping[str, Any] | None:
         """Return a launch's fingerprint: whole for the first launch of the case that has it, else only its digest."""

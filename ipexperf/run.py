@@ -450,8 +450,8 @@ class Run:
         return FinishedCase(measurement, verdict)
 
     def _with_structure(self, measurement: Measurement, verdict: Verdict) -> Verdict:
-        """Add to the verdict whether the kernels that ran differ from those of the accepted baseline."""
-        from ipexperf.judge import structure
+        """Add to the verdict whether kernels and answers differ from those of the accepted baseline."""
+        from ipexperf.judge import answers, structure
         from ipexperf.judge.environment import incomparable
 
         if measurement.failure or measurement.never_began:
@@ -465,6 +465,9 @@ class Run:
             lambda: self._accepted(before) if before else None,
             gate=self.options.structure if alike else "warn",
         )
+        accepted = self._baselines.accepted(measurement)
+        if accepted is not None and accepted.case == measurement.case:
+            verdict = answers.named(verdict, answers.difference(accepted.answers, measurement.answers))
         return dataclasses.replace(verdict, structure=compared)
 
     def _accepted(self, before: CaseBaseline) -> Mapping[str, Any] | None:

@@ -648,6 +648,10 @@ class Session(ABC):
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
         """Return accuracy metrics and checks of their bounds, at least one. Called after all sampling."""
 
+    def answers(self) -> dict[str, Any] | None:
+        """Return a sketch of its answers (`bench.evidence.answers`), or None. Called after `accuracy`."""
+        return None
+
     @abstractmethod
     def proof(self) -> list[Check]:
         """Return evidence that the case ran as its label says. Called after warm-up."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.lazy import torch
+from ipexperf.variables import SOURCE
 
 LARGEST = 2**28
 """Larger files, in bytes, are not kept: the temporary folder may be a small disk in memory."""
@@ -46,7 +47,8 @@ def once(bench: Workbench, name: str, made_of: list[Any], make: Callable[[], Any
 def _address(bench: Workbench, made_of: list[Any]) -> str:
     case, model, settings = bench.case, bench.model, bench.settings
     files = [_file(settings.weights), _file(settings.data_file)]
-    process = [sys.executable, torch.__version__, environment(), settings.load]
+    # A forked process has the environment that its parent was started with, and may have another source.
+    process = [sys.executable, torch.__version__, environment(), os.environ.get(SOURCE, ""), settings.load]
     parts = [model.name, model.version, case.data, case.size, settings.seed]
     return hashlib.sha256(json.dumps([process, parts, files, made_of]).encode()).hexdigest()[:24]
 

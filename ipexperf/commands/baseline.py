@@ -44,6 +44,7 @@ def _candidate(recorded: Recorded) -> ProposedCase:
         reason=verdict.reason if verdict else "",
         worse=recorded.verdict.worse if recorded.verdict else "",
         fingerprint=structure.name(fingerprint) if state.outcome == "same" else None,
+        answers=next((answers for launch in recorded.counted if (answers := launch.document.get("answers"))), None),
     )
 
 
@@ -338,7 +339,7 @@ def add_baseline(subparsers: console.Subparsers) -> None:
     accept.add_argument("--reason", required=True, help="why these numbers are right")
     accept.add_argument("--by", help="who accepts (default: the user's name)")
     accept.add_argument("--case", action="append", metavar="ID", help="only this case (repeatable)")
-    accept.add_argument("--regression-ok", action="store_true", help="accept slower numbers too")
+    accept.add_argument("--regression-ok", action="store_true", help="accept slower numbers and other answers too")
     accept.add_argument("--replace", action="store_true", help="forget the sessions accepted before")
     accept.add_argument("--name", help="name for the software that it ran on, for `--perf-against baseline:NAME`")
     text = "put packages into the store that may not be had again (perishable, the default), or all of them"

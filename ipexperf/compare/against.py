@@ -231,7 +231,23 @@ class AgainstRun:
         measurement = self._conductor.measurement(recorded, roofed, environment, self._started, reason)
         verdict = judge.judge(measurement, comparison.decision, self._evidence(comparison), entry.policy)
         verdict = metrics.combined(verdict, _others(entry, comparison), gated=PRIMARY in entry.gate)
+        if not measurement.failure and comparison.pairs:
+            verdict = self._with_answers(verdict, comparison.pairs[0])
         return measurement, _with_structure(measurement, verdict, self._against.gate), entry.policy
+
+    def _with_answers(self, verdict: Verdict, first: Pair) -> Verdict:
+        """The verdict that names other answers than the first arm's. They fail if that is a baseline's."""
+        from ipexperf.judge import answers
+        from ipexperf.judge.policy import Policy
+        from ipexperf.judge.screen import accuracy_change
+
+        a, b = first.a, first.b
+        found = answers.difference(a.launch.answers, b.launch.answers, "the other arm's")
+        if not self._against.lock:
+            return answers.named(verdict, replace(found, fails=False))
+        if a.arm.case == b.arm.case and (text := accuracy_change(a.launch.metrics, b.launch.metrics, Policy())):
+            found = answers.Difference(text, fails=True)
+        return answers.named(verdict, found)
 
     def _evidence(self, comparison: Comparison) -> PairsEvidence:
         return PairsEvidence(

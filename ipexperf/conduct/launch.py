@@ -166,6 +166,7 @@ def with_accuracy(worker: Worker, launch: Launch, *, final: bool = True) -> Laun
         launch,
         metrics={**launch.metrics, **answer["metrics"]},
         accuracy=checks,
+        answers=answer.get("answers"),
         notes=tuple(dict.fromkeys((*launch.notes, *answer.get("notes", ())))),
         log=worker.log(),
     )

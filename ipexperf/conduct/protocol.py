@@ -43,7 +43,7 @@ def _table(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _fingerprint(value: Any) -> bool:
+def _table_or_none(value: Any) -> bool:
     return value is None or isinstance(value, dict)
 
 
@@ -86,7 +86,7 @@ FIELDS: Mapping[str, Mapping[str, Shape]] = {
     },
     "proof": {"checks": _list_of(_check)},
     "metrics": {"metrics": _numbers, "notes": _list_of(_text), "emulated": _flag},
-    "fingerprint": {"fingerprint": _fingerprint},
+    "fingerprint": {"fingerprint": _table_or_none},
     "accuracy": {"metrics": _numbers, "checks": _list_of(_check)},
     "ceilings": {"ceilings": _table},
     "pulse": {"seconds": _numbers},
@@ -96,7 +96,7 @@ FIELDS: Mapping[str, Mapping[str, Shape]] = {
 OPTIONAL: Mapping[str, Mapping[str, Shape]] = {
     "warm": {"energy_seconds": _number, "no_energy": _text},
     "sample": {"joules": _number},
-    "accuracy": {"notes": _list_of(_text)},
+    "accuracy": {"answers": _table_or_none, "notes": _list_of(_text)},
 }
 """Optional fields, whose type is checked too."""
 FIGURES = ("begin", "prepare", "memory")

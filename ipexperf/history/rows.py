@@ -129,6 +129,7 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
             "gate": launch.gate,
             "proof": [asdict(check) for check in launch.proof],
             "accuracy": [asdict(check) for check in launch.accuracy],
+            **({"answers": launch.answers} if launch.answers else {}),
             "contended": launch.contended,
             "notes": launch.notes,
             **({"fewer": launch.fewer} if launch.fewer else {}),

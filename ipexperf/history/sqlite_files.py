@@ -32,6 +32,7 @@ PARTS: Mapping[tuple[str, str], Mapping[str, tuple[str, ...]]] = {
     ("launch", "doc"): {
         "proof": ("array",),
         "accuracy": ("array",),
+        "answers": ("object",),
         "notes": ("array",),
         "gate": ("object",),
         "fingerprint": ("object", "null"),

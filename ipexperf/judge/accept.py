@@ -10,6 +10,7 @@
 - Once the noise is known, an inconclusive session that leans slower than the tolerance is refused: measure it again.
 - A session in which a metric beside speed regressed is refused likewise. Where such a metric moved, older sessions lose
   their values of it.
+- A session of another network, by its answers or its accuracy, needs `regression_ok` too, and replaces the sessions.
 - An inconclusive session with other software, variables or kernels is refused, because it could mix two levels.
 """
 
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.errors import BaselineError
-from ipexperf.judge import metrics, yardstick
+from ipexperf.judge import answers, metrics, yardstick
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded, slot
 from ipexperf.judge.environment import RAN, changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
@@ -60,6 +61,8 @@ class ProposedCase:
     """The fingerprint's version and digest, if the launches agree on it."""
     worse: str = ""
     """The metrics beside speed that its run called regressed. `outcome` is that of its speed alone."""
+    answers: Mapping[str, Any] | None = None
+    """The sketch of its answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,7 @@ def accept(
                 expires=expires,
                 environment=late.environment if late else rounded(candidate.environment),
                 fingerprint=(None if late else candidate.fingerprint) or (old.fingerprint if old and joined else None),
+                answers=(old.answers if old and joined else None) or candidate.answers,
             )
         )
         accepted.append(candidate)
@@ -170,11 +174,12 @@ def _sessions(
             raise _RefusedError(f"it is not comparable with the baseline ({'; '.join(fields)}): replace the baseline")
     outcome, ratio = _outcome_now(old, candidate, session, policy, stale=stale)
     moved = _moved(old, candidate, session, policy)
+    another = _another_network(old, candidate, session, policy, regression_ok=regression_ok)
     if not regression_ok:
         _refuse_slower(outcome, ratio, policy, sure=replace or len(old.sessions) >= policy.known_sessions)
         if worse := candidate.worse or ", ".join(one.metric for one in moved if _fails(one)):
             raise _RefusedError(f"its {worse} regressed: accept it with --regression-ok")
-    if replace or outcome in ("regressed", "improved", "platform_shift"):
+    if replace or another or outcome in ("regressed", "improved", "platform_shift"):
         return (session,)
     if outcome == "inconclusive":
         _refuse_mixture(old, candidate)
@@ -183,6 +188,19 @@ def _sessions(
     if session not in sessions:
         raise _RefusedError(f"it is older than the {policy.kept_sessions} sessions that a baseline keeps")
     return sessions
+
+
+def _another_network(
+    old: CaseBaseline, candidate: ProposedCase, session: Session, policy: Policy, *, regression_ok: bool
+) -> bool:
+    """Whether accuracy or answers left their bounds. Then the sessions are not of the same network."""
+    if changed_case(old.case, candidate.case):
+        return False
+    found = answers.difference(old.answers, candidate.answers)
+    suspicion = accuracy_change(old.accuracy, session.metrics, policy) or (found.text if found.fails else "")
+    if suspicion and not regression_ok:
+        raise _RefusedError(f"{suspicion}: accept it with --regression-ok")
+    return bool(suspicion)
 
 
 def _refuse_mixture(old: CaseBaseline, candidate: ProposedCase) -> None:
@@ -269,9 +287,6 @@ def _compared(
 ) -> tuple[Outcome, float | None]:
     if changed_case(old.case, candidate.case) or incomparable(old.environment, candidate.environment):
         return "not_comparable", None
-    suspicion = accuracy_change(old.accuracy, session.metrics, policy)
-    if suspicion:
-        raise _RefusedError(suspicion)
     comparison = compare(session.launches, [x.launches for x in old.sessions], policy)
     return decide(comparison, policy), math.exp(comparison.log_ratio)
 

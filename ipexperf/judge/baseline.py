@@ -17,7 +17,7 @@ from typing import Any
 from ipexperf import lock, scratch
 from ipexperf.case import AXES, Case
 from ipexperf.errors import BaselineError, LockError
-from ipexperf.judge import yardstick
+from ipexperf.judge import answers, yardstick
 from ipexperf.judge.environment import FINDINGS, PACKAGES
 from ipexperf.judge.spread import centre
 from ipexperf.result import METRICS, PRIMARY, RELATIVE
@@ -57,6 +57,8 @@ class CaseBaseline:
     environment: Mapping[str, Any]
     fingerprint: str | None = None
     """The fingerprint's version and digest in the newest session. None in old baselines without one."""
+    answers: Mapping[str, Any] | None = None
+    """The sketch of the answers that were accepted first. None if the case has none."""
 
     @property
     def lock(self) -> str:
@@ -228,6 +230,7 @@ def dumps(baselines: Baselines) -> str:
                 "environment": digest,
                 **({"fingerprint": baseline.fingerprint} if baseline.fingerprint else {}),
                 "accuracy": _ordered(baseline.accuracy),
+                **({"answers": _ordered(baseline.answers)} if baseline.answers else {}),
                 "sessions": [
                     {
                         "run": session.run,
@@ -345,6 +348,7 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
         expires=None if entry["expires"] is None else date.fromisoformat(entry["expires"]).isoformat(),
         environment=environment,
         fingerprint=None if entry.get("fingerprint") is None else str(entry["fingerprint"]),
+        answers=None if entry.get("answers") is None else answers.read(entry["answers"]),
     )
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ipexperf.judge import yardstick
+from ipexperf.judge import answers, yardstick
 from ipexperf.judge.environment import changed_case, differences, incomparable
 from ipexperf.judge.ratios import WIDEST
 from ipexperf.judge.spread import SessionComparison, compare
@@ -26,7 +26,7 @@ SHOWN = 4
 
 
 def judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Policy, not_comparable: str = "") -> Verdict:
-    """Judge a case. Order: failed, invalid, no_baseline, not_comparable, accuracy, speed."""
+    """Judge a case. Order: failed, invalid, no_baseline, not_comparable, speed, accuracy."""
     if measurement.never_began:
         return Verdict("inconclusive", measurement.never_began, policy=policy.label)
     verdict = _judge(measurement, baseline, policy, not_comparable)
@@ -63,8 +63,14 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
             "not_comparable", f"the baseline was measured under {reason}", policy=policy.label, evidence=evidence
         )
     suspicion = accuracy_change(baseline.accuracy, measurement.of_run, policy)
-    if suspicion:
-        return Verdict("invalid", "; ".join([suspicion, *notes]), policy=policy.label, evidence=evidence)
+    verdict = _of_speed(launches, baseline, policy, evidence, notes)
+    return answers.named(verdict, answers.Difference(suspicion, fails=True))
+
+
+def _of_speed(
+    launches: Sequence[float], baseline: CaseBaseline, policy: Policy, evidence: BaselineEvidence, notes: Sequence[str]
+) -> Verdict:
+    """The verdict on speed, which can be compared."""
     if len(launches) < policy.minimum_launches:
         reason = f"{len(launches)} launch has no spread: {policy.minimum_launches} are needed to judge speed"
         ratio = launches[0] / baseline.level

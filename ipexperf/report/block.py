@@ -71,7 +71,7 @@ def _rows(
     yield "reproduce", reproduce
     if not accept:
         return
-    if not has_numbers(verdict.outcome):
+    if not has_numbers(verdict.alone.outcome):
         yield "accept", f"not possible: what is {verdict.outcome} never becomes a baseline"
     else:
         yield "accept", accept

@@ -73,7 +73,7 @@ def test_modes_that_hold_weights_in_another_way_have_a_bound_of_their_own(tmp_pa
             (tmp_path / folder).mkdir(exist_ok=True)
             shared = dataclasses.replace(opened.bench.settings, shared=str(tmp_path / folder))
             opened.bench = dataclasses.replace(opened.bench, settings=shared)
-            errors[folder, mode] = opened._rounding(opened._reference())
+            errors[folder, mode] = opened._rounding(opened.reference)
     assert errors["infer", "infer"] != errors["decode", "decode"]
     assert errors["shared", "infer"] == pytest.approx(errors["infer", "infer"])
     assert errors["shared", "decode"] == pytest.approx(errors["decode", "decode"])

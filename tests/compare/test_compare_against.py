@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from ipexperf.bench import loading
 from ipexperf.case import AGAINST, ITSELF, Case
 from ipexperf.compare.against import Against, AgainstRun, Judged
 from ipexperf.compare.arm import FLAG
-from ipexperf.compare.round import Scheduler
+from ipexperf.compare.round import Scheduler, Side
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
@@ -194,3 +196,38 @@ def test_an_interrupted_run_is_judged_on_what_is_known(
         assert len(measurement.launches) == (0 if when == "before" else 1)
         assert measurement.cut == ("somebody stopped it" if when == "before" else "interrupted after 1 pair")
         assert (verdict.outcome, verdict.fails) == ("inconclusive", False)
+
+
+def of_answers(size: float, loss: float) -> Callable[[Side], Side]:
+    """Sides whose network answers with numbers of this size, and whose training ended with this loss."""
+    answers = {"shapes": ["1"], "norm": size, "sums": EVEN, "bound": 1e-4, "weights": ""}
+
+    def answering(one: Side) -> Side:
+        metrics = {**one.launch.metrics, "loss": loss}
+        return replace(one, launch=replace(one.launch, answers=answers, metrics=metrics))
+
+    return answering
+
+
+EVEN = base64.b64encode(struct.pack("<64f", *[0.125] * 64)).decode()
+CHANGED = "its answers changed: 12% from the other arm's (bound 0.01%)"
+
+
+@pytest.mark.parametrize(
+    ("lock", "now", "outcome", "words"),
+    [
+        ("", of_answers(1.12, 2.0), "ok", CHANGED),
+        ("a lock", of_answers(1.12, 2.0), "invalid", CHANGED),
+        ("a lock", of_answers(1.0, 1.5), "invalid", "loss changed from the baseline's 2 to 1.5, more than 5%"),
+        ("a lock", of_answers(1.0, 2.01), "ok", ""),
+    ],
+)
+def test_other_answers_than_the_first_arms_are_named_and_fail_if_that_is_a_baselines(
+    conductor: Conductor, lock: str, now: Callable[[Side], Side], outcome: str, words: str
+) -> None:
+    rounds = (replace(one, sides=(of_answers(1.0, 2.0)(one.sides[0]), now(one.sides[1]))) for one in slower(0.001, 1.0))
+    other = replace(against(CASE, parse("PACE=1", FLAG)), lock=lock)
+    _, verdict, _ = judged(conductor, other, together=scripted(rounds))
+    assert (verdict.outcome, verdict.alone.outcome) == (outcome, "ok")
+    assert words in verdict.reason
+    assert ("changed" in verdict.reason) == bool(words)

@@ -55,12 +55,13 @@ def baseline(
     where: Mapping[str, Any] = ENVIRONMENT,
     accuracy: Mapping[str, float] | None = None,
     expires: str | None = None,
+    answers: Mapping[str, Any] | None = None,
 ) -> CaseBaseline:
     kept = tuple(
         Session(f"run{index}", f"2026-01-{index + 1:02d}T00:00:00+00:00", "abcdef", tuple(launches))
         for index, launches in enumerate(sessions)
     )
-    return CaseBaseline(case, kept, accuracy or {}, "first light", "ada", "2026-01-09", expires, where)
+    return CaseBaseline(case, kept, accuracy or {}, "first light", "ada", "2026-01-09", expires, where, answers=answers)
 
 
 def candidate(values: Sequence[float], number: int = 1, **changes: Any) -> ProposedCase:

@@ -12,7 +12,7 @@ from ipexperf import dtypes
 from ipexperf.bench import shared
 from ipexperf.bench.api import ChannelsLast, Device, Kernel, Look, Session, Tensors, Workbench
 from ipexperf.bench.artifacts import artifact, weights
-from ipexperf.bench.evidence import accuracy, fingerprint, float32, instructions, proof, quantised, work
+from ipexperf.bench.evidence import accuracy, answers, fingerprint, float32, instructions, proof, quantised, work
 from ipexperf.bench.evidence.accuracy import Reference
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
@@ -83,7 +83,7 @@ class InferenceSession(Session):
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
         bench, held_out = self.bench, self.held_out
         outputs = accuracy.predict(self.forward, held_out.inputs, bench.case.batch, self.put)
-        reference = self._reference()
+        reference = self.reference
         dtype, agreed = bench.case.dtype, None
         if dtypes.quantised(dtype):
             agreed = artifact.recipe(bench)["agreed"]
@@ -93,6 +93,12 @@ class InferenceSession(Session):
         if bench.task.scored:
             metrics["trivial_accuracy"] = bench.task.trivial(weights.read(bench))
         return metrics, checks
+
+    def answers(self) -> dict[str, Any] | None:
+        """Return a sketch of the float64 answers, which accuracy has compared with those of the case."""
+        bench, outputs = self.bench, self.reference.outputs
+        trained = bench.settings.weights if bench.model.learned else None
+        return answers.sketch(outputs, bench.task.compared(outputs), self.bounds().fidelity, trained)
 
     def bounds(self) -> Bounds:
         """Return the bounds of fidelity and agreement."""
@@ -107,7 +113,8 @@ class InferenceSession(Session):
         """Return the network whose error in eager stock PyTorch is that of the dtype."""
         return self.placed()
 
-    def _reference(self) -> Reference:
+    @functools.cached_property
+    def reference(self) -> Reference:
         """Return the float64 outputs of the untouched network, computed once per run."""
 
         def make() -> tuple[Tensors, float, str]:

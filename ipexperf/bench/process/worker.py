@@ -312,9 +312,11 @@ class Worker:
 
     def accuracy(self, _: dict[str, Any]) -> dict[str, Any]:
         metrics, checks = answer(Session, self._ready[0], "accuracy")
+        answers = answer(Session, self._ready[0], "answers")
         return {
             "metrics": registered(self._ready[0], "accuracy", metrics),
             "checks": [asdict(check) for check in checks],
+            "answers": answers,
             "notes": answer(Session, self._ready[0], "notes"),  # with what only this request could find out
         }
 
