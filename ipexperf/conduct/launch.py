@@ -12,7 +12,8 @@ from ipexperf.bench.outcome import indicated
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
-from ipexperf.result import ENERGY, METRICS, Check, Launch, LaunchOutcome, Sample
+from ipexperf.judge.stalls import undisturbed
+from ipexperf.result import ENERGY, MEAN, METRICS, Check, Launch, LaunchOutcome, Sample
 
 P99_SAMPLES = 662
 """Least number of samples for a p99. With n of them, the chance that at most one lies beyond the true p99 is
@@ -45,10 +46,11 @@ def percentile(values: list[float], share: float) -> float:
 def figures(samples: list[Sample], reply: Mapping[str, Any]) -> dict[str, float]:
     """A launch's numbers, one for each metric."""
     walls = [sample.wall for sample in samples]
-    step = statistics.median(walls)
+    mean = statistics.fmean(undisturbed(samples))
     return {
-        "step_time": step,
-        "throughput": reply["items"] / step,
+        "step_time": statistics.median(walls),
+        MEAN: mean,
+        "throughput": reply["items"] / mean,
         **percentiles(walls, reply.get("block", 1)),
         "cpu_time": statistics.median(sample.cpu for sample in samples),
         **{name: reply[name] for name in (*TIMES, *OPTIONAL, *RELATIVES) if name in reply},
