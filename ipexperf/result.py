@@ -189,6 +189,8 @@ METRICS: dict[str, Metric] = {
         Metric("relative_time", "yardsticks", False),
         Metric("yardstick_time", "s", None),
         Metric("page_faults", "1", False),
+        Metric("step_flops", "FLOP", None),
+        Metric("parameters", "1", None),
         Metric("step_python_calls", "1", False, gate=of_count()),
         Metric("step_operators", "1", False, gate=of_count()),
         Metric("step_kernels", "1", False, gate=of_count()),
@@ -222,6 +224,8 @@ def accuracies() -> tuple[str, ...]:
     return tuple(name for name, metric in METRICS.items() if metric.accuracy is not None)
 
 
+WORK = {"step_flops": "flops", "parameters": "parameters"}
+"""The metrics that are the work of a step, with their names in the fingerprint's count of it."""
 ENERGY = "energy"
 """The metric of energy: joules per step. Some devices need long turns to measure it."""
 RELATIVE = "relative_time"
@@ -405,7 +409,10 @@ class Structure:
     losses: tuple[str, ...] = ()
     """Those that can only cost time, each with the kind of its loss."""
     fails: bool = False
-    """True if it fails the test: with `--perf-structure loss`, the default, if there are losses; with `fail` always."""
+    """True if it fails the test: with `--perf-structure loss`, the default, if there are losses or more floating point
+    operations; with `fail` always."""
+    work: str = ""
+    """How the work of a step is another: `+91 % floating point operations`. The verdict's reason begins with it."""
 
 
 @dataclass(frozen=True, slots=True)

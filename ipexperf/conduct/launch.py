@@ -133,10 +133,12 @@ def with_proof(worker: Worker, launch: Launch) -> Launch:
 
 
 def _of_a_step(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
-    """Metrics of the captured step: counts, and the peak of torch's allocators."""
+    """Metrics of the captured step: its work, counts, and the peak of torch's allocators."""
     beside = (fingerprint or {}).get("beside") or {}
-    memory, counts, python = (beside.get(name) or {} for name in ("memory", "counts", "python"))
+    memory, counts, python, work = (beside.get(name) or {} for name in ("memory", "counts", "python", "work"))
     values = {
+        "step_flops": work.get("flops"),
+        "parameters": work.get("parameters"),
         "step_memory": memory.get("peak"),
         "step_allocations": memory.get("allocations"),
         "step_operators": counts.get("operators"),

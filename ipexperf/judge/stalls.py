@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from ipexperf.result import MEAN, Launch, Sample, Verdict
 
@@ -14,10 +14,10 @@ SPREADS, SHARE = 7.0, 0.03
 """A sample stalled if it is longer than the typical one by so many robust standard deviations, and by this share."""
 ALIKE = 2.0
 """The stalls that may have a period are those of the median length, give or take this factor."""
-GAPS = 5
-"""Least number of gaps between stalls that show a period."""
+REPEATED = 5
+"""Least number of stalls that repeat an earlier one of their launch, for a period."""
 REGULAR, NEAR = 0.9, 1.4
-"""The share of the gaps that must be multiples of it, and the factor by which it may differ from the usual number."""
+"""The share of the stalls that a period must fit, and the factor by which it may differ from the usual distance."""
 
 
 def undisturbed(samples: Sequence[Sample]) -> list[float]:
@@ -32,12 +32,15 @@ def undisturbed(samples: Sequence[Sample]) -> list[float]:
 
 def explained(verdicts: Sequence[Verdict], launches: Sequence[Launch]) -> tuple[Verdict, ...]:
     """These verdicts of a case, that on a longer mean step with how it differs from the typical one."""
-    told = tuple(verdicts)
-    for place, verdict in enumerate(told):
-        longer = verdict.ratio is not None and verdict.ratio > 1 and verdict.outcome in ("regressed", "inconclusive")
-        if verdict.metric == MEAN and longer and (why := described(launches)):
-            told = (*told[:place], replace(verdict, reason=f"{verdict.reason}: {why}"), *told[place + 1 :])
-    return told
+    return tuple(
+        replace(verdict, reason=f"{verdict.reason}: {why}")
+        if verdict.metric == MEAN
+        and verdict.outcome in ("regressed", "inconclusive")
+        and (verdict.ratio or 0) > 1
+        and (why := described(launches))
+        else verdict
+        for verdict in verdicts
+    )
 
 
 def described(launches: Sequence[Launch]) -> str:
@@ -49,8 +52,8 @@ def described(launches: Sequence[Launch]) -> str:
         return ""
     typical = statistics.median(longer)
     alike = [[at for at, x in found.items() if typical / ALIKE < x < typical * ALIKE] for found in stalls]
-    gaps = [b - a for launch, places in zip(measured, alike, strict=True) for a, b in pairwise(_steps(launch, places))]
-    if period := _period(gaps, sum(len(launch.samples) for launch in measured) / max(1, sum(map(len, alike)))):
+    steps = [list(_steps(launch, places)) for launch, places in zip(measured, alike, strict=True)]
+    if period := _period(steps, sum(len(launch.samples) for launch in measured) / max(1, sum(map(len, alike)))):
         return f"every {_ordinal(period)} step takes {_ms(typical)} longer"
     return f"the largest stall {_ms(max(longer))}"
 
@@ -72,13 +75,15 @@ def _steps(launch: Launch, places: Iterable[int]) -> Iterator[int]:
         yield from (place + warm * (place // each) for place in places)
 
 
-def _period(gaps: Sequence[int], usual: float) -> int | None:
-    """The number of steps that nearly all gaps are multiples of, near the usual one from stall to stall. None: none is.
+def _period(launches: Sequence[Sequence[int]], usual: float) -> int | None:
+    """The number of steps from stall to stall, near the usual one, that fits nearly all of those in each launch.
 
-    Gaps alone do not tell it: where untimed steps hide every second stall, all are multiples of twice the number.
+    What fits is not enough: where untimed steps hide every second stall, twice the number fits as well.
     """
-    near = range(max(2, math.ceil(usual / NEAR)), math.floor(usual * NEAR) + 1) if len(gaps) >= GAPS else ()
-    fit = [number for number in near if sum(gap % number == 0 for gap in gaps) >= REGULAR * len(gaps)]
+    several = [steps for steps in launches if len(steps) > 1]
+    least = max(REGULAR * sum(map(len, several)), len(several) + REPEATED)
+    near = range(max(2, math.ceil(usual / NEAR)), math.floor(usual * NEAR) + 1)
+    fit = [n for n in near if sum(max(Counter(x % n for x in steps).values()) for steps in several) >= least]
     return min(fit, key=lambda number: abs(number - usual), default=None)
 
 
