@@ -14,6 +14,7 @@ from ipexperf.commands import console, planning
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
 from ipexperf.outcomes import has_numbers
+from ipexperf.result import MEAN, PRIMARY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -219,6 +220,7 @@ def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
 def _lines(against: Against, comparison: Comparison, verdict: Verdict) -> list[str]:
     """One comparison for people: the arms, their differences, the verdict, and why it ended."""
     from ipexperf.compare.sequence import APART, SAME
+    from ipexperf.judge.metrics import TITLES
     from ipexperf.report import moved, units
 
     decision = comparison.decision
@@ -233,7 +235,11 @@ def _lines(against: Against, comparison: Comparison, verdict: Verdict) -> list[s
     if decision.ratio is not None:
         lines.append(f"time of b against a: {units.percent(decision.ratio)}")
     lines += [f"{one.metric} of b against a: {moved.changed(one)}: {one.outcome}" for one in verdict.others]
-    lines += [f"{decision.outcome}: {decision.reason}", f"stopped: {comparison.stop.text}"]
+    if verdict.structure is not None and verdict.structure.work:
+        lines.append(f"other work: {verdict.structure.work}")
+    slower = (one for one in verdict.others if one.metric == MEAN and one.outcome == "regressed")
+    lines += [f"{one.outcome}: {TITLES[MEAN]}: {one.reason}" for one in slower]
+    lines += [f"{decision.outcome}: {TITLES[PRIMARY]}: {decision.reason}", f"stopped: {comparison.stop.text}"]
     if decision.mde is not None:
         lines.append(f"a slowdown of {decision.mde:.1%} would have been seen in 4 of 5 such comparisons")
     if decision.ratio is not None:
