@@ -177,11 +177,12 @@ class RunBaselines:
         return anchor.beside(verdict, self._judged(measurement, accepted, gate) if accepted else None)
 
     def _judged(self, measurement: Measurement, baseline: CaseBaseline | None, gate: Sequence[str]) -> Verdict:
-        from ipexperf.judge import metrics, screen
+        from ipexperf.judge import metrics, screen, stalls
 
         policy = self.policy(measurement)
         verdict = screen.judge(measurement, baseline, policy)
         if baseline is None or measurement.never_began:
             return verdict
         others = metrics.in_sessions(measurement.of_run, baseline, gate, policy.alpha)
+        others = stalls.explained(others, measurement.counted)
         return metrics.combined(verdict, others, gated=PRIMARY in gate)

@@ -29,6 +29,10 @@ NOT_BY_WORKERS = ("ok", "contended", "timed_out", "interrupted", "refused")
 """The outcomes that only the controller can give a launch. A worker reports the others."""
 KEPT = 4000
 """A launch record keeps this many latencies of requests, evenly spaced. Its metrics are computed from all."""
+PRIMARY = "step_time"
+"""The metric of speed: seconds per step, the median of a launch's samples: the typical step."""
+MEAN = "mean_step"
+"""The mean of a launch's samples, which throughput is made of."""
 Role = Literal["case", "twin", "reference", "against"]
 """The role of an arm in a round: a launch of its case, its twin, the reference once more for a part of a group, or
 what the case in the next seat is compared with by `ab` or `--perf-against`."""
@@ -68,11 +72,21 @@ class Gate:
     """The metric that pairs judge in its place: the quickest of several builds."""
     repeated_pairs: float = 0.03
     """The noise of that metric in pairs."""
+    relative_to: str = ""
+    """Stored values count as multiples of this metric, so that a machine which is slower today changes nothing."""
 
 
 def of_time(repeated: str = "") -> Gate:
     """Return the gate of a time that is measured once a process: 10 %, with little trust in the assumed noise."""
     return Gate(0.10, noise=0.19, pairs=0.06, trust=2, grain=0.001, repeated=repeated)
+
+
+def of_mean() -> Gate:
+    """Return the gate of the mean step: 5 %. Pairs judge it as they come, and sessions by what it is above the typical.
+
+    Its assumed noise is that of launches in recordings of a shared machine (benchmarks/detection/recorded.csv).
+    """
+    return Gate(0.05, noise=0.02, pairs=0.03, trust=6, usual=True, relative_to=PRIMARY)
 
 
 def of_memory(*, usual: bool = False) -> Gate:
@@ -115,6 +129,11 @@ class Metric:
     """True if only a fresh process can measure it: a forked one inherits loaded libraries and touched pages."""
 
     @property
+    def relative_to(self) -> str:
+        """The metric whose multiples stored values count as, or an empty text."""
+        return self.gate.relative_to if self.gate is not None else ""
+
+    @property
     def repeated(self) -> str:
         """The metric that pairs judge in its place, or an empty text."""
         return self.gate.repeated if self.gate is not None else ""
@@ -139,6 +158,7 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("step_time", "s", False),
+        Metric("mean_step", "s", False, gate=of_mean()),
         Metric("throughput", "items/s", True),
         Metric("flop_rate", "FLOP/s", True),
         Metric("byte_rate", "bytes/s", True),
@@ -169,6 +189,8 @@ METRICS: dict[str, Metric] = {
         Metric("relative_time", "yardsticks", False),
         Metric("yardstick_time", "s", None),
         Metric("page_faults", "1", False),
+        Metric("step_flops", "FLOP", None),
+        Metric("parameters", "1", None),
         Metric("step_python_calls", "1", False, gate=of_count()),
         Metric("step_operators", "1", False, gate=of_count()),
         Metric("step_kernels", "1", False, gate=of_count()),
@@ -202,8 +224,8 @@ def accuracies() -> tuple[str, ...]:
     return tuple(name for name, metric in METRICS.items() if metric.accuracy is not None)
 
 
-PRIMARY = "step_time"
-"""The metric of speed: seconds per step, the median of a launch's samples."""
+WORK = {"step_flops": "flops", "parameters": "parameters"}
+"""The metrics that are the work of a step, with their names in the fingerprint's count of it."""
 ENERGY = "energy"
 """The metric of energy: joules per step. Some devices need long turns to measure it."""
 RELATIVE = "relative_time"
@@ -394,7 +416,10 @@ class Structure:
     losses: tuple[str, ...] = ()
     """Those that can only cost time, each with the kind of its loss."""
     fails: bool = False
-    """True if it fails the test: with `--perf-structure loss`, the default, if there are losses; with `fail` always."""
+    """True if it fails the test: with `--perf-structure loss`, the default, if there are losses or more floating point
+    operations; with `fail` always."""
+    work: str = ""
+    """How the work of a step is another: `+91 % floating point operations`. The verdict's reason begins with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -459,16 +459,18 @@ class Run:
         before = self._baselines.baseline(measurement)
         # Other hardware runs other kernels, and that is no loss.
         alike = before is not None and not incomparable(before.environment, measurement.environment)
+        same = before if before is not None and before.case == measurement.case else None
         compared = structure.judge(
             [launch.fingerprint for launch in measurement.counted],
-            before.fingerprint if before and before.case == measurement.case else None,
+            same.fingerprint if same else None,
             lambda: self._accepted(before) if before else None,
+            known=same.work if same else {},
             gate=self.options.structure if alike else "warn",
         )
         accepted = self._baselines.accepted(measurement)
         if accepted is not None and accepted.case == measurement.case:
             verdict = answers.named(verdict, answers.difference(accepted.answers, measurement.answers))
-        return dataclasses.replace(verdict, structure=compared)
+        return structure.told(verdict, compared)
 
     def _accepted(self, before: CaseBaseline) -> Mapping[str, Any] | None:
         """The fingerprint of the run whose baseline was accepted, if this history has it."""

@@ -240,7 +240,9 @@ def test_ab_prints_the_ratio_why_it_stopped_and_what_differs(
     arguments = ["ab", f"--perf-load={fake}", *CELL, "--b", "dtype=bf16 OMP_NUM_THREADS=1", "--tolerance", "10%"]
     assert cli.main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert re.match(r"time of b against a: \+\d+\.\d %: regressed: \d+\.\d% slower .*\(90% interval \+", lines[0])
+    assert re.match(
+        r"time of b against a: \+\d+\.\d %: regressed: typical step: \d+\.\d% slower .*\(90% interval \+", lines[0]
+    )
     assert lines[0].endswith("4 pairs), surely more than 4%")
     assert lines[1] == "a  tiny-fake-fp32-spin-plain [as it is]"
     assert lines[2] == "b  tiny-fake-bf16-spin-plain [dtype=bf16 OMP_NUM_THREADS=1]"
@@ -260,7 +262,9 @@ def test_the_headline_of_ab_is_speed_and_memory_stands_below_it(
     gate = ("--perf-gate", "step_time,peak_memory")
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", "dtype=bf16", "--fail", *gate]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert re.match(r"time of b against a: [+-]0\.\d %: ok: a slowdown above 5% is excluded \(90% interval", lines[0])
+    assert re.match(
+        r"time of b against a: [+-]0\.\d %: ok: typical step: a slowdown above 5% is excluded \(90% interval", lines[0]
+    )
     assert lines[1] == "peak_memory of b against a: +50.0 % (1.00 GiB -> 1.50 GiB): regressed"
     with History.open("ipexperf.db", create=False) as history:
         assert history.find_run("last").meta["subcommand"] == "ab"

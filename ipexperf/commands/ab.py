@@ -14,6 +14,7 @@ from ipexperf.commands import console, planning
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
 from ipexperf.outcomes import has_numbers
+from ipexperf.result import MEAN, PRIMARY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -231,12 +232,15 @@ def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
 def _lines(against: Against, comparison: Comparison, verdict: Verdict) -> list[str]:
     """One comparison for people: first the speed of b, then the arms, their differences, and why it ended."""
     from ipexperf.compare.sequence import APART, SAME
+    from ipexperf.judge.metrics import TITLES
     from ipexperf.report import moved, units
 
     decision = comparison.decision
     arms = (("a", comparison.a, against.words), ("b", comparison.b, against.own))
     ratio = f"time of b against a: {units.percent(decision.ratio)}: " if decision.ratio is not None else ""
-    lines = [f"{ratio}{decision.outcome}: {decision.reason}"]
+    lines = [f"{ratio}{decision.outcome}: {TITLES[PRIMARY]}: {decision.reason}"]
+    slower = (one for one in verdict.others if one.metric == MEAN and one.outcome == "regressed")
+    lines += [f"{one.outcome}: {TITLES[MEAN]}: {one.reason}" for one in slower]
     lines += [f"{one.metric} of b against a: {moved.changed(one)}: {one.outcome}" for one in verdict.others]
     lines += [f"{name}  {one.case.id} [{words.text or 'as it is'}]" for name, one, words in arms]
     if comparison.differences:
@@ -245,6 +249,8 @@ def _lines(against: Against, comparison: Comparison, verdict: Verdict) -> list[s
         lines.append(f"{SAME}: any difference is noise")
     lines += _kernel_lines(comparison)
     lines += [APART] if comparison.apart else []
+    if verdict.structure is not None and verdict.structure.work:
+        lines.append(f"other work: {verdict.structure.work}")
     lines.append(f"stopped: {comparison.stop.text}")
     if decision.mde is not None:
         lines.append(f"a slowdown of {decision.mde:.1%} would have been seen in 4 of 5 such comparisons")

@@ -131,6 +131,8 @@ class AgainstRun:
 
     def run(self, between_rounds: Callable[[], None] = lambda: None) -> None:
         """Make all rounds, and call `between_rounds` after each but the last, so that the caller can save it."""
+        from ipexperf.judge import metrics
+
         sides = []
         for entry in self._entries:
             if both := self._arms(entry):
@@ -150,6 +152,7 @@ class AgainstRun:
             forking=sequence.fresh if fresh and not repeat else self._conductor.forking,
             together=self._together,
             repeat_builds=repeat,
+            of_mean=[metrics.for_mean(entry.policy, entry.gate) for entry in self._playing],
         )
         self._contest.run(between_rounds)
 
@@ -213,7 +216,7 @@ class AgainstRun:
 
     def _judged(self, entry: _Entry, comparison: Comparison | None, cut: str) -> Judged:
         from ipexperf.judge import against as judge
-        from ipexperf.judge import metrics
+        from ipexperf.judge import metrics, stalls
 
         recorded = self._against.recorded(entry.case)
         if comparison is None:
@@ -229,8 +232,9 @@ class AgainstRun:
             roofed = self._conductor.roofed(launches, entry.case, comparison.b.conditions, environment)
         reason = comparison.stop.text if comparison.cut else ""
         measurement = self._conductor.measurement(recorded, roofed, environment, self._started, reason)
-        verdict = judge.judge(measurement, comparison.decision, self._evidence(comparison), entry.policy)
-        verdict = metrics.combined(verdict, _others(entry, comparison), gated=PRIMARY in entry.gate)
+        others = stalls.explained(_others(entry, comparison), launches)
+        verdict = judge.judge(measurement, comparison.decision, self._evidence(comparison), entry.policy, others)
+        verdict = metrics.combined(verdict, others, gated=PRIMARY in entry.gate)
         if not measurement.failure and comparison.pairs:
             verdict = self._with_answers(verdict, comparison.pairs[0])
         return measurement, _with_structure(measurement, verdict, self._against.gate), entry.policy
@@ -278,7 +282,8 @@ def _others(entry: _Entry, comparison: Comparison) -> tuple[Verdict, ...]:
     from ipexperf.judge import metrics
 
     pairs = [(pair.a.launch.metrics, pair.b.launch.metrics) for pair in comparison.pairs]
-    return metrics.in_pairs(pairs, entry.gate, entry.policy.alpha)
+    mean = metrics.of_mean(comparison.mean, pairs, entry.policy, entry.gate)
+    return *mean, *metrics.in_pairs(pairs, entry.gate, entry.policy.alpha)
 
 
 def _seats(case: Case, pair: Pair) -> tuple[SeatRecord, SeatRecord]:
@@ -338,4 +343,4 @@ def _with_structure(measurement: Measurement, verdict: Verdict, gate: StructureG
     if measurement.failure or not measurement.counted:
         return verdict
     first = measurement.counted[0]
-    return replace(verdict, structure=structure.between(first.against, first.fingerprint, gate=gate))
+    return structure.told(verdict, structure.between(first.against, first.fingerprint, gate=gate))

@@ -12,7 +12,8 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort, Round, Scheduler, Side
 from ipexperf.compare.together import Together
 from ipexperf.conduct.conductor import now
-from ipexperf.result import Schedule
+from ipexperf.judge.stalls import undisturbed
+from ipexperf.result import MEAN, PRIMARY, Schedule
 
 NOTE = "measured apart: the arms of its round were not alive together"
 
@@ -55,10 +56,10 @@ def _joined(parts: Sequence[Side]) -> Side:
     samples = tuple(sample for part in parts for sample in part.launch.samples)
     contended = "; ".join(dict.fromkeys(part.launch.contended for part in parts if part.launch.contended))
     metrics = dict(last.launch.metrics)
-    if len(parts) > 1 and metrics.get("step_time"):
-        step = statistics.median(sample.wall for sample in samples)
-        metrics["throughput"] = metrics.get("throughput", 0.0) * metrics["step_time"] / step
-        metrics["step_time"] = step
+    if len(parts) > 1 and metrics.get(MEAN):
+        mean = statistics.fmean(undisturbed(samples))
+        metrics["throughput"] = metrics.get("throughput", 0.0) * metrics[MEAN] / mean
+        metrics |= {PRIMARY: statistics.median(sample.wall for sample in samples), MEAN: mean}
     notes = (*last.launch.notes, NOTE)
     launch = replace(last.launch, samples=samples, metrics=metrics, contended=contended, notes=notes)
     return replace(last, launch=launch, times=tuple(time for part in parts for time in part.times))

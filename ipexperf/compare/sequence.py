@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,7 @@ from ipexperf.judge.pairs import PairedRatio
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.sequential import Decision
 from ipexperf.report import units
-from ipexperf.result import Launch
+from ipexperf.result import MEAN, Launch
 
 APART = "both arms do not fit in memory together, so each pair is four launches, A B B A"
 DISCARDED = 4
@@ -85,6 +86,8 @@ class Comparison:
     failure: Failure | None = None
     apart: bool = False
     """Whether the arms ran one after another because they did not fit side by side."""
+    mean: Decision | None = None
+    """The judge's decision on their mean steps, if these were judged."""
 
     @property
     def log_ratios(self) -> list[float]:
@@ -135,6 +138,9 @@ class _Open:
     pairs: list[Pair] = field(default_factory=list)
     stop: Ending | None = None
     decision: Decision | None = None
+    of_mean: PairPolicy | None = None
+    """The policy for the mean steps. None: they are not judged."""
+    mean: Decision | None = None
     failure: Failure | None = None
     discarded: int = 0
 
@@ -153,9 +159,32 @@ class _Open:
         needed = [launch.gate["turn_warm"] for launch in launches if "turn_warm" in launch.gate]
         return int(max(needed)) if needed else None
 
-    def judge(self, *, last: bool = False) -> Decision:
-        self.decision = sequential.decide(self.logs, self.policy, last=last)
-        return self.decision
+    @property
+    def mean_logs(self) -> list[float]:
+        """The log ratio of the mean steps of each pair. Empty if any pair lacks it."""
+        sides = [[side.launch.metrics.get(MEAN, 0.0) for side in (pair.a, pair.b)] for pair in self.pairs]
+        return [math.log(b / a) for a, b in sides] if all(0 < x < math.inf for both in sides for x in both) else []
+
+    def decisions(self, *, last: bool) -> tuple[Decision, Decision | None]:
+        """The decisions on the typical step and on the mean one. What was decided at an earlier look stands."""
+        typical, mean = self.decision, self.mean
+        if typical is None or not typical.done:
+            typical = sequential.decide(self.logs, self.policy, last=last)
+        if self.of_mean and (logs := self.mean_logs) and (mean is None or not mean.done):
+            mean = sequential.decide(logs, self.of_mean, last=last)
+        return typical, mean
+
+    def judge(self, *, last: bool = False) -> None:
+        """Judge the pairs so far, and end them if the worse of both decisions is sure."""
+        self.decision, self.mean = self.decisions(last=last)
+        undecided = self.decision.outcome == "inconclusive" or sequential.leans(self.mean, self.policy)
+        slower = "regressed" in (self.decision.outcome, self.mean and self.mean.outcome)
+        pairs = len(self.pairs)
+        if slower or not undecided:
+            text = f"it was decided after {pairs} of at most {self.policy.max_pairs} pairs"
+            self.stop = Ending(Why.DECIDED, pairs, text)
+        elif pairs >= self.policy.max_pairs:
+            self.stop = Ending(Why.MOST, pairs, f"there were as many pairs as were allowed: {self.policy.max_pairs}")
 
 
 def fresh(*_: object) -> AbstractContextManager[Forking]:
@@ -180,8 +209,11 @@ class Contest:
         forking: Callable[[Sequence[tuple[Case, Conditions]], int], AbstractContextManager[Forking]] = fresh,
         together: Scheduler | None = None,
         repeat_builds: bool = False,
+        of_mean: Sequence[PairPolicy | None] = (),
     ) -> None:
         """Plan the comparisons.
+
+        `of_mean`: for each comparison the policy for its mean steps. Without one they are not judged.
 
         `prove`: check proof and accuracy in the first round; switched off for arms that are slowed down on purpose.
         `show` is called with the state of each comparison before each of its rounds; the default uses `say`.
@@ -203,7 +235,10 @@ class Contest:
         """The comparisons that have servers, and these servers."""
         self._began = time.monotonic()
         self._together = together or Together()
-        self._open = [_Open(a, b, policy, self._together) for (a, b), policy in zip(sides, policies, strict=True)]
+        self._open = [
+            _Open(a, b, policy, self._together, of_mean=mean)
+            for (a, b), policy, mean in zip(sides, policies, of_mean or [None] * len(sides), strict=True)
+        ]
 
     def comparisons(self) -> list[Comparison]:
         """Each comparison so far. One still in progress counts as interrupted."""
@@ -288,9 +323,7 @@ class Contest:
         if wrong(comparison.pairs[0].a.launch) or wrong(comparison.pairs[0].b.launch):
             comparison.stop = Ending(Why.WRONG, len(comparison.pairs), "an arm failed its proof or accuracy")
         elif sequential.due(len(comparison.pairs), comparison.policy):
-            decision = comparison.judge()
-            if decision.done:
-                comparison.stop = _decided(decision, comparison.policy)
+            comparison.judge()
 
     def _standing(self, comparison: _Open) -> Standing:
         """The estimate so far, and an upper limit for the seconds left."""
@@ -305,10 +338,9 @@ class Contest:
         stop = comparison.stop or Ending(
             Why.INTERRUPTED, len(comparison.pairs), f"interrupted after {_pairs(len(comparison.pairs))}"
         )
-        decision = comparison.decision
-        if decision is None or decision.pairs != len(comparison.pairs):
-            last = stop.why in (Why.BUDGET, Why.INTERRUPTED, Why.FAILED) and bool(comparison.pairs)
-            decision = sequential.decide(comparison.logs if last else [], comparison.policy, last=last)
+        decision, mean = comparison.decision, comparison.mean
+        if comparison.pairs and stop.why in (Why.INTERRUPTED, Why.FAILED):
+            decision, mean = comparison.decisions(last=True)
         environments = (
             (comparison.pairs[0].a.environment, comparison.pairs[0].b.environment) if comparison.pairs else None
         )
@@ -316,11 +348,12 @@ class Contest:
             comparison.a,
             comparison.b,
             tuple(comparison.pairs),
-            decision,
+            decision or sequential.decide([], comparison.policy),
             stop,
             tuple(differ(comparison.a, comparison.b, environments)),
             comparison.failure,
             comparison.apart,
+            mean,
         )
 
 
@@ -350,13 +383,6 @@ def _end_with_budget(comparison: _Open) -> None:
         comparison.judge(last=True)
     when = f"after {_pairs(done)}" if done else "already"
     comparison.stop = Ending(Why.BUDGET, done, f"the budget (--perf-budget) was spent {when}")
-
-
-def _decided(decision: Decision, policy: PairPolicy) -> Ending:
-    if decision.outcome == "inconclusive":
-        return Ending(Why.MOST, decision.pairs, f"there were as many pairs as were allowed: {policy.max_pairs}")
-    text = f"it was decided after {decision.pairs} of at most {policy.max_pairs} pairs"
-    return Ending(Why.DECIDED, decision.pairs, text)
 
 
 def _pairs(count: int) -> str:

@@ -12,7 +12,8 @@ from ipexperf.bench.outcome import indicated
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
-from ipexperf.result import ENERGY, METRICS, Check, Launch, LaunchOutcome, Sample
+from ipexperf.judge.stalls import undisturbed
+from ipexperf.result import ENERGY, MEAN, METRICS, Check, Launch, LaunchOutcome, Sample
 
 P99_SAMPLES = 662
 """Least number of samples for a p99. With n of them, the chance that at most one lies beyond the true p99 is
@@ -45,10 +46,11 @@ def percentile(values: list[float], share: float) -> float:
 def figures(samples: list[Sample], reply: Mapping[str, Any]) -> dict[str, float]:
     """A launch's numbers, one for each metric."""
     walls = [sample.wall for sample in samples]
-    step = statistics.median(walls)
+    mean = statistics.fmean(undisturbed(samples))
     return {
-        "step_time": step,
-        "throughput": reply["items"] / step,
+        "step_time": statistics.median(walls),
+        MEAN: mean,
+        "throughput": reply["items"] / mean,
         **percentiles(walls, reply.get("block", 1)),
         "cpu_time": statistics.median(sample.cpu for sample in samples),
         **{name: reply[name] for name in (*TIMES, *OPTIONAL, *RELATIVES) if name in reply},
@@ -131,10 +133,12 @@ def with_proof(worker: Worker, launch: Launch) -> Launch:
 
 
 def _of_a_step(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
-    """Metrics of the captured step: counts, and the peak of torch's allocators."""
+    """Metrics of the captured step: its work, counts, and the peak of torch's allocators."""
     beside = (fingerprint or {}).get("beside") or {}
-    memory, counts, python = (beside.get(name) or {} for name in ("memory", "counts", "python"))
+    memory, counts, python, work = (beside.get(name) or {} for name in ("memory", "counts", "python", "work"))
     values = {
+        "step_flops": work.get("flops"),
+        "parameters": work.get("parameters"),
         "step_memory": memory.get("peak"),
         "step_allocations": memory.get("allocations"),
         "step_operators": counts.get("operators"),

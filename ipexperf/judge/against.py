@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ipexperf.result import Measurement, PairsEvidence, Verdict
+from ipexperf.judge import sequential
+from ipexperf.judge.metrics import TITLES
+from ipexperf.result import MEAN, PRIMARY, Measurement, PairsEvidence, Verdict
 
 if TYPE_CHECKING:
     from ipexperf.judge.policy import PairPolicy
@@ -12,9 +15,16 @@ if TYPE_CHECKING:
 
 
 def judge(
-    measurement: Measurement, decision: Decision | None, evidence: PairsEvidence | None, policy: PairPolicy
+    measurement: Measurement,
+    decision: Decision | None,
+    evidence: PairsEvidence | None,
+    policy: PairPolicy,
+    others: Sequence[Verdict] = (),
 ) -> Verdict:
-    """Judge a case: first never begun, failed and invalid, then the decision of the pairs."""
+    """Judge the speed of a case: first never begun, failed and invalid, then the decision of the pairs.
+
+    It is not ok if, by the verdict on the mean step among `others`, that looks longer when the pairs end.
+    """
     if measurement.never_began:
         return Verdict("inconclusive", measurement.never_began, policy=policy.label)
     if measurement.failure:
@@ -25,9 +35,13 @@ def judge(
         return Verdict("failed", "no pair was measured", policy=policy.label)
     alike = "" if evidence.differences else "; both arms are the same (A/A): any difference is noise"
     apart = f"; {evidence.apart}" if evidence.apart else ""
+    outcome, reason = decision.outcome, f"{TITLES[PRIMARY]}: {decision.reason}"
+    open_mean = next((x for x in others if x.metric == MEAN and sequential.leans(x, policy)), None)
+    if open_mean and outcome in ("ok", "improved"):
+        outcome, reason = "inconclusive", f"{TITLES[MEAN]}: {open_mean.reason}; {reason}"
     return Verdict(
-        decision.outcome,
-        f"{decision.reason}; {evidence.stopped}{alike}{apart}",
+        outcome,
+        f"{reason}; {evidence.stopped}{alike}{apart}",
         ratio=decision.ratio,
         lo=decision.lo,
         hi=decision.hi,

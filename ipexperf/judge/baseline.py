@@ -20,7 +20,7 @@ from ipexperf.errors import BaselineError, LockError
 from ipexperf.judge import answers, yardstick
 from ipexperf.judge.environment import FINDINGS, PACKAGES
 from ipexperf.judge.spread import centre
-from ipexperf.result import METRICS, PRIMARY, RELATIVE
+from ipexperf.result import METRICS, PRIMARY, RELATIVE, WORK
 
 FORMAT = 1
 DIGITS = 6
@@ -76,6 +76,12 @@ class CaseBaseline:
         if yardstick.content(self.environment) is None:
             return self.level
         return math.exp(centre([math.log(session.metrics[PRIMARY]) for session in self.sessions]))
+
+    @property
+    def work(self) -> dict[str, float]:
+        """What is known of the work of a step in the newest session."""
+        newest = max(self.sessions, key=lambda session: session.started_at).metrics
+        return {name: newest[name] for name in WORK if name in newest}
 
     def expired(self, now: str) -> bool:
         """Whether the baseline has expired. It is still used, with a warning."""

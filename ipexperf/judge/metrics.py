@@ -17,15 +17,19 @@ from ipexperf.judge.ratios import WIDEST, of_log
 from ipexperf.judge.sequential import PairsEstimate
 from ipexperf.judge.spread import Spread, centre
 from ipexperf.outcomes import Outcome, has_numbers, place
-from ipexperf.result import METRICS, PRIMARY, Level, SpeedVerdict, Verdict
+from ipexperf.result import MEAN, METRICS, PRIMARY, Level, SpeedVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ipexperf.judge.baseline import CaseBaseline
+    from ipexperf.judge.policy import PairPolicy
+    from ipexperf.judge.sequential import Decision
 
 NOTHING_COMPARED = ("no_baseline", "not_comparable")
 """Outcomes of a case that had nothing to be compared with."""
+TITLES = {PRIMARY: "typical step", MEAN: "mean step (throughput)"}
+"""What a verdict is about, where that has another name than the metric."""
 SURE = 8
 """Least number of processes whose smallest value counts. If every second process is odd, all of eight are in 0.4 %."""
 
@@ -40,14 +44,17 @@ def in_sessions(
     verdicts = []
     names = beside_speed(gate)
     for name in names:
-        value = values.get(name)
-        sessions = [session.metrics[name] for session in baseline.sessions if name in session.metrics]
+        value, base = values.get(name), METRICS[name].relative_to
+        now = values.get(base, 0.0) if base else 1.0
+        kept = [session.metrics for session in baseline.sessions if {name, base or name} <= session.metrics.keys()]
+        sessions = [stored[name] / (stored[base] if base else 1.0) * now for stored in kept]
         if value is None or not sessions or not all(0 < number < math.inf for number in (value, *sessions)):
             continue
         policy = MetricPolicy.of(METRICS[name], alpha / len(names))
         before, spread = (_smallest if policy.smallest else _central)(sessions, policy)
         estimate = PairsEstimate(math.log(value / before), spread)
-        verdicts.append(judge(estimate, Level(before, value), policy, "the baseline"))
+        than = "the baseline's, as a multiple of the typical step" if base else "the baseline"
+        verdicts.append(judge(estimate, Level(before, value), policy, than))
     return tuple(verdicts)
 
 
@@ -62,6 +69,8 @@ def in_pairs(
     verdicts = []
     names = beside_speed(gate)
     for name in names:
+        if name == MEAN:
+            continue  # judged while the pairs come
         repeated = _paired_values(pairs, METRICS[name].repeated)
         values = repeated or _paired_values(pairs, name)
         if not values or not all(0 < number < math.inf for number in (value for both in values for value in both)):
@@ -82,6 +91,22 @@ def in_pairs(
             continue
         verdicts.append(judge(estimate, level, policy, "the other arm"))
     return tuple(verdicts)
+
+
+def of_mean(
+    decision: Decision | None,
+    pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]],
+    policy: PairPolicy,
+    gate: Sequence[str],
+) -> tuple[Verdict, ...]:
+    """The verdict on the mean steps of pairs, from the decision on them. Empty if they were not judged."""
+    own = for_mean(policy, gate)
+    if decision is None or own is None:
+        return ()
+    numbers = (decision.ratio, decision.lo, decision.hi, decision.p_value, decision.mde)
+    level = Level(*map(METRICS[MEAN].of_launches, zip(*_paired_values(pairs, MEAN), strict=True)))
+    verdict = Verdict(decision.outcome, decision.reason, MEAN, *numbers, own.label, level=level)
+    return (replace(verdict, constants=own.to_json()),)
 
 
 def _paired_values(
@@ -115,8 +140,13 @@ def _gap(values: Sequence[float]) -> float:
 
 
 def beside_speed(gate: Iterable[str]) -> list[str]:
-    """The metrics of a gate that are judged in this file."""
+    """The metrics of a gate beside the typical step. They share an alarm rate."""
     return [name for name in gate if name != PRIMARY]
+
+
+def for_mean(policy: PairPolicy, gate: Sequence[str]) -> PairPolicy | None:
+    """The policy for the mean steps of pairs: its share of the alarm rate of what is beside speed. None: not judged."""
+    return replace(policy, alpha=policy.alpha / len(beside_speed(gate))) if MEAN in gate else None
 
 
 def moderated(values: Sequence[float], noise: float, trust: float) -> Spread:
@@ -182,11 +212,11 @@ def combined(speed: Verdict, others: Sequence[Verdict], *, gated: bool = True) -
         return replace(speed, others=tuple(others))
     if speed.outcome == "regressed":
         return replace(both, reason=f"{speed.reason}; {_reasons(regressed)}")
-    return replace(both, outcome="regressed", reason=f"{_reasons(regressed)}; {PRIMARY}: {speed.reason}")
+    return replace(both, outcome="regressed", reason=f"{_reasons(regressed)}; {speed.reason}")
 
 
 def _reasons(verdicts: Iterable[Verdict]) -> str:
-    return "; ".join(f"{verdict.metric}: {verdict.reason}" for verdict in verdicts)
+    return "; ".join(f"{TITLES.get(verdict.metric, verdict.metric)}: {verdict.reason}" for verdict in verdicts)
 
 
 def _sentence(outcome: Outcome, estimate: PairsEstimate, policy: MetricPolicy, than: str) -> str:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from ipexperf.judge import answers, yardstick
 from ipexperf.judge.environment import changed_case, differences, incomparable
+from ipexperf.judge.metrics import TITLES
 from ipexperf.judge.ratios import WIDEST
 from ipexperf.judge.spread import SessionComparison, compare
 from ipexperf.outcomes import Outcome
-from ipexperf.result import METRICS, BaselineEvidence, Measurement, Verdict
+from ipexperf.result import METRICS, PRIMARY, BaselineEvidence, Measurement, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,7 +81,7 @@ def _of_speed(
     outcome = decide(comparison, policy)
     return Verdict(
         outcome,
-        "; ".join([_sentence(outcome, comparison, len(baseline.sessions), policy), *notes]),
+        "; ".join([f"{TITLES[PRIMARY]}: {_sentence(outcome, comparison, len(baseline.sessions), policy)}", *notes]),
         ratio=math.exp(comparison.log_ratio),
         lo=math.exp(comparison.lower(policy.ok_alpha)),
         hi=math.exp(comparison.upper(policy.ok_alpha)),

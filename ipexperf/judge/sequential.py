@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.outcomes import Outcome
+    from ipexperf.result import Verdict
 
 MAD = 1.4826
 """Factor from the median absolute deviation to the sd of a normal sample."""
@@ -174,6 +175,13 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
         mde=smallest_effect(estimated, policy, rates),
         trimmed=estimated.trimmed,
     )
+
+
+def leans(decision: Decision | Verdict | None, policy: PairPolicy) -> bool:
+    """Whether more pairs might show a slowdown: it looks like one, which is neither proven nor excluded."""
+    if decision is None or decision.outcome != "inconclusive" or decision.ratio is None:
+        return False
+    return decision.ratio > math.exp(policy.margin)
 
 
 def judged(estimated: Interval, policy: Limits, rates: Levels, *, last: bool) -> Outcome:

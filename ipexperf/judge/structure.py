@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from ipexperf.judge import sections
 from ipexperf.judge.operators import operators
 from ipexperf.judge.sections import Section, StructureChange
-from ipexperf.result import Structure, StructureGate
+from ipexperf.result import WORK, Structure, StructureGate, Verdict
 
 Fingerprint = Mapping[str, Any]
 WORDS = {
@@ -26,6 +27,11 @@ WORDS = {
     "flops": sections.flops,
 }
 """The functions that compare each section. Differences that account for the same time are reported in this order."""
+WORDS_OF_WORK = {"step_flops": "floating point operations", "parameters": "parameters"}
+SAME = 1e-5
+"""Counts that differ by no larger share are the same: baselines are kept with six digits."""
+OTHER_VALUES = 0.01
+"""Batches are others if a mean differs by this share of the root mean square: rounding differs by far less."""
 SHOWN = 3
 """Most rows to report that differ only in time."""
 MIB = 2**20
@@ -96,34 +102,51 @@ def judge(
     baseline: str | None,
     before: Callable[[], Fingerprint | None],
     *,
+    known: Mapping[str, float] = MappingProxyType({}),
     gate: StructureGate = "warn",
 ) -> Structure:
     """Compare a case's launches with the accepted digest. `before` looks up the fingerprint of that digest.
 
     Only a changed structure can fail the test: with `loss` if it can only cost time, with `fail` always. An unstable
-    or unknown one never does.
+    or unknown one fails only by more work than what is `known` of the baseline's: `WORK`.
     """
+    compared, old = _judged(launches, baseline, before, gate)
+    first = next((launch for launch in launches if launch), None)
+    return _with_work(compared, {**work_of(old), **known}, work_of(first), gate)
+
+
+def _judged(
+    launches: Sequence[Fingerprint | None],
+    baseline: str | None,
+    before: Callable[[], Fingerprint | None],
+    gate: StructureGate,
+) -> tuple[Structure, Fingerprint | None]:
+    """What ran beside the accepted digest, and its fingerprint where it was needed and is known."""
     state, structure = common(launches)
     if state.outcome != "same" or structure is None:
-        return state
+        return state, None
     if baseline is None:
-        return Structure("unknown", "the baseline has no fingerprint")
+        return Structure("unknown", "the baseline has no fingerprint"), None
     if baseline == name(structure):
-        return Structure("same")
+        return Structure("same"), None
     if baseline.partition(":")[0] != str(structure["version"]):
-        return Structure("unknown", "the baseline's fingerprint is of another version: accept a new one")
+        return Structure("unknown", "the baseline's fingerprint is of another version: accept a new one"), None
     old = before()
     if old is None:
         reason = "the digest is not the baseline's, and this history does not have the run that was accepted"
-        return Structure("changed", reason, fails=gate == "fail")
+        return Structure("changed", reason, fails=gate == "fail"), None
     changed = _changed(old, structure, "the digest is not the baseline's", gate)
     if not changed.losses:
-        return changed
-    return replace(changed, reason=f"{changed.reason}, and what changed can only cost time")
+        return changed, old
+    return replace(changed, reason=f"{changed.reason}, and what changed can only cost time"), old
 
 
 def between(old: Fingerprint | None, new: Fingerprint | None, *, gate: StructureGate = "warn") -> Structure:
     """Compare the two arms of a pair. By default a difference is no alarm, because it may be intended."""
+    return _with_work(_between(old, new, gate), work_of(old), work_of(new), gate)
+
+
+def _between(old: Fingerprint | None, new: Fingerprint | None, gate: StructureGate) -> Structure:
     for word, fingerprint in (("the other arm: ", old), ("", new)):
         state, _ = common([fingerprint])
         if state.outcome != "same":
@@ -142,10 +165,56 @@ def _changed(old: Fingerprint, new: Fingerprint, reason: str, gate: StructureGat
     return Structure("changed", reason, tuple(difference.lines()), losses, fails=fails)
 
 
+def work_of(fingerprint: Fingerprint | None) -> dict[str, Any]:
+    """What is known of the work of a step by its fingerprint: WORK, and the content of its batch."""
+    if fingerprint is None:
+        return {}
+    beside = fingerprint.get("beside", {})
+    found = {name: beside.get("work", {}).get(key) for name, key in WORK.items()} | {"batch": beside.get("batch")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _with_work(
+    structure: Structure, before: Mapping[str, Any], after: Mapping[str, Any], gate: StructureGate
+) -> Structure:
+    """The structure, with how the work of a step is another. More operations fail unless the gate only warns."""
+    sides = {name: (before[name], after[name]) for name in WORDS_OF_WORK if name in before and name in after}
+    changes = {name: b / a - 1 for name, (a, b) in sides.items() if a and abs(b / a - 1) > SAME}
+    texts = [f"{_percent(change)} {WORDS_OF_WORK[name]}" for name, change in changes.items()]
+    texts += _other_batch(before.get("batch"), after.get("batch"))
+    more = changes.get("step_flops", 0.0) > 0
+    return replace(structure, work=", ".join(texts), fails=structure.fails or (more and gate != "warn"))
+
+
 def other_work(old: Fingerprint | None, new: Fingerprint | None) -> str:
     """How the work of a step in the untouched network differs. Empty if it does not, or is not known of both."""
     before, after = ((side or {}).get("structure", {}).get("flops") for side in (old, new))
     return other_operations(before, after)
+
+
+def _percent(change: float) -> str:
+    return f"{100 * change:+,.0f} %" if abs(change) >= 0.1 else f"{100 * change:+.2g} %"
+
+
+def _other_batch(old: Sequence[Mapping[str, Any]] | None, new: Sequence[Mapping[str, Any]] | None) -> list[str]:
+    """How the content of two batches differs, in at most one line."""
+    if old is None or new is None:
+        return []
+    before, after = (", ".join("x".join(map(str, one["shape"])) for one in side) for side in (old, new))
+    if before != after:
+        return [f"another batch ({before} -> {after})"]
+    other = any(
+        abs(b[name] - a[name]) > OTHER_VALUES * a["rms"]
+        for a, b in zip(old, new, strict=True)
+        for name in ("mean", "rms")
+    )
+    return ["other values in the batch"] if other else []
+
+
+def told(verdict: Verdict, structure: Structure) -> Verdict:
+    """The verdict on a case with what ran. Other work comes first in its reason."""
+    reason = f"{structure.work}; {verdict.reason}" if structure.work else verdict.reason
+    return replace(verdict, structure=structure, reason=reason)
 
 
 def other_operations(before: int | None, after: int | None) -> str:

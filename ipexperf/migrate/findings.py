@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ipexperf.judge import structure
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.plan.migration import plainness
-from ipexperf.result import ENERGY, METRICS, accuracies
+from ipexperf.result import ENERGY, MEAN, METRICS, accuracies
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -221,7 +221,7 @@ def _start(measured: Measurement) -> float | None:
 
 def _energy(measured: Measurement) -> float | None:
     launches = [one.metrics for one in measured.counted if ENERGY in one.metrics]
-    values = [one[ENERGY] / (one["throughput"] * one["step_time"]) for one in launches]
+    values = [one[ENERGY] / (one["throughput"] * one[MEAN]) for one in launches]
     return statistics.median(values) if values else None
 
 

@@ -98,14 +98,17 @@ def _structure_lines(structure: Structure | None) -> Iterator[tuple[str, str]]:
         return
     for index, loss in enumerate(structure.losses):
         yield "" if index else "lost", loss
-    option = " (--perf-structure fail)" if structure.fails and not structure.losses else ""
+    by_option = structure.fails and not structure.losses and not structure.work
+    option = " (--perf-structure fail)" if by_option else ""
     yield "what ran", f"{structure.outcome}{option}: {structure.reason}"
     for change in structure.changes:
         yield "", change
 
 
 def _alarm(structure: Structure) -> str:
-    return "AN OPTIMISATION WAS LOST" if structure.losses else "WHAT RAN CHANGED"
+    if structure.losses:
+        return "AN OPTIMISATION WAS LOST"
+    return "OTHER WORK" if structure.work else "WHAT RAN CHANGED"
 
 
 def _failures(launches: Sequence[Launch]) -> Iterator[tuple[str, str]]:

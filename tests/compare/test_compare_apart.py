@@ -37,7 +37,7 @@ def stepping(*steps: float, busy: str = "", thin: bool = False) -> ScriptedRound
     def script(arms: Sequence[Arm]) -> Round:
         [arm] = arms
         step = next(come)
-        metrics = {"step_time": step, "throughput": 8 / step}
+        metrics = {"step_time": step, "mean_step": step, "throughput": 8 / step}
         done = Launch(
             arm.index, "ok", samples=(Sample(step, step, 0.0),) * 2, metrics=metrics, contended=busy, notes=("a note",)
         )
@@ -101,7 +101,7 @@ def test_the_record_of_an_arm_is_of_both_its_launches() -> None:
     assert [(arm.prove, arm.accuracy) for [arm] in rounds.asked] == [(False, False)] * 2 + [(True, True)] * 2
     for one in found.sides:
         assert [sample.wall for sample in one.launch.samples] == [1.0, 1.0, 3.0, 3.0]
-        assert one.launch.metrics == {"step_time": 2.0, "throughput": 4.0}
+        assert one.launch.metrics == {"step_time": 2.0, "mean_step": 2.0, "throughput": 4.0}
         assert one.launch.notes == ("a note", apart.NOTE)
         assert one.times == ((1.0,) * 3, (3.0,) * 3)
     assert (found.turns, found.dropped, found.thin) == (3, 4, False)

@@ -54,15 +54,16 @@ def test_a_step_that_mostly_waits_has_a_note(*, cpu: float, delay: float, accele
     assert found.notes == ((note,) if noted else ())
 
 
-def test_figures_are_medians_in_base_units() -> None:
-    """Step and CPU time are medians of the samples, and throughput is items a second at the median step."""
-    walls = (0.010, 0.020, 0.040)
+def test_figures_are_in_base_units() -> None:
+    """Step and CPU time are medians of the samples. Throughput is items over the mean, in which stalls count."""
+    walls = (0.010, 0.020, 0.030, 0.020, 0.020, 0.020, 0.040)
     samples = [Sample(wall, 2 * wall, 0.0) for wall in walls]
     found = launch.figures(samples, {"items": 8, "prepare_time": 1.5, "warm_time": 0.5, "peak_memory": 7})
     assert found == pytest.approx(
         {
             "step_time": 0.020,
-            "throughput": 400.0,
+            "mean_step": 0.16 / 7,
+            "throughput": 8 * 7 / 0.16,
             "p50": 0.020,
             "p90": 0.040,
             "cpu_time": 0.040,

@@ -72,7 +72,7 @@ def test_a_case_that_takes_more_memory_is_regressed_and_its_time_is_not() -> Non
     verdict = case_verdict(1.02)
     assert (verdict.outcome, verdict.fails, verdict.worse) == ("regressed", True, "held_memory")
     assert verdict.reason.startswith("held_memory: 2.0% more than the baseline (")
-    assert verdict.reason.endswith(f"; step_time: {OK.reason}")
+    assert verdict.reason.endswith(f"; {OK.reason}")
     assert (verdict.metric, verdict.ratio, verdict.lo, verdict.hi) == (PRIMARY, OK.ratio, OK.lo, OK.hi)
     assert verdict.alone == OK
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.judge import structure
-from ipexperf.result import Structure, StructureGate
+from ipexperf.result import Structure, StructureGate, Verdict
 
 CONVOLUTION = {
     "primitive": "convolution",
@@ -323,3 +323,44 @@ def test_allocations_are_reported_beside_the_structure_and_not_in_the_digest() -
     assert structure.diff(old, new).changes == ()
     assert structure.memory(old, old) == ""
     assert structure.memory(captured(), new) == ""
+
+
+def working(flops: int, parameters: int = 10, *, mean: float = 0.0, shape: tuple[int, ...] = (2, 3)) -> dict[str, Any]:
+    beside = {"work": {"flops": flops, "parameters": parameters}, "batch": [{"shape": shape, "mean": mean, "rms": 1.0}]}
+    return {**captured(flops=flops), "beside": beside}
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        (working(1910), "+91 % floating point operations"),
+        (working(995, 25), "-0.5 % floating point operations, +150 % parameters"),
+        (working(1000, mean=0.5), "other values in the batch"),
+        (working(1000, mean=0.0001), ""),
+        (working(1000, shape=(4, 3)), "another batch (2x3 -> 4x3)"),
+    ],
+)
+def test_other_work_of_an_arm_is_said_in_numbers_and_fails_nothing(new: dict[str, Any], said: str) -> None:
+    found = structure.between(working(1000), new)
+    assert (found.work, found.fails) == (said, False)
+    verdict = structure.told(Verdict("ok", "a slowdown above 5% is excluded"), found)
+    assert verdict.reason == f"{said}; a slowdown above 5% is excluded" if said else verdict.structure == found
+
+
+@pytest.mark.parametrize(("gate", "fails"), [("warn", False), ("loss", True), ("fail", True)])
+def test_more_work_than_the_baseline_fails_although_its_structure_is_nowhere(gate: StructureGate, fails: bool) -> None:  # noqa: FBT001
+    """The baseline's own numbers are enough where the history does not have its run. Files keep six digits."""
+    known = {"step_flops": 1.23457e9, "parameters": 10.0}
+    old = structure.name(working(1_234_567_890))
+    found = structure.judge([working(2_358_024_670)], old, lambda: None, known=known, gate=gate)
+    assert (found.work, found.fails) == ("+91 % floating point operations", fails)
+    assert structure.judge([working(1_234_567_890)], old, lambda: None, known=known, gate=gate).work == ""
+
+
+def test_less_work_is_said_and_is_no_loss() -> None:
+    found = structure.judge([working(500)], structure.name(working(1000)), lambda: working(1000), gate="loss")
+    assert (found.work, found.fails) == ("-50 % floating point operations", False)
+
+
+def test_a_baseline_without_numbers_says_nothing_of_its_work() -> None:
+    assert structure.judge([working(500)], None, lambda: None, gate="loss").work == ""

@@ -9,7 +9,7 @@ import pytest
 from ipexperf.errors import UsageError
 from ipexperf.plan import gates
 from ipexperf.plan.options import Options
-from ipexperf.result import METRICS, PRIMARY
+from ipexperf.result import MEAN, METRICS, PRIMARY
 
 
 def options(*names: str) -> Options:
@@ -17,7 +17,7 @@ def options(*names: str) -> Options:
 
 
 def test_time_and_memory_are_judged_where_nobody_says_what() -> None:
-    assert gates.gate(Options()) == (PRIMARY, "peak_memory", "held_memory", "step_memory")
+    assert gates.gate(Options()) == (PRIMARY, MEAN, "peak_memory", "held_memory", "step_memory")
 
 
 def test_names_are_taken_in_one_order_and_once() -> None:
@@ -34,7 +34,7 @@ def test_all_is_every_metric_that_has_a_gate() -> None:
     ("name", "said"),
     [
         ("peak_memori", "--perf-gate: unknown metric 'peak_memori': did you mean peak_memory?"),
-        ("page_faults", "--perf-gate: page_faults is recorded, not judged: choose from step_time, p50"),
+        ("page_faults", "--perf-gate: page_faults is recorded, not judged: choose from step_time, mean_step, p50"),
         ("accuracy", "--perf-gate: accuracy is always judged: a case that is not accurate is invalid"),
     ],
 )

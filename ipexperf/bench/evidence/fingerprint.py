@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from ipexperf.bench.api import Captured, Device, Look, Session
+from ipexperf.bench.api import Captured, Device, Look, Session, Tensors
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.evidence import onednn, proof, trace
-from ipexperf.bench.evidence.work import Work
+from ipexperf.bench.evidence.work import Work, content
 from ipexperf.bench.lazy import torch
 
 VERSION = 1
@@ -160,9 +160,10 @@ def bare(code: str) -> str:
     return "\n".join(line for line in code.splitlines() if not line.lstrip().startswith("#"))
 
 
-def flops(work: Work, items: int) -> dict[str, Captured]:
-    """Return the FLOPs of a step of the untouched network, with its number of items for the roofline."""
-    return {"flops": Captured(work.flops, beside={"work": {"items": items, **asdict(work)}})}
+def flops(work: Work, items: int, batch: Tensors) -> dict[str, Captured]:
+    """Return the FLOPs of a step of the untouched network, with its items for the roofline, and a batch of its data."""
+    beside = {"work": {"items": items, **asdict(work)}, "batch": content(batch)}
+    return {"flops": Captured(work.flops, beside=beside)}
 
 
 def capture(looks: Mapping[str, Look]) -> dict[str, Any]:

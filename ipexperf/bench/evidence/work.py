@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from ipexperf.bench import shared
-from ipexperf.bench.api import Workbench
+from ipexperf.bench.api import Tensors, Workbench
 from ipexperf.bench.lazy import torch
 
 
@@ -22,6 +22,8 @@ class Work:
 
     flops: int
     elements: int
+    parameters: int = 0
+    """The elements of the network's parameters."""
 
 
 def counted_once(bench: Workbench, kind: str, make: Callable[[], Work]) -> Work:
@@ -30,7 +32,7 @@ def counted_once(bench: Workbench, kind: str, make: Callable[[], Work]) -> Work:
     return Work(*shared.once(bench, "work", made_of, lambda: astuple(make())))
 
 
-def count(step: Callable[[], Any]) -> Work:
+def count(step: Callable[[], Any], network: Any = None) -> Work:
     """Count a step of an untouched network: operators of torch's counter, and embeddings. Others may be fused."""
     counter = importlib.import_module("torch.utils.flop_counter")
     attention = _attention(counter)
@@ -39,7 +41,17 @@ def count(step: Callable[[], Any]) -> Work:
     elements = counter.FlopCounterMode(display=False, custom_mapping=moved)
     with torch.random.fork_rng(devices=[]), flops, elements:
         step()
-    return Work(int(flops.get_total_flops()), int(elements.get_total_flops()))
+    parameters = sum(value.numel() for value in network.parameters()) if network is not None else 0
+    return Work(int(flops.get_total_flops()), int(elements.get_total_flops()), parameters)
+
+
+def content(batch: Tensors) -> list[dict[str, Any]]:
+    """Return what tells one batch from another: shape, mean and root mean square of each tensor."""
+    values = [value.cpu().double() for value in batch]
+    return [
+        {"shape": [*value.shape], "mean": float(value.mean()), "rms": float(value.square().mean().sqrt())}
+        for value in values
+    ]
 
 
 def _attention(counter: Any) -> dict[Any, Callable[..., int]]:

@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ipexperf.bench import registry
@@ -197,13 +197,13 @@ class GenerationSession(InferenceSession):
 
     def counted_as_held(self, network: Any, step: Callable[[], Any]) -> Work:
         """Count a step, in which packed weights are fewer elements of the case's dtype than there are weights."""
-        whole = work.count(step)
+        whole = work.count(step, network)
         bits = BITS.get(self.weights)
         if bits is None:
             return whole
         weights = sum(layer.weight.numel() for _, _, layer in rounding.linear(network))
         saved = weights - weights * bits // (8 * DTYPES[self.bench.case.dtype].width)
-        return Work(whole.flops, whole.elements - saved)
+        return replace(whole, elements=whole.elements - saved)
 
     def instructions(self) -> list[Check]:
         """Return evidence from oneDNN's log. It computes neither packed linear layers nor attention."""

@@ -198,8 +198,9 @@ class InferenceSession(Session):
         return [quantised.layers_that_ran(kernels, self.layers), *checks]
 
     def looks(self, device: Device) -> Mapping[str, Look]:
-        items = self.items(self.bench.case.batch)
-        return {**fingerprint.of_step(self.step, device), "flops": lambda: fingerprint.flops(self.work, items)}
+        batch = self.bench.case.batch
+        items, inputs = self.items(batch), self.held_out.part(slice(batch)).inputs
+        return {**fingerprint.of_step(self.step, device), "flops": lambda: fingerprint.flops(self.work, items, inputs)}
 
     @functools.cached_property
     def work(self) -> Work:
@@ -210,7 +211,7 @@ class InferenceSession(Session):
         """Count the work of a step in this process."""
         network = self.untouched()
         with torch.no_grad():
-            return work.count(lambda: network(*self.example()))
+            return work.count(lambda: network(*self.example()), network)
 
     @functools.cached_property
     def layers(self) -> int:

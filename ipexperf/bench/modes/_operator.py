@@ -10,6 +10,7 @@ import functools
 import math
 from collections import Counter, deque
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from ipexperf.bench.api import Kernel, Tensors, Workbench, tensors
@@ -79,7 +80,7 @@ class OperatorSession(GenerationSession):
             return work
         outputs = tensors(step())
         moved = sum(2 * output.numel() for output in outputs) + sum(value.numel() for value in network.parameters())
-        return Work(work.flops, moved)
+        return replace(work, elements=moved)
 
     def arithmetic(self, kernels: list[Kernel]) -> Check:
         """Return evidence of the dtype: of the products, or of the outputs of norms and packed layers."""

@@ -162,18 +162,23 @@ class TrainSession(Session):
         return [Check("checkpoint", ok, f"{score:.4f} when loaded", f"{reached:.4f} within {accuracy.DROP}")]
 
     def looks(self, device: Device) -> Mapping[str, Look]:
-        items = self.items(self.bench.case.batch)
-        return {**fingerprint.of_step(self.step, device), "flops": lambda: fingerprint.flops(self.work, items)}
+        batch = self.bench.case.batch
+        items, taught = self.items(batch), self.split.train.part(slice(batch)).tensors
+        return {**fingerprint.of_step(self.step, device), "flops": lambda: fingerprint.flops(self.work, items, taught)}
 
     @functools.cached_property
     def work(self) -> Work:
         """The work of a step, counted on the host in the untouched network, without the update."""
-        return work.counted_once(self.bench, "training", lambda: work.count(self._plain))
+        return work.counted_once(self.bench, "training", self.counted)
 
-    def _plain(self) -> None:
+    def counted(self) -> Work:
+        """Count the work of a step in this process."""
+        network = self.bench.model.build().train()
+        return work.count(lambda: self._plain(network), network)
+
+    def _plain(self, network: Any) -> None:
         """Run the batches of a step, forward and backward, through the untouched network on the host."""
         input_count, batch = len(self.split.train.inputs), [value.cpu().contiguous() for value in self.last[0]]
-        network = self.bench.model.build().train()
         for _ in range(self.accumulate):
             loss, _ = self.bench.task.learn(network, tuple(batch[:input_count]), tuple(batch[input_count:]))
             loss.backward()

@@ -1,0 +1,96 @@
+"""The mean step beside the typical one: what it leaves out, and how the two differ in a launch."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from ipexperf.result import MEAN, Launch, Sample, Verdict
+
+SPREADS, SHARE = 7.0, 0.03
+"""A sample stalled if it is longer than the typical one by so many robust standard deviations, and by this share."""
+ALIKE = 2.0
+"""The stalls that may have a period are those of the median length, give or take this factor."""
+REPEATED = 5
+"""Least number of stalls that repeat an earlier one of their launch, for a period."""
+REGULAR, NEAR = 0.9, 1.4
+"""The share of the stalls that a period must fit, and the factor by which it may differ from the usual distance."""
+
+
+def undisturbed(samples: Sequence[Sample]) -> list[float]:
+    """The wall time of each sample, less what its threads waited for a core more than in a usual one.
+
+    Only what makes a sample longer than the typical one is taken out. Threads that always wait for one another, because
+    they outnumber the cores, are slow by themselves.
+    """
+    wall, delay = (statistics.median(values) for values in zip(*((x.wall, x.delay) for x in samples), strict=True))
+    return [max(min(x.wall, wall), x.wall - max(0.0, x.delay - delay)) for x in samples]
+
+
+def explained(verdicts: Sequence[Verdict], launches: Sequence[Launch]) -> tuple[Verdict, ...]:
+    """These verdicts of a case, that on a longer mean step with how it differs from the typical one."""
+    return tuple(
+        replace(verdict, reason=f"{verdict.reason}: {why}")
+        if verdict.metric == MEAN
+        and verdict.outcome in ("regressed", "inconclusive")
+        and (verdict.ratio or 0) > 1
+        and (why := described(launches))
+        else verdict
+        for verdict in verdicts
+    )
+
+
+def described(launches: Sequence[Launch]) -> str:
+    """`every 10th step takes 30 ms longer` where that is clear, else `the largest stall 31 ms`. Empty without any."""
+    measured = [launch for launch in launches if launch.outcome == "ok" and launch.samples]
+    stalls = [_stalls(launch) for launch in measured]
+    longer = [seconds for found in stalls for seconds in found.values()]
+    if not longer:
+        return ""
+    typical = statistics.median(longer)
+    alike = [[at for at, x in found.items() if typical / ALIKE < x < typical * ALIKE] for found in stalls]
+    steps = [list(_steps(launch, places)) for launch, places in zip(measured, alike, strict=True)]
+    if period := _period(steps, sum(len(launch.samples) for launch in measured) / max(1, sum(map(len, alike)))):
+        return f"every {_ordinal(period)} step takes {_ms(typical)} longer"
+    return f"the largest stall {_ms(max(longer))}"
+
+
+def _stalls(launch: Launch) -> dict[int, float]:
+    """The samples that stalled, with the seconds that all steps of each took longer than typical ones."""
+    walls = undisturbed(launch.samples)
+    typical = statistics.median(walls)
+    spread = 1.4826 * statistics.median(abs(wall - typical) for wall in walls)
+    least = max(SPREADS * spread, SHARE * typical)
+    return {place: (wall - typical) * launch.block for place, wall in enumerate(walls) if wall - typical > least}
+
+
+def _steps(launch: Launch, places: Iterable[int]) -> Iterator[int]:
+    """Which steps of the process these samples were, untimed ones included. None if a sample has more than one step."""
+    turns = max(1, int(launch.gate.get("turns", 1)))
+    warm, each = int(launch.gate.get("turn_warm", 0)), len(launch.samples) // turns
+    if launch.block == 1 and each:
+        yield from (place + warm * (place // each) for place in places)
+
+
+def _period(launches: Sequence[Sequence[int]], usual: float) -> int | None:
+    """The number of steps from stall to stall, near the usual one, that fits nearly all of those in each launch.
+
+    What fits is not enough: where untimed steps hide every second stall, twice the number fits as well.
+    """
+    several = [steps for steps in launches if len(steps) > 1]
+    least = max(REGULAR * sum(map(len, several)), len(several) + REPEATED)
+    near = range(max(2, math.ceil(usual / NEAR)), math.floor(usual * NEAR) + 1)
+    fit = [n for n in near if sum(max(Counter(x % n for x in steps).values()) for steps in several) >= least]
+    return min(fit, key=lambda number: abs(number - usual), default=None)
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms"

@@ -1,0 +1,118 @@
+"""A step that stalls now and then is as quick as ever in the median. Pairs see it in the mean."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from compare_play import NOW, QUICK, A, B, chance, scripted
+
+from ipexperf.compare.round import Round, Side
+from ipexperf.compare.sequence import Comparison, Contest, Why
+from ipexperf.conduct import launch
+from ipexperf.judge import against, metrics, stalls
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.plan import gates
+from ipexperf.result import MEAN, Launch, Measurement, PairsEvidence, Sample, Verdict
+
+STEP, STALL = 0.026, 0.030
+TURNS, TURN = 10, 2
+POLICY, GATE = PairPolicy(), gates.by_default()
+
+
+def process(noise: random.Random, level: float, *, stalls_every: int, odd: float) -> Side:
+    """A launch on a noisy machine: 3 % of noise, and in this share of samples something else takes up to ten steps."""
+    samples, step = [], noise.randrange(100)
+    for _ in range(TURNS * TURN):
+        wall = level * noise.lognormvariate(0, 0.03) + (noise.random() < odd) * noise.uniform(0.5, 10) * STEP
+        wall += STALL if stalls_every and step % stalls_every == 0 else 0.0
+        samples.append(Sample(wall, wall, 0.0))
+        step += 1
+    done = Launch(0, "ok", samples=tuple(samples), gate={"turns": TURNS})
+    done = replace(done, metrics=launch.figures(samples, {"items": 8, "peak_memory": 1}))
+    turns = tuple(sum(x.wall for x in samples[at : at + TURN]) / TURN for at in range(0, len(samples), TURN))
+    return Side(A, done, {"software": {}}, (turns,))
+
+
+def rounds(seed: int, *, stalls_every: int = 0, shift: float = 1.0, odd: float = 0.002) -> Iterator[Round]:
+    noise = random.Random(seed)  # noqa: S311 - a simulation, no secret
+    while True:
+        level = STEP * noise.lognormvariate(0, 0.1)
+        ours = level * shift * noise.lognormvariate(0, 0.01)
+        sides = (process(noise, x, stalls_every=n, odd=odd) for x, n in ((level, 0), (ours, stalls_every)))
+        yield Round(tuple(sides), "together", NOW)
+
+
+def compared(played: Iterator[Round], policy: PairPolicy = POLICY) -> Comparison:
+    of_mean = [metrics.for_mean(policy, GATE)]
+    contest = Contest(
+        [(A, B)], [policy], QUICK, lambda: False, chance(), print, together=scripted(played), of_mean=of_mean
+    )
+    [found] = contest.run()
+    return found
+
+
+def judged(found: Comparison, policy: PairPolicy = POLICY) -> Verdict:
+    launches = [pair.b.launch for pair in found.pairs]
+    sides = [(pair.a.launch.metrics, pair.b.launch.metrics) for pair in found.pairs]
+    others = stalls.explained(metrics.of_mean(found.mean, sides, policy, GATE), launches)
+    evidence = PairsEvidence("itself", found.stop.text, ("a", "b"))
+    measurement = Measurement(A.case, tuple(launches), {}, NOW, NOW)
+    verdict = against.judge(measurement, found.decision, evidence, policy, others)
+    return metrics.combined(verdict, others)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_stall_in_every_tenth_step_is_a_regression_of_the_mean(seed: int) -> None:
+    """30 ms in each tenth step of 26 ms: the mean is 11.5 % longer, and half of the turns are as quick as ever."""
+    verdict = judged(compared(rounds(seed, stalls_every=10)))
+    assert (verdict.outcome, verdict.worse) == ("regressed", MEAN)
+    assert verdict.reason.startswith("mean step (throughput): ")
+    assert ": every 10th step takes " in verdict.reason
+    assert "; typical step: " in verdict.reason
+    assert verdict.alone.outcome != "regressed"
+
+
+def test_rare_large_outliers_raise_no_alarm_in_equal_arms() -> None:
+    """300 A/A comparisons, in which one sample of 50 takes up to ten steps longer. The mean's share is 1 in 800."""
+    found = [compared(rounds(seed, odd=0.02)) for seed in range(300)]
+    assert sum(x.mean is not None and x.mean.outcome == "regressed" for x in found) <= 1
+
+
+def test_a_mean_that_looks_longer_gets_more_pairs() -> None:
+    """The typical step is decided at a look and stays so. If the mean stays open to the end, the case is not ok."""
+    policy = PairPolicy(max_pairs=8)
+
+    def uneven() -> Iterator[Round]:
+        noise = random.Random(1)  # noqa: S311 - a simulation, no secret
+        for one in rounds(1):
+            steady = [replace(x, times=((STEP,) * TURNS,)) for x in one.sides]
+            means = (STEP, STEP * (1.06 + noise.gauss(0, 0.04)))
+            sides = [
+                replace(x, launch=replace(x.launch, metrics={**x.launch.metrics, MEAN: mean}))
+                for x, mean in zip(steady, means, strict=True)
+            ]
+            yield replace(one, sides=tuple(sides))
+
+    found = compared(uneven(), policy)
+    assert (found.decision.outcome, found.decision.pairs, len(found.pairs)) == ("ok", 4, 8)
+    assert found.stop.why is Why.MOST
+    verdict = judged(found, policy)
+    assert verdict.outcome == "inconclusive"
+    assert verdict.reason.startswith("mean step (throughput): ")
+
+
+def test_a_mean_that_looks_alike_needs_no_more_pairs() -> None:
+    """An open mean that leans no way costs nothing: pairs end with the typical step, and the case is ok."""
+    found = [compared(rounds(seed)) for seed in range(40)]
+    early = [x for x in found if x.decision.outcome == "ok" and x.decision.pairs == len(x.pairs)]
+    assert len(early) > len(found) / 2
+    assert {judged(x).outcome for x in early} == {"ok"}
+
+
+def test_a_slower_step_is_said_to_be_the_typical_one() -> None:
+    verdict = judged(compared(rounds(2, shift=1.2)))
+    assert verdict.outcome == "regressed"
+    assert verdict.reason.startswith(("typical step: ", "mean step (throughput): "))
