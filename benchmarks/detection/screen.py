@@ -1,8 +1,8 @@
 """Error rates of the screen: a new session against those of a baseline, judged as a run does it.
 
-A run has many cases. What regresses is measured again by twice the launches, and is an alarm if it regresses again. The
-noise of the machine is what the accepted sessions of all its cases tell. "run" is the share of runs with an alarm in any
-case, in per cent; the others are shares of cases.
+A run has many cases. What regresses is measured again by twice the launches, and is an alarm if it regresses again.
+The noise of the machine is what the accepted sessions of all its cases tell. "run" is the share of runs with an alarm
+in any case, in per cent; the others are shares of cases.
 
 Simulated: each case has its own spread between sessions, around that of the machine. A part of each session's shift is
 common to all cases. Launches within a session have half of that spread; the second look shares the session's shift.

@@ -75,11 +75,15 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
 
     comparison = compare(launches, [session.launches for session in baseline.sessions], policy)
     outcome = decide(comparison, policy)
-    if outcome == "regressed" and _ran_the_same(baseline.environment, measurement.environment):
-        notes = [THE_MACHINE, *notes]
     return Verdict(
         outcome,
-        "; ".join([_sentence(outcome, comparison, len(baseline.sessions), policy), *notes]),
+        "; ".join(
+            [
+                _sentence(outcome, comparison, len(baseline.sessions), policy),
+                *_blamed(outcome, baseline.environment, measurement.environment),
+                *notes,
+            ]
+        ),
         ratio=math.exp(comparison.log_ratio),
         lo=math.exp(comparison.lower(policy.ok_alpha)),
         hi=math.exp(comparison.upper(policy.ok_alpha)),
@@ -92,9 +96,10 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
     )
 
 
-def _ran_the_same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether both are known to have run the same software, variables and source."""
-    return SOURCE in old and SOURCE in new and not differences(old, new, RAN)
+def _blamed(outcome: Outcome, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What a slowdown is to be blamed on, if both are known to have run the same software, variables and source."""
+    same = SOURCE in old and SOURCE in new and not differences(old, new, RAN)
+    return [THE_MACHINE] if same and outcome == "regressed" else []
 
 
 def on_changed_host(
