@@ -162,6 +162,9 @@ def compare(launches: Sequence[float], sessions: Sequence[Sequence[float]], poli
     shares = 0.0 if own_spread else sum(1 / len(session) for session in old) / len(old) ** 2
     within = math.sqrt(max(pooled, variance) * (1 / len(new) + shares))
 
+    if freedom:
+        # A case whose launches differ more than is usual is noisier between sessions too.
+        policy = replace(policy, tau_prior=max(policy.tau_prior, policy.launch_factor * math.sqrt(pooled)))
     tau = between_sessions(means, policy)
     share = (HODGES_LEHMANN if own_spread else 1.0) / len(means)
     return SessionComparison(

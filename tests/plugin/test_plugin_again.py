@@ -50,7 +50,7 @@ def looks(result: pytest.RunResult) -> list[str]:
 
 
 def test_what_is_slow_twice_fails_once(suite: Suite) -> None:
-    """After the other case, in twice as many fresh processes; pytest counts one test, and its block has all launches."""
+    """After the other case, in twice as many fresh processes; pytest counts one test; its block has all launches."""
     judged(suite, tiny=["regressed", "regressed"])
     result = suite.run("tiny,other", "-s", "--junitxml=junit.xml")
     result.assert_outcomes(passed=1, failed=1)
