@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-import math
-import statistics
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AXES
@@ -71,8 +68,7 @@ class RunBaselines:
             return shared  # has nothing to compare
         key = self._comparable_key(measurement)
         if key not in self._policies:
-            pool = usual_noise(list(self._series(measurement)), shared)
-            self._policies[key] = dataclasses.replace(shared, tau_pool=pool)
+            self._policies[key] = usual_noise(list(self._series(measurement)), shared)
         return self._policies[key]
 
     @functools.cache  # noqa: B019 - one run has one of these, and they end together
@@ -86,8 +82,8 @@ class RunBaselines:
         # A case judged against the last runs and the anchor has two chances of a false alarm.
         return Policy().shared(2 * len(self._cases) if self.rolling else judged)
 
-    def _series(self, measurement: Measurement) -> Iterator[list[float]]:
-        """The sessions of each baseline on this machine in this unit, on the log scale."""
+    def _series(self, measurement: Measurement) -> Iterator[list[list[float]]]:
+        """The launches of the sessions of each baseline on this machine in this unit, on the log scale."""
         from ipexperf.judge import yardstick
 
         environment = measurement.environment
@@ -98,7 +94,7 @@ class RunBaselines:
         unit = yardstick.content(environment)
         for baseline in baselines:
             if baseline is not None and yardstick.content(baseline.environment) == unit:
-                yield [statistics.fmean(map(math.log, session.launches)) for session in baseline.sessions]
+                yield baseline.log_times
 
     def baseline(self, measurement: Measurement) -> CaseBaseline | None:
         """The baseline that a case is judged against, or None."""
@@ -168,13 +164,27 @@ class RunBaselines:
 
     def judge(self, measurement: Measurement, gate: Sequence[str]) -> Verdict:
         """Judge a case by these metrics, also against the anchor if it is judged against the last runs."""
-        from ipexperf.judge import anchor
+        from ipexperf.judge import anchor, screen
 
-        verdict = self._judged(measurement, self.baseline(measurement), gate)
-        if not self.rolling or measurement.never_began:
+        baseline = self.baseline(measurement)
+        verdict = self._judged(measurement, baseline, gate)
+        if measurement.never_began:
             return verdict
+        if not self.rolling:
+            known = baseline or self._of_this_host(measurement)
+            fails = self._options.moved == "fail"
+            return screen.on_changed_host(verdict, measurement, known, self.policy(measurement), fails=fails)
         accepted = self.accepted(measurement)
         return anchor.beside(verdict, self._judged(measurement, accepted, gate) if accepted else None)
+
+    def _of_this_host(self, measurement: Measurement) -> CaseBaseline | None:
+        """The newest baseline of the case that this host has under another `machine_key`."""
+        environment, host = measurement.environment, measurement.environment.get("hardware", {}).get("host")
+        others = [
+            self._file(key).find(measurement.case) for key in list(self._files) if key != environment["machine_key"]
+        ]
+        here = [x for x in others if x and host and x.environment.get("hardware", {}).get("host") == host]
+        return max(here, key=lambda x: x.accepted_at, default=None)
 
     def _judged(self, measurement: Measurement, baseline: CaseBaseline | None, gate: Sequence[str]) -> Verdict:
         from ipexperf.judge import metrics, screen, stalls

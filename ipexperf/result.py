@@ -542,6 +542,8 @@ class Verdict:
     """The comparison of fingerprints, or None."""
     others: tuple[Verdict, ...] = ()
     """The verdicts on other metrics of the case: those of `--perf-gate` that both sides have."""
+    host_changed: bool = False
+    """True if the test fails because the host is not what it was when its baseline was accepted (`--perf-moved`)."""
     speed: SpeedVerdict | None = None
     """The verdict on its speed alone, if the case has another outcome. None: speed decides."""
     level: Level | None = None
@@ -569,4 +571,4 @@ class Verdict:
     def fails(self) -> bool:
         """True if this verdict fails the test. Doubt does not."""
         structure = self.structure is not None and self.structure.fails
-        return structure or (row(self.outcome).fails and not self.contended)
+        return structure or self.host_changed or (row(self.outcome).fails and not self.contended)

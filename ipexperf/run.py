@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 INTERRUPTED = "the run was interrupted before its other launches"
 UNFINISHED = "the run ended before its other launches"
 """The reasons why a case that has no fault of its own has fewer launches than planned."""
+AGAIN = 2
+"""A case that looked slower is measured again by so many times the launches."""
 CLOCKS_APART = timedelta(minutes=1)
 """Largest difference between the clocks of hosts that write one history that is not worth a word."""
 
@@ -338,9 +340,10 @@ class Run:
         suspects = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
         # One unusual process may use more than others do, so measure several fresh ones.
         doubtful = any(_needs_fresh_processes(self._suspects[case][1]) for case in suspects)
+        launches = AGAIN * self.plan.launches if suspects else self.plan.launches
         request = GroupRequest(
             group,
-            max(self.plan.launches, SURE) if doubtful else self.plan.launches,
+            max(launches, SURE) if doubtful else launches,
             twin=matrix.twin(self.options),
             precision=matrix.ratio_precision(self.options),
             before=tuple((case, self._disturbed[case][0]) for case in group.cases if case in self._disturbed),

@@ -190,6 +190,8 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
         "baseline": evidence.document(verdict.evidence),
     }
     reason["structure"] = asdict(verdict.structure) if verdict.structure else None
+    if verdict.host_changed:
+        reason["host_changed"] = True
     if verdict.speed is not None:
         reason["speed"] = asdict(verdict.speed)
     if verdict.level is not None:

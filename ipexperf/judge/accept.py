@@ -3,10 +3,10 @@
 - `failed` and `invalid` (contended, unproven, inaccurate) data never gets in.
 - A known slowdown is accepted only with `regression_ok`. A slowdown and an improvement replace the sessions: two levels
   in one baseline would look like noise between sessions.
-- While the noise between sessions is unknown, every comparison is inconclusive. Such a session is appended whichever
+- While the noise between sessions is unknown, most comparisons are inconclusive. Such a session is appended whichever
   way it leans. Refusing slow ones would give a baseline that is too fast and looks too quiet, and no machine would ever
-  reach three sessions. A slowdown surely beyond the hard limit is refused even then, also if the run ended before
-  measuring it again and called it inconclusive.
+  reach three sessions. What surely is slower, by all that is known of the machine's noise, is refused even then, also
+  if the run ended before measuring it again and called it inconclusive.
 - Once the noise is known, an inconclusive session that leans slower than the tolerance is refused: measure it again.
 - A session in which a metric beside speed regressed is refused likewise. Where such a metric moved, older sessions lose
   their values of it.
@@ -29,7 +29,7 @@ from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded, s
 from ipexperf.judge.environment import RAN, changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide
-from ipexperf.judge.spread import compare
+from ipexperf.judge.spread import compare, usual_noise
 from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.result import METRICS, accuracies
 
@@ -163,6 +163,9 @@ def _sessions(
 ) -> tuple[Session, ...]:
     """The sessions of the case including the candidate."""
     session = _session(baselines, candidate, policy)
+    unit = yardstick.content(candidate.environment)
+    known = [x.log_times for x in baselines.cases if yardstick.content(x.environment) == unit]
+    policy = usual_noise(known, policy)
     old = baselines.at(candidate.case)
     if old is None:
         return (session,)

@@ -66,9 +66,14 @@ class CaseBaseline:
         return str(self.environment.get("lock") or "")
 
     @property
+    def log_times(self) -> list[list[float]]:
+        """The logs of what is judged: of each launch of each session."""
+        return [[math.log(time) for time in session.launches] for session in self.sessions]
+
+    @property
     def level(self) -> float:
         """The centre of the sessions in the unit that is judged: seconds per step, or units of a yardstick."""
-        return math.exp(centre([statistics.fmean(map(math.log, session.launches)) for session in self.sessions]))
+        return math.exp(centre([statistics.fmean(times) for times in self.log_times]))
 
     @property
     def step_time(self) -> float:

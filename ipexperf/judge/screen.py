@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ipexperf.judge import answers, yardstick
-from ipexperf.judge.environment import changed_case, differences, incomparable
+from ipexperf.judge.environment import RAN, SOURCE, changed_case, differences, incomparable
 from ipexperf.judge.metrics import TITLES
 from ipexperf.judge.ratios import WIDEST
 from ipexperf.judge.spread import SessionComparison, compare
-from ipexperf.outcomes import Outcome
+from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.result import METRICS, PRIMARY, BaselineEvidence, Measurement, Verdict
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 LONGEST = 1e12
 """No step takes so many seconds or yardsticks."""
+THE_MACHINE = "same software, same source: the machine"
+OF_HOST = ("governor", "memory_limit", "microcode")
+"""Facts of a host that make it quicker or slower under the same machine_key."""
 SHOWN = 4
 """Most differences of the environment that a reason names. The rest are counted."""
 
@@ -64,12 +67,17 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
             "not_comparable", f"the baseline was measured under {reason}", policy=policy.label, evidence=evidence
         )
     suspicion = accuracy_change(baseline.accuracy, measurement.of_run, policy)
-    verdict = _of_speed(launches, baseline, policy, evidence, notes)
+    verdict = _of_speed(launches, baseline, measurement, policy, evidence, notes)
     return answers.named(verdict, answers.Difference(suspicion, fails=True))
 
 
 def _of_speed(
-    launches: Sequence[float], baseline: CaseBaseline, policy: Policy, evidence: BaselineEvidence, notes: Sequence[str]
+    launches: Sequence[float],
+    baseline: CaseBaseline,
+    measurement: Measurement,
+    policy: Policy,
+    evidence: BaselineEvidence,
+    notes: Sequence[str],
 ) -> Verdict:
     """The verdict on speed, which can be compared."""
     if len(launches) < policy.minimum_launches:
@@ -81,7 +89,13 @@ def _of_speed(
     outcome = decide(comparison, policy)
     return Verdict(
         outcome,
-        "; ".join([f"{TITLES[PRIMARY]}: {_sentence(outcome, comparison, len(baseline.sessions), policy)}", *notes]),
+        "; ".join(
+            [
+                f"{TITLES[PRIMARY]}: {_sentence(outcome, comparison, len(baseline.sessions), policy)}",
+                *_blamed(outcome, baseline.environment, measurement.environment),
+                *notes,
+            ]
+        ),
         ratio=math.exp(comparison.log_ratio),
         lo=math.exp(comparison.lower(policy.ok_alpha)),
         hi=math.exp(comparison.upper(policy.ok_alpha)),
@@ -94,26 +108,57 @@ def _of_speed(
     )
 
 
+def _blamed(outcome: Outcome, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What a slowdown is to be blamed on, if both are known to have run the same software, variables and source."""
+    same = SOURCE in old and SOURCE in new and not differences(old, new, RAN)
+    return [THE_MACHINE] if same and outcome == "regressed" else []
+
+
+def on_changed_host(
+    verdict: Verdict, measurement: Measurement, baseline: CaseBaseline | None, policy: Policy, *, fails: bool
+) -> Verdict:
+    """The verdict, led by how this host changed since this baseline of it was accepted.
+
+    The baseline may be of another `machine_key`, for a host has another one as soon as it has fewer cores. Where hosts
+    have other names nothing is said: whether they are the same cannot be told.
+    """
+    if baseline is None:
+        return verdict
+    old, new = (side.get("hardware", {}) for side in (baseline.environment, measurement.environment))
+    if not old.get("host") or old.get("host") != new.get("host") or not has_numbers(verdict.outcome):
+        return verdict
+    changed = differences(baseline.environment, measurement.environment, ("hardware",))
+    if elsewhere := verdict.outcome == "no_baseline":
+        changed = changed or incomparable(baseline.environment, measurement.environment)
+    else:
+        changed = [line for line in changed if line.partition(":")[0] in OF_HOST]
+    if not changed:
+        return verdict
+    said = f"this host is not what it was when the baseline was accepted: {_listed(changed)}"
+    if elsewhere:
+        evidence = _evidence(baseline, measurement, changed)
+        return Verdict("not_comparable", said, policy=policy.label, evidence=evidence, host_changed=fails)
+    return replace(verdict, reason=f"{said}; {verdict.reason}", host_changed=fails)
+
+
 def decide(comparison: SessionComparison, policy: Policy) -> Outcome:
-    """Judge speed. Regressed and improved need proof at alpha, ok needs the tolerance excluded, else inconclusive."""
-    tolerance = math.log1p(policy.tolerance)
-    limit = tolerance if comparison.estimated else math.log1p(policy.hard_limit)
-    if comparison.lower(policy.alpha) > limit:
+    """Judge speed. Each outcome but inconclusive needs proof."""
+    if comparison.lower(policy.again_alpha) > policy.margin:
         return "regressed"
-    if comparison.upper(policy.alpha) < -limit:
+    # Nothing measures an improvement again, and it begins the sessions of a baseline anew.
+    if comparison.upper(policy.alpha) < -policy.limit:
         return "improved"
-    # Assumed noise may be too small for this machine. It suffices for large slowdowns, but not to call a case ok.
-    if comparison.estimated and comparison.upper(policy.ok_alpha) < tolerance:
+    # Assumed noise may be too small for this machine. It suffices to doubt a case, but not to call it ok.
+    if comparison.estimated and comparison.upper(policy.ok_alpha) < policy.limit:
         return "ok"
     return "inconclusive"
 
 
 def smallest_effect(comparison: SessionComparison, policy: Policy) -> float:
     """The smallest slowdown, as a fraction, that this data would have called regressed with the policy's power."""
-    limit = math.log1p(policy.tolerance if comparison.estimated else policy.hard_limit)
-    reach = comparison.half_width(policy.alpha) + comparison.half_width(1 - policy.mde_power)
+    reach = comparison.half_width(policy.again_alpha) + comparison.half_width(1 - policy.mde_power)
     # None instead of infinity, which JSON does not have.
-    return math.expm1(min(limit + reach, WIDEST))
+    return math.expm1(min(policy.margin + reach, WIDEST))
 
 
 def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: Policy) -> str:
@@ -164,11 +209,15 @@ def _notes(baseline: CaseBaseline, measurement: Measurement, comparison: Sequenc
     if unmeasured:
         notes.append(f"{', '.join(unmeasured)} in the baseline, but not measured this time")
     if comparison:
-        more = [f"and {len(comparison) - SHOWN} more"] if len(comparison) > SHOWN else []
-        notes.append(f"changed since the baseline: {', '.join([*comparison[:SHOWN], *more])}")
+        notes.append(f"changed since the baseline: {_listed(comparison)}")
     if baseline.expired(measurement.started_at):
         notes.append(f"THE BASELINE EXPIRED on {baseline.expires}: accept a new one")
     return notes
+
+
+def _listed(changes: Sequence[str]) -> str:
+    more = [f"and {len(changes) - SHOWN} more"] if len(changes) > SHOWN else []
+    return ", ".join([*changes[:SHOWN], *more])
 
 
 def _sentence(outcome: Outcome, comparison: SessionComparison, sessions: int, policy: Policy) -> str:
@@ -185,10 +234,8 @@ def _sentence(outcome: Outcome, comparison: SessionComparison, sessions: int, po
         else f", the noise between sessions being unknown ({count} of {policy.known_sessions})"
     )
     if outcome == "regressed":
-        limit = (
-            f"tolerance of {policy.tolerance:.0%}" if comparison.estimated else f"hard limit of {policy.hard_limit:.0%}"
-        )
-        return f"{word} than the baseline ({interval}), surely beyond the {limit}{unknown}"
+        limit = policy.harmless * policy.tolerance
+        return f"{word} than the baseline ({interval}), surely by more than {limit:.0%}{unknown}"
     if outcome == "improved":
         return f"{word} than the baseline ({interval}){unknown}"
     if outcome == "ok":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 SHAMOS = 1.04
 """Factor from the median absolute difference of pairs to the log sd of a normal sample."""
-SHAMOS_LOG_SD = {3: 0.66, 4: 0.49, 5: 0.48, 6: 0.41, 7: 0.36, 8: 0.33, 9: 0.30, 10: 0.28, 11: 0.27, 12: 0.25}
+SHAMOS_LOG_SD = {2: 1.11, 3: 0.66, 4: 0.49, 5: 0.48, 6: 0.41, 7: 0.36, 8: 0.33, 9: 0.30, 10: 0.28, 11: 0.27, 12: 0.25}
 """Sessions -> sampling error of the log of that estimate, by simulation (400,000 normal samples each)."""
 HODGES_LEHMANN = 1.1
 """Variance of the Hodges-Lehmann centre of 3 to 12 normal values, in units of the mean's, by simulation (<= 1.094)."""
@@ -82,46 +83,59 @@ def robust_scale(values: Sequence[float]) -> float:
 
 
 def between_sessions(means: Sequence[float], policy: Policy) -> Spread:
-    """The noise between sessions: assumed from the prior while there are few, else estimated and shrunk.
+    """The noise between sessions: what is expected on the machine, corrected by the case's own sessions.
 
-    It is shrunk to the usual noise of the machine if that is known, or to the prior. This is done on the log of the sd,
-    where prior and sampling error are both about normal. The posterior is then restated as a scaled t, whose degrees of
-    freedom have the same error of the log sd.
+    Both are combined on the log of the sd, where their errors are about normal, and restated as a scaled t, whose
+    degrees of freedom have the same error of the log sd.
     """
-    sessions = len(means)
-    if sessions < policy.known_sessions:
-        observed = statistics.stdev(means) if sessions > 1 else 0.0
-        return Spread(max(policy.tau_prior, observed), math.inf)
-    trust, error = _trust(sessions, policy)
-    observed = max(robust_scale(means), policy.tau_floor)
-    freedom, bias = _as_t(trust * error**2)
-    return Spread(_shrunk(observed, policy.tau_pool or policy.tau_prior, trust) * math.exp(bias), freedom)
+    expected = math.log(policy.tau_prior), policy.tau_prior_spread**2
+    if len(means) > 1:
+        expected = _combined(expected, _of_sessions(means, policy), _error(len(means)))
+    freedom, bias = _as_t(expected[1])
+    return Spread(math.exp(expected[0] + bias), freedom)
 
 
-def usual_noise(series: Sequence[Sequence[float]], policy: Policy) -> float | None:
-    """The usual noise between sessions on a machine, from the means of each series. None if there are too few series.
+def usual_noise(series: Sequence[Sequence[Sequence[float]]], policy: Policy) -> Policy:
+    """The policy with what the sessions of this machine's series tell of its noise, in place of the prior.
 
-    It is shrunk to the prior as a single series would be, because all series share the same nights.
+    `series` has the log step times of the launches of each session. How much the launches of a session differ says how
+    quiet the machine is, before any session can be compared with another. The spread of sessions is added as that of a
+    single series would be, because all series share the same nights.
     """
-    long_enough = [means for means in series if len(means) >= policy.known_sessions]
-    if len(long_enough) < policy.pool_series:
-        return None
-    scale = statistics.median(max(robust_scale(means), policy.tau_floor) for means in long_enough)
-    trust, _ = _trust(statistics.median_low(map(len, long_enough)), policy)
+    groups = [session for sessions in series for session in sessions if len(session) > 1]
+    if not groups:
+        return policy
+    freedom = sum(len(group) - 1 for group in groups)
+    within = max(math.sqrt(sum(map(_squares, groups)) / freedom), policy.tau_floor)
+    expected = math.log(policy.tau_prior), policy.tau_prior_spread**2
+    error = policy.launch_spread**2 + 1 / (2 * freedom)
+    expected = _combined(expected, policy.launch_factor * within, error)
+    means = [[statistics.fmean(session) for session in sessions] for sessions in series if len(sessions) > 1]
+    if len(means) >= policy.pool_series:
+        scale = statistics.median(_of_sessions(one, policy) for one in means)
+        expected = _combined(expected, scale, _error(statistics.median_low(map(len, means))))
     # Three digits, so that cases judged alike share one policy.
-    return float(f"{_shrunk(scale, policy.tau_prior, trust):.3g}")
+    prior, spread = (float(f"{value:.3g}") for value in (math.exp(expected[0]), math.sqrt(expected[1])))
+    return replace(policy, tau_prior=prior, tau_prior_spread=spread)
 
 
-def _trust(sessions: int, policy: Policy) -> tuple[float, float]:
-    """The weight of a spread from this many sessions, and the sampling error of its log."""
-    error = SHAMOS_LOG_SD.get(sessions, 0.87 / math.sqrt(sessions))
-    return policy.tau_prior_spread**2 / (policy.tau_prior_spread**2 + error**2), error
+def _of_sessions(means: Sequence[float], policy: Policy) -> float:
+    return max(robust_scale(means), policy.tau_floor)
 
 
-def _shrunk(observed: float, expected: float, trust: float) -> float:
-    return math.exp(trust * math.log(observed) + (1 - trust) * math.log(expected))
+def _error(sessions: int) -> float:
+    """The sampling variance of the log of the spread of so many sessions."""
+    return SHAMOS_LOG_SD.get(sessions, 0.87 / math.sqrt(sessions)) ** 2
 
 
+def _combined(expected: tuple[float, float], scale: float, error: float) -> tuple[float, float]:
+    """Mean and variance of a log sd that was expected so, and observed to be `scale` with this variance of its log."""
+    mean, variance = expected
+    trust = variance / (variance + error)
+    return mean + trust * (math.log(scale) - mean), trust * error
+
+
+@functools.cache
 def _as_t(variance: float) -> tuple[float, float]:
     """The degrees of freedom whose log sd has this sampling variance, and the bias of its mean."""
     from scipy.special import polygamma
@@ -148,6 +162,9 @@ def compare(launches: Sequence[float], sessions: Sequence[Sequence[float]], poli
     shares = 0.0 if own_spread else sum(1 / len(session) for session in old) / len(old) ** 2
     within = math.sqrt(max(pooled, variance) * (1 / len(new) + shares))
 
+    if freedom:
+        # A case whose launches differ more than is usual is noisier between sessions too.
+        policy = replace(policy, tau_prior=max(policy.tau_prior, policy.launch_factor * math.sqrt(pooled)))
     tau = between_sessions(means, policy)
     share = (HODGES_LEHMANN if own_spread else 1.0) / len(means)
     return SessionComparison(

@@ -214,6 +214,14 @@ OPTIONS: tuple[Option, ...] = (
         "WORD",
     ),
     Option(
+        "--perf-moved",
+        one_of("fail", "warn"),
+        "fail",
+        "outcome of a test whose baseline is of this host as it no longer is, such as with fewer cores or another "
+        "governor: fail or warn",
+        "WORD",
+    ),
+    Option(
         "--perf-contended",
         share,
         0.5,
@@ -332,6 +340,7 @@ class Options:
     timeout: float = 600.0
     gate: tuple[str, ...] | None = None
     structure: StructureGate = "loss"
+    moved: str = "fail"
     contended: float = 0.5
     yardstick: bool = False
     threads: int | None = None

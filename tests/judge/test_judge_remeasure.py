@@ -11,6 +11,7 @@ from ipexperf.judge import anchor, remeasure, screen
 from ipexperf.judge.accept import accept
 from ipexperf.judge.baseline import Baselines
 from ipexperf.judge.policy import Policy
+from ipexperf.judge.spread import usual_noise
 from ipexperf.result import BaselineEvidence, Check, Outcome, Verdict
 
 POLICY = Policy()
@@ -64,9 +65,9 @@ def test_a_run_that_ends_before_the_second_measurement_calls_nothing_regressed()
 def test_a_surely_slow_case_whose_run_ended_early_is_not_accepted(sessions: int) -> None:
     """It is stored as inconclusive. A young baseline accepts such a session, but not one of three times the time."""
     known = Baselines("xeon-2c", (baseline(QUIET[:sessions]),))
-    for times, accepted in ((3, False), (1.5, True)):
+    for times, accepted in ((3, False), (1.06, True)):
         slow = [times * value for value in QUIET[0]]
-        verdict = screen.judge(measurement(slow), known.cases[0], POLICY)
+        verdict = screen.judge(measurement(slow), known.cases[0], usual_noise([known.cases[0].log_times], POLICY))
         assert (verdict.outcome == "regressed") is not accepted
         stored = remeasure.without_second(verdict)
         offered = [candidate(slow, 9, outcome=stored.outcome, ratio=stored.ratio)]

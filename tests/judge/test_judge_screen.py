@@ -13,12 +13,11 @@ from judge_records import CASE, ENVIRONMENT, QUIET, baseline, environment, measu
 
 from ipexperf.errors import UsageError
 from ipexperf.judge.policy import Policy
-from ipexperf.judge.screen import decide, judge
-from ipexperf.judge.spread import centre, compare
+from ipexperf.judge.screen import decide, judge, on_changed_host
+from ipexperf.judge.spread import centre, compare, usual_noise
 from ipexperf.result import Check, Launch, Measurement
 
 POLICY = Policy()
-OPPOSITE = {"regressed": "improved", "improved": "regressed", "inconclusive": "inconclusive"}
 WEAKER = {"regressed": ["inconclusive"], "improved": ["ok", "inconclusive"], "ok": ["inconclusive"], "inconclusive": []}
 seconds = st.floats(1e-3, 1.0)
 launches = st.lists(seconds, min_size=2, max_size=5)
@@ -130,8 +129,8 @@ def test_a_doubled_time_is_caught_with_three_sessions() -> None:
     assert verdict.hi is not None
     assert 1.05 < verdict.lo < verdict.ratio < verdict.hi
     assert verdict.p_value is not None
-    assert verdict.p_value < POLICY.alpha
-    assert "surely beyond the tolerance of 5%" in verdict.reason
+    assert verdict.p_value < POLICY.again_alpha
+    assert "surely by more than 2%" in verdict.reason
 
 
 def test_a_halved_time_is_an_improvement_and_fails_nothing() -> None:
@@ -140,20 +139,67 @@ def test_a_halved_time_is_an_improvement_and_fails_nothing() -> None:
 
 
 @pytest.mark.parametrize("sessions", [1, 2])
-def test_with_the_noise_between_sessions_unknown_there_is_neither_all_clear_nor_alarm(sessions: int) -> None:
+def test_with_the_noise_between_sessions_unknown_there_is_no_all_clear(sessions: int) -> None:
     known = baseline(QUIET[:sessions])
-    for value in (0.01, 0.02):
-        verdict = judge(measurement([value] * 3), known, POLICY)
-        assert verdict.outcome == "inconclusive"
-        assert "noise between sessions being unknown" in verdict.reason
-        assert verdict.mde is not None
-        assert verdict.mde > POLICY.hard_limit
+    verdict = judge(measurement([0.01] * 3), known, usual_noise([known.log_times], POLICY))
+    assert verdict.outcome == "inconclusive"
+    assert "noise between sessions being unknown" in verdict.reason
 
 
-def test_a_slowdown_far_beyond_the_hard_limit_fails_after_one_session() -> None:
-    verdict = judge(measurement([0.05, 0.0501, 0.0499]), baseline(QUIET[:1]), POLICY)
-    assert verdict.outcome == "regressed"
-    assert "hard limit of 30%" in verdict.reason
+def test_one_quiet_session_suffices_to_catch_a_slowdown_and_a_loud_one_does_not() -> None:
+    """The launches of a session tell how quiet the machine is. That the sessions differ by 19 % need not be assumed."""
+    quiet, loud = baseline(QUIET[:1]), baseline([(0.008, 0.012, 0.01)])
+    slow = measurement([0.0121, 0.0120, 0.0119])
+    assert judge(slow, quiet, usual_noise([quiet.log_times], POLICY)).outcome == "regressed"
+    assert judge(slow, loud, usual_noise([loud.log_times], POLICY)).outcome == "inconclusive"
+
+
+def test_three_sessions_that_agree_within_four_per_cent_outweigh_the_prior() -> None:
+    known = baseline([(0.0100, 0.0101, 0.0099), (0.0102, 0.0103, 0.0101), (0.0098, 0.0099, 0.0098)])
+    slow = measurement([0.0121, 0.0120, 0.0119])
+    assert judge(slow, known, usual_noise([known.log_times], POLICY)).outcome == "regressed"
+
+
+def test_a_slowdown_under_the_same_software_and_source_is_said_to_be_of_the_machine() -> None:
+    """With what else differs. Where the source is not known, or a variable differs, nothing is claimed."""
+    same = {**ENVIRONMENT, "source": {"net.py": "a"}}
+    slow = [0.02, 0.0201, 0.0199]
+    newer = {**same, "hardware": {**same["hardware"], "kernel": "6.2"}}
+    known = baseline(where={**same, "hardware": {**same["hardware"], "kernel": "6.1"}})
+    reason = judge(measurement(slow, where=newer), known, POLICY).reason
+    assert "; same software, same source: the machine; changed since the baseline: kernel: 6.1 -> 6.2" in reason
+    for where in (ENVIRONMENT, {**same, "source": {"net.py": "b"}}, {**same, "variables": {"A": "1"}}):
+        found = judge(measurement(slow, where=where), known, POLICY)
+        assert (found.outcome, "the machine" in found.reason) == ("regressed", False)
+
+
+HOST = environment(hardware={"host": "lab", "governor": "performance", "memory": 8})
+
+
+def test_a_baseline_of_this_host_under_another_key_is_no_missing_baseline() -> None:
+    """It fails unless that is only to be said. A host of another name is another host."""
+    fewer = environment(hardware={"host": "lab", "cores": 1, "memory": 8}) | {"machine_key": "xeon-1c"}
+    known, measured = baseline(where=HOST), measurement([0.01] * 3, where=fewer)
+    none = judge(measured, None, POLICY)
+    for fails in (True, False):
+        found = on_changed_host(none, measured, known, POLICY, fails=fails)
+        assert (found.outcome, found.fails) == ("not_comparable", fails)
+        assert found.reason.startswith("this host is not what it was when the baseline was accepted: cores: 2 -> 1")
+    elsewhere = replace(measured, environment=fewer | {"hardware": fewer["hardware"] | {"host": "ci-7f3a"}})
+    assert on_changed_host(none, elsewhere, known, POLICY, fails=True) == none
+
+
+def test_another_governor_is_said_first_and_the_speed_is_judged_all_the_same() -> None:
+    saving = environment(hardware={"host": "lab", "governor": "powersave", "memory": 8})
+    known, measured = baseline(where=HOST), measurement([0.01] * 3, where=saving)
+    found = on_changed_host(judge(measured, known, POLICY), measured, known, POLICY, fails=True)
+    assert found.fails
+    assert found.ratio == pytest.approx(1, abs=0.02)
+    assert found.reason.startswith(
+        "this host is not what it was when the baseline was accepted: governor: performance -> powersave; "
+    )
+    alike = measurement([0.01] * 3, where=HOST)
+    assert not on_changed_host(judge(alike, known, POLICY), alike, known, POLICY, fails=True).fails
 
 
 def test_one_launch_is_inconclusive() -> None:
@@ -199,13 +245,11 @@ def test_the_unit_of_time_does_not_matter(new: list[float], old: list[list[float
 
 @settings(deadline=None, max_examples=60)
 @given(launches, histories)
-def test_slowdowns_and_speedups_are_judged_symmetrically(new: list[float], old: list[list[float]]) -> None:
+def test_slowdowns_and_speedups_have_the_same_intervals(new: list[float], old: list[list[float]]) -> None:
     left = compare(new, old, POLICY)
     right = compare([1 / x for x in new], [[1 / x for x in session] for session in old], POLICY)
     assert right.log_ratio == pytest.approx(-left.log_ratio, abs=1e-9)
     assert right.lower(0.005) == pytest.approx(-left.upper(0.005), rel=1e-6, abs=1e-9)
-    if decide(left, POLICY) in OPPOSITE and decide(right, POLICY) != "ok":
-        assert decide(right, POLICY) == OPPOSITE[decide(left, POLICY)]
 
 
 @settings(deadline=None, max_examples=60)
@@ -245,7 +289,7 @@ def test_the_p_value_and_the_bound_agree(new: list[float], old: list[list[float]
 
 def test_with_many_cases_a_case_needs_more_to_fail() -> None:
     """A slowdown that fails a single case does not fail one of two hundred. A large one fails both."""
-    slow = measurement([0.0162, 0.0160, 0.0161])
+    slow = measurement([0.0132, 0.0130, 0.0131])
     alone, share = judge(slow, baseline(), POLICY), judge(slow, baseline(), POLICY.shared(200))
     assert (alone.outcome, share.outcome) == ("regressed", "inconclusive")
     assert (alone.ratio, alone.p_value) == (share.ratio, share.p_value)
@@ -272,9 +316,9 @@ def _simulated(
 
 
 @pytest.mark.parametrize(("noise", "sessions"), [(0.02, 3), (0.19, 1), (0.19, 3), (0.19, 6), (0.40, 3)])
-def test_identical_code_is_called_regressed_at_most_once_in_a_hundred(noise: float, sessions: int) -> None:
-    """Even at twice the noise that was assumed. Of 300: three, at the stated alpha of 0.5 %."""
-    assert _simulated(1, 1.0, noise, sessions, 300).count("regressed") <= 3
+def test_identical_code_looks_slower_no_more_often_than_stated(noise: float, sessions: int) -> None:
+    """Even at twice the noise that was assumed. Of 300 first looks: six, at the stated 2 %."""
+    assert _simulated(1, 1.0, noise, sessions, 300).count("regressed") <= 6
 
 
 def test_a_run_of_many_cases_fails_by_chance_no_more_often_than_stated() -> None:
@@ -308,10 +352,10 @@ def test_one_odd_session_in_five_does_not_move_the_baseline() -> None:
 
 def test_the_uid_of_a_policy_follows_its_content() -> None:
     assert Policy().uid == Policy(**Policy().to_json()).uid != Policy(tolerance=0.04).uid
-    assert judge(measurement([1, 1]), None, POLICY).policy == f"screen-1@{POLICY.uid[:12]}"
+    assert judge(measurement([1, 1]), None, POLICY).policy == f"screen-2@{POLICY.uid[:12]}"
 
 
-@pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"minimum_launches": 1}, {"known_sessions": 2}, {"tolerance": 0.5}])
+@pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"minimum_launches": 1}, {"known_sessions": 2}, {"tolerance": 1.0}])
 def test_a_policy_that_cannot_work_is_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(UsageError, match="policy 'screen-1'"):
+    with pytest.raises(UsageError, match="policy 'screen-2'"):
         Policy(**wrong)  # type: ignore[arg-type]

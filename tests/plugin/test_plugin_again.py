@@ -50,12 +50,12 @@ def looks(result: pytest.RunResult) -> list[str]:
 
 
 def test_what_is_slow_twice_fails_once(suite: Suite) -> None:
-    """After the other case, in fresh processes; pytest counts one test, and its block has all launches."""
+    """After the other case, in twice as many fresh processes; pytest counts one test; its block has all launches."""
     judged(suite, tiny=["regressed", "regressed"])
     result = suite.run("tiny,other", "-s", "--junitxml=junit.xml")
     result.assert_outcomes(passed=1, failed=1)
     assert looks(result) == ["tiny", "other", "tiny"]
-    assert [model for model, _ in suite.launches()] == ["other", "tiny", "tiny"]
+    assert [model for model, _ in suite.launches()] == ["other", "tiny", "tiny", "tiny"]
     assert "measured twice in this run, +20.0 % at first" in result.stdout.str()
     suites = ET.parse(suite.path / "junit.xml").getroot()  # noqa: S314 - written just now
     assert sorted(len(one) > 0 and one.find("failure") is not None for one in suites.iter("testcase")) == [False, True]
@@ -83,7 +83,7 @@ def test_the_only_case_is_measured_again_too(suite: Suite) -> None:
     judged(suite, tiny=["regressed", "regressed"])
     result = suite.run("tiny", "-s", "-x")
     result.assert_outcomes(failed=1)
-    assert len(suite.launches()) == 2
+    assert len(suite.launches()) == 3
 
 
 def test_what_looks_slower_of_a_group_is_measured_again_in_rounds_of_its_own(suite: Suite) -> None:
@@ -93,11 +93,12 @@ def test_what_looks_slower_of_a_group_is_measured_again_in_rounds_of_its_own(sui
     result = suite.run("tiny,other", "-k", "tiny or fp32", "--perf-twin", "off", cell=three)
     result.assert_outcomes(passed=3, failed=1, deselected=2)
     told = result.stdout.str()
-    rounds = re.findall(r"(\w+) fake infer 1x1 none: (round 1 of 1, \d cases?)", told)
+    rounds = re.findall(r"(\w+) fake infer 1x1 none: (round \d of \d, \d cases?)", told)
     assert rounds == [
         ("tiny", "round 1 of 1, 3 cases"),
         ("other", "round 1 of 1, 1 case"),
-        ("tiny", "round 1 of 1, 2 cases"),
+        ("tiny", "round 1 of 2, 2 cases"),
+        ("tiny", "round 2 of 2, 2 cases"),
     ]
     assert told.count("it looks slower, and is measured again after the other cases") == 2
     launches = suite.query(
@@ -105,12 +106,12 @@ def test_what_looks_slower_of_a_group_is_measured_again_in_rounds_of_its_own(sui
     )
     assert sorted(launches) == [
         ("other", "fp32", 1),
-        ("tiny", "bf16", 2),
-        ("tiny", "fp16", 2),
+        ("tiny", "bf16", 3),
+        ("tiny", "fp16", 3),
         ("tiny", "fp32", 1),
     ]
     seats = suite.query("SELECT s.launch FROM seat s JOIN round r ON r.id = s.round_id ORDER BY r.id, s.launch")
-    assert [launch for (launch,) in seats] == [0, 0, 0, 1, 1]
+    assert [launch for (launch,) in seats] == [0, 0, 0, 1, 1, 2, 2]
     found = suite.query("SELECT outcome, count(*) FROM verdict GROUP BY outcome ORDER BY outcome")
     assert found == [("inconclusive", 1), ("ok", 2), ("regressed", 1)]
 

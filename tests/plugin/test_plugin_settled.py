@@ -8,7 +8,6 @@ import re
 import sqlite3
 import xml.etree.ElementTree as ET
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -232,13 +231,12 @@ def test_a_young_case_leans_on_its_neighbours(run: Run) -> None:
     verdicts = [run.measure(case) for case in run.plan.cases]
     run.finish("finished")
     with closing(sqlite3.connect(run.options.db)) as connection:
-        asked = "SELECT doc FROM policy WHERE json_extract(doc, '$.name') = 'screen-1'"
+        asked = "SELECT doc FROM policy WHERE json_extract(doc, '$.name') = 'screen-2'"
         [(document,)] = connection.execute(asked).fetchall()
-    pool = usual_noise([[math.log(session.launches[0]) for session in sessions]] * 12, Policy())
-    assert pool is not None
-    assert 0.01 < pool < 0.1
-    assert json.loads(document)["tau_pool"] == pool
-    assert {found[1].policy for found in verdicts if found} == {replace(Policy().shared(12), tau_pool=pool).label}
+    policy = usual_noise([known[0].log_times] * 12, Policy().shared(12))
+    assert 0.002 < policy.tau_prior < 0.1
+    assert json.loads(document)["tau_prior"] == policy.tau_prior
+    assert {found[1].policy for found in verdicts if found} == {policy.label}
 
 
 def test_seconds_and_units_of_a_yardstick_have_neighbours_of_their_own(
@@ -261,8 +259,6 @@ def test_seconds_and_units_of_a_yardstick_have_neighbours_of_their_own(
     pools = []
     for environment, found in ((ENVIRONMENT, crashed), (stick, launches), (ENVIRONMENT, launches), (stick, crashed)):
         policy = run._baselines.policy(Measurement(run.plan.cases[0], found, environment, "", ""))
-        pools.append(policy.tau_pool)
-    assert pools[0] is pools[3] is None
-    assert pools[1] is not None
-    assert pools[2] is not None
-    assert pools[1] < pools[2] / 2
+        pools.append(policy.tau_prior)
+    assert pools[0] == pools[3] == Policy().tau_prior
+    assert pools[1] < 0.6 * pools[2]
