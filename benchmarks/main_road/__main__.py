@@ -25,10 +25,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import changes
 import truth
+from road import HERE, PYTEST
 
-HERE = Path(__file__).parent
 FIELDS = ("kind", "variant", "wanted", "infer", "train", "exit", "seconds", "verdicts")
-PYTEST = (sys.executable, "-m", "pytest", "-p", "ipexperf.short_options")
 SMALLEST = 1.05
 """A change that makes no mode slower by so much need not be caught for its time."""
 
