@@ -215,7 +215,7 @@ def tree_of_commit(reference: str, cache: Path) -> tuple[Replaced, str]:
     sha = found.decode().strip()
     folder = cache.absolute() / FOLDER / sha[:DIGITS]
     if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        scratch.made(folder.parent)
         with scratch.folder("checkout", folder.parent) as place:
             index, out = {"GIT_INDEX_FILE": str(place / "index")}, place / "files"
             out.mkdir()
@@ -228,7 +228,7 @@ def tree_of_commit(reference: str, cache: Path) -> tuple[Replaced, str]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch.made(path.parent)
     with scratch.folder("source", path.parent) as folder:
         part = folder / path.name
         part.write_bytes(content)

@@ -128,10 +128,10 @@ def test_a_device_lost_while_the_other_arm_is_prepared_is_in_quarantine(
     """The case's own device stays in use, and the reason names the other arm."""
     ready = conductor.ready
 
-    def lost(case: Case, python: str | None = None) -> Conditions:
+    def lost(case: Case, *more: str | None) -> Conditions:
         if case.device == "lossy":
             raise WorkerError("device_lost", "gone")
-        return ready(case, python)
+        return ready(case, *more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(conductor, "ready", lost)
     measurement, _, _ = judged(conductor, against(LOSSY, parse("device=lossy", FLAG)))
@@ -174,10 +174,10 @@ def test_an_interrupted_run_is_judged_on_what_is_known(
     cases = {case(dtype=dtype): CASE for dtype in ("fp32", "bf16")}
     ready, stop = conductor.ready, KeyboardInterrupt
 
-    def prepared(one: Case, python: str | None = None) -> Conditions:
+    def prepared(one: Case, *more: str | None) -> Conditions:
         if when == "before" and one.dtype == "bf16":
             raise stop
-        return ready(one, python)
+        return ready(one, *more)  # type: ignore[arg-type]
 
     def say(text: str) -> None:
         if when == "in a round" and "pair 2" in text:

@@ -219,6 +219,7 @@ def test_two_commits_and_two_folders_are_arms(project: Project) -> None:
     assert against.returncode == 0, against.stdout
     assert project.git("status", "--porcelain", "--untracked-files=no") == ""
     assert len(project.git("worktree", "list").splitlines()) == 1
+    assert (project.folder / ".ipexperf" / ".gitignore").read_text() == "*\n"
 
 
 @pytest.mark.parametrize(
