@@ -51,7 +51,7 @@ def test_the_verdict_on_another_metric_is_stored_in_the_series_of_that_metric(hi
     assert found == {"step_time": ("regressed", 1.0), "peak_memory": ("regressed", 1.02)}
     with history._engine.connect() as connection:
         documents = connection.execute(select(schema.policy.c.doc)).scalars().all()
-    assert {(one["name"], one.get("metric")) for one in documents} == {("metric-1", "peak_memory"), ("screen-1", None)}
+    assert {(one["name"], one.get("metric")) for one in documents} == {("metric-1", "peak_memory"), ("screen-2", None)}
     assert {row["metric"]: row["verdict"] for row in flat.rows(history.show(uid)) if row["verdict"]} == {
         "step_time": "regressed",
         "peak_memory": "regressed",

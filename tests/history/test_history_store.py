@@ -125,7 +125,7 @@ def test_a_verdict_is_stored_with_every_constant_of_its_policy(history):
 def test_a_verdict_with_another_policy_is_refused(history):
     """Its constants would be wrong."""
     uid = history.start_run(ENVIRONMENT, {})
-    with pytest.raises(HistoryError, match="cannot be kept under the policy 'screen-1@"):
+    with pytest.raises(HistoryError, match="cannot be kept under the policy 'screen-2@"):
         history.record(uid, make_measurement(), Verdict("ok", "fine", policy=Policy().shared(200).label), Policy())
     assert history.measurements(uid) == []
 

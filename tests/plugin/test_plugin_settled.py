@@ -97,6 +97,12 @@ def accept(run: Run, count: int) -> None:
     baselines.write(run.options.baselines, Baselines("fake-1c", tuple(known)))
 
 
+def policy_of(accepted: int, sharers: int) -> Policy:
+    """The policy of so many cases, with what the launches of all accepted sessions tell of the machine."""
+    launches = [math.log(0.01)] * 2
+    return usual_noise([[launches]] * (accepted + 1), Policy().shared(sharers))
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(("accepted", "sharers"), [(0, 1), (1, 1), (10, 10), (11, 11), (12, 12)])
 def test_the_cases_that_have_a_baseline_share_the_alarm_rate(run: Run, accepted: int, sharers: int) -> None:
@@ -104,12 +110,13 @@ def test_the_cases_that_have_a_baseline_share_the_alarm_rate(run: Run, accepted:
     accept(run, accepted)
     run.open(())
     assert len(run.plan.cases) == 12
-    shared = Policy().shared(sharers)
-    assert {run.measure(case)[1].policy for case in run.plan.cases} == {shared.label}
+    expected = policy_of(accepted, sharers)
+    assert {run.measure(case)[1].policy for case in run.plan.cases} == {expected.label}
     run.finish("finished")
     with closing(sqlite3.connect(run.options.db)) as connection:
         [(document,)] = connection.execute("SELECT doc FROM policy").fetchall()
-    assert json.loads(document) == Policy().to_json() | {"alpha": min(0.005, 0.05 / sharers)}
+    assert json.loads(document) == expected.to_json()
+    assert expected.alpha == pytest.approx(min(0.005, 0.05 / sharers))
 
 
 @pytest.mark.process
@@ -118,7 +125,7 @@ def test_a_share_does_not_change_while_the_run_goes_on(run: Run) -> None:
     accept(run, 12)
     first = run.measure(run.plan.cases[0])[1]
     accept(run, 1)
-    assert run.measure(run.plan.cases[1])[1].policy == first.policy == Policy().shared(12).label
+    assert run.measure(run.plan.cases[1])[1].policy == first.policy == policy_of(12, 12).label
 
 
 @pytest.mark.parametrize("recorded", [True, False])
