@@ -176,9 +176,9 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) ->
         try:
             request = ArmRequest(_with_source(words, one, options, place), one.lock.text, tuple(ours), source, policy)
             prepared = place.locked(request)
-        except (LockError, UsageError) as error:  # it cannot be made, or does not import
+        except UsageError as error:  # it cannot be made, or does not import
             if must:
-                raise error if isinstance(error, UsageError) else UsageError(f"{source}: {error}") from error
+                raise UsageError(f"{source}: {error}" if isinstance(error, LockError) else str(error)) from error
             changed = f" with its source ({_few(one.changed)} changed since)" if one.changed else ""
             stored |= dict.fromkeys(ours, f"its lock {one.lock.digest}{changed} cannot be made again: {error}")
             continue

@@ -193,10 +193,12 @@ class RemoteSite:
             dataclasses.replace(launch, notes=tuple(dict.fromkeys((*launch.notes, *notes))))
             for launch in measurement.launches
         )
+        # A host runs copies of the user's files, which have other names: nothing is known of them.
+        known = {name: value for name, value in measurement.environment.items() if not name.startswith("source")}
         return dataclasses.replace(
             measurement,
             launches=launches,
-            environment={**measurement.environment, "git": dict(self.source)},
+            environment={**known, "git": dict(self.source)},
             started_at=shifted(measurement.started_at, link),
             finished_at=shifted(measurement.finished_at, link),
         )

@@ -123,7 +123,8 @@ print(json.dumps([pkg.net.VALUE, source.files(), source.paths(), [check.ok for c
 def test_a_process_imports_the_accepted_files_in_place_of_the_users_and_says_which(tree: Path, tmp_path: Path) -> None:
     def imported(variables: dict[str, str], *words: str) -> list[Any]:
         root = str(Path(__file__).parents[2])
-        environment = {**os.environ, "PYTHONPATH": root, **variables}
+        # Two edits of the same length within a second: byte code of the first would be taken for that of the second.
+        environment = {**os.environ, "PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1", **variables}
         done = subprocess.run([sys.executable, "-c", WORKER, *words], env=environment, capture_output=True, check=True)
         return json.loads(done.stdout)
 

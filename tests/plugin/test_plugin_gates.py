@@ -95,7 +95,7 @@ def test_bench_accept_and_bench_can_be_replayed(suite: Suite, capfd: pytest.Capt
     assert (done.returncode, done.stdout) == (0, "0 of 1 runs had a false alarm\n"), capfd.readouterr().err
     rows = [line.split(",")[:5] for line in (suite.path / "again.csv").read_text().splitlines()]
     assert ["0", "0", ID, "held_memory", "ok"] in rows
-    assert {row[3] for row in rows} == {"step_time", "held_memory", "peak_memory"}
+    assert {row[3] for row in rows} == {"step_time", "mean_step", "held_memory", "peak_memory"}
 
 
 def test_two_per_cent_less_are_told_and_fail_nothing(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
