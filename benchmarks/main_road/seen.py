@@ -24,14 +24,14 @@ from road import HERE, PYTEST
 
 STALL = (
     (MODEL, "        self.steps += 1\n", "        self.steps += 1\n        self.training and wait(self.steps)\n"),
-    (MODEL, "WIDTH = 32", "WIDTH = 32\n\n\ndef wait(step):\n    if step % 10 == 0:\n        time.sleep(0.03)\n"),
+    (MODEL, "WIDTH = 32", "WIDTH = 32\n\n\ndef wait(step):\n    if step % 10 == 0:\n        time.sleep(0.2)\n"),
     (MODEL, "import torch\nfrom torch import nn\n", "import time\n\nimport torch\nfrom torch import nn\n"),
 )
 EDITS = {
     "a layer computed twice more": ((BLOCKS, "self.first(x)", "self.first(self.first(self.first(x)))"),),
     "one block twice": ((MODEL, "        x = self.trunk(x)", "        x = self.trunk[0](self.trunk(x))"),),
     "the trunk doubled": ((MODEL, "        x = self.trunk(x)", "        x = self.trunk(self.trunk(x))"),),
-    "a stall of 30 ms every tenth training step": STALL,
+    "a stall of 200 ms every tenth training step": STALL,
     "another constant in `forward`": ((DATA, "SHIFT = 0.1", "SHIFT = 0.4"),),
 }
 

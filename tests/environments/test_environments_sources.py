@@ -114,7 +114,9 @@ late = sys.argv[1:] == ["late"]
 late or sys.path.insert(0, "lib")
 source.arrange()
 late and sys.path.insert(0, "lib")
-import pkg.net, json.tool, numpy
+import pkg.net, json.tool, numpy, gone
+from pathlib import Path
+Path(gone.__file__).unlink()
 print(json.dumps([pkg.net.VALUE, source.files(), source.paths(), [check.ok for check in source.checks()]]))
 """
 
@@ -122,14 +124,21 @@ print(json.dumps([pkg.net.VALUE, source.files(), source.paths(), [check.ok for c
 @pytest.mark.process
 def test_a_process_imports_the_accepted_files_in_place_of_the_users_and_says_which(tree: Path, tmp_path: Path) -> None:
     def imported(variables: dict[str, str], *words: str) -> list[Any]:
+        (tmp_path / "made" / "gone.py").write_text("")  # as a package makes a module at run time
         root = str(Path(__file__).parents[2])
         # Two edits of the same length within a second: byte code of the first would be taken for that of the second.
-        environment = {**os.environ, "PYTHONPATH": root, "PYTHONDONTWRITEBYTECODE": "1", **variables}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{root}:{tmp_path / 'made'}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **variables,
+        }
         done = subprocess.run([sys.executable, "-c", WORKER, *words], env=environment, capture_output=True, check=True)
         return json.loads(done.stdout)
 
     (tree / "lib" / "pkg").mkdir(parents=True)
     (tree / "lib" / "pkg" / "__init__.py").write_text("")
+    (tmp_path / "made").mkdir()
     (tree / "lib" / "pkg" / "net.py").write_text("VALUE = 1")
     value, files, paths, checks = imported({})
     assert (value, sorted(files), paths, checks) == (1, ["lib/pkg/__init__.py", "lib/pkg/net.py"], ["lib"], [])

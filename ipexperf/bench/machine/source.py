@@ -102,7 +102,7 @@ def arrange() -> None:
 
 def files() -> dict[str, str]:
     """Return the digest of each of the user's files that this process has imported or was named by."""
-    return {file: digest(path.read_bytes()) for file, (path, _) in sorted(_imported().items()) if path.is_file()}
+    return {file: digest(path.read_bytes()) for file, (path, _) in sorted(_imported().items())}
 
 
 def paths() -> list[str]:
@@ -151,7 +151,8 @@ def _modules() -> Iterator[tuple[Path, Path | None]]:
         if not file or top in sys.stdlib_module_names or top in ("__main__", "__mp_main__") or _owned(top):
             continue
         path = _absolute(Path(file))
-        if path.is_relative_to(PACKAGE) or _installed(str(path)):
+        # Torch writes a module into a temporary folder, which is removed.
+        if path.is_relative_to(PACKAGE) or _installed(str(path)) or not path.is_file():
             continue
         package = path.name == "__init__.py"
         own_name = path.parent.name if package else path.name.partition(".")[0]
