@@ -146,7 +146,7 @@ def _modules() -> Iterator[tuple[Path, Path | None]]:
     """The user's modules: the file of each, and the folder of the path that it was imported from, if it was."""
     for full_name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        top, _, last = full_name.partition(".")[0], *full_name.rpartition(".")[1:]
+        top, last = full_name.partition(".")[0], full_name.rpartition(".")[2]
         # What a package makes at run time, such as the code of torch's compiler, is named below the package.
         if not file or top in sys.stdlib_module_names or top in ("__main__", "__mp_main__") or _owned(top):
             continue
