@@ -61,10 +61,11 @@ class Arm:
 def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
     """Ask the arm's interpreter, under the arm's variables, what it has. `source` names the arm's option."""
     devices = matrix.accelerators(options, *(value for axis, value in words.axes.items() if axis == "device"))
-    variables = {**matrix.variables(options, devices), **words.variables}
     python = words.python or options.python
     named = source if words.python else "--perf-python"
-    facts_of_arm = worker.ask_facts(python, devices, variables, matrix.packages(), named)
+    facts_of_arm = worker.ask_facts(
+        python, devices, words.variables, matrix.packages(), named, index=options.device_index
+    )
     return placement.facts_of(facts_of_arm, placement.find(options))
 
 

@@ -35,15 +35,16 @@ def ask_facts(
     variables: Mapping[str, str] | None = None,
     packages: Iterable[str] = (),
     source: str = "--perf-python",
+    index: int = 0,
 ) -> Facts:
-    """Facts about the workers' interpreter under their variables. For another interpreter than ours, start a process.
+    """Facts about the workers' interpreter under these variables. For another interpreter than ours, start a process.
 
-    `source` is the option that named the interpreter, for error messages.
+    `source` is the option that named the interpreter, for error messages. `index` is that of the card.
     """
     if python is None and not accelerators:
         return gather(packages=packages)
     command = [python or sys.executable, str(BOOT), "facts", "--accelerators", ",".join(accelerators)]
-    command += ["--packages", ",".join(packages)]
+    command += ["--packages", ",".join(packages), "--index", str(index)]
     # A file, not a pipe, because nobody reads while the process runs.
     with tempfile.TemporaryFile() as answer:
         command += ["--into", str(answer.fileno())]

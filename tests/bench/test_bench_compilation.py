@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel
+from ipexperf.bench.devices import _arithmetic
 from ipexperf.bench.evidence import compilation, proof
 from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.machine import facts
@@ -175,6 +177,46 @@ def test_a_step_must_be_one_stretch_of_compiled_code() -> None:
         "idle": "0 compiled regions, 0 of 0 operators inside",
     }
     assert [name for name, check in told.items() if check.ok] == ["compiled"]
+
+
+@QUIET
+def test_looking_where_arithmetic_runs_leaves_compiled_code_alone() -> None:
+    """Below a dispatch mode Dynamo gives up a network's code for good, so the look runs the network itself."""
+    network, images = Whole(), torch.ones(2, 4)
+    compiled = torch.compile(network, backend="eager")
+    with torch.no_grad():
+        compiled(images)
+        assert _arithmetic.of_step(lambda: compiled(images)) == {"cpu": 1}
+        assert compilation.one_region(proof.traced(lambda: compiled(images))).ok
+
+
+@pytest.mark.parametrize(
+    ("code", "ok", "found"),
+    [
+        ("buf0 = empty_strided_cuda((8, 4), (4, 1), torch.float32)", True, "1 on cuda"),
+        ("buf0 = empty_strided_cpu((8, 4), (4, 1), torch.float32)", False, "1 on cpu"),
+        ("buf0 = empty_strided_cpu((), (), torch.float32)", True, "none"),
+    ],
+)
+def test_code_for_a_card_that_makes_tensors_on_the_cpu_is_caught(code: str, ok: bool, found: str) -> None:  # noqa: FBT001
+    [check] = compilation.on_device(
+        [f"empty_strided_cpu = torch._C._dynamo.guards._empty_strided_cpu\n{code}\n"], "cuda"
+    )
+    assert (check.ok, check.found) == (ok, f"tensors of the generated code: {found}")
+    assert compilation.on_device([code], "cpu") == []
+
+
+def test_kernels_that_inductor_only_timed_are_no_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With max_autotune it loads a module for each candidate, which has a function `call` too."""
+    sources = [
+        "async_compile = AsyncCompile()\nclass Runner:\n    def call(self, args): ...\n",
+        "def call(args): ...\n",
+    ]
+    for number, source in enumerate(sources):
+        (tmp_path / f"{number}.py").write_text(source)
+    modules = [SimpleNamespace(__file__=str(tmp_path / f"{number}.py")) for number in range(len(sources))]
+    monkeypatch.setattr(compilation, "_modules", lambda: modules)
+    assert compilation.generated(0) == sources[:1]
 
 
 @QUIET

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from bench_cases import TOKENS, decoder, generation, named
 from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.models import _decoder
 from ipexperf.bench.modes import _compiled_generation
+from ipexperf.bench.modes.decode_compile import CompiledDecodeSession
 
 SIZE, BATCH = 8, 2
 SHAPE = _decoder.Shape(
@@ -187,13 +189,28 @@ def test_rows_of_products_are_the_tokens_of_layers() -> None:
 
     events = [
         event("aten::addmm", [48], [2, 64], [64, 48], [], []),
+        {
+            "name": "aten::addmm",
+            "args": {
+                "Input Dims": [[48], [5, 64], [64, 48], [], [], [5, 48]],
+                "Input type": ["float"] * 3 + ["Scalar"] * 2 + ["float"],
+            },
+        },
         event("aten::mm", [16, 64], [64, 8]),
         event("mkl::_mkl_linear", [2, 8, 64], [8, 64], [8, 64]),
         event("aten::_weight_int4pack_mm_for_cpu", [3, 64], [8, 32]),
         event("aten::bmm", [9, 4, 4], [9, 4, 4]),
         {"name": "aten::mm"},
     ]
-    assert _compiled_generation.rows_of_products(events) == [2, 16, 16, 3]
+    assert _compiled_generation.rows_of_products(events) == [2, 5, 16, 16, 3]
+
+
+def test_the_position_of_a_token_is_where_the_graph_is() -> None:
+    """Compiled code for a card must not read it from the host in each step."""
+    session: Any = object.__new__(CompiledDecodeSession)
+    session.bench = SimpleNamespace(case=SimpleNamespace(batch=3, device="meta"))
+    place = session.place(7)
+    assert (place.device.type, place.shape) == ("meta", (3,))
 
 
 @pytest.mark.parametrize("mode", ["prefill_compile", "decode_compile"])

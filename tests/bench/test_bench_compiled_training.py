@@ -225,6 +225,17 @@ def test_a_way_back_to_eager_is_caught() -> None:
     session.close()
 
 
+TRITON_PRODUCT = """
+triton_tem_fused_addmm_0 = async_compile.triton('triton_tem_fused_addmm_0', '''
+@triton_heuristics.template(
+triton_meta={'signature': {'arg_A': '*bf16', 'arg_B': '*bf16'}},
+)
+''', device_str='cuda')
+def call(args):
+    triton_tem_fused_addmm_0.run(buf0, buf1, stream=stream0)
+"""
+
+
 def event(name: str, begin: int, **more: Any) -> dict[str, Any]:
     return {"name": name, "ts": begin, "dur": 10, **more}
 
@@ -246,8 +257,20 @@ def product(begin: int) -> dict[str, Any]:
 def test_both_passes_hold_all_arithmetic(events: list[dict[str, Any]], ok: bool) -> None:  # noqa: FBT001
     """What lies beside the two, and a pass that computes nothing, prove nothing."""
     passes = [event("Torch-Compiled Region: 0/0", 0), event(compilation.BACKWARD, 20)]
-    assert compilation.both_passes([*passes, *events], 1).ok is ok
-    assert not compilation.both_passes([*passes, *events], 2).ok
+    assert compilation.both_passes([*passes, *events], 1, []).ok is ok
+    assert not compilation.both_passes([*passes, *events], 2, []).ok
+
+
+def test_a_pass_may_hold_only_products_that_inductor_wrote() -> None:
+    """On a card max_autotune leaves no operator in a pass: only its code has the products."""
+    passes = [event("Torch-Compiled Region: 0/0", 0), event(compilation.BACKWARD, 20), product(21)]
+    forward = f"# AOT ID: ['0_forward']\n{TRITON_PRODUCT}"
+    check = compilation.both_passes(passes, 1, [forward])
+    assert check.ok
+    assert check.found == (
+        "1 forward with 0 operators and 1 products that inductor wrote, 1 backward with 1 operators, of 1 in the step"
+    )
+    assert not compilation.both_passes(passes, 1, [forward.replace("forward", "backward")]).ok
 
 
 def test_code_is_told_by_the_pass_that_it_is_for() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from ipexperf.bench.api import Kernel
@@ -57,6 +60,31 @@ def call(args):
 """In the form in which torch 2.14 writes it, shortened."""
 
 
+TRITON = """
+triton_tem_fused_addmm_0 = async_compile.triton('triton_tem_fused_addmm_0', '''
+import triton
+
+@triton_heuristics.template(
+
+num_stages=3,
+triton_meta={{'signature': {{'in_ptr0': '*fp32', {operands}, 'out_ptr0': '*fp32'}}, 'constants': {{}}}},
+
+)
+@triton.jit
+def triton_tem_fused_addmm_0(in_ptr0, arg_A, arg_B, out_ptr0):
+    {body}
+''', device_str='cuda')
+"""
+"""In the form in which torch 2.11 wrote it for an H200, shortened."""
+POINTWISE = """
+triton_poi_fused_relu_1 = async_compile.triton('triton_poi_fused_relu_1', '''
+@triton_heuristics.pointwise(
+triton_meta={'signature': {'in_out_ptr0': '*bf16', 'arg_A': '*bf16'}},
+)
+''', device_str='cuda')
+"""
+
+
 def product(a: str, b: str, name: str = "cpp_fused_addmm_1", function: str = "kernel", first: str = "") -> str:
     return PRODUCT.format(name=name, a=a, b=b, function=function, first=first)
 
@@ -87,6 +115,37 @@ def test_the_template_for_amx_is_a_product_too() -> None:
     """It takes the state of the tiles before its operands."""
     code = product("uint8_t", "int8_t", first="AMXState& amx_state,\n    ") + call("cpp_fused_addmm_1")
     assert templates.kernels(code) == [Kernel(templates.LAYER, ("uint8", "int8"))]
+
+
+@pytest.mark.parametrize(
+    ("operands", "body", "kernel"),
+    [
+        ("'arg_A': '*bf16', 'arg_B': '*bf16'", "", Kernel(templates.LAYER, ("bfloat16", "bfloat16"))),
+        ("'arg_X': '*fp16', 'arg_W': '*fp16'", "", Kernel(templates.LAYER, ("float16", "float16"))),
+        ("'arg_A': '*fp32', 'arg_B': '*bf16'", "", Kernel(templates.LAYER, ("float32", "bfloat16"))),
+        # one tensor on both sides is one argument
+        ("'arg_B': '*bf16'", "idx_q = 1  # batch dimension for BMM", Kernel(templates.PRODUCT, ("bfloat16",))),
+    ],
+)
+def test_a_product_in_triton_has_the_dtypes_of_its_operands(operands: str, body: str, kernel: Kernel) -> None:
+    """Its bias and its result have others, and kernels without a template are no products."""
+    run = "    triton_poi_fused_relu_1.run(buf0)\n    triton_tem_fused_addmm_0.run(buf0, buf1, stream=stream0)\n"
+    assert templates.kernels(POINTWISE + TRITON.format(operands=operands, body=body) + run) == [kernel]
+
+
+def test_a_call_of_a_product_in_triton_is_counted_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network that compiles itself calls it through `run`, with the stream by name."""
+    source = tmp_path / "code.py"
+    source.write_text(TRITON.format(operands="'arg_A': '*bf16', 'arg_B': '*bf16'", body=""))
+    kernel = SimpleNamespace(run=lambda *values, stream: (*values, stream))
+    module = SimpleNamespace(__file__=str(source), triton_tem_fused_addmm_0=kernel)
+    monkeypatch.setattr(templates, "_loaded", lambda: [module])
+    with templates.called() as calls:
+        assert module.triton_tem_fused_addmm_0.run(1, 2, stream=3) == (1, 2, 3)
+    assert calls == [Kernel(templates.LAYER, ("bfloat16", "bfloat16"))]
+    assert module.triton_tem_fused_addmm_0 is kernel
 
 
 def test_each_call_is_a_product() -> None:

@@ -56,7 +56,9 @@ def test_a_variable_with_the_beginning_of_a_library_and_the_name_of_a_secret_tun
     ("name", "tunes"),
     [("PYTHONMALLOC", True), ("PYTHONOPTIMIZE", True), ("PYTHONPROFILEIMPORTTIME", True), ("PYTHON_GIL", True),
      ("TBB_NUM_THREADS", True), ("OPENBLAS_NUM_THREADS", True), ("LD_AUDIT", True),
-     ("PYTHONPATH", False), ("PYTHONUNBUFFERED", False), ("LD_LIBRARY_PATH", False)],
+     ("CUDA_LAUNCH_BLOCKING", True), ("NCCL_ALGO", True), ("NCCL_VERSION", False), ("CUDA_HOME", False),
+     ("TORCHINDUCTOR_CACHE_DIR", False), ("TORCH_CUDA_ARCH_LIST", False), ("PYTHONPATH", False),
+     ("PYTHONUNBUFFERED", False), ("LD_LIBRARY_PATH", False)],
 )  # fmt: skip
 def test_variables_that_change_how_python_computes_are_recorded(name: str, tunes: bool) -> None:  # noqa: FBT001
     """Those that say where things lie are not: each machine has its own."""

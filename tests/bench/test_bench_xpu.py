@@ -14,6 +14,7 @@ from ipexperf.bench.api import Settings
 from ipexperf.bench.devices import cuda
 from ipexperf.bench.devices.xpu import Xpu
 from ipexperf.bench.machine import facts
+from ipexperf.bench.modes import _generation
 from ipexperf.bench.process.worker import outcome_of
 from ipexperf.errors import UsageError, WorkerError
 
@@ -156,6 +157,24 @@ def test_facts_tell_what_the_card_has_not(card: Any, monkeypatch: pytest.MonkeyP
     assert facts.gather(["xpu"]).lacking == {"xpu": []}
     card.count = 0
     assert facts.gather(["xpu"]).lacking == {}
+
+
+def test_facts_tell_how_many_cards_there_are_from_the_chosen_one_on(card: Any) -> None:
+    """An index that no card has is told before anything runs, and is no lost device."""
+    card.count = 2
+    assert facts.gather(["xpu"]).cards == {"xpu": 2}
+    assert facts.gather(["xpu"], index=1).cards == {"xpu": 1}
+    beyond = facts.gather(["xpu"], index=2)
+    assert (beyond.cards, beyond.lacking) == ({}, {})
+    assert beyond.accelerators == {"xpu": "there is no xpu device 2: torch sees 2, counted from 0"}
+
+
+def test_outputs_are_compared_on_the_host(card: Any) -> None:
+    """A card without float64 cannot convert them."""
+    outputs = torch.ones(2, 3).to("xpu")
+    with pytest.raises(RuntimeError, match="fp64"):
+        outputs.double()
+    assert _generation._distance([outputs], [torch.ones(2, 3)]) == 0
 
 
 def test_a_tensor_goes_there_from_pinned_memory_without_blocking(device: Xpu, card: Any) -> None:

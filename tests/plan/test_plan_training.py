@@ -20,7 +20,10 @@ BASE = "resnet18-cpu-fp32-train-ipex"
 def plan(cores: int = 4, packages: dict[str, str] | None = None, **wishes: Any) -> matrix.Plan:
     options = Options(**{**CELL, **wishes})
     matrix.check_names(options)
-    facts = Facts("/env/bin/python", {**PACKAGES, **(packages or {})}, FLAGS, {"xpu": "", "cuda": ""}, cores=cores)
+    devices = {"xpu": "", "cuda": ""}
+    facts = Facts(
+        "/env/bin/python", {**PACKAGES, **(packages or {})}, FLAGS, devices, cores=cores, cards={"xpu": 1, "cuda": 2}
+    )
     return matrix.make(options, facts)
 
 
@@ -77,6 +80,14 @@ def test_the_option_is_read_from_every_place() -> None:
             "resnet18 cannot run here: 5 ranks need as many cores, but only 4 may be used here",
         ),
         ({"mode": ("train_ddp",), "cores": 1}, "2 ranks need as many cores, but only 1 may be used here"),
+        (
+            {"mode": ("train_ddp",), "device": ("xpu",), "stack": ("stock",)},
+            "2 ranks need as many xpu devices, and there is 1",
+        ),
+        (
+            {"mode": ("train_ddp",), "device": ("cuda",), "stack": ("stock",), "knobs": (("ranks", "3"),)},
+            "3 ranks need as many cuda devices, and there are 2",
+        ),
         ({"mode": ("train_ddp",), "dtype": ("int8",)}, "int8 is for inference: there is no int8 training"),
         (
             {"mode": ("train_ddp",), "knobs": (("backend", "ccl"),)},

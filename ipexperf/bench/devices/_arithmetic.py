@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ipexperf.bench.lazy import torch
@@ -15,7 +17,10 @@ _HEAVY = re.compile(r"(?:^|_)(?:conv(?!ert)\w*|addmm|add?bmm|baddbmm|b?mm|matmul
 
 
 def of_step(step: Callable[[], Any]) -> Counter[str]:
-    """Run one step and record the devices of all operands of its arithmetic, below autograd and graphs."""
+    """Run one step and record the devices of all operands of its arithmetic, below autograd and graphs.
+
+    Numbers without dimensions may be anywhere: torch itself hands them to kernels from the CPU.
+    """
     from torch.utils._python_dispatch import TorchDispatchMode
 
     counts: Counter[str] = Counter()
@@ -25,13 +30,21 @@ def of_step(step: Callable[[], Any]) -> Counter[str]:
             del types
             name = func.name().partition("::")[2].partition(".")[0]
             if _HEAVY.search(name):
-                for kind in {tensor.device.type for tensor in _tensors((args, kwargs or {}))}:
+                for kind in {tensor.device.type for tensor in _tensors((args, kwargs or {})) if tensor.dim()}:
                     counts[kind] += 1
             return func(*args, **(kwargs or {}))
 
-    with OperandDevices():
+    with _eager(), OperandDevices():
         step()
     return counts
+
+
+def _eager() -> AbstractContextManager[Any]:
+    """Run networks as they were before torch.compile: below a dispatch mode Dynamo gives up their code for good."""
+    if "torch._dynamo" not in sys.modules:  # nothing was compiled, and importing it takes a second
+        return nullcontext()
+    stance: AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
+    return stance
 
 
 def _tensors(value: Any) -> Iterator[Any]:

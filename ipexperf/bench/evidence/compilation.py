@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf import scratch
-from ipexperf.bench.evidence import proof
+from ipexperf.bench.evidence import proof, templates
 from ipexperf.result import Check
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
@@ -23,12 +23,15 @@ BACKWARD = "CompiledFunctionBackward"
 """Name of the backward pass of compiled code in torch's profiler."""
 INFERENCE, TRAINING = ("inference",), ("forward", "backward")
 """The passes for which inductor writes code, by the names that AOTAutograd gives them."""
-_CALL = "def call("
+_WHOLE = "= AsyncCompile()"
+"""In the code of a graph. Modules of single kernels, which inductor times, have none."""
 _ARGUMENTS = re.compile(r"^\s+(\w+(?:, \w+)*),? = args$", re.MULTILINE)
 _LAYERS = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable", "compiler_fn")
 """Attributes under which torch's wrappers around a backend keep the function below."""
 _PASS = re.compile(r"^# AOT ID: \['\d+_(\w+)'\]$", re.MULTILINE)
 _SHOWN = 80
+_BUFFER = re.compile(r"\bempty_strided_(\w+)\(\(\d")
+"""Where generated code makes a tensor with dimensions, and on which device."""
 
 
 @contextmanager
@@ -116,9 +119,9 @@ def loaded() -> int:
 
 
 def generated(before: int) -> list[str]:
-    """Return the source of each module that inductor has loaded after the first `before` ones."""
+    """Return the source of each graph that inductor has loaded after the first `before` modules."""
     sources = [Path(module.__file__).read_text() for module in _modules()[before:]]
-    return [source for source in sources if _CALL in source]
+    return [source for source in sources if _WHOLE in source]
 
 
 def written(sources: list[str], passes: tuple[str, ...] = INFERENCE) -> Check:
@@ -126,9 +129,28 @@ def written(sources: list[str], passes: tuple[str, ...] = INFERENCE) -> Check:
     lines = sum(source.count("\n") for source in sources)
     if passes == INFERENCE:
         return Check("inductor", len(sources) == 1, f"code of {len(sources)} graphs, {lines} lines", "code of 1 graph")
-    names = [match[1] if (match := _PASS.search(source)) else "an unknown pass" for source in sources]
+    names = [pass_of(source) for source in sources]
     text = f"code of {', '.join(names) or 'no pass'}, {lines} lines"
     return Check("inductor", sorted(names) == sorted(passes), text, f"code of {', '.join(passes)}")
+
+
+def pass_of(source: str) -> str:
+    """Return the pass that the code of a graph computes."""
+    return match[1] if (match := _PASS.search(source)) else "an unknown pass"
+
+
+def on_device(sources: list[str], device: str) -> list[Check]:
+    """Check that code for an accelerator puts all its tensors there. Nothing to check on the CPU.
+
+    Numbers without dimensions may be on the CPU, as in eager code.
+    """
+    if device == "cpu":
+        return []
+    places = Counter(place for source in sources for place in _BUFFER.findall(source))
+    text = ", ".join(f"{count} on {place}" for place, count in places.most_common()) or "none"
+    return [
+        Check("compiled_device", set(places) <= {device}, f"tensors of the generated code: {text}", f"all on {device}")
+    ]
 
 
 def arguments(code: str) -> int:
@@ -166,8 +188,11 @@ def one_region(events: list[dict[str, Any]], templates: int = 0) -> Check:
     )
 
 
-def both_passes(events: list[dict[str, Any]], batches: int) -> Check:
-    """Check that a step calls the code of each pass once a batch, and that both together contain all its arithmetic."""
+def both_passes(events: list[dict[str, Any]], batches: int, sources: list[str]) -> Check:
+    """Check that a step calls the code of each pass once a batch, and that both together contain all its arithmetic.
+
+    Products that inductor wrote itself are no operators: they are read from the code.
+    """
     regions = {
         "forward": [event for event in events if str(event.get("name")).startswith(REGION)],
         "backward": [event for event in events if event.get("name") == BACKWARD],
@@ -176,10 +201,14 @@ def both_passes(events: list[dict[str, Any]], batches: int) -> Check:
     inside = {
         name: sum(any(_within(event, region) for region in calls) for event in heavy) for name, calls in regions.items()
     }
-    parts = [f"{len(calls)} {name} with {inside[name]} operators" for name, calls in regions.items()]
+    templated = {
+        name: sum(len(templates.kernels(code)) for code in sources if pass_of(code) == name) for name in regions
+    }
+    beside = {name: f" and {count} products that inductor wrote" if count else "" for name, count in templated.items()}
+    parts = [f"{len(calls)} {name} with {inside[name]} operators{beside[name]}" for name, calls in regions.items()]
     return Check(
         "compiled_step",
-        all(len(calls) == batches and inside[name] for name, calls in regions.items())
+        all(len(calls) == batches and inside[name] + templated[name] for name, calls in regions.items())
         and sum(inside.values()) == len(heavy),
         f"{', '.join(parts)}, of {len(heavy)} in the step",
         f"{batches} forward, {batches} backward, all operators in them",

@@ -42,7 +42,10 @@ TPP = ("torch_ipex::tpp_linear", "torch_ipex::tpp_fused")
 SWAYED = 0.1
 """Share of the operators that other whole numbers may add: a mixture of experts runs those that its tokens need."""
 TAKES = {"aten::_convolution": 13, "aten::addmm": 5}
-"""Number of arguments of operators. In a graph, the profiler may list values for later operators in front of them."""
+"""Number of arguments of operators. In a graph, the profiler may list values for later operators in front of them.
+
+Compiled code for an accelerator calls them with one more: the tensor for the result.
+"""
 PRIMITIVES = ("convolution", "matmul", "inner_product")
 """Primitives of oneDNN that do arithmetic."""
 PROFILER_NAMES = {
@@ -283,7 +286,8 @@ def arguments(event: dict[str, Any]) -> dict[str, Any]:
     count = TAKES.get(event["name"])
     if count is None:
         return line
-    return {key: value[-count:] if key.startswith("Input ") else value for key, value in line.items()}
+    into = (line.get("Input type") or [""])[-1] not in ("Scalar", "")
+    return {key: value[-count - into :] if key.startswith("Input ") else value for key, value in line.items()}
 
 
 def _operands(name: str, line: dict[str, Any]) -> tuple[str, ...]:

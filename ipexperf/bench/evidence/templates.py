@@ -1,15 +1,17 @@
 """Matrix products that inductor wrote itself, read from its code.
 
-With `max_autotune` inductor may take a C++ template of its own for a layer. Neither a trace nor oneDNN's log names it.
+With `max_autotune` inductor may take a template of its own for a layer: in C++ on a CPU, in Triton on a card. Neither a
+trace nor oneDNN's log names it.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ipexperf.bench.api import Kernel
@@ -30,6 +32,23 @@ CPP_NAMES = {
     "int8_t": "int8",
 }
 """Names of dtypes in C++ code."""
+TRITON_NAMES = {
+    "fp32": "float32",
+    "fp64": "float64",
+    "bf16": "bfloat16",
+    "fp16": "float16",
+    "i8": "int8",
+    "u8": "uint8",
+}
+"""Names of dtypes in Triton's signatures."""
+_TRITON = re.compile(
+    r"^(\w+) = async_compile\.triton\('\w+', '''((?:(?!''').)*?^@triton_heuristics\.template\((?:(?!''').)*)'''",
+    re.MULTILINE | re.DOTALL,
+)
+_SIGNATURE = re.compile(r"'arg_[ABXW]': '\*(\w+)'")
+"""Operands of a product (A, B) and of a convolution (X, W). A product of a tensor with itself has one."""
+_OF_TRITON_BATCHES = "# batch dimension for BMM"
+"""In the source that only the template for batches of matrices has."""
 _FUNCTION = re.compile(r"^(\w+) = async_compile\.cpp_pybinding\(.*?'''(.*?)'''\)$", re.MULTILINE | re.DOTALL)
 _OPERANDS = re.compile(
     r"inline void \w*micro_gemm\([^)]*?const ([\w:]+)\* __restrict__ A,\s*const ([\w:]+)\* __restrict__ B,"
@@ -43,7 +62,7 @@ def kernels(code: str) -> list[Kernel]:
     templates = _named(code)
     if not templates:
         return []
-    called = re.compile(rf"^\s+({'|'.join(map(re.escape, templates))})\(", re.MULTILINE)
+    called = re.compile(rf"^\s+({'|'.join(map(re.escape, templates))})(?:\.run)?\(", re.MULTILINE)
     return [templates[name] for name in called.findall(code)]
 
 
@@ -73,12 +92,15 @@ def _loaded() -> list[Any]:
     return list(cache.modules) if cache else []
 
 
-def _noting(calls: list[Kernel], kernel: Kernel, function: Callable[..., Any]) -> Callable[..., Any]:
-    def noted(*arguments: Any) -> Any:
-        calls.append(kernel)
-        return function(*arguments)
+def _noting(calls: list[Kernel], kernel: Kernel, function: Any) -> Any:
+    """Return what takes the place of a function in C++, or of a kernel in Triton, which is called through `run`."""
+    run = getattr(function, "run", function)
 
-    return noted
+    def noted(*arguments: Any, **named: Any) -> Any:
+        calls.append(kernel)
+        return run(*arguments, **named)
+
+    return noted if run is function else SimpleNamespace(run=noted)
 
 
 def layers(kernels: Iterable[Kernel]) -> int:
@@ -93,7 +115,13 @@ def _templates(path: str) -> dict[str, Kernel]:
 
 
 def _named(code: str) -> dict[str, Kernel]:
-    return {name: kernel for name, source in _FUNCTION.findall(code) if (kernel := _kernel(source))}
+    in_cpp = {name: kernel for name, source in _FUNCTION.findall(code) if (kernel := _kernel(source))}
+    return {**in_cpp, **{name: _of_triton(source) for name, source in _TRITON.findall(code)}}
+
+
+def _of_triton(source: str) -> Kernel:
+    kinds = tuple(TRITON_NAMES.get(kind, kind) for kind in _SIGNATURE.findall(source))
+    return Kernel(PRODUCT if _OF_TRITON_BATCHES in source else LAYER, kinds)
 
 
 def _kernel(source: str) -> Kernel | None:

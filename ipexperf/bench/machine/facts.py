@@ -47,6 +47,8 @@ class Facts:
     """For each requested accelerator: why it cannot be used, or an empty text."""
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """For each usable accelerator: features that the card lacks."""
+    cards: Mapping[str, int] = field(default_factory=dict)
+    """For each usable accelerator: how many there are from the chosen one on."""
     cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
     """Number of cores that a worker may use."""
     compiler: str = ""
@@ -105,12 +107,19 @@ def _accelerator(name: str) -> str:
     return diagnosis.why_not(name, torch)
 
 
-def _lacking(name: str) -> list[str]:
-    """Return features that the card lacks according to torch, such as float64 on Arc A-series."""
+def _lacking(name: str, index: int) -> list[str]:
+    """Return features that this card lacks according to torch, such as float64 on Arc A-series."""
     import torch
 
     tell = getattr(getattr(torch, name), "get_device_properties", None)
-    return [] if tell is None or getattr(tell(0), "has_fp64", True) else ["float64"]
+    return [] if tell is None or getattr(tell(index), "has_fp64", True) else ["float64"]
+
+
+def _cards(name: str) -> int:
+    import torch
+
+    count: int = getattr(torch, name).device_count()
+    return count
 
 
 def pt2e_home(device: str) -> str:
@@ -129,17 +138,27 @@ def _is_file(module: str) -> bool:
     return any(Path(place, *inside).with_suffix(".py").is_file() for place in places)
 
 
-def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = ()) -> Facts:
-    """Gather the facts of this interpreter. Torch is imported only if an accelerator is requested."""
+def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = (), index: int = 0) -> Facts:
+    """Gather the facts of this interpreter, and of the card with this index among those that it may see.
+
+    Torch is imported only if an accelerator is requested.
+    """
     devices = {name: _accelerator(name) for name in accelerators}
+    cards = {name: _cards(name) for name, reason in devices.items() if not reason}
+    absent = {
+        name: f"there is no {name} device {index}: torch sees {count}, counted from 0"
+        for name, count in cards.items()
+        if index >= count
+    }
     return Facts(
         # Before torch is imported: if OpenMP binds its threads, the first of them is left with one core.
         cores=len(os.sched_getaffinity(0)),
         python=sys.executable,
         packages={name: _version(name) for name in dict.fromkeys((*PACKAGES, *packages))},
         cpu_flags=cpu_flags(),
-        accelerators=devices,
-        lacking={name: _lacking(name) for name, reason in devices.items() if not reason},
+        accelerators={**devices, **absent},
+        lacking={name: _lacking(name, index) for name in cards if name not in absent},
+        cards={name: count - index for name, count in cards.items() if name not in absent},
         compiler=shutil.which(os.environ.get("CXX") or "g++") or "",
         iomp5=libraries.find("iomp5", OPENMP["iomp5"], libraries.folders(*libraries.prefixes())) or "",
         pt2e={device: pt2e_home(device) for device in PT2E_QUANTIZERS},
@@ -151,9 +170,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--accelerators", default="")
     parser.add_argument("--packages", default="")
+    parser.add_argument("--index", type=int, default=0)
     parser.add_argument("--into", type=int, required=True, metavar="DESCRIPTOR")
     arguments = parser.parse_args()
-    facts = gather(*(text.split(",") if text else () for text in (arguments.accelerators, arguments.packages)))
+    accelerators, packages = (text.split(",") if text else () for text in (arguments.accelerators, arguments.packages))
+    facts = gather(accelerators, packages, arguments.index)
     with os.fdopen(arguments.into, "w", encoding="utf-8") as into:
         into.write(json.dumps(facts.to_json()) + "\n")
 

@@ -9,13 +9,14 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 TUNING = re.compile(
+    r"(?!\w*_(VERSION|HOME|CACHE_DIR|ARCH_LIST)$)"
     r"((OMP|KMP|GOMP|MKL|MKLDNN|ONEDNN|DNNL|ZE[ST]?|SYCL|UR|IPEX|TORCH[A-Z]*|ATEN|CUDA|MALLOC|PYTORCH"
     r"|TBB|NUMEXPR|OPENBLAS|BLIS|CCL|NCCL|TRITON|CUDNN)_"
     r"|NEO|MKLROOT$|GLIBC_TUNABLES$|LD_(PRELOAD|AUDIT|BIND_NOW)$"
     r"|PYTHON_?(MALLOC|OPTIMIZE|DEVMODE|TRACEMALLOC|PROFILEIMPORTTIME|DEBUG|GIL|JIT|CPU_COUNT)$)",
     re.ASCII,
 )
-"""Variables that tune libraries."""
+"""Variables that tune libraries. Those of an image that tell versions and folders do not."""
 HARMLESS = re.compile(
     r"((INTEL|ONEAPI|I_MPI|LC)_|LD_LIBRARY_PATH$|PYTHON[A-Z]*$|LANG$)",
     re.ASCII,

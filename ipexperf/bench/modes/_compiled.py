@@ -41,13 +41,13 @@ class Compilation:
     def look(self) -> Mapping[str, Captured]:
         return fingerprint.compiled(self._first.graphs, self._first.frames, self._first.breaks, self.sources)
 
-    def proof(self, passes: tuple[str, ...]) -> list[Check]:
+    def proof(self, passes: tuple[str, ...], device: str) -> list[Check]:
         """Check that the call made the code of one graph, for these passes, and that nothing was compiled since then.
 
         Call it before the proof runs steps of its own.
         """
         checks = compilation.whole(self._first, Tally.read().since(self._after))
-        return [*checks, compilation.written(self.sources, passes)]
+        return [*checks, compilation.written(self.sources, passes), *compilation.on_device(self.sources, device)]
 
 
 class CompiledSession(InferenceSession):
@@ -90,7 +90,7 @@ class CompiledSession(InferenceSession):
         return {**super().looks(device), "compiled": self.compiled.look}
 
     def proof(self) -> list[Check]:
-        compiled = self.compiled.proof(compilation.INFERENCE)
+        compiled = self.compiled.proof(compilation.INFERENCE, self.bench.case.device)
         return [
             *super().proof(),
             *compiled,

@@ -304,5 +304,7 @@ def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:
 
 def _distance(outputs: Any, expected: Sequence[Any]) -> float:
     """Return the relative RMSE of all outputs together."""
-    actual, exact = (torch.cat([output.double().flatten() for output in part]) for part in (tensors(outputs), expected))
+    actual, exact = (
+        torch.cat([output.cpu().double().flatten() for output in part]) for part in (tensors(outputs), expected)
+    )
     return float((actual - exact).pow(2).mean().sqrt() / exact.pow(2).mean().sqrt())

@@ -26,7 +26,7 @@ class CompiledDecodeSession(CompiledGeneration, DecodeSession):
         return super().arguments + 1
 
     def place(self, begin: int) -> Any:
-        return torch.full((self.bench.case.batch,), begin)
+        return torch.full((self.bench.case.batch,), begin, device=self.bench.case.device)
 
     def call_first(self, example: Tensors) -> None:
         (tokens,), memory = example, self.new_memory()

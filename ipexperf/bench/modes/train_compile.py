@@ -11,7 +11,7 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, Cell, Device, Kernel, Look, Session, Stack, Workbench
-from ipexperf.bench.evidence import compilation, proof
+from ipexperf.bench.evidence import compilation, proof, templates
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._compiled import FRESH, Compilation
@@ -43,7 +43,7 @@ class CompiledTraining(TrainSession):
 
     def kernels(self) -> list[Kernel]:
         self.events = proof.traced(self.step)
-        return proof.kernels(self.events)
+        return [*proof.kernels(self.events), *templates.kernels(self.compiled.code)]
 
     def metrics(self) -> dict[str, float]:
         return {**super().metrics(), **self.compiled.metrics()}
@@ -52,11 +52,11 @@ class CompiledTraining(TrainSession):
         return {**super().looks(device), "compiled": self.compiled.look}
 
     def proof(self) -> list[Check]:
-        compiled = self.compiled.proof(compilation.TRAINING)
+        compiled = self.compiled.proof(compilation.TRAINING, self.bench.case.device)
         return [
             *super().proof(),
             *compiled,
-            compilation.both_passes(self.events, self.accumulate),
+            compilation.both_passes(self.events, self.accumulate, self.compiled.sources),
             *self.bench.stack.proof_of_compiled_training(self.network, self.bench),
         ]
 

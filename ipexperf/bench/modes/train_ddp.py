@@ -30,7 +30,7 @@ class RanksKnob(Number):
     """The knob for the number of ranks."""
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
-        return too_many(int(value), facts) or super().why_not(cell, value, facts)
+        return too_many(int(value), cell.device, facts) or super().why_not(cell, value, facts)
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,13 @@ class Backend(Knob):
         return super().why_not(cell, value, facts)
 
 
-def too_many(ranks: int, facts: Facts) -> str | None:
-    """Return why this many ranks cannot each have a core, or None."""
-    if ranks <= facts.cores:
-        return None
-    return f"{ranks} ranks need as many cores, but only {facts.cores} may be used here"
+def too_many(ranks: int, device: str, facts: Facts) -> str | None:
+    """Return why this many ranks cannot each have a core and a card, or None."""
+    if ranks > facts.cores:
+        return f"{ranks} ranks need as many cores, but only {facts.cores} may be used here"
+    cards = facts.cards.get(device, ranks)
+    there = "is" if cards == 1 else "are"
+    return f"{ranks} ranks need as many {device} devices, and there {there} {cards}" if ranks > cards else None
 
 
 class DdpSession(Session):
@@ -189,7 +191,7 @@ class TrainDdp(Mode):
     )
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        return untrainable(cell) or too_many(int(cell.knob("ranks") or RANKS), facts)
+        return untrainable(cell) or too_many(int(cell.knob("ranks") or RANKS), cell.device, facts)
 
     def processes(self, case: Case | Cell) -> int:
         return int(dict(case.knobs).get("ranks", RANKS))
