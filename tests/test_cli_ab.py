@@ -68,7 +68,7 @@ def test_an_arm_with_a_wrong_name_or_a_case_that_cannot_run_is_refused(
 ) -> None:
     """In one sentence, which names the arm."""
     nothing = Facts("/env/bin/python", {})
-    monkeypatch.setattr(worker, "ask_facts", lambda *_: nothing)
+    monkeypatch.setattr(worker, "ask_facts", lambda *_, **__: nothing)
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, *arm]) == cli.USAGE_ERROR
     assert capsys.readouterr().err.startswith(f"ipexperf: {refusal}")
 
@@ -161,7 +161,7 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
     """Only the interpreter of the arm on an accelerator is asked whether torch sees it."""
     accelerators_asked_for: list[Sequence[str]] = []
 
-    def ask(python: str | None, accelerators: Sequence[str], *rest: object) -> Facts:
+    def ask(python: str | None, accelerators: Sequence[str], *rest: object, index: int) -> Facts:
         accelerators_asked_for.append(accelerators)
         return Facts("/env/bin/python", {})
 

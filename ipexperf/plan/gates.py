@@ -58,7 +58,7 @@ def gate(options: Options) -> tuple[str, ...]:
 
 
 def needs_fresh(gate: Iterable[str]) -> bool:
-    """Return True if every launch must be fresh, because a gate is a time that only a fresh process can measure."""
+    """Return True if every launch must be fresh, because one fresh process does not tell what a gate needs."""
     metrics = [METRICS[name] for name in gate]
     return any(metric.fresh and metric.gate is not None and not metric.gate.usual for metric in metrics)
 
