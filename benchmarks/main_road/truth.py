@@ -24,6 +24,8 @@ def serve(mode: str) -> None:
     network, (x, y) = model.network(), model.training_batch()
     optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
     network.train(mode == "train")
+    # As ipexperf lays out images.
+    network, x = network.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
 
     def step() -> None:
         if mode == "train":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import random
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -168,6 +169,7 @@ class Stepper:
         self._rehearsals: list[dict[str, Any]] = []
         """What the workers reported that only built."""
         self._probes: list[list[float]] = []
+        self._chance = random.Random()  # noqa: S311 - no secret
 
     @property
     def worker(self) -> Worker:
@@ -233,7 +235,8 @@ class Stepper:
 
     def turn(self) -> Turn:
         shape = self.shape
-        reply = self.worker.ask("sample", count=shape.samples, block=shape.block, warm=shape.warm)
+        warm = shape.untimed(self._chance)
+        reply = self.worker.ask("sample", count=shape.samples, block=shape.block, warm=warm)
         return Turn.of(to_samples(reply["samples"]), shape.block, reply.get("joules"))
 
     def enough(self, turns: Sequence[Turn]) -> bool:

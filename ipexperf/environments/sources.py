@@ -258,17 +258,25 @@ def _is_code(entry: Path) -> bool:
 
 
 def shown_change(name: str, old: Path, new: Path) -> str:
-    """Say which line of a text file changed first, and how many more did."""
+    """Say which line of a text file changed first, blank ones apart, and how many more did."""
     try:
-        before, after = (path.read_text(encoding="utf-8").splitlines() if path.exists() else [] for path in (old, new))
+        before, after = (_lines(path.read_text(encoding="utf-8")) if path.exists() else [] for path in (old, new))
     except (OSError, UnicodeDecodeError):
         return f"{name}: changed"
-    blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    changed = [(before[a:b], after[c:d], c + 1) for kind, a, b, c, d in blocks if kind != "equal"]
-    if not before or not after or not changed:
+    texts = ([text for _, text in lines] for lines in (before, after))
+    blocks = [
+        block for block in difflib.SequenceMatcher(None, *texts, autojunk=False).get_opcodes() if block[0] != "equal"
+    ]
+    if not before or not after or not blocks:
         return f"{name}: {'changed' if before and after else 'new' if after else 'gone'}"
-    old_lines, new_lines, number = changed[0]
-    was, now = (repr(lines[0].strip()[:SHOWN]) if lines else "nothing" for lines in (old_lines, new_lines))
-    more = sum(max(len(old_lines), len(new_lines)) for old_lines, new_lines, _ in changed) - 1
+    _, a, b, c, d = blocks[0]
+    number = after[c][0] if c < len(after) else after[-1][0] + 1
+    was, now = (repr(lines[0][1].strip()[:SHOWN]) if lines else "nothing" for lines in (before[a:b], after[c:d]))
+    more = sum(max(b - a, d - c) for _, a, b, c, d in blocks) - 1
     others = f", and {more} more line{'s' if more > 1 else ''}" if more else ""
     return f"{name}, line {number}: {was} -> {now}{others}"
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    """The lines that are not blank, with their numbers."""
+    return [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]

@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -83,3 +84,20 @@ def test_arms_with_different_steps_have_their_own_blocks() -> None:
 def test_arms_are_grouped_by_neighbouring_step_times() -> None:
     """One between two others is similar to both: all three have the longest block."""
     assert [shape.block for shape in order.shapes([1e-3, 1.4e-3, 1.9e-3, 4e-3], [9, 8, 7, 3], 0.01)] == [9, 9, 9, 3]
+
+
+@pytest.mark.parametrize(("warm", "samples"), [(1, 1), (1, 4), (3, 7), (2, 8)])
+def test_a_step_that_is_slow_every_tenth_time_is_timed_as_often_as_it_happens(warm: int, samples: int) -> None:
+    """With as many untimed steps in each turn, all of them or none would be untimed when a turn has 2, 5 or 10 steps."""
+    chance, shape, launches = random.Random(0), TurnShape(samples, 1, warm), 100  # noqa: S311 - no secret
+    seen = happened = 0
+    for _ in range(launches):
+        step = chance.randrange(10)  # it was warmed up before
+        for _ in range(16):
+            untimed = shape.untimed(chance)
+            slow = [number % 10 == 9 for number in range(step, step + untimed + samples)]
+            step += len(slow)
+            happened += sum(slow)
+            seen += sum(slow[untimed:])
+    assert seen / happened == pytest.approx(samples / (warm + 0.5 + samples), rel=0.15)
+    assert TurnShape(4, 1).untimed(chance) == 0

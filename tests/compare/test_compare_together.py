@@ -244,11 +244,11 @@ def test_workers_build_one_at_a_time(arms: Callable[..., list[Arm]], sent: Sent)
 
 
 def test_arms_with_known_warm_steps_have_no_look(arms: Callable[..., list[Arm]], sent: Sent) -> None:
-    """Each turn begins with as many as an earlier round found."""
+    """Each turn begins with as many as an earlier round found, or with one more."""
     known = [replace(arm, warm=2) for arm in arms("tiny", "tiny")]
     found = play(*known, effort=Effort(turns=6, most=6, seconds=0.01))
     samples = [request for _, do, request in sent.requests if do == "sample"]
-    assert {request.get("warm") for request in samples} == {2}
+    assert {request.get("warm") for request in samples} <= {2, 3}
     assert {side.launch.gate["turn_warm"] for side in found.sides} == {2.0}
 
 
