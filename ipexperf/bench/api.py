@@ -426,6 +426,11 @@ class Device(ABC):
     pulse: bool = False
     """True if `bench.process.pulse` can measure the current speed of this device with torch."""
 
+    @property
+    def double(self) -> bool:
+        """True if it computes in float64."""
+        return True
+
     @abstractmethod
     def why_not(self, facts: Facts) -> str | None:
         """Return why the device cannot be used here, or None."""
@@ -506,6 +511,8 @@ class Stack(ABC):
     """True if it must be requested by name: neither presets nor `all` include it."""
     packs: tuple[str, ...] = ()
     """The values of the knob `weights` for which it can pack weights (`weight_only`)."""
+    replaces_on: tuple[str, ...] | None = None
+    """The devices for which it has what models replace for it (`Model.tuned`). None: all."""
 
     @abstractmethod
     def why_not(self, cell: Cell, facts: Facts) -> str | None: ...
@@ -832,6 +839,8 @@ class Workbench:
 
     def tuned(self, network: Any) -> Any:
         """Apply the replacements that the model declares for the case's stack."""
+        if not self._replaces:
+            return network
         train = self.model.tuned_training.get(self.stack.name) if self.mode.trains else None
         if train:
             return train(network, self)
@@ -841,7 +850,14 @@ class Workbench:
     @property
     def operators(self) -> tuple[str, ...]:
         """Operators that must run because the network was tuned. int8 networks are converted, not tuned."""
-        return () if quantised(self.case.dtype) else self.model.operators.get(self.stack.name, ())
+        declared = self.model.operators.get(self.stack.name, ())
+        return declared if self._replaces and not quantised(self.case.dtype) else ()
+
+    @property
+    def _replaces(self) -> bool:
+        """Whether the stack has on the case's device what models declare for it."""
+        devices = self.stack.replaces_on
+        return devices is None or self.case.device in devices
 
     def turned(self, name: str) -> bool:
         """Return True if the case sets this knob."""
@@ -879,5 +895,5 @@ class Captured:
     """Further facts that are not part of the digest."""
 
 
-Look = Callable[[], Mapping[str, Captured]]
-"""A function that captures one or several sections of a fingerprint."""
+Look = Callable[[], Mapping[str, Captured | str]]
+"""A function that captures one or several sections of a fingerprint. A text says why a section is missing."""

@@ -45,11 +45,14 @@ def plain(network: Any, inputs: Tensors) -> bool:
     return type(parts) is tuple and all(isinstance(part, torch.Tensor) for part in parts)
 
 
-def traced(network: Any, example: Any) -> Any:
-    """Trace a network with torch.jit.trace, whatever container it returns."""
+def traced(network: Any, example: Any, *, check: bool = True) -> Any:
+    """Trace a network with torch.jit.trace, whatever container it returns.
+
+    Torch's own check of a trace needs float64 on the device of the network.
+    """
     try:
-        return torch.jit.trace(network, example)
+        return torch.jit.trace(network, example, check_trace=check)
     except RuntimeError as error:
         if not any(text in str(error) for text in _CONTAINERS):
             raise
-    return torch.jit.trace(answering(network, len(example)).eval(), example)
+    return torch.jit.trace(answering(network, len(example)).eval(), example, check_trace=check)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +15,9 @@ from ipexperf.bench import measure, registry
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.devices import _fallbacks
 from ipexperf.bench.devices.xpu import Xpu
-from ipexperf.bench.evidence import proof
+from ipexperf.bench.evidence import fingerprint, proof
 from ipexperf.bench.modes._inference import InferenceSession
+from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.bench.stacks.stock import Stock
 
 if TYPE_CHECKING:
@@ -181,6 +183,65 @@ def test_fusion_on_xpu_is_looked_for_under_its_names_there(
     """No prepacked nodes are asked of a graph on xpu, where IPEX packs nothing; fused ones are."""
     checks = registry.stacks.get("ipex").proof_of_graph(graph, bench(network, device=device, stack="ipex"))
     assert [(check.name, check.ok) for check in checks] == [("graph_fusion", ok)]
+
+
+class FusedAdam:
+    """An optimizer as IPEX leaves it on xpu: fused, and with a master copy of each weight that was cast to bf16."""
+
+    def __init__(self) -> None:
+        cast = SimpleNamespace(split=False, parameter_trail=None, master_parameter=object())
+        self.params_attr = {"weight": cast}
+
+    def step(self) -> None: ...
+
+    step.__qualname__ = "adam_step"
+
+
+FusedAdam.__name__ = "Adam"
+
+
+def test_ipex_splits_the_weights_of_sgd_alone_on_xpu(device: Xpu) -> None:
+    """A fused Adam has master copies there, which is as it should be."""
+    case = bench(network, "train", device=device, stack="ipex")
+    case = dataclasses.replace(case, case=dataclasses.replace(case.case, dtype="bf16"))
+    checks = case.stack.proof_of_training(network(), FusedAdam(), case)
+    assert {check.name: check.ok for check in checks} == {"fused_optimizer": True, "split_master_weight": True}
+
+
+def test_what_a_model_replaces_for_ipex_is_in_its_build_for_cpus_alone(device: Xpu) -> None:
+    """Merged bags and the interaction of DLRM: on a card the network is as the user wrote it, and nothing is missed."""
+    replaced = {"tuned": {"ipex": lambda _: None}, "operators": {"ipex": ("torch_ipex::interaction_forward",)}}
+    for place, alone in ((device, True), (registry.devices.get("cpu"), False)):
+        case = bench(network, device=place, stack="ipex")
+        case = dataclasses.replace(case, model=dataclasses.replace(case.model, **replaced))
+        plain = network()
+        assert (case.tuned(plain) is plain, case.operators == ()) == (alone, alone)
+
+
+def test_torch_checks_no_trace_where_there_is_no_float64(
+    device: Xpu, card: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its check converts the outputs, and raises what it does not catch."""
+    asked = []
+    monkeypatch.setattr(torch.jit, "trace", lambda network, _, **more: asked.append(more) or network)
+    monkeypatch.setattr(torch.jit, "freeze", lambda network: network)
+    session: Any = object.__new__(JitSession)
+    session.bench = bench(network, device=device)
+    for has_fp64 in (False, True):
+        card.properties = fake_xpu.Properties(has_fp64=has_fp64)
+        session.trace(network(), ())
+    assert asked == [{"check_trace": False}, {"check_trace": True}]
+
+
+def test_kernels_that_the_profiler_did_not_record_are_missing_and_not_gone(
+    device: Xpu, step: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some versions of torch record none of some cards. Without a digest nothing says that kernels were removed."""
+    events = proof.traced(step)
+    monkeypatch.setattr(proof, "traced", lambda *_, **__: events)
+    found = fingerprint.capture({"operators": fingerprint.of_step(step, device)["operators"]})
+    assert (found["missing"], found["digest"]) == ({"kernels": fingerprint.UNRECORDED}, None)
+    assert [*found["structure"]] == ["operators"]
 
 
 def test_accuracy_asks_no_double_precision_of_the_card(device: Xpu, card: Any) -> None:

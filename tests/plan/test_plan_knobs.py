@@ -154,6 +154,14 @@ def test_a_knob_that_ipex_ignores_on_the_device_is_refused() -> None:
         plan(device=("xpu",), accelerators={"xpu": ""}, knobs=(("weights_prepack", "off"),))
 
 
+def test_weights_are_split_for_sgd_alone_on_xpu() -> None:
+    wish: dict[str, Any] = {"device": ("xpu",), "accelerators": {"xpu": ""}, "dtype": ("bf16",), "mode": ("train",)}
+    knobs = (("split_master_weight", "off"),)
+    assert len(plan(**wish, knobs=knobs).cases) == 1
+    with pytest.raises(UsageError, match="would change nothing: IPEX splits no weights for adam on xpu"):
+        plan(**wish, optimizer=("adam",), knobs=knobs)
+
+
 def test_bf16_training_without_prepacking_needs_no_avx512() -> None:
     """What IPEX demands AVX-512 for is prepacking: a bf16 training without it is planned on AVX2, others are not."""
     avx2 = frozenset({"avx2", "fma"})

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,17 @@ def mine():
 
     return step
 """
+BUILT = """
+#include <Python.h>
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "pace"};
+PyMODINIT_FUNC PyInit_pace(void) {
+    PyObject *made = PyModule_Create(&module);
+    PyModule_AddIntConstant(made, "PACE", PACE_OF_THE_BUILD);
+    return made;
+}
+"""
+COMPILER = shutil.which("gcc")
+HEADERS = Path(sysconfig.get_path("include"))
 LENGTH = ("--perf-launches", "2", "--perf-samples", "3", "--perf-seconds", "0.02")
 
 
@@ -50,6 +63,14 @@ class Project:
     def pace(self, text: str) -> None:
         (self.folder / "lib" / "pace.py").write_text(text)
 
+    def build(self, pace: int) -> None:
+        """Build the module from C, in place of the one in Python."""
+        (self.folder / "lib" / "pace.py").unlink(missing_ok=True)
+        (self.folder / "lib" / "pace.c").write_text(BUILT)
+        out, define = self.folder / "lib" / "pace.so", f"-DPACE_OF_THE_BUILD={pace}"
+        words = (str(COMPILER), "-shared", "-fPIC", f"-I{HEADERS}", define, "-o", str(out), "lib/pace.c")
+        assert self.run(*words).returncode == 0
+
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(self.folder / "lib")])}
         return subprocess.run(
@@ -65,7 +86,7 @@ class Project:
     def commit(self) -> str:
         if not (self.folder / ".git").exists():
             self.git("init", "--quiet", "--initial-branch=first")
-        self.git("add", "models.py", "lib", "times.txt")
+        self.git("add", "models.py", "lib", "times.txt", ":!*.so")
         self.git("commit", "--quiet", "--message", "as it is")
         return self.git("rev-parse", "HEAD")
 
@@ -104,6 +125,19 @@ def test_an_edited_file_is_judged_beside_the_accepted_one(project: Project) -> N
     assert "1 case; lib/pace.py: changed" in result.stdout
     assert "reproduce" in result.stdout
     assert "--perf-against=baseline\n" in result.stdout
+
+
+@pytest.mark.skipif(not COMPILER or not (HEADERS / "Python.h").exists(), reason="needs gcc and Python's headers")
+def test_a_library_that_was_built_in_place_is_judged_beside_the_accepted_one(project: Project) -> None:
+    """Git has its source alone. The library itself ran, so it is what is kept."""
+    project.build(1)
+    project.commit()
+    assert "copies of" in project.accept()
+    assert "base64" in project.kept()["lib/pace.so"]
+    project.build(3)
+    result = project.test()
+    assert result.returncode == 1, result.stdout
+    assert "1 case; lib/pace.so: changed" in result.stdout
 
 
 def test_an_edit_that_costs_nothing_passes(project: Project) -> None:

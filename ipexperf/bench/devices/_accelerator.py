@@ -49,6 +49,10 @@ class Accelerator(Device):
     def _api(self) -> Any:
         return getattr(torch, self.name)
 
+    @property
+    def double(self) -> bool:
+        return bool(getattr(self._api.get_device_properties(0), "has_fp64", True))
+
     def variables(self, index: int, environment: Mapping[str, str]) -> dict[str, str]:
         """Return the vendor's variable with one of the visible cards, so that a worker sees only that one."""
         allowed = environment.get(self.variable)

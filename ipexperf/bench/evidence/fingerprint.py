@@ -32,6 +32,7 @@ ISA_VARIABLES = (*onednn.ISA_VARIABLES, "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTR
 """Variables that limit the instruction sets which libraries use."""
 _NODE = re.compile(r"= (\w+::\w+?)(?:_\d+)?(?:\[[^\n]*?\])?\(")
 _CALL = re.compile(r"\b((?:torch\.ops|extern_kernels)\.[\w.]+|(?:cpp|triton)_\w+)\(")
+UNRECORDED = "torch's profiler recorded no kernel, though operators ran"
 _PLACE = re.compile(r"(?:/\S+/)?\S+\.py:\d+|0x[0-9a-f]+|\bline \d+")
 
 
@@ -57,7 +58,7 @@ def of_step(step: Callable[[], Any], device: Device, *, everywhere: bool = False
     return looks
 
 
-def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict[str, Captured]:  # noqa: FBT001 - partial
+def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict[str, Captured | str]:  # noqa: FBT001 - partial
     kind = device.name if device.accelerator else "cpu"
     events = proof.traced(step, everywhere=everywhere, device=kind, memory=True)
     beside = {
@@ -65,8 +66,12 @@ def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict
         "counts": trace.counts(events, accelerator=device.accelerator),
         "python": {"calls": python_calls(step)},
     }
-    sections = {"operators": Captured(*trace.operators(events), beside=beside)}
-    return {**sections, "kernels": Captured(*trace.kernels(events))} if device.accelerator else sections
+    operators = Captured(*trace.operators(events), beside=beside)
+    if not device.accelerator:
+        return {"operators": operators}
+    kernels = Captured(*trace.kernels(events))
+    # Some versions of torch record no kernels of some cards: that is no step without kernels.
+    return {"operators": operators, "kernels": kernels if kernels.structure or not operators.structure else UNRECORDED}
 
 
 def python_calls(step: Callable[[], Any]) -> int:
@@ -200,7 +205,11 @@ def _sections(looks: Mapping[str, Look], missing: dict[str, str]) -> dict[str, C
     sections: dict[str, Captured] = {}
     for name, look in looks.items():
         try:
-            sections |= look()
+            for section, captured in look().items():
+                if isinstance(captured, str):
+                    missing[section] = captured
+                else:
+                    sections[section] = captured
         except Exception as error:  # noqa: BLE001, PERF203 - the measurement stays valid, and the missing look is recorded
             traceback.print_exc()
             missing[name] = f"{type(error).__name__}: {error}"[:LINE]

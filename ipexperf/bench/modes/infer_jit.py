@@ -45,7 +45,7 @@ class JitSession(InferenceSession):
         # Checked before tracing: the graph has no modules.
         self._untraced = self.bench.stack.proof_of_inference(network, self.bench)
         with torch.no_grad(), autocast(case.device, case.dtype, cache=False):
-            return torch.jit.freeze(plain_outputs.traced(network, example))
+            return torch.jit.freeze(plain_outputs.traced(network, example, check=self.bench.device.double))
 
     @property
     def script(self) -> Any:

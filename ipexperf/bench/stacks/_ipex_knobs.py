@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, TRACED, TRAINING, Cell, Knob, Model
@@ -15,6 +15,8 @@ FUSED = {
     "xpu": {"SGD": "sgd_step", "AdamW": "adamw_step", "Adam": "adam_step", "Lamb": "lamb_step"},
 }
 """Optimizers that IPEX fuses on each device, with the function of the fused step. No AdamW on the CPU."""
+SPLIT: Mapping[str, Collection[str]] = {"cpu": FUSED["cpu"], "xpu": ("SGD",)}
+"""Those of them for which it splits bf16 weights. The others have master copies."""
 _XPU = {"xpu": "IPEX silently switches it off there"}
 _LEARNS = {TRAINING: "IPEX folds nothing while BatchNorm is trained"}
 
@@ -42,14 +44,17 @@ class Fused(OptimizeSetting):
     """A setting that applies only to optimizers that IPEX fuses."""
 
     modes: tuple[str, ...] | None = (TRAINING,)
+    kinds: Mapping[str, Collection[str]] = field(default_factory=lambda: FUSED)
+    """For each device the optimizers for which it does anything."""
+    otherwise: str = "fuses no"
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
-        fused = {kind.lower() for kind in FUSED.get(cell.device, ())}
+        fused = {kind.lower() for kind in self.kinds.get(cell.device, ())}
         optimizer = cell.knob("optimizer") or "sgd"
         reason = super().why_not(cell, value, facts)
         if reason or optimizer in fused:
             return reason
-        return f"the knob {self.name} would change nothing: IPEX fuses no {optimizer} on {cell.device}"
+        return f"the knob {self.name} would change nothing: IPEX {self.otherwise} {optimizer} on {cell.device}"
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,13 @@ KNOBS = (
         barred={COMPILED: "it chooses kernels of packed layers, and there are none"},
     ),
     Fused("fuse_update_step", "the optimizer's step as one kernel"),
-    SplitMasterWeight("split_master_weight", "bf16 weights whose lower half lies in the optimizer", dtypes=("bf16",)),
+    SplitMasterWeight(
+        "split_master_weight",
+        "bf16 weights whose lower half lies in the optimizer",
+        dtypes=("bf16",),
+        kinds=SPLIT,
+        otherwise="splits no weights for",
+    ),
     Llm(
         "llm",
         "ipex.llm.optimize: a decoder's layers fused and traced, with IPEX's own key-value cache",

@@ -51,6 +51,7 @@ class Ipex(Stack):
     _norms = 0
     """Number of BatchNorm modules for images before optimising."""
     knobs = _ipex_knobs.KNOBS
+    replaces_on = ("cpu",)  # merged bags and the interaction are in the build for CPUs alone
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         absent = facts.missing("torch", PACKAGE)
@@ -268,7 +269,7 @@ class Ipex(Stack):
             halves = sum(x.split and x.parameter_trail is not None for x in cast)
             masters = sum(not x.split and x.master_parameter is not None for x in cast)
             text = f"{halves} of {len(cast)} cast parameters split, {masters} with a master copy"
-            if fuses and self._on("split_master_weight", bench):
+            if fuses and kind in _ipex_knobs.SPLIT[bench.case.device] and self._on("split_master_weight", bench):
                 checks.append(Check("split_master_weight", 0 < halves == len(cast), text, "all split"))
             else:
                 checks.append(Check("split_master_weight", 0 < masters == len(cast), text, "all with a master copy"))
