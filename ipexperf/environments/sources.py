@@ -263,10 +263,8 @@ def shown_change(name: str, old: Path, new: Path) -> str:
         before, after = (_lines(path.read_text(encoding="utf-8")) if path.exists() else [] for path in (old, new))
     except (OSError, UnicodeDecodeError):
         return f"{name}: changed"
-    texts = ([text for _, text in lines] for lines in (before, after))
-    blocks = [
-        block for block in difflib.SequenceMatcher(None, *texts, autojunk=False).get_opcodes() if block[0] != "equal"
-    ]
+    matcher = difflib.SequenceMatcher(None, [text for _, text in before], [text for _, text in after], autojunk=False)
+    blocks = [block for block in matcher.get_opcodes() if block[0] != "equal"]
     if not before or not after or not blocks:
         return f"{name}: {'changed' if before and after else 'new' if after else 'gone'}"
     _, a, b, c, d = blocks[0]

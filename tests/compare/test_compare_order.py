@@ -88,7 +88,7 @@ def test_arms_are_grouped_by_neighbouring_step_times() -> None:
 
 @pytest.mark.parametrize(("warm", "samples"), [(1, 1), (1, 4), (3, 7), (2, 8)])
 def test_a_step_that_is_slow_every_tenth_time_is_timed_as_often_as_it_happens(warm: int, samples: int) -> None:
-    """With as many untimed steps in each turn, all of them or none would be untimed when a turn has 2, 5 or 10 steps."""
+    """With as many untimed steps in each turn, all or none would be untimed when a turn has 2, 5 or 10 steps."""
     chance, shape, launches = random.Random(0), TurnShape(samples, 1, warm), 100  # noqa: S311 - no secret
     seen = happened = 0
     for _ in range(launches):
