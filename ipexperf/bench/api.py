@@ -435,6 +435,10 @@ class Device(ABC):
     def why_not(self, facts: Facts) -> str | None:
         """Return why the device cannot be used here, or None."""
 
+    def uncompiled(self, facts: Facts) -> str | None:
+        """Return why torch cannot compile for the device here, or None."""
+        return facts.uncompiled()
+
     def variables(self, index: int, environment: Mapping[str, str]) -> dict[str, str]:
         """Return the variables that give a worker this one of several such devices."""
         del index, environment

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from ipexperf.bench.machine import diagnosis
 from ipexperf.bench.machine.diagnosis import INTEL, NVIDIA, Machine
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def torch_with(*, compiled: bool = True, available: bool = False, says: str = "") -> Any:
@@ -84,8 +85,44 @@ def test_a_torch_without_the_device_says_which_build_to_install(box: Box) -> Non
     """The build comes first: no driver helps a torch that has no support for the card."""
     box.card(INTEL, "xe")
     assert "is built without XPU support: install the build for Intel GPUs" in xpu(box, compiled=False)
-    assert "under the name XPU" in xpu(box, compiled=False)
+    assert "--index-url https://download.pytorch.org/whl/xpu" in xpu(box, compiled=False)
     assert "is built without CUDA" in cuda(box, compiled=False)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("device", ["xpu", "cuda", "tpu"])
+def test_what_no_torch_could_use_is_told_before_one_is_fetched(device: str) -> None:
+    """`make bench DEVICE=xpu` asks an interpreter that has nothing but Python's own library."""
+    if device in ("xpu", "cuda") and Machine().cards({"xpu": INTEL, "cuda": NVIDIA}[device]):
+        pytest.skip(f"there is a card for {device} here")
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "ipexperf.bench.machine.diagnosis", device],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (4, "")
+    assert done.stderr.startswith(f"error: DEVICE={device} cannot be used on this machine: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+@pytest.mark.parametrize(
+    ("more", "source"),
+    [((), "--index-url https://download.pytorch.org/whl/xpu"), (("WHEELS=wheels",), "--no-index --find-links wheels")],
+)
+def test_make_takes_torch_for_intel_gpus_from_its_own_index(more: tuple[str, ...], source: str) -> None:
+    """Into an environment of its own, and without the pins that are for IPEX."""
+    words = ("make", "-n", "bench", "DEVICE=xpu", *more)
+    done = subprocess.run(words, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    installs = [line for line in done.stdout.splitlines() if "pip install" in line and "pip>=" not in line]
+    assert installs == [
+        f".venv-xpu/bin/python -m pip install -q {source} torch torchvision",
+        '.venv-xpu/bin/python -m pip install -q -e ".[dev]"',
+    ]
+    assert done.stdout.splitlines()[0].endswith("ipexperf.bench.machine.diagnosis xpu")
 
 
 def test_a_device_that_torch_has_never_heard_of() -> None:

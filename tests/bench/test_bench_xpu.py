@@ -169,6 +169,17 @@ def test_facts_tell_how_many_cards_there_are_from_the_chosen_one_on(card: Any) -
     assert beyond.accelerators == {"xpu": "there is no xpu device 2: torch sees 2, counted from 0"}
 
 
+def test_facts_tell_where_a_compiler_finds_the_header_of_the_driver(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "level_zero").mkdir()
+    (tmp_path / "level_zero" / "ze_api.h").touch()
+    monkeypatch.setenv("CPATH", f"/nowhere:{tmp_path}")
+    gathered = facts.gather()
+    assert gathered.lacks_header(facts.HEADERS[0], "libze-dev") is None
+    assert facts.Facts.from_json(gathered.to_json()) == gathered
+
+
 def test_outputs_are_compared_on_the_host(card: Any) -> None:
     """A card without float64 cannot convert them."""
     outputs = torch.ones(2, 3).to("xpu")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.machine.facts import HEADERS, Facts
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
@@ -16,10 +16,11 @@ PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pyto
 CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("infer_compile",), "stack": ("all",)}
 
 
-def plan(compiler: str = "/usr/bin/g++", **wishes: Any) -> matrix.Plan:
+def plan(compiler: str = "/usr/bin/g++", headers: tuple[str, ...] = HEADERS, **wishes: Any) -> matrix.Plan:
     options = Options(**{**CELL, **wishes})
     matrix.check_names(options)
-    facts = Facts("/env/bin/python", PACKAGES, AVX2, {"xpu": "", "cuda": ""}, compiler=compiler)
+    devices = {"xpu": "", "cuda": ""}
+    facts = Facts("/env/bin/python", PACKAGES, AVX2, devices, compiler=compiler, headers=frozenset(headers))
     return matrix.make(options, facts)
 
 
@@ -32,6 +33,15 @@ def test_both_stacks_compile() -> None:
     assert ids(plan(dtype=("fp32", "bf16"))) == [
         f"resnet18-cpu-{dtype}-infer_compile-{stack}" for dtype in ("fp32", "bf16") for stack in ("ipex", "stock")
     ]
+
+
+def test_on_xpu_compiling_needs_a_header_of_the_driver() -> None:
+    """Triton builds its driver from it. Other devices do not, and eager modes do not."""
+    wish: dict[str, Any] = {"stack": ("stock",), "device": ("xpu", "cuda"), "mode": ("infer", "infer_compile")}
+    assert len(plan(**wish).cases) == 4
+    found = plan(headers=(), **wish)
+    assert [left.id for left in found.left_out] == ["resnet18-xpu-fp32-infer_compile-stock"]
+    assert "needs the header level_zero/ze_api.h for its device: install libze-dev" in found.left_out[0].reason
 
 
 @pytest.mark.parametrize("mode", ["infer_compile", "infer_export"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.machine.facts import HEADERS, Facts
 from ipexperf.bench.modes.infer import Infer
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
@@ -30,7 +30,8 @@ def exported(pt2e: str, **wishes: Any) -> matrix.Plan:
     options = Options(**{**INT8, "mode": ("infer_compile",), **wishes})
     homes = dict.fromkeys(("cpu", "xpu"), pt2e)
     accelerators = dict.fromkeys(("xpu", "cuda"), "")
-    return matrix.make(options, Facts("/env/bin/python", PACKAGES, AVX2, accelerators, compiler="g++", pt2e=homes))
+    more: dict[str, Any] = {"compiler": "g++", "pt2e": homes, "headers": frozenset(HEADERS)}
+    return matrix.make(options, Facts("/env/bin/python", PACKAGES, AVX2, accelerators, **more))
 
 
 def ids(found: matrix.Plan) -> list[str]:

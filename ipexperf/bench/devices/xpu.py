@@ -10,6 +10,8 @@ from ipexperf.bench.devices import _fallbacks
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import XPU_SMI
 from ipexperf.bench.machine import energy
+from ipexperf.bench.machine import facts as facts_of_machine
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.result import Check
 
 
@@ -23,6 +25,7 @@ class Xpu(Accelerator):
         "type",
         "version",
         "device_id",
+        "uuid",
         "architecture",
         "is_integrated_gpu",
         "max_compute_units",
@@ -44,6 +47,10 @@ class Xpu(Accelerator):
         "has_subgroup_2d_block_io",
     )
     tool = XPU_SMI
+
+    def uncompiled(self, facts: Facts) -> str | None:
+        """Triton builds its driver for Intel GPUs when it is first used."""
+        return super().uncompiled(facts) or facts.lacks_header(facts_of_machine.HEADERS[0], "libze-dev and intel-ocloc")
 
     def energy_counter(self) -> energy.EnergyCounter | str:
         return energy.intel_card(self.telemetry.used(), self.telemetry.root)

@@ -10,6 +10,7 @@ import getpass
 import grp
 import os
 import re
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from typing import Any
 from ipexperf.bench.machine import kernel_files
 
 INTEL, NVIDIA = "0x8086", "0x10de"
-XPU_WHEELS = "PyTorch's site has its index under the name XPU"
+XPU_WHEELS = "pip install torch torchvision --index-url https://download.pytorch.org/whl/xpu"
 XPU_VARIABLES = ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR")
 CUDA_VARIABLES = ("CUDA_VISIBLE_DEVICES",)
 _CARD_CLASSES = ("0x03", "0x1200")
@@ -62,6 +63,16 @@ class Machine:
         return sorted((self.root / "dev").glob(pattern))
 
 
+def main() -> None:
+    """Say why no torch could use a device here, and end with 4, before gigabytes of it are fetched."""
+    name = sys.argv[1]
+    missing = {"xpu": _intel, "cuda": _nvidia}.get(name)
+    reason = missing(Machine()) if missing else "expected DEVICE=cpu, xpu or cuda"
+    if reason:
+        print(f"error: DEVICE={name} cannot be used on this machine: {reason}", file=sys.stderr)
+        raise SystemExit(4)
+
+
 def why_not(name: str, torch: Any, machine: Machine | None = None) -> str:
     """Return one sentence on why torch cannot use an accelerator, or an empty text if it can."""
     module = getattr(torch, name, None)
@@ -82,28 +93,8 @@ def _xpu(torch: Any, machine: Machine) -> str:
             f"torch {torch.__version__} is built without XPU support: install the build for Intel GPUs ({XPU_WHEELS})"
         )
     text = f"torch {torch.__version__} sees no XPU: "
-    cards = machine.cards(INTEL)
-    nodes = machine.nodes("dri/renderD*") or machine.nodes("dxg")  # the second is for Windows Subsystem for Linux
-    if not cards and not nodes:
-        return text + "the PCI bus has no Intel GPU, and there is no /dev/dri/renderD*"
-    if cards and not any(cards.values()):
-        return (
-            f"{text}no kernel driver is bound to the Intel GPU at {next(iter(cards))}: "
-            "load i915 or xe (modprobe xe), or install a kernel that knows the card"
-        )
-    if not nodes:
-        return f"{text}{_drivers(cards)} and there is no /dev/dri/renderD*: a container needs --device /dev/dri"
-    if permission := _unopenable(nodes, machine):
-        return text + permission
-    if not machine.loads("libze_loader.so.1"):
-        return f"{text}the Level Zero loader libze_loader.so.1 is not installed: install libze1 (or level-zero)"
-    if not machine.loads("libze_intel_gpu.so.1"):
-        return (
-            f"{text}the Level Zero driver libze_intel_gpu.so.1 is not installed: "
-            "install libze-intel-gpu1 (or intel-level-zero-gpu)"
-        )
-    if hidden := _hidden(machine, XPU_VARIABLES, len(cards), "Intel GPU"):
-        return text + hidden
+    if reason := _intel(machine):
+        return text + reason
     return (
         f"{text}kernel driver, permission and Level Zero are there, but no card that torch can use"
         f"{_set(machine, XPU_VARIABLES)}{_error_of(torch.xpu)}: "
@@ -111,28 +102,58 @@ def _xpu(torch: Any, machine: Machine) -> str:
     )
 
 
+def _intel(machine: Machine) -> str:
+    """Return the first thing that is missing between any torch and an Intel GPU, or an empty text."""
+    cards = machine.cards(INTEL)
+    nodes = machine.nodes("dri/renderD*") or machine.nodes("dxg")  # the second is for Windows Subsystem for Linux
+    if not cards and not nodes:
+        return "the PCI bus has no Intel GPU, and there is no /dev/dri/renderD*"
+    if cards and not any(cards.values()):
+        return (
+            f"no kernel driver is bound to the Intel GPU at {next(iter(cards))}: "
+            "load i915 or xe (modprobe xe), or install a kernel that knows the card"
+        )
+    if not nodes:
+        return f"{_drivers(cards)} and there is no /dev/dri/renderD*: a container needs --device /dev/dri"
+    if permission := _unopenable(nodes, machine):
+        return permission
+    if not machine.loads("libze_loader.so.1"):
+        return "the Level Zero loader libze_loader.so.1 is not installed: install libze1 (or level-zero)"
+    if not machine.loads("libze_intel_gpu.so.1"):
+        return (
+            "the Level Zero driver libze_intel_gpu.so.1 is not installed: "
+            "install libze-intel-gpu1 (or intel-level-zero-gpu)"
+        )
+    return _hidden(machine, XPU_VARIABLES, len(cards), "Intel GPU")
+
+
 def _cuda(torch: Any, machine: Machine) -> str:
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
         return f"torch {torch.__version__} is built without CUDA: install a build with it (https://pytorch.org)"
     text = f"torch {torch.__version__} sees no CUDA: "
+    if reason := _nvidia(machine):
+        return text + reason
+    # Torch's own message knows versions, such as a driver that is too old for this build.
+    error = _error_of(torch.cuda) or ": no card answers"
+    return f"{text}kernel driver and libcuda.so.1 are there{_set(machine, CUDA_VARIABLES)}{error}"
+
+
+def _nvidia(machine: Machine) -> str:
+    """Return the first thing that is missing between any torch and an NVIDIA GPU, or an empty text."""
     cards = machine.cards(NVIDIA)
     nodes = machine.nodes("nvidia[0-9]*")
     loaded = (machine.root / "proc/driver/nvidia/version").exists()
     if not nodes:
         if not cards and not loaded:
-            return text + "the PCI bus has no NVIDIA GPU, and there is no /dev/nvidia0"
+            return "the PCI bus has no NVIDIA GPU, and there is no /dev/nvidia0"
         if not loaded:
-            return f"{text}NVIDIA's kernel driver is not loaded: install it, or modprobe nvidia"
-        return f"{text}the kernel driver is loaded and there is no /dev/nvidia0: a container needs --gpus all"
+            return "NVIDIA's kernel driver is not loaded: install it, or modprobe nvidia"
+        return "the kernel driver is loaded and there is no /dev/nvidia0: a container needs --gpus all"
     if permission := _unopenable(nodes, machine):
-        return text + permission
+        return permission
     if not machine.loads("libcuda.so.1"):
-        return f"{text}the driver's library libcuda.so.1 is not installed: a container gets it from --gpus all"
-    if hidden := _hidden(machine, CUDA_VARIABLES, len(cards), "NVIDIA GPU"):
-        return text + hidden
-    # Torch's own message knows versions, such as a driver that is too old for this build.
-    error = _error_of(torch.cuda) or ": no card answers"
-    return f"{text}kernel driver and libcuda.so.1 are there{_set(machine, CUDA_VARIABLES)}{error}"
+        return "the driver's library libcuda.so.1 is not installed: a container gets it from --gpus all"
+    return _hidden(machine, CUDA_VARIABLES, len(cards), "NVIDIA GPU")
 
 
 def _drivers(cards: Mapping[str, str]) -> str:
@@ -187,3 +208,7 @@ def _error_of(module: Any) -> str:
         lines = str(error).strip().splitlines()
         return f" (torch says: {lines[0].strip()})" if lines else ""
     return ""
+
+
+if __name__ == "__main__":
+    main()

@@ -32,6 +32,8 @@ PACKAGES: tuple[str, ...] = (
 PT2E_HOMES = ("torch.ao.quantization", "torchao.quantization.pt2e")
 """Packages that have the tools of PT2E quantisation. Torch's own first; later versions lack it."""
 PT2E_STEPS = "quantize_pt2e"
+HEADERS = ("level_zero/ze_api.h",)
+"""Headers without which torch cannot compile for a device."""
 PT2E_QUANTIZERS = {"cpu": "quantizer.x86_inductor_quantizer", "xpu": "quantizer.xpu_inductor_quantizer"}
 """For each device the module with the quantizer whose patterns inductor lowers to int8 there."""
 
@@ -53,6 +55,8 @@ class Facts:
     """Number of cores that a worker may use."""
     compiler: str = ""
     """The C++ compiler that torch.compile would call, or an empty text."""
+    headers: frozenset[str] = frozenset()
+    """Those of HEADERS that a compiler would find."""
     iomp5: str = ""
     """Path of Intel's OpenMP runtime, or an empty text."""
     pt2e: Mapping[str, str] = field(default_factory=dict)
@@ -67,6 +71,12 @@ class Facts:
         """Return why a cell is left out if torch cannot compile, or None."""
         return None if self.compiler else "torch.compile needs a C++ compiler: no g++ in PATH, and CXX names none"
 
+    def lacks_header(self, name: str, package: str) -> str | None:
+        """Return why a cell is left out if compiling for its device needs a header that is not there, or None."""
+        if name in self.headers:
+            return None
+        return f"torch.compile needs the header {name} for its device: install {package}, or name its folder in CPATH"
+
     def without(self, openmp: str) -> str | None:
         """Return why a cell is left out if the OpenMP runtime of its mode is missing, or None."""
         if openmp != "iomp5" or self.iomp5:
@@ -74,11 +84,12 @@ class Facts:
         return f"it needs Intel's OpenMP, and {self.python} has no libiomp5.so: pip install intel-openmp"
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "cpu_flags": sorted(self.cpu_flags)}
+        return {**asdict(self), "cpu_flags": sorted(self.cpu_flags), "headers": sorted(self.headers)}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Facts:
-        return cls(**{**document, "cpu_flags": frozenset(document["cpu_flags"])})
+        sets = {name: frozenset(document[name]) for name in ("cpu_flags", "headers")}
+        return cls(**{**document, **sets})
 
 
 def cpu_flags() -> frozenset[str]:
@@ -122,6 +133,16 @@ def _cards(name: str) -> int:
     return count
 
 
+def _includes() -> list[Path]:
+    """Return the folders in which a compiler that torch calls looks for headers."""
+    paths = [os.environ.get(name, "") for name in ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")]
+    folders = [folder for path in paths for folder in path.split(os.pathsep) if folder]
+    prefixes = [os.environ.get("ZE_PATH", ""), sys.prefix, "/usr/local", "/usr"]
+    own = importlib.util.find_spec("triton")
+    bundled = [Path(place, "backends", "intel", "include") for place in (own and own.submodule_search_locations) or ()]
+    return [*map(Path, folders), *(Path(prefix, "include") for prefix in prefixes if prefix), *bundled]
+
+
 def pt2e_home(device: str) -> str:
     """Return the package that has PT2E quantisation for a device, or an empty text. Looks at files, imports nothing."""
     parts = (PT2E_STEPS, PT2E_QUANTIZERS[device])
@@ -160,6 +181,7 @@ def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = (), index
         lacking={name: _lacking(name, index) for name in cards if name not in absent},
         cards={name: count - index for name, count in cards.items() if name not in absent},
         compiler=shutil.which(os.environ.get("CXX") or "g++") or "",
+        headers=frozenset(name for name in HEADERS if any((folder / name).is_file() for folder in _includes())),
         iomp5=libraries.find("iomp5", OPENMP["iomp5"], libraries.folders(*libraries.prefixes())) or "",
         pt2e={device: pt2e_home(device) for device in PT2E_QUANTIZERS},
     )

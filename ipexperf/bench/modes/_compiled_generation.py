@@ -36,7 +36,7 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
     """Return why a network cannot generate text through a compiled graph, or None."""
     if whole := registry.models.get(cell.model).operator_of:
         return f"{cell.mode} is for whole networks: {cell.model} is an operator of {whole}"
-    return _generation.why_not(cell) or facts.uncompiled()
+    return _generation.why_not(cell) or registry.devices.get(cell.device).uncompiled(facts)
 
 
 class CompiledGeneration(CompiledSession, GenerationSession):

@@ -38,8 +38,7 @@ class InferCompile(Mode):
     artifact = "program"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del cell
-        return facts.uncompiled()
+        return registry.devices.get(cell.device).uncompiled(facts)
 
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
         converted = stack.script("quantise", cell) if dtypes.quantised(cell.dtype) else ()

@@ -69,7 +69,7 @@ class TrainCompile(Train):
     fresh = FRESH
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        return super().why_not(cell, facts) or facts.uncompiled()
+        return super().why_not(cell, facts) or registry.devices.get(cell.device).uncompiled(facts)
 
     def prepared(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
         return (*super().prepared(cell, stack), *stack.script("compiled_training", cell))
