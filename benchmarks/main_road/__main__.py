@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import changes
 import truth
-from road import HERE, PYTEST
+from road import HERE, PYTEST, reason
 
-FIELDS = ("kind", "variant", "wanted", "infer", "train", "exit", "seconds", "verdicts")
+FIELDS = ("kind", "variant", "wanted", "infer", "train", "exit", "seconds", "verdicts", "why")
 SMALLEST = 1.05
 """A change that makes no mode slower by so much need not be caught for its time."""
 
@@ -68,7 +68,12 @@ def tried(base: Path, change: changes.Change | None, number: int, *more: str) ->
         if ended.returncode not in (0, 1):
             raise SystemExit(f"{change}: pytest ended with {ended.returncode}\n{ended.stdout}{ended.stderr}")
         kind, wanted = (change.kind, change.wanted) if change else ("nothing", "")
-        found = {"exit": ended.returncode, "seconds": seconds, "verdicts": verdicts(folder)}
+        found = {
+            "exit": ended.returncode,
+            "seconds": seconds,
+            "verdicts": verdicts(folder),
+            "why": reason(ended.stdout),
+        }
         return {"kind": kind, "variant": number, "wanted": wanted, **ratios, **found}
 
 

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
 PYTEST = (sys.executable, "-m", "pytest", "-p", "ipexperf.short_options")
+
+
+def reason(output: str) -> str:
+    """What the first failed test said, or the last line that says how cases were judged."""
+    block = re.search(r"^  why +(.*(?:\n {14}.*)*)", output, re.MULTILINE)
+    judged = re.findall(r"^(?:judged|slower than the baseline).*", output, re.MULTILINE)
+    return " ".join((block.group(1) if block else "; ".join(judged)).split())[:200]

@@ -8,7 +8,6 @@ Prints a table in Markdown, and ends with 1 if one of them is not judged as it m
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import truth
 from changes import BLOCKS, DATA, MODEL, Change
-from road import HERE, PYTEST
+from road import HERE, PYTEST, reason
 
 STALL = (
     (MODEL, "        self.steps += 1\n", "        self.steps += 1\n        self.training and wait(self.steps)\n"),
@@ -39,13 +38,6 @@ EDITS = {
 def run(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     environment = [f"{name}={value}" for name, value in variables.items()]
     return subprocess.run(("env", *environment, *command), cwd=folder, capture_output=True, text=True, check=False)
-
-
-def reason(output: str) -> str:
-    """What the first failed test said, or the last line that says how cases were judged."""
-    block = re.search(r"^  why +(.*(?:\n {14}.*)*)", output, re.MULTILINE)
-    judged = re.findall(r"^(?:judged|slower than the baseline).*", output, re.MULTILINE)
-    return " ".join((block.group(1) if block else "; ".join(judged)).split())[:200]
 
 
 def ipexperf(folder: Path, *words: str) -> str:
