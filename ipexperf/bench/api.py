@@ -426,6 +426,15 @@ class Device(ABC):
     pulse: bool = False
     """True if `bench.process.pulse` can measure the current speed of this device with torch."""
 
+    float32_in: tuple[str, ...] = ("mkldnn",)
+    """The libraries of `torch.backends` that compute float32 on it."""
+    float32_variables: tuple[str, ...] = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
+    """The variables that let them compute in fewer bits, whatever torch's settings say."""
+    collective: str = "gloo"
+    """The backend of torch.distributed that carries gradients between processes with a device each."""
+    apart: str = ""
+    """What to look at if such processes do not reach one another."""
+
     @property
     def double(self) -> bool:
         """True if it computes in float64."""

@@ -174,16 +174,25 @@ def _cells(options: Options) -> Iterator[Cell]:
     """Yield all combinations that preset and options ask for, without duplicates."""
     combinations: dict[tuple[str, ...], None] = {}
     preset = PRESETS[options.preset]
-    for block in preset.blocks:
-        choices = []
-        for axis in AXES:
-            requested = options.axis(axis)
-            if requested is None:
-                requested = DEFAULT_DEVICE if axis == "device" else block.get(axis) or _unnamed(axis, preset)
-            by_name = [value for value in requested if value != ALL]
-            choices.append(tuple(dict.fromkeys((*_all(axis), *by_name))) if ALL in requested else requested)
-        combinations.update(dict.fromkeys(itertools.product(*choices)))
+    devices = _chosen("device", options.device or DEFAULT_DEVICE)
+    cards = tuple(name for name in devices if preset.on_cards and registry.devices.get(name).accelerator)
+    others = tuple(name for name in devices if name not in cards)
+    for part, blocks in ((others, preset.blocks), (cards, preset.on_cards)):
+        for block in blocks if part else ():
+            choices = [
+                part
+                if axis == "device"
+                else _chosen(axis, options.axis(axis) or block.get(axis) or _unnamed(axis, preset))
+                for axis in AXES
+            ]
+            combinations.update(dict.fromkeys(itertools.product(*choices)))
     return (Cell(model, device, dtype, mode, stack) for model, device, dtype, mode, stack in combinations)
+
+
+def _chosen(axis: str, requested: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the values that are requested by name, and all others if all are."""
+    by_name = [value for value in requested if value != ALL]
+    return tuple(dict.fromkeys((*_all(axis), *by_name))) if ALL in requested else requested
 
 
 def _all(axis: str) -> tuple[str, ...]:

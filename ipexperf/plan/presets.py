@@ -14,6 +14,8 @@ class Preset:
 
     blocks: tuple[Mapping[str, tuple[str, ...]], ...]
     launches: int
+    on_cards: tuple[Mapping[str, tuple[str, ...]], ...] = ()
+    """The blocks for accelerators, if they are other ones."""
     size: str = sizes.SMALL
     """The input size: `small` or `normal`."""
     twin: bool = False
@@ -46,9 +48,18 @@ _NIGHTLY: tuple[Mapping[str, tuple[str, ...]], ...] = (
     {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_ddp", "train_compile")},
 )
 """Every workload, in training and inference, with the expensive modes on one or two of them."""
+_ON_CARDS: tuple[Mapping[str, tuple[str, ...]], ...] = (
+    *_QUICK,
+    {"model": _WORKLOADS, "dtype": ("fp32", "bf16"), "mode": ("infer", "infer_compile", "train")},
+    {"model": ("resnet50", "bert_base"), "dtype": ("fp32", "bf16"), "mode": ("infer_jit", "load", "train_compile")},
+    {"model": ("resnet50",), "dtype": ("fp16", "int8"), "mode": ("infer", "infer_compile")},
+    {"model": ("gpt_small", "llama_135m"), "dtype": ("fp32", "bf16"), "mode": ("prefill", "decode", "decode_compile")},
+    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_ddp",)},
+)
+"""The same on a card: eager and compiled, with TorchScript, which torch deprecates, on two models."""
 PRESETS: dict[str, Preset] = {
     "quick": Preset(_QUICK, launches=2, twin=True),
-    "nightly": Preset(_NIGHTLY, launches=3, precision=0.10),
+    "nightly": Preset(_NIGHTLY, launches=3, on_cards=_ON_CARDS, precision=0.10),
     "operators": Preset(
         ({"dtype": ("fp32", "bf16"), "mode": ("prefill", "decode")},), launches=2, precision=0.10, operators=True
     ),

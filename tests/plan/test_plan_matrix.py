@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,22 @@ def facts(
 
 def ids(plan: matrix.Plan) -> set[str]:
     return {case.id for case in plan.cases}
+
+
+def test_the_nightly_preset_of_a_card_compiles_where_that_of_a_cpu_traces() -> None:
+    """TorchScript is on two models there, a second card is not asked for, and the quick preset is part of it."""
+    here = dataclasses.replace(facts(cuda=""), compiler="/usr/bin/g++", cards={"cuda": 1})
+    wish: dict[str, Any] = {"device": ("cuda",), "stack": ("stock",)}
+    quick, nightly, full = (
+        ids(matrix.make(Options(preset=name, **wish), here)) for name in ("quick", "nightly", "full")
+    )
+    assert quick < nightly < full
+    modes = Counter(name.split("-")[3] for name in nightly)
+    assert modes["infer_compile"] >= modes["infer"] - 1 > modes["infer_jit"]
+    assert (modes["train_compile"] > 0, modes["train_ddp"]) == (True, 0)
+    both = matrix.make(Options(preset="nightly", device=("cpu", "cuda"), stack=("stock",)), here)
+    assert nightly == {name for name in ids(both) if "-cuda-" in name}
+    assert ids(both) - nightly == ids(matrix.make(Options(preset="nightly", stack=("stock",)), here))
 
 
 def test_the_quick_preset_on_a_whole_machine() -> None:

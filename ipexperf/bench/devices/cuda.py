@@ -22,6 +22,9 @@ class Cuda(Accelerator):
     variable = "CUDA_VISIBLE_DEVICES"
     properties = ("major", "minor", "multi_processor_count", "is_integrated", "L2_cache_size", "uuid", "pci_bus_id")
     tool = NVIDIA_SMI
+    float32_in = ("cuda", "cudnn")
+    float32_variables = ("NVIDIA_TF32_OVERRIDE",)
+    collective = "nccl"
 
     def start(self, settings: Settings) -> None:
         super().start(settings)

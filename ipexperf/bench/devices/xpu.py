@@ -47,6 +47,8 @@ class Xpu(Accelerator):
         "has_subgroup_2d_block_io",
     )
     tool = XPU_SMI
+    collective = "xccl"
+    apart = "a container needs --cap-add SYS_PTRACE and -v /dev/dri:/dev/dri for oneCCL"
 
     def uncompiled(self, facts: Facts) -> str | None:
         """Triton builds its driver for Intel GPUs when it is first used."""

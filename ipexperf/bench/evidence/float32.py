@@ -8,20 +8,14 @@ from __future__ import annotations
 import os
 import sys
 
+from ipexperf.bench import registry
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import PLAIN
 from ipexperf.result import Check
 
-LIBRARIES = {"cuda": ("cuda", "cudnn")}
-"""The libraries of torch's settings that compute on a device. Others compute in oneDNN."""
 KINDS = ("matmul", "conv", "rnn")
 FULL = ("none", "ieee")
 """Values of a setting that allow nothing else. `none` is the default, which is full precision too."""
-
-
-ONEDNN = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
-VARIABLES = {"cuda": ("NVIDIA_TF32_OVERRIDE",)}
-"""The variables that allow fewer bits on a device, whatever torch's settings say. Others compute in oneDNN."""
 STRICT = ("", "strict", "0")
 
 
@@ -40,7 +34,7 @@ def reduced(device: str) -> dict[str, str]:
         return _before_torch_2_9(device)
     # One setting covers another, and torch refuses to be asked for the old ones once a new one was set.
     lowered = {}
-    for library in LIBRARIES.get(device, ("mkldnn",)):
+    for library in registry.devices.get(device).float32_in:
         for kind in KINDS:
             setting = getattr(getattr(torch.backends, library), kind, None)
             precision = getattr(setting, "fp32_precision", FULL[0])
@@ -52,14 +46,15 @@ def reduced(device: str) -> dict[str, str]:
 def _before_torch_2_9(device: str) -> dict[str, str]:
     precision = torch.get_float32_matmul_precision()
     lowered = {} if precision == "highest" else {"products": precision}
-    return {**lowered, "cudnn": "tf32"} if device == "cuda" and torch.backends.cudnn.allow_tf32 else lowered
+    cudnn = "cudnn" in registry.devices.get(device).float32_in and torch.backends.cudnn.allow_tf32
+    return {**lowered, "cudnn": "tf32"} if cudnn else lowered
 
 
 def _beside_torch(device: str) -> dict[str, str]:
     """Return what allows fewer bits without a setting of torch's: variables of its libraries, and IPEX."""
     lowered = {
         name: value
-        for name in VARIABLES.get(device, ONEDNN)
+        for name in registry.devices.get(device).float32_variables
         if (value := os.environ.get(name, "")).lower() not in STRICT
     }
     ipex = sys.modules.get("intel_extension_for_pytorch")

@@ -83,6 +83,7 @@ class Rank:
     """Requests of the worker to a rank."""
 
     def __init__(self, request: dict[str, Any], say: Callable[[str], None]) -> None:
+        """Join the other ranks, and exchange a number with them."""
         from ipexperf.bench.process.worker import workbench
 
         self._rank, self._ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
@@ -94,11 +95,23 @@ class Rank:
         threads = max(1, settings["threads"] // self._ranks) if settings["threads"] else len(cores)
         bench = workbench({**request, "settings": {**settings, "threads": threads}}, say if self._rank == 0 else _quiet)
         self._device, self._threads = bench.device, threads
-        bench.device.reset_peak_memory()
         join(request["backend"])
-        self._session: RankSession = bench.mode.rank(bench, self._rank, self._ranks)  # type: ignore[attr-defined]
+        torch.distributed.all_reduce(bench.device.put(torch.ones(1)))
         bench.device.synchronise()
-        self._settled = False
+        self._bench, self._settled = bench, False
+        self._built: RankSession | None = None
+
+    def build(self, _: dict[str, Any]) -> dict[str, Any]:
+        self._device.reset_peak_memory()
+        mode: Any = self._bench.mode
+        self._built = mode.rank(self._bench, self._rank, self._ranks)
+        self._device.synchronise()
+        return {}
+
+    @property
+    def _session(self) -> RankSession:
+        assert self._built is not None  # noqa: S101 - the worker asks to build first
+        return self._built
 
     def step(self, _: dict[str, Any]) -> dict[str, Any]:
         self._session.step()
@@ -156,7 +169,8 @@ class Rank:
         }
 
     def close(self) -> None:
-        self._session.close()
+        if self._built is not None:
+            self._built.close()
         torch.distributed.destroy_process_group()
 
 
@@ -217,11 +231,11 @@ def serve(request: dict[str, Any], requests: IO[str], replies: IO[str]) -> None:
 
     ranks: list[Rank] = []
 
-    def build() -> dict[str, Any]:
+    def meet() -> dict[str, Any]:
         ranks.append(Rank(request, lambda text: write({"say": text})))
         return {}
 
-    answer(build)
+    answer(meet)
     for text in requests:
         message = json.loads(text)
         if message["do"] == "close":

@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import json
 import logging
+import math
 import os
 import selectors
 import socket
@@ -99,11 +100,14 @@ class Ranks:
                 line.sendall(message)
         return self.replies()
 
-    def replies(self) -> list[dict[str, Any]]:
-        """Wait for one reply of each rank. The death of a rank is reported before its consequences in others."""
+    def replies(self, seconds: float | None = None) -> list[dict[str, Any]]:
+        """Wait for one reply of each rank. The death of a rank is reported before its consequences in others.
+
+        Raises TimeoutError if they take longer.
+        """
         replies: dict[int, dict[str, Any]] = {}
         failed: dict[int, dict[str, Any]] = {}
-        until: float | None = None
+        until = None if seconds is None else time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
             for rank, line in enumerate(self._lines):
                 selector.register(line, selectors.EVENT_READ, rank)
@@ -118,11 +122,13 @@ class Ranks:
                         continue
                     selector.unregister(self._lines[key.data])
                     (replies if reply.pop("ok") else failed)[key.data] = reply
-                    if failed and until is None:
-                        until = time.monotonic() + GRACE_SECONDS
+                    if failed:
+                        until = min(until or math.inf, time.monotonic() + GRACE_SECONDS)
         if failed:
             rank, reply = next(iter(failed.items()))
             raise WorkerError(reply["outcome"], f"rank {rank}: {reply['reason']}")
+        if len(replies) < len(self._lines):
+            raise TimeoutError
         return [replies[rank] for rank in range(len(self._lines))]
 
     def _read(self, rank: int) -> dict[str, Any] | None:

@@ -19,10 +19,10 @@ from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
-NATIVE = {"cpu": "gloo", "cuda": "nccl", "xpu": "xccl"}
-"""The backends of torch for each device."""
 CCL = "oneccl_bind_pt"
 RANKS = "2"
+MEETING_SECONDS = 180
+"""Ranks that have not exchanged a number by then never will. Each imports torch first."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class DdpSession(Session):
         self.bench = bench
         self.count = int(bench.knob("ranks"))
         chosen = bench.knob("backend")
-        self.backend = NATIVE[bench.case.device] if chosen == "native" else chosen
+        self.backend = bench.device.collective if chosen == "native" else chosen
         placed = (bench.settings.placement or {}).get("cores")
         cores = sorted(placed) if placed else placement.allowed()
         self.cores = len(cores)
@@ -77,7 +77,13 @@ class DdpSession(Session):
             "cores": cores,
         }
         self.ranks = Ranks(request, self.count, bench.say)
-        self.ranks.replies()  # after building
+        try:
+            self.ranks.replies(MEETING_SECONDS)
+        except TimeoutError:
+            advice = f": {bench.device.apart}" if bench.device.apart else ""
+            text = f"the ranks did not reach one another through {self.backend} in {MEETING_SECONDS} s{advice}"
+            raise WorkerError("error", text) from None
+        self.ranks.ask("build")
 
     def step(self) -> None:
         self.ranks.ask("step")

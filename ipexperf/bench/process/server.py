@@ -24,7 +24,6 @@ from ipexperf.bench.machine import inventory
 from ipexperf.bench.process import guard, worker
 from ipexperf.variables import CONTROLLER
 
-CARDS = ("cuda", "xpu")
 MESSAGE = 1 << 16
 _WARM_POOL = "TORCH_WARM_POOL"
 
@@ -72,9 +71,9 @@ def unsafe() -> str:
         text = f" ({', '.join(names)})" if names else ""
         return f"the imports left {threads} threads, and a fork copies only one{text}"
     torch = sys.modules.get("torch")
-    for name in CARDS:
-        card: Any = getattr(torch, name, None)
-        if card is not None and card.is_initialized():
+    for name in registry.devices.names():
+        card: Any = getattr(torch, name, None) if registry.devices.get(name).accelerator else None
+        if card is not None and getattr(card, "is_initialized", bool)():
             return f"the imports left {name} initialised, and its runtime does not survive a fork"
     return ""
 
