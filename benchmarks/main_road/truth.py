@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+from ipexperf.bench.machine import heap
+
 PAIRS = 3
 """Two processes of the same code may differ by ten per cent, by where their memory lies."""
 TURNS = 4
@@ -55,8 +57,8 @@ def ratio(before: Path, after: Path, mode: str) -> float:
 
 def _of_pair(before: Path, after: Path, mode: str) -> float:
     command = [sys.executable, str(Path(__file__)), mode]
-    # The threads of the one that waits must not spin on the cores of the other.
-    quiet = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "30000", "KMP_BLOCKTIME": "1"}
+    # The threads of the one that waits must not spin on the cores of the other. Page faults would be most of the noise.
+    quiet = {**os.environ, **heap.KEEP, "OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "30000", "KMP_BLOCKTIME": "1"}
     sides = [
         subprocess.Popen(command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=quiet)
         for folder in (before, after)
