@@ -115,6 +115,7 @@ def facts(options: Options) -> Facts:
     """The facts of the workers' interpreter, and of this machine as placed workers see it."""
     devices = matrix.accelerators(options)
     placed = placement.find(options)
+    matrix.variables(options, devices)  # which says now if there is no such card, or a device of the user's is wrong
     gathered = ask_facts(options.python, devices, packages=matrix.packages(), index=options.device_index)
     return placement.facts_of(gathered, placed)
 
