@@ -216,6 +216,7 @@ METRICS: dict[str, Metric] = {
         Metric("agreement", "fraction", None, Accuracy("agr {:.1%}", "difference")),
         Metric("fidelity", "relative rmse", None, Accuracy("rmse {:.1e}", "factor")),
         Metric("loss", "nat", None, Accuracy("loss {:.3g}", "share")),
+        Metric("first_loss", "nat", None),
         Metric("trivial_accuracy", "fraction", None),
         Metric("perplexity", "tokens", None),
     )

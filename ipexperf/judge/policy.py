@@ -112,6 +112,8 @@ class Policy(Tolerant, Constants):
     """`accuracy` and `agreement` may differ from the baseline's by this much, either way."""
     loss_bound: float = 0.05
     """`loss` may differ from the baseline's by this fraction, either way."""
+    loss_floor: float = 0.02
+    """Or by this fraction of the loss at the beginning: what is left of it after training is mostly rounding."""
     fidelity_factor: float = 2.0
     """`fidelity` may differ from the baseline's by this factor, either way."""
     fidelity_floor: float = 1e-5

@@ -174,7 +174,8 @@ def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: 
             low, high = sorted(max(value, policy.fidelity_floor) for value in (before, after))
             changed, bound = high > low * policy.fidelity_factor, f"a factor of {policy.fidelity_factor:g}"
         elif metric.accuracy.bound == "share":
-            changed = abs(after - before) > policy.loss_bound * abs(before)
+            begin = max(old.get("first_loss", 0.0), new.get("first_loss", 0.0))
+            changed = abs(after - before) > max(policy.loss_bound * abs(before), policy.loss_floor * begin)
             bound = f"{policy.loss_bound:.0%}"
         else:
             changed, bound = abs(after - before) > policy.accuracy_bound, f"{policy.accuracy_bound:g}"

@@ -54,7 +54,7 @@ def test_a_network_with_a_loss_and_targets_is_trained_and_proven(name: str, tmp_
     assert failed([*proof, *checks]) == []
     assert {"weights_move", "steps", "input"} <= {check.name for check in proof}
     assert [check.name for check in checks] == ["loss", "checkpoint", "loss_curve"]
-    assert set(metrics) == {"loss"}
+    assert set(metrics) == {"loss", "first_loss"}
     assert fingerprint.of(session, session.bench.device)["digest"]
 
 

@@ -13,7 +13,7 @@ from judge_records import CASE, ENVIRONMENT, QUIET, baseline, environment, measu
 
 from ipexperf.errors import UsageError
 from ipexperf.judge.policy import Policy
-from ipexperf.judge.screen import decide, judge, on_changed_host
+from ipexperf.judge.screen import accuracy_change, decide, judge, on_changed_host
 from ipexperf.judge.spread import centre, compare, usual_noise
 from ipexperf.result import Check, Launch, Measurement
 
@@ -112,6 +112,26 @@ def test_other_software_is_noted_and_never_silences_the_alarm() -> None:
 def test_accuracy_may_not_leave_its_bound_either_way(name: str, old: float, new: float, outcome: str) -> None:
     known = baseline([session for session in QUIET for _ in range(4)], accuracy={name: old})
     assert judge(measurement([0.01, 0.01, 0.01], **{name: new}), known, POLICY).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        # ResNet-18 in bf16 on IPEX, of the same software: what is left of the loss has one of two values
+        ({"loss": 0.0536, "first_loss": 1.77}, {"loss": 0.0412, "first_loss": 1.77}, False),
+        ({"loss": 0.0536, "first_loss": 1.77}, {"loss": 0.2, "first_loss": 1.77}, True),
+        ({"loss": 5.5, "first_loss": 6.9}, {"loss": 5.9, "first_loss": 6.9}, True),
+        # a baseline from before the first loss was recorded
+        ({"loss": 0.0536}, {"loss": 0.0412, "first_loss": 1.77}, False),
+        ({"loss": 0.0536}, {"loss": 0.0412}, True),
+    ],
+)
+def test_what_training_left_of_the_loss_may_be_rounding(
+    old: dict[str, float],
+    new: dict[str, float],
+    changed: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    assert bool(accuracy_change(old, new, Policy())) is changed
 
 
 def test_a_note_names_an_accuracy_that_is_no_longer_measured() -> None:

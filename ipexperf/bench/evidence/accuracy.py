@@ -165,7 +165,7 @@ def learned(accuracy: float, losses: list[float], task: Task, trivial: float) ->
     tenth = max(1, len(losses) // 10)
     first, last = sum(losses[:tenth]) / tenth, sum(losses[-tenth:]) / tenth
     checks = [Check("loss", last < first, f"{first:.3f} -> {last:.3f}", "falling")]
-    metrics = {"loss": last} if math.isfinite(last) else {}
+    metrics = {"loss": last, "first_loss": first} if math.isfinite(last) and math.isfinite(first) else {}
     if task.scored:
         floor = task.floor(trivial)
         expected = f"at least {floor:.2f} (trivial {trivial:.2f})"
