@@ -11,6 +11,9 @@ READY := $(VENV)/.ready-$(EXTRA)
 # Where torch comes from, if not from pip's own index. WHEELS=FOLDER names a folder of wheels instead.
 INDEX_xpu := --index-url https://download.pytorch.org/whl/xpu
 TORCH := $(if $(WHEELS),--no-index --find-links $(WHEELS),$(INDEX_$(DEVICE)))
+ifneq ($(if $(TORCH),$(EXTRA),stock),stock)
+$(error EXTRA=$(EXTRA) comes with a torch of its own: docs/reference/devices.md says how to install IPEX for a GPU)
+endif
 # The folder of `make bundle`, and what it must suffice for.
 BUNDLE := bundle
 FOR := .[$(EXTRA)]

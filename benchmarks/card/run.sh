@@ -8,7 +8,7 @@ set -u
 into=$(realpath -m "$1")
 device=${2:-cuda}
 shift $(($# < 2 ? $# : 2))
-parts=("${@:-proofs}")
+parts=("$@")
 test $# -eq 0 && parts=(proofs processor speeds)
 python=${PYTHON:-python3}
 mkdir -p "$into"

@@ -61,6 +61,7 @@ class Arm:
 def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
     """Ask the arm's interpreter, under the arm's variables, what it has. `source` names the arm's option."""
     devices = matrix.accelerators(options, *(value for axis, value in words.axes.items() if axis == "device"))
+    matrix.variables(options, devices)  # which says now if there is no such card, or a device of the user's is wrong
     python = words.python or options.python
     named = source if words.python else "--perf-python"
     facts_of_arm = worker.ask_facts(
