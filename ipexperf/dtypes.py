@@ -113,6 +113,11 @@ DTYPES: dict[str, Dtype] = {
         curve=Curve(noise=2.0**-10, least=_LOW_LEAST, most=_LOW_MOST, scaler=True),
         autocast=True,
         native=frozenset({"avx512_fp16", "amx_fp16", "avx_ne_convert", "asimdhp"}),
+        instructions=(
+            Instructions("AMX", "amx_fp16", ("amx_fp16",), ("_tile_dpfp16ps(", _BRGEMM)),
+            # Sapphire Rapids has tiles, but none for fp16: its kernels are named by AVX-512 FP16 or AVX10 alone.
+            Instructions("AVX-512 FP16", "avx512_fp16", _LATER, (_BRGEMM,)),
+        ),
     ),
     "int8": Dtype(
         width=1,

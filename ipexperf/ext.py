@@ -26,6 +26,7 @@ from ipexperf.bench.api import (
     Task,
     Workbench,
 )
+from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.evidence.proof import jitted
 from ipexperf.bench.lazy import torch, torchvision
 from ipexperf.bench.machine.energy import EnergyCounter, EnergyPart
@@ -39,6 +40,7 @@ from ipexperf.result import METRICS, Accuracy, Check, Gate, Metric
 
 __all__ = [
     "INFERENCE_KNOBS",
+    "Accelerator",
     "Accuracy",
     "Case",
     "Cell",

@@ -41,7 +41,7 @@ if torch.$device.is_available(): print(torch.$device.get_device_properties(0))"
 
 proofs() {
     machine >"$into/machine.log" 2>&1 &
-    [[ code =~ ${ONLY:-.} ]] && timeout 200 "$python" benchmarks/card/code.py "$into/code" "$device" >"$into/code.log" 2>&1 &
+    [[ code =~ ${ONLY:-.} ]] && timeout 200 "$python" benchmarks/card/generated.py "$into/code" "$device" >"$into/code.log" 2>&1 &
     prove images --model resnet18 --dtype fp32,bf16 --mode infer,infer_jit,load
     prove images_compiled --model resnet18 --dtype fp32,bf16 --mode infer_compile
     prove training --model resnet18 --dtype fp32,bf16 --mode train,train_compile

@@ -430,6 +430,10 @@ class Device(ABC):
     """The libraries of `torch.backends` that compute float32 on it."""
     float32_variables: tuple[str, ...] = ("ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE")
     """The variables that let them compute in fewer bits, whatever torch's settings say."""
+    quantizer: str = ""
+    """The quantizer of PT2E whose patterns inductor lowers to int8 on it: `x86` of `X86InductorQuantizer`."""
+    dynamic_scales: bool = False
+    """True if that quantizer also leaves scales to each step."""
     collective: str = "gloo"
     """The backend of torch.distributed that carries gradients between processes with a device each."""
     apart: str = ""
@@ -482,6 +486,10 @@ class Device(ABC):
 
     def held_memory(self) -> int | None:
         """Return the bytes that the process holds now, above the level at the reset. None: the device cannot tell."""
+        return None
+
+    def room(self) -> float | None:
+        """Return the share of the device's own memory that no process has. None: it has none, or cannot tell."""
         return None
 
     def energy_counter(self) -> energy.EnergyCounter | str:
@@ -890,6 +898,8 @@ class Kernel:
     """`channels_last` or `contiguous`. Empty if it does not apply or cannot be determined."""
     implementation: str = ""
     """oneDNN's name of the kernel with its instructions, such as `brg_conv_fwd:avx2`. Empty for other libraries."""
+    product: tuple[int, int, int] | None = None
+    """Rows, columns and inner length of a matrix product in oneDNN's log."""
 
     @property
     def dtype(self) -> str:

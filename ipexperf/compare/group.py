@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,7 +19,7 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Effort, Round, Scheduler, Side, excused
 from ipexperf.compare.together import Together
-from ipexperf.conduct import launch
+from ipexperf.conduct import launch, memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
 from ipexperf.errors import WorkerError
@@ -78,8 +79,18 @@ class OpenCase:
 
     @property
     def peak(self) -> float:
-        """Peak memory of one process in bytes, 0 if not known yet."""
-        return max((launch.metrics.get("peak_memory", 0.0) for launch in self.launches), default=0.0)
+        """Peak memory of one process in bytes, on a card with the allocator's reserve. 0 if not known yet."""
+        names = ("peak_memory", "reserved_memory")
+        return max((launch.metrics.get(name, 0.0) for launch in self.launches for name in names), default=0.0)
+
+    @property
+    def memory(self) -> float:
+        """The bytes that the arms of its round may use together, as far as is known."""
+        assert self.conditions is not None  # noqa: S101 - only those that can be launched are asked
+        if not self.conditions.accelerator:
+            return self.conditions.memory
+        card = (self.environment.get("hardware", {}).get("accelerator") or {}).get("memory")
+        return card * memory_limit.SHARE if card else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,10 +355,7 @@ class GroupRun:
         company = min(entry.company, *(seat.entry.company for seat in seats))
         if len(seats) >= min(company, MOST_ARMS):
             return False
-        assert entry.conditions is not None  # noqa: S101 - only those that can be launched wait
-        if entry.conditions.accelerator:
-            return True
-        return entry.peak + sum(seat.entry.peak for seat in seats) <= entry.conditions.memory
+        return entry.peak + sum(seat.entry.peak for seat in seats) <= entry.memory
 
     def _play(self, seats: Sequence[Seat], waiting: list[OpenCase], number: int, *, final: bool) -> list[OpenCase]:
         """Play one round of these arms. Return the entries whose launch must be repeated."""

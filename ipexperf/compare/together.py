@@ -26,8 +26,10 @@ from ipexperf.compare.players import (
     new_player,
 )
 from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conductor import now
 from ipexperf.conduct.watch import MachineLoad, Watch, averaged
+from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
 from ipexperf.result import Launch, Schedule
 
@@ -164,6 +166,8 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
     for player in _alive(players):
         with guarded(player):
             player.warm()
+            if len(_alive(players)) > 1:
+                _refuse_full_card(player)
     warm_known = all(player.arm.warm is not None for player in _alive(players))
     for _ in range(PROBES if len(_alive(players)) > 1 and not warm_known else 0):
         for player in _alive(players):
@@ -180,6 +184,14 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
         alone = order.TurnShape(1, 1) if player.cold else shape
         warm = 0 if len(players) == 1 else player.warm_steps() if player.arm.warm is None else player.arm.warm
         player.shape = order.TurnShape(effort.samples or alone.samples, alone.block, warm)
+
+
+def _refuse_full_card(player: Player) -> None:
+    """Fail a player that has filled its card beside others: some drivers then move memory to the host, and are slow."""
+    room = player.reply.get("room", 1.0) if isinstance(player, Stepper) else 1.0
+    if room < 1 - memory_limit.SHARE:
+        name, others = player.arm.case.device, "beside the other arms of its round"
+        raise WorkerError("out_of_memory", f"{room:.0%} of the memory of the {name} device is left {others}")
 
 
 def _rotate(

@@ -9,14 +9,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
+from ipexperf.bench import registry
+from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
-from ipexperf.bench.machine import control_groups, energy, kernel_files, libraries, placement
+from ipexperf.bench.machine import cards, control_groups, diagnosis, energy, kernel_files, libraries, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.conduct.placement import numbers
 from ipexperf.conduct.process import WAITING
 
 CPUS = "sys/devices/system/cpu"
 WANTED = ("torchvision", "intel-extension-for-pytorch", "scikit-learn")
+OF_CARDS = {
+    "kernel_driver": "kernel driver {}",
+    "kernel_driver_version": "version {}",
+    "power_limit_watts": "at most {} W",
+    "clock_limit_mhz": "at most {} MHz",
+    "pci_lanes": "{} PCIe lanes",
+}
+"""What the kernel tells of a card, and how it is said."""
 BUSY = 0.25
 """Load average per core above which the machine counts as busy."""
 
@@ -43,6 +53,13 @@ class CheckedMachine:
     def read(self, path: str) -> str | None:
         """The text of a file of the kernel, or None if it cannot be read."""
         return kernel_files.text(self.root / path)
+
+    def accelerators(self) -> Iterator[tuple[str, Accelerator]]:
+        """The accelerators that were asked for and can be used."""
+        for name, reason in self.facts.accelerators.items():
+            device = registry.devices.get(name)
+            if not reason and isinstance(device, Accelerator):
+                yield name, device
 
     def of_cores(self, path: str) -> dict[int, str]:
         """The text of a file for each core that has it."""
@@ -215,15 +232,32 @@ def waiting(machine: CheckedMachine) -> Iterator[MachineFinding]:
 def energy_counters(machine: CheckedMachine) -> Iterator[MachineFinding]:
     """Which counter gives the joules of a step, for the CPU and for each accelerator that was asked for."""
     counters = {"energy": energy.packages(machine.cores, machine.root)}
-    if machine.facts.accelerators.get("xpu") == "":
-        counters["energy of xpu"] = energy.intel_card(root=machine.root)
-    if machine.facts.accelerators.get("cuda") == "":
-        counters["energy of cuda"] = energy.nvidia_card()
+    for name, device in machine.accelerators():
+        counters[f"energy of {name}"] = device.energy_of(None, machine.root)
     for name, counter in counters.items():
         if isinstance(counter, str):
             yield MachineFinding(name, "note", counter)
         else:
             yield MachineFinding(name, "ok", counter.name)
+
+
+def accelerators(machine: CheckedMachine) -> Iterator[MachineFinding]:
+    """What each accelerator that was asked for is, or the first thing that is missing, with its cure."""
+    for name, reason in machine.facts.accelerators.items():
+        if reason:
+            yield MachineFinding(name, "wrong", reason)
+    for name, device in machine.accelerators():
+        for number, card in enumerate(machine.facts.cards.get(name, ())):
+            driver = f", driver {card['driver']}" if card["driver"] else ""
+            lacks = "" if card["float64"] else ", no float64: fp16 training is left out"
+            text = f"{card['name']}, {card['memory'] / 2**30:.1f} GiB{driver}{lacks}"
+            yield MachineFinding(f"{name} {number}", "ok", text)
+        for address in diagnosis.Machine(machine.root).cards(device.vendor):
+            told = cards.told(address, machine.root)
+            text = ", ".join(words.format(told[key]) for key, words in OF_CARDS.items() if key in told)
+            yield MachineFinding(address, "ok", text or "the kernel tells nothing of it")
+        unable = device.uncompiled(machine.facts)
+        yield MachineFinding(f"compiling for {name}", "note" if unable else "ok", unable or machine.facts.compiler)
 
 
 CHECKS: tuple[Callable[[CheckedMachine], Iterable[MachineFinding]], ...] = (
@@ -237,6 +271,7 @@ CHECKS: tuple[Callable[[CheckedMachine], Iterable[MachineFinding]], ...] = (
     packages,
     instructions,
     waiting,
+    accelerators,
     energy_counters,
 )
 """All checks, in the order of their output."""

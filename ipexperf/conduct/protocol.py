@@ -94,7 +94,7 @@ FIELDS: Mapping[str, Mapping[str, Shape]] = {
 }
 """The required fields of the reply to each request. A reply may have more."""
 OPTIONAL: Mapping[str, Mapping[str, Shape]] = {
-    "warm": {"energy_seconds": _number, "no_energy": _text},
+    "warm": {"energy_seconds": _number, "no_energy": _text, "room": _number},
     "sample": {"joules": _number},
     "accuracy": {"answers": _table_or_none, "notes": _list_of(_text)},
 }

@@ -37,6 +37,17 @@ _QUICK: tuple[Mapping[str, tuple[str, ...]], ...] = (
     {"model": ("resnet18",), "dtype": ("bf16",), "mode": ("train",), "stack": ("ipex",)},
 )
 """Minutes on a laptop."""
+_PREFLIGHT: tuple[Mapping[str, tuple[str, ...]], ...] = (
+    {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("infer",), "stack": ("stock",)},
+    {
+        "model": ("resnet18",),
+        "dtype": ("bf16",),
+        "mode": ("infer", "infer_jit", "infer_compile", "infer_export", "train", "train_compile"),
+        "stack": ("stock",),
+    },
+    {"model": ("gpt_small",), "dtype": ("bf16",), "mode": ("prefill", "decode"), "stack": ("stock",)},
+)
+"""One case of each kind of proof, before hours are spent on many."""
 _NIGHTLY: tuple[Mapping[str, tuple[str, ...]], ...] = (
     *_QUICK,
     {"model": _WORKLOADS, "dtype": ("fp32", "bf16"), "mode": ("train", "infer", "infer_jit")},
@@ -58,6 +69,7 @@ _ON_CARDS: tuple[Mapping[str, tuple[str, ...]], ...] = (
 )
 """The same on a card: eager and compiled, with TorchScript, which torch deprecates, on two models."""
 PRESETS: dict[str, Preset] = {
+    "preflight": Preset(_PREFLIGHT, launches=1),
     "quick": Preset(_QUICK, launches=2, twin=True),
     "nightly": Preset(_NIGHTLY, launches=3, on_cards=_ON_CARDS, precision=0.10),
     "operators": Preset(

@@ -16,7 +16,8 @@ from ipexperf.bench.evidence import instructions, onednn, proof
 from ipexperf.bench.machine import facts
 from ipexperf.case import Case
 
-SAPPHIRE = frozenset({"avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8", "amx_tile"})
+SAPPHIRE = frozenset({"avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_int8", "amx_tile"})
+GRANITE = SAPPHIRE | {"amx_fp16"}
 COOPER = frozenset({"avx512f", "avx512_vnni", "avx512_bf16"})
 CASCADE = frozenset({"avx512f", "avx512_vnni"})
 ZEN = frozenset({"avx2", "fma"})
@@ -40,6 +41,8 @@ def kernels(*lines: str) -> list[Kernel]:
     [
         ("bf16", SAPPHIRE, "AMX"),
         ("int8", SAPPHIRE, "AMX"),
+        ("fp16", SAPPHIRE, "AVX-512 FP16"),
+        ("fp16", GRANITE, "AMX"),
         ("bf16", COOPER, "AVX-512 BF16"),
         ("int8", CASCADE, "AVX-512 VNNI"),
     ],
@@ -51,7 +54,7 @@ def test_the_best_that_a_processor_has_is_asked_for(dtype: str, flags: frozenset
 
 
 @pytest.mark.parametrize(
-    ("dtype", "flags"), [("bf16", CASCADE), ("bf16", ZEN), ("int8", ZEN), ("fp32", SAPPHIRE), ("fp16", SAPPHIRE)]
+    ("dtype", "flags"), [("bf16", CASCADE), ("bf16", ZEN), ("int8", ZEN), ("fp32", SAPPHIRE), ("fp16", COOPER)]
 )
 def test_what_a_processor_has_not_is_a_fact_and_no_flaw(dtype: str, flags: frozenset[str]) -> None:
     assert instructions.best(dtype, flags) is None
@@ -73,6 +76,11 @@ def test_what_a_processor_has_not_is_a_fact_and_no_flaw(dtype: str, flags: froze
         ("int8", CASCADE, "jit_int8:avx512_core_vnni", True),
         ("int8", CASCADE, "jit_int8:avx512_core", False),
         ("int8", CASCADE, "ref_int8:any", False),
+        ("fp16", SAPPHIRE, "brg_conv_fwd:avx10_1_512", True),
+        ("fp16", SAPPHIRE, "brg_conv_fwd:avx512_core_fp16", True),
+        ("fp16", SAPPHIRE, "jit:avx512_core", False),
+        ("fp16", GRANITE, "brg_conv_fwd:avx10_1_512_amx_fp16", True),
+        ("fp16", GRANITE, "brg_conv_fwd:avx10_1_512", False),
     ],
 )
 def test_a_kernel_must_say_that_it_used_them(
@@ -81,10 +89,37 @@ def test_a_kernel_must_say_that_it_used_them(
     """The liar is a kernel of the right dtype that did without: its case is slower than its label says."""
     means = instructions.best(dtype, flags)
     assert means is not None
-    text = line(implementation) if dtype == "bf16" else line(implementation, "u8", "s8")
+    kinds = {"bf16": ("bf16",), "fp16": ("f16",), "int8": ("u8", "s8")}[dtype]
+    text = line(implementation, *kinds)
     found = instructions.check(kernels(text), dtype, means)
     assert found.ok is ok
     assert f"{means.called} in {int(ok)} of 1 kernels of oneDNN in {dtype}: {implementation} x1" in found.found
+
+
+@pytest.mark.parametrize(
+    ("problem", "ok"),
+    [
+        ("4x512:512x10", True),
+        ("128x16:16x256", True),
+        ("64x512:512x10", False),
+        ("16x4x8:16x8x4", True),
+        ("16x128x64:16x64x128", False),
+        ("mb8ic512oc10", True),
+        ("mb64ic512oc1000", False),
+    ],
+)
+def test_products_too_small_for_tiles_need_no_amx(*, problem: str, ok: bool) -> None:
+    """A network of such alone is right, and a single larger one that does without is not excused by them."""
+    means = instructions.best("bf16", SAPPHIRE)
+    assert means is not None
+    memory = "src:bf16::blocked:ab::f0 wei:bf16::blocked:ab::f0 dst:bf16::blocked:ab::f0"
+    log = "onednn_verbose,v1,primitive,exec,cpu,matmul,brg_matmul:avx10_1_512,undef,{},,,{},0.1"
+    small = log.format(memory, problem)
+    assert instructions.check(kernels(small), "bf16", means).ok is ok
+    assert not instructions.check(kernels(small, line("brg_conv_fwd:avx10_1_512")), "bf16", means).ok
+    narrower = instructions.best("bf16", COOPER)
+    assert narrower is not None
+    assert not instructions.check(kernels(small.replace("avx10_1_512", "avx512_core")), "bf16", narrower).ok
 
 
 def test_one_among_several_is_enough_and_those_of_another_dtype_are_none() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 needs_pt2e = pytest.mark.skipif(
-    not (facts.pt2e_home("cpu") and facts.gather().compiler),
+    not ("x86" in facts.pt2e_homes() and facts.gather().compiler),
     reason="needs torch with PT2E, its own or torchao's, and g++",
 )
 
@@ -107,16 +107,16 @@ def test_torchs_own_tools_come_before_torchaos(
         place = tmp_path / package
         (place / "quantizer").mkdir(parents=True)
         if "quantization" in package:
-            for part in (facts.PT2E_STEPS, facts.PT2E_QUANTIZERS["cpu"]):
+            for part in (facts.PT2E_STEPS, f"quantizer.x86{facts.PT2E_QUANTIZER}"):
                 place.joinpath(*part.split(".")).with_suffix(".py").touch()
     for name in {package.split("/")[0] for package in packages}:
         (tmp_path / name / "__init__.py").touch()
     for name in ("torch", "torchao"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    assert (facts.pt2e_home("cpu"), facts.pt2e_home("xpu")) == (home, "")
+    assert facts.pt2e_homes() == ({"x86": home} if home else {})
     gathered = Facts("python", {}, pt2e=facts.gather().pt2e)
-    assert Facts.from_json(gathered.to_json()).pt2e == {"cpu": home, "xpu": ""}
+    assert Facts.from_json(gathered.to_json()).pt2e == facts.pt2e_homes()
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_a_layer_that_inductor_wrote_itself_is_proven_by_its_code(stock: Quantis
 
 
 @needs_pt2e
-@pytest.mark.skipif(not facts.pt2e_home("xpu"), reason="needs torch 2.7 or later, or a torchao with the quantizer")
+@pytest.mark.skipif("xpu" not in facts.pt2e_homes(), reason="needs torch 2.7 or later, or a torchao with the quantizer")
 def test_a_program_for_intel_gpus_has_every_layer_quantised(stock: Quantiser) -> None:
     """Its activations are signed, which the kernels of a CPU refuse: here it is made, and not run."""
     case = stock.case("pixels", "infer_compile", quantisation="static", channels_last="on")
@@ -189,7 +189,8 @@ def test_a_program_is_moved_to_its_device_when_it_is_loaded(made: Path, monkeypa
     """It was made on the CPU; the device here is torch's `meta`, which every machine has."""
     import torch
 
-    monkeypatch.setitem(facts.PT2E_QUANTIZERS, "meta", facts.PT2E_QUANTIZERS["cpu"])
+    tools = pt2e.tools("cpu")
+    monkeypatch.setattr(pt2e, "tools", lambda _: tools)
     program = pt2e.load(str(made), "meta")
     tensors = [*program.parameters(), *program.buffers()]
     assert tensors
@@ -229,7 +230,7 @@ def test_what_a_program_was_made_of_lies_beside_it(made: Path) -> None:
     """The recipe names the tools and the bits, and the observers' file each quantisation with its numbers."""
     recipe, observers = (json.loads(Path(f"{made}{side}").read_text()) for side in artifact.SIDES)
     bits = "activations in 8 bits" if facts.cpu_flags() & artifact.VNNI else "no VNNI: activations in 7 bits"
-    assert recipe["kernels"] == f"PT2E of {facts.pt2e_home('cpu').split('.quantization')[0]}, {bits}"
+    assert recipe["kernels"] == f"PT2E of {facts.pt2e_homes()['x86'].split('.quantization')[0]}, {bits}"
     assert 0 < recipe["rounding"] < 0.065
     highest = 255 if facts.cpu_flags() & artifact.VNNI else 127
     images = [x["parameters"] for x in observers["observed"].values() if "quantize_per_tensor" in x["operator"]]

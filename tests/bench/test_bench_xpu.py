@@ -152,20 +152,26 @@ def test_an_index_beyond_the_mask_is_refused() -> None:
 
 def test_facts_tell_what_the_card_has_not(card: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An Arc of the A series has no float64, one of the B series has; a card that is not there lacks nothing."""
-    assert facts.gather(["xpu"]).lacking == {"xpu": ["float64"]}
+    assert not facts.gather(["xpu"]).float64("xpu")
     card.properties = fake_xpu.Properties(has_fp64=True)
-    assert facts.gather(["xpu"]).lacking == {"xpu": []}
+    assert facts.gather(["xpu"]).float64("xpu")
     card.count = 0
-    assert facts.gather(["xpu"]).lacking == {}
+    assert facts.gather(["xpu"]).float64("xpu")
 
 
 def test_facts_tell_how_many_cards_there_are_from_the_chosen_one_on(card: Any) -> None:
     """An index that no card has is told before anything runs, and is no lost device."""
     card.count = 2
-    assert facts.gather(["xpu"]).cards == {"xpu": 2}
-    assert facts.gather(["xpu"], index=1).cards == {"xpu": 1}
+    arc = {
+        "name": "Intel(R) Arc(TM) A770 Graphics",
+        "memory": 15473 * 2**20,
+        "driver": "1.6.32567+18",
+        "float64": False,
+    }
+    assert facts.gather(["xpu"]).cards == {"xpu": [arc, arc]}
+    assert facts.gather(["xpu"], index=1).cards == {"xpu": [arc]}
     beyond = facts.gather(["xpu"], index=2)
-    assert (beyond.cards, beyond.lacking) == ({}, {})
+    assert beyond.cards == {}
     assert beyond.accelerators == {"xpu": "there is no xpu device 2: torch sees 2, counted from 0"}
 
 
@@ -243,4 +249,20 @@ def test_what_torch_does_not_know_of_an_nvidia_card_is_asked_elsewhere(
     assert device.driver(None) == "570.86.15"
     told = SimpleNamespace(get_device_properties=lambda _: SimpleNamespace(uuid="1234-5678"))
     monkeypatch.setattr(lazy.torch, "cuda", told)
-    assert device.card() == "GPU-1234-5678"
+    assert (device.card(), device.address()) == ("GPU-1234-5678", None)
+    place = SimpleNamespace(pci_domain_id=0, pci_bus_id=0x3B, pci_device_id=0)
+    monkeypatch.setattr(lazy.torch, "cuda", SimpleNamespace(get_device_properties=lambda _: place))
+    assert device.address() == "0000:3b:00.0"
+
+
+def test_a_card_that_moves_its_memory_to_the_host_tells_how_full_it_is(device: Xpu, card: Any) -> None:
+    """Where the driver does not tell, nothing is assumed."""
+    assert device.room() is None
+    card.mem_get_info = lambda: (2 * 2**30, 16 * 2**30)
+    assert device.room() == 0.125
+
+    def refuse() -> None:
+        raise RuntimeError("The device does not have the ext_intel_free_memory aspect")
+
+    card.mem_get_info = refuse
+    assert device.room() is None

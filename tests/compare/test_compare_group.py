@@ -386,7 +386,9 @@ def test_each_round_is_handed_over_once(make: Callable[..., Conductor]) -> None:
     assert kept == [1, 2, 3, 2, 3]
 
 
-def beside(ends: Callable[[Arm, int], str] = lambda *_: "", **metrics: float) -> ScriptedRounds:
+def beside(
+    ends: Callable[[Arm, int], str] = lambda *_: "", environment: Mapping[str, Any] | None = None, **metrics: float
+) -> ScriptedRounds:
     """Have each arm of a round end as given, or well, with these metrics beside its step time."""
 
     def side(arm: Arm, arms: int) -> Side:
@@ -395,7 +397,7 @@ def beside(ends: Callable[[Arm, int], str] = lambda *_: "", **metrics: float) ->
             error = WorkerError(ended, f"{arm.case.dtype} ended")
             return Side(arm, Launch(arm.index, ended, error.reason), {}, (), error)  # type: ignore[arg-type]
         done = Launch(arm.index, "ok", metrics={"step_time": 1.0, **metrics}, contended=ended)
-        return Side(arm, done, {"machine_key": "m"}, ((1.0, 1.0),))
+        return Side(arm, done, environment or {"machine_key": "m"}, ((1.0, 1.0),))
 
     def script(arms: Sequence[Arm]) -> Round:
         return Round(tuple(side(arm, len(arms)) for arm in arms), "together", NOW, 2)
@@ -499,6 +501,18 @@ def test_cases_whose_known_peaks_do_not_fit_together_are_not_tried_together(make
     """They take turns with the reference one after the other."""
     rounds = beside(peak_memory=4.0)
     run = of(make(memory=10), FP32, BF16, FP16, launches=2, together=rounds)
+    run.run()
+    assert company(rounds) == [OWN, OWN[:2], [("", "fp16"), REFERENCE]]
+
+
+def test_the_memory_of_a_card_is_added_up_with_what_its_allocator_holds(
+    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is another memory than the machine's, of the size that the first launch found."""
+    card = {"machine_key": "m", "hardware": {"accelerator": {"memory": 10.0}}}
+    rounds = beside(reserved_memory=4.0, environment=card)
+    monkeypatch.setattr(registry.devices.get("fake"), "accelerator", True)
+    run = of(make(memory=1), FP32, BF16, FP16, launches=2, together=rounds)
     run.run()
     assert company(rounds) == [OWN, OWN[:2], [("", "fp16"), REFERENCE]]
 

@@ -20,6 +20,7 @@ from ipexperf.bench import loading
 from ipexperf.case import Case
 from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
+from ipexperf.compare.players import Stepper
 from ipexperf.compare.round import Effort, Round
 from ipexperf.compare.together import LEAST, Together
 from ipexperf.conduct import gate, watch
@@ -328,6 +329,25 @@ def test_an_arm_that_fails_in_the_middle_of_a_round_ends_alone(
     assert len(first.times[0]) == len(last.times[0]) == found.turns
     assert math.isfinite(found.log_ratio(0, 2))
     assert all(gone(pid) for pid in sent.names)
+
+
+def test_an_arm_that_fills_its_card_beside_others_is_out_of_memory(
+    arms: Callable[..., list[Arm]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some drivers move memory to the host instead of refusing it. Alone it may have all of the card."""
+    rooms = iter([0.5, 0.03, 0.5, 0.03])
+    warm = Stepper.warm
+
+    def told(player: Stepper) -> None:
+        warm(player)
+        player.reply["room"] = next(rooms)
+
+    monkeypatch.setattr(Stepper, "warm", told)
+    found = play(*arms("tiny", "tiny", "tiny"))
+    assert [side.launch.outcome for side in found.sides] == ["ok", "out_of_memory", "ok"]
+    reason = "3% of the memory of the fake device is left beside the other arms of its round"
+    assert found.sides[1].launch.reason.endswith(reason)
+    assert play(*arms("tiny")).sides[0].launch.outcome == "ok"
 
 
 def test_the_worker_that_grew_is_killed_and_not_the_one_that_is_waited_for(

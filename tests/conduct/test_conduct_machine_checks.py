@@ -143,6 +143,29 @@ def test_the_checks_run_on_this_machine() -> None:
     assert len(names) == len(set(names))
 
 
+def test_a_card_is_named_with_what_torch_and_the_kernel_tell_of_it(good: CheckedMachine) -> None:
+    """Its memory, drivers and limits; what it has not; and what is missing to compile for it."""
+    arc = {"name": "Arc A770", "memory": 15473 * 2**20, "driver": "1.6.32567", "float64": False}
+    address = "sys/bus/pci/devices/0000:03:00.0"
+    files = {"vendor": "0x8086", "class": "0x030000", "hwmon/hwmon1/power1_max": "225000000"}
+    files.update({"tile0/gt0/freq0/max_freq": "2400", "current_link_width": "16"})
+    put(good, {f"{address}/{name}": text for name, text in files.items()})
+    taken = good.root / "sys/bus/pci/drivers/xe"
+    taken.mkdir(parents=True)
+    (good.root / address / "driver").symlink_to(taken)
+    there = replace(good, facts=replace(FACTS, accelerators={"xpu": ""}, cards={"xpu": [arc]}))
+    assert found(there, "xpu 0").found == "Arc A770, 15.1 GiB, driver 1.6.32567, no float64: fp16 training is left out"
+    assert found(there, "0000:03:00.0").found == "kernel driver xe, at most 225 W, at most 2400 MHz, 16 PCIe lanes"
+    compiling = found(there, "compiling for xpu")
+    assert (compiling.state, "install libze-dev and intel-ocloc" in compiling.found) == ("note", True)
+
+
+def test_a_card_that_cannot_be_used_is_wrong_with_its_cure(good: CheckedMachine) -> None:
+    reason = "torch sees no XPU: there is no /dev/dri/renderD*: a container needs --device /dev/dri"
+    finding = found(replace(good, facts=replace(FACTS, accelerators={"xpu": reason})), "xpu")
+    assert (finding.state, finding.found) == ("wrong", reason)
+
+
 def test_a_finding_names_the_energy_counter_or_why_there_is_none(good: CheckedMachine, tmp_path: Path) -> None:
     """For the CPU, and for each accelerator that was asked for and is there."""
     finding = found(good, "energy")

@@ -102,9 +102,10 @@ def test_fp16_training_is_left_out_on_a_card_without_float64() -> None:
     """Torch's gradient scaler computes in float64: what the card has not is told before anything is measured."""
     options = Options(**{**CELL, "device": ("xpu", "cuda"), "dtype": ("fp16",)})
     known = {"xpu": "", "cuda": ""}
-    facts = Facts("/env/bin/python", PACKAGES, frozenset(), known, {"xpu": ["float64"], "cuda": []})
+    cards = {name: [{"float64": name == "cuda"}] for name in known}
+    facts = Facts("/env/bin/python", PACKAGES, frozenset(), known, cards)
     with pytest.raises(UsageError, match="fp16 training needs float64 for its gradient scaler, which this xpu lacks"):
         matrix.make(options, facts)
     options = Options(**{**CELL, "device": ("all",), "dtype": ("fp16",)})
     assert ids(matrix.make(options, facts)) == ["resnet18-cuda-fp16-train-stock"]
-    assert Facts.from_json(facts.to_json()).lacking == {"xpu": ["float64"], "cuda": []}
+    assert Facts.from_json(facts.to_json()).cards == cards

@@ -28,7 +28,7 @@ def plan(flags: frozenset[str] = AVX2, accelerators: dict[str, str] | None = Non
 def exported(pt2e: str, **wishes: Any) -> matrix.Plan:
     """The plan of compiled int8 if this package has the tools for each device."""
     options = Options(**{**INT8, "mode": ("infer_compile",), **wishes})
-    homes = dict.fromkeys(("cpu", "xpu"), pt2e)
+    homes = dict.fromkeys(("x86", "xpu"), pt2e)
     accelerators = dict.fromkeys(("xpu", "cuda"), "")
     more: dict[str, Any] = {"compiler": "g++", "pt2e": homes, "headers": frozenset(HEADERS)}
     return matrix.make(options, Facts("/env/bin/python", PACKAGES, AVX2, accelerators, **more))

@@ -102,7 +102,7 @@ def test_a_no_in_the_environment_beats_a_yes_in_the_ini_file() -> None:
         ("timeout", "inf", "expected seconds over 0, got 'inf'"),
         ("budget", "-1", "expected seconds over 0, got '-1'"),
         ("seconds", "soon", "expected seconds, got 'soon'"),
-        ("preset", "weekly", "expected one of quick, nightly, operators, full, got 'weekly'"),
+        ("preset", "weekly", "expected one of preflight, quick, nightly, operators, full, got 'weekly'"),
         ("model", " , ", "expected a comma list of names, got nothing"),
     ],
 )

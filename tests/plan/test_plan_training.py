@@ -14,6 +14,7 @@ from ipexperf.plan.options import Options, resolve
 FLAGS = frozenset({"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_fp16"})
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
 CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train",), "stack": ("ipex",)}
+CARD = {"float64": True}
 BASE = "resnet18-cpu-fp32-train-ipex"
 
 
@@ -22,7 +23,12 @@ def plan(cores: int = 4, packages: dict[str, str] | None = None, **wishes: Any) 
     matrix.check_names(options)
     devices = {"xpu": "", "cuda": ""}
     facts = Facts(
-        "/env/bin/python", {**PACKAGES, **(packages or {})}, FLAGS, devices, cores=cores, cards={"xpu": 1, "cuda": 2}
+        "/env/bin/python",
+        {**PACKAGES, **(packages or {})},
+        FLAGS,
+        devices,
+        cores=cores,
+        cards={"xpu": [CARD], "cuda": [CARD] * 2},
     )
     return matrix.make(options, facts)
 

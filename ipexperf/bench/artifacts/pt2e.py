@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench import registry
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import facts
 
@@ -23,10 +24,13 @@ TENSORS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 
 def tools(device: str) -> tuple[Any, Any]:
     """Import the tools and the quantizer for a device. This registers the operators of quantised programs."""
-    package = facts.pt2e_home(device)
-    names = (facts.PT2E_STEPS, facts.PT2E_QUANTIZERS[device])
-    steps, quantizer = (importlib.import_module(f"{package}.{name}") for name in names)
-    return steps, quantizer
+    package, quantizer = home(device), f"quantizer.{registry.devices.get(device).quantizer}{facts.PT2E_QUANTIZER}"
+    return importlib.import_module(f"{package}.{facts.PT2E_STEPS}"), importlib.import_module(f"{package}.{quantizer}")
+
+
+def home(device: str) -> str:
+    """Return the package that has the tools and the quantizer for a device."""
+    return facts.pt2e_homes()[registry.devices.get(device).quantizer]
 
 
 def exported(network: Any, example: Any) -> Any:

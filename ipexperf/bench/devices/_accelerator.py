@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import measure
@@ -12,7 +13,7 @@ from ipexperf.bench.devices import _arithmetic
 from ipexperf.bench.devices._stopwatch import Stopwatch
 from ipexperf.bench.devices._telemetry import CardReading, Telemetry, Tool
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import diagnosis
+from ipexperf.bench.machine import cards, diagnosis, energy
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
@@ -30,9 +31,12 @@ class Accelerator(Device):
     pulse = True
     variable: str
     """The vendor's variable that selects the cards visible to a process."""
+    vendor: str = ""
+    """The vendor's number on the PCI bus."""
     properties: tuple[str, ...] = ()
     """Properties of the card for the record. Older torch versions know fewer."""
-    tool: Tool
+    tool: Tool | None = None
+    """The vendor's tool, for what the kernel does not tell of a card."""
     telemetry = Telemetry()
 
     def __init__(self) -> None:
@@ -100,6 +104,13 @@ class Accelerator(Device):
     def held_memory(self) -> int:
         return int(self._api.memory_allocated())
 
+    def room(self) -> float | None:
+        try:
+            free, total = self._api.mem_get_info()
+        except (AttributeError, RuntimeError):  # an older torch, or a driver that does not tell
+            return None
+        return float(free / total)
+
     def warmed(self) -> None:
         self._reserved_warm = int(self._api.max_memory_reserved())
 
@@ -113,6 +124,7 @@ class Accelerator(Device):
             "driver": self.driver(properties),
             "runtime": getattr(torch.version, self.name, None),
             "pinned": f"{self.variable}={os.environ.get(self.variable, '')}",
+            **(cards.told(address, self.telemetry.root) if (address := self.address()) else {}),
             **{
                 name: value if isinstance(value, (bool, int, list, tuple)) else str(value)
                 for name, value in values.items()
@@ -146,6 +158,18 @@ class Accelerator(Device):
     def card(self) -> str | None:
         """Return the vendor's identifier of the card, if torch knows it."""
         return None
+
+    def address(self) -> str | None:
+        """Return the PCI address of the card, if torch or the kernel tells. The kernel does so once it was used."""
+        return self.telemetry.used()
+
+    def energy_counter(self) -> energy.EnergyCounter | str:
+        return self.energy_of(self.address(), self.telemetry.root)
+
+    def energy_of(self, card: str | None, root: Path = Path("/")) -> energy.EnergyCounter | str:
+        """Return the energy counter of a card, or of the only one, or why there is none. Needs no torch."""
+        del card, root
+        return f"no counter: {self.name} has none"
 
     def notes(self) -> list[str]:
         if self._stopwatch is None or self._reading is None:

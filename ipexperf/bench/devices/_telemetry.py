@@ -75,7 +75,12 @@ class Telemetry:
     clock: Callable[[], float] = field(default=time.monotonic)
 
     def watch(
-        self, step: Callable[[], None], synchronise: Callable[[], None], block: int, tool: Tool, card: str | None = None
+        self,
+        step: Callable[[], None],
+        synchronise: Callable[[], None],
+        block: int,
+        tool: Tool | None,
+        card: str | None = None,
     ) -> CardReading:
         """Read the clock rate and the engines' counters while blocks of steps are queued."""
         before, begin = self.accounts(), self.clock()
@@ -147,13 +152,13 @@ class Telemetry:
         self,
         step: Callable[[], None],
         synchronise: Callable[[], None],
-        tool: Tool,
+        tool: Tool | None,
         card: str | None,
         record: CardReading,
     ) -> CardReading:
         """Run the vendor's tool while steps go on."""
-        program = self.find(tool.command[0])
-        if program is None or card is None:
+        program = self.find(tool.command[0]) if tool else None
+        if tool is None or program is None or card is None:
             return record
         command = [program, *(word.format(card=card) for word in tool.command[1:])]
         with subprocess.Popen(

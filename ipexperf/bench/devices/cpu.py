@@ -28,6 +28,8 @@ class Cpu(Device):
     called = ("intel",)
     hosted = True
     pulse = True
+    quantizer = "x86"
+    dynamic_scales = True
     _threads: int | None = None
     """The number that `start` set."""
     _before = 0

@@ -11,7 +11,7 @@ from ipexperf.bench.api import Settings
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import NVIDIA_SMI
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import energy, kernel_files
+from ipexperf.bench.machine import diagnosis, energy, kernel_files
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -20,6 +20,7 @@ class Cuda(Accelerator):
     name = "cuda"
     called = ("gpu", "nvidia")
     variable = "CUDA_VISIBLE_DEVICES"
+    vendor = diagnosis.NVIDIA
     properties = ("major", "minor", "multi_processor_count", "is_integrated", "L2_cache_size", "uuid", "pci_bus_id")
     tool = NVIDIA_SMI
     float32_in = ("cuda", "cudnn")
@@ -41,8 +42,19 @@ class Cuda(Accelerator):
         uuid = getattr(self._api.get_device_properties(0), "uuid", None)
         return f"GPU-{uuid}" if uuid is not None else None
 
+    def address(self) -> str | None:
+        card = self._api.get_device_properties(0)
+        try:
+            return f"{card.pci_domain_id:04x}:{card.pci_bus_id:02x}:{card.pci_device_id:02x}.0"
+        except AttributeError:  # an older torch
+            return None
+
     def energy_counter(self) -> energy.EnergyCounter | str:
-        return energy.nvidia_card(self.card())
+        return self.energy_of(self.card())
+
+    def energy_of(self, card: str | None, root: Path = Path("/")) -> energy.EnergyCounter | str:
+        del root
+        return energy.nvidia_card(card)
 
 
 registry.devices.add("cuda", Cuda())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.devices import _fallbacks
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import XPU_SMI
-from ipexperf.bench.machine import energy
+from ipexperf.bench.machine import diagnosis, energy
 from ipexperf.bench.machine import facts as facts_of_machine
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.result import Check
@@ -19,6 +20,7 @@ class Xpu(Accelerator):
     name = "xpu"
     called = ("gpu", "intel", "arc")
     variable = "ZE_AFFINITY_MASK"
+    vendor = diagnosis.INTEL
     properties = (
         "platform_name",
         "vendor",
@@ -47,6 +49,7 @@ class Xpu(Accelerator):
         "has_subgroup_2d_block_io",
     )
     tool = XPU_SMI
+    quantizer = "xpu"
     collective = "xccl"
     apart = "a container needs --cap-add SYS_PTRACE and -v /dev/dri:/dev/dri for oneCCL"
 
@@ -54,8 +57,8 @@ class Xpu(Accelerator):
         """Triton builds its driver for Intel GPUs when it is first used."""
         return super().uncompiled(facts) or facts.lacks_header(facts_of_machine.HEADERS[0], "libze-dev and intel-ocloc")
 
-    def energy_counter(self) -> energy.EnergyCounter | str:
-        return energy.intel_card(self.telemetry.used(), self.telemetry.root)
+    def energy_of(self, card: str | None, root: Path = Path("/")) -> energy.EnergyCounter | str:
+        return energy.intel_card(card, root)
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Also check for operators that torch's XPU backend leaves to the CPU."""

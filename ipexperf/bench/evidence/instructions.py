@@ -20,6 +20,9 @@ from ipexperf.dtypes import DTYPES, Instructions, quantised
 from ipexperf.result import Check
 
 FREE = ("", "all", "default")
+TINY_ROWS, TINY_RESULT, TINY_INNER = 32, 256, 16
+"""Up to these sizes of a product oneDNN does without AMX: rows and numbers in the result, or inner length. Read from
+its sources; no such processor was at hand."""
 SHOWN = 4
 """Number of implementations to list."""
 
@@ -46,6 +49,7 @@ def check(
     `code` is what inductor generated: with max_autotune it may hold kernels of its own in place of oneDNN's.
     `profiled` are the kernels that torch's profiler saw: some are of libraries that report no instructions.
     """
+    kernels = list(kernels)
     counts = Counter(kernel.implementation for kernel in kernels if _of(kernel, dtype))
     used = sum(count for name, count in counts.items() if any(word in name for word in means.words))
     listed = ", ".join(f"{name} x{count}" for name, count in counts.most_common(SHOWN))
@@ -62,7 +66,17 @@ def check(
     if not counts and fused:
         text = f"no oneDNN kernel in {dtype}; libxsmm computed {len(fused)} layers, and reports no instructions"
         return Check("instructions", True, text, f"{means.called} where it is reported")
+    if not used and counts and all(_tiny(kernel, means) for kernel in kernels if _of(kernel, dtype)):
+        return Check("instructions", True, f"{text}: oneDNN computes products so small without", wanted(means))
     return Check("instructions", used > 0, f"{text}: {listed}" if listed else text, wanted(means))
+
+
+def _tiny(kernel: Kernel, means: Instructions) -> bool:
+    """Return True for a product that oneDNN leaves to narrower instructions, because tiles would stay empty."""
+    if means.called != "AMX" or kernel.product is None:
+        return False
+    rows, columns, inner = kernel.product
+    return (rows <= TINY_ROWS and rows * columns <= TINY_RESULT) or inner <= TINY_INNER
 
 
 def _of(kernel: Kernel, dtype: str) -> bool:

@@ -64,6 +64,8 @@ PROFILER_NAMES = {
 _ONEDNN_NAMES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16", "s8": "int8", "u8": "uint8"}
 COMMUNICATION_SECONDS = 2.0
 """How long a profile waits at most for the threads of torch.distributed to finish."""
+_MATMUL = re.compile(r"(?:\d+x)*(\d+)x(\d+):(?:\d+x)*(\d+)(?![\dx])")
+_LINEAR = re.compile(r"mb(\d+)ic(\d+)oc(\d+)")
 _BATCHED = re.compile(r"\d+(?:x\d+){2,}:(\d+(?:x\d+)*)x\d+x\d+(?::|$)")
 _SHAPE = re.compile(r"_(?:g\d+)?ic(\d+)oc\d+_ih(\d+)\w*_iw(\d+)")
 
@@ -350,10 +352,18 @@ def arithmetic_of(log: onednn.OneDnnLog) -> list[Kernel]:
         several = batch is not None and set(batch[1].split("x")) != {"1"}
         name = "batch_matmul" if several else line.name
         layout = _tagged(images.tag, line.problem) if images else ""
-        executed.append(
-            Kernel(name, tuple(_ONEDNN_NAMES.get(kind, kind) for kind in chosen), layout, line.implementation)
-        )
+        kinds = tuple(_ONEDNN_NAMES.get(kind, kind) for kind in chosen)
+        executed.append(Kernel(name, kinds, layout, line.implementation, _product(line.problem)))
     return executed
+
+
+def _product(problem: str) -> tuple[int, int, int] | None:
+    """Return rows, columns and inner length of a product, from `4x16:16x10` or `mb4ic16oc10`."""
+    if match := _MATMUL.match(problem):
+        return int(match[1]), int(match[3]), int(match[2])
+    if match := _LINEAR.fullmatch(problem):
+        return int(match[1]), int(match[3]), int(match[2])
+    return None
 
 
 def _tagged(tag: str, problem: str) -> str:

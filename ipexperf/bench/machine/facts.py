@@ -34,8 +34,8 @@ PT2E_HOMES = ("torch.ao.quantization", "torchao.quantization.pt2e")
 PT2E_STEPS = "quantize_pt2e"
 HEADERS = ("level_zero/ze_api.h",)
 """Headers without which torch cannot compile for a device."""
-PT2E_QUANTIZERS = {"cpu": "quantizer.x86_inductor_quantizer", "xpu": "quantizer.xpu_inductor_quantizer"}
-"""For each device the module with the quantizer whose patterns inductor lowers to int8 there."""
+PT2E_QUANTIZER = "_inductor_quantizer"
+"""How the modules of quantizers end whose patterns inductor lowers to int8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,8 @@ class Facts:
     cpu_flags: frozenset[str] = frozenset()
     accelerators: Mapping[str, str] = field(default_factory=dict)
     """For each requested accelerator: why it cannot be used, or an empty text."""
-    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """For each usable accelerator: features that the card lacks."""
-    cards: Mapping[str, int] = field(default_factory=dict)
-    """For each usable accelerator: how many there are from the chosen one on."""
+    cards: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    """For each usable accelerator: what torch tells of each card from the chosen one on."""
     cores: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
     """Number of cores that a worker may use."""
     compiler: str = ""
@@ -60,12 +58,16 @@ class Facts:
     iomp5: str = ""
     """Path of Intel's OpenMP runtime, or an empty text."""
     pt2e: Mapping[str, str] = field(default_factory=dict)
-    """For each device: the package that quantises exported graphs for it, or an empty text."""
+    """The quantizers of exported graphs that are installed (`Device.quantizer`), each with its package."""
 
     def missing(self, *packages: str) -> str | None:
         """Return why a cell is left out if a package is not installed, or None."""
         absent = [name for name in packages if self.packages.get(name) is None]
         return f"{' and '.join(absent)} not installed in {shlex.quote(self.python)}" if absent else None
+
+    def float64(self, device: str) -> bool:
+        """Return False if torch says that the card has no float64, such as Arc A-series."""
+        return all(card["float64"] for card in self.cards.get(device, ())[:1])
 
     def uncompiled(self) -> str | None:
         """Return why a cell is left out if torch cannot compile, or None."""
@@ -118,19 +120,22 @@ def _accelerator(name: str) -> str:
     return diagnosis.why_not(name, torch)
 
 
-def _lacking(name: str, index: int) -> list[str]:
-    """Return features that this card lacks according to torch, such as float64 on Arc A-series."""
+def _cards(name: str) -> list[dict[str, Any]]:
+    """Ask torch for the cards that it sees, and what each of them is."""
     import torch
 
-    tell = getattr(getattr(torch, name), "get_device_properties", None)
-    return [] if tell is None or getattr(tell(index), "has_fp64", True) else ["float64"]
+    module = getattr(torch, name)
+    tell = getattr(module, "get_device_properties", lambda _: None)  # a device of somebody's own may have none
+    return [_card(tell(index)) for index in range(module.device_count())]
 
 
-def _cards(name: str) -> int:
-    import torch
-
-    count: int = getattr(torch, name).device_count()
-    return count
+def _card(properties: Any) -> dict[str, Any]:
+    return {
+        "name": str(getattr(properties, "name", "")),
+        "memory": int(getattr(properties, "total_memory", 0)),
+        "driver": str(getattr(properties, "driver_version", "")),
+        "float64": bool(getattr(properties, "has_fp64", True)),
+    }
 
 
 def _includes() -> list[Path]:
@@ -143,20 +148,24 @@ def _includes() -> list[Path]:
     return [*map(Path, folders), *(Path(prefix, "include") for prefix in prefixes if prefix), *bundled]
 
 
-def pt2e_home(device: str) -> str:
-    """Return the package that has PT2E quantisation for a device, or an empty text. Looks at files, imports nothing."""
-    parts = (PT2E_STEPS, PT2E_QUANTIZERS[device])
-    return next((home for home in PT2E_HOMES if all(_is_file(f"{home}.{part}") for part in parts)), "")
+def pt2e_homes() -> dict[str, str]:
+    """Return the installed quantizers of PT2E, each with its package. Looks at files, imports nothing."""
+    homes: dict[str, str] = {}
+    for home in PT2E_HOMES:
+        for folder in _folders(home):
+            if (folder / f"{PT2E_STEPS}.py").is_file():
+                for file in (folder / "quantizer").glob(f"*{PT2E_QUANTIZER}.py"):
+                    homes.setdefault(file.stem.removesuffix(PT2E_QUANTIZER), home)
+    return homes
 
 
-def _is_file(module: str) -> bool:
+def _folders(module: str) -> list[Path]:
     package, *inside = module.split(".")
     try:
         spec = importlib.util.find_spec(package)
     except ImportError:  # raised by custom finders only, never by Python's own
-        return False
-    places = (spec and spec.submodule_search_locations) or ()
-    return any(Path(place, *inside).with_suffix(".py").is_file() for place in places)
+        return []
+    return [Path(place, *inside) for place in (spec and spec.submodule_search_locations) or ()]
 
 
 def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = (), index: int = 0) -> Facts:
@@ -167,9 +176,9 @@ def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = (), index
     devices = {name: _accelerator(name) for name in accelerators}
     cards = {name: _cards(name) for name, reason in devices.items() if not reason}
     absent = {
-        name: f"there is no {name} device {index}: torch sees {count}, counted from 0"
-        for name, count in cards.items()
-        if index >= count
+        name: f"there is no {name} device {index}: torch sees {len(seen)}, counted from 0"
+        for name, seen in cards.items()
+        if index >= len(seen)
     }
     return Facts(
         # Before torch is imported: if OpenMP binds its threads, the first of them is left with one core.
@@ -178,12 +187,11 @@ def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = (), index
         packages={name: _version(name) for name in dict.fromkeys((*PACKAGES, *packages))},
         cpu_flags=cpu_flags(),
         accelerators={**devices, **absent},
-        lacking={name: _lacking(name, index) for name in cards if name not in absent},
-        cards={name: count - index for name, count in cards.items() if name not in absent},
+        cards={name: seen[index:] for name, seen in cards.items() if name not in absent},
         compiler=shutil.which(os.environ.get("CXX") or "g++") or "",
         headers=frozenset(name for name in HEADERS if any((folder / name).is_file() for folder in _includes())),
         iomp5=libraries.find("iomp5", OPENMP["iomp5"], libraries.folders(*libraries.prefixes())) or "",
-        pt2e={device: pt2e_home(device) for device in PT2E_QUANTIZERS},
+        pt2e=pt2e_homes(),
     )
 
 

@@ -49,7 +49,7 @@ def too_many(ranks: int, device: str, facts: Facts) -> str | None:
     """Return why this many ranks cannot each have a core and a card, or None."""
     if ranks > facts.cores:
         return f"{ranks} ranks need as many cores, but only {facts.cores} may be used here"
-    cards = facts.cards.get(device, ranks)
+    cards = len(facts.cards[device]) if device in facts.cards else ranks
     there = "is" if cards == 1 else "are"
     return f"{ranks} ranks need as many {device} devices, and there {there} {cards}" if ranks > cards else None
 

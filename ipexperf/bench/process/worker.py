@@ -219,7 +219,8 @@ class Worker:
         self._block = int(reply["block"])
         gc.collect()
         gc.freeze()  # keep garbage collections during samples short
-        return {**reply, **self._metered()}
+        room = device.room()
+        return {**reply, **self._metered(), **({} if room is None else {"room": room})}
 
     def _metered(self) -> dict[str, Any]:
         """Find the meter of the samples. Return how long it needs them to be, or why there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -12,12 +13,24 @@ from ipexperf.dtypes import PLAIN
 
 FUSED = {
     "cpu": {"SGD": "sgd_step", "Adagrad": "adagrad_step", "Adam": "adam_step", "Lamb": "lamb_step"},
-    "xpu": {"SGD": "sgd_step", "AdamW": "adamw_step", "Adam": "adam_step", "Lamb": "lamb_step"},
+    "xpu": {
+        "SGD": "sgd_step",
+        "Adagrad": "adagrad_step",
+        "AdamW": "adamw_step",
+        "Adam": "adam_step",
+        "Lamb": "lamb_step",
+    },
 }
-"""Optimizers that IPEX fuses on each device, with the function of the fused step. No AdamW on the CPU."""
+"""Optimizers that IPEX fuses on each device, with the function of the fused step. No AdamW on the CPU. The plan has
+only this table; a worker also asks the installed package (`fused`)."""
 SPLIT: Mapping[str, Collection[str]] = {"cpu": FUSED["cpu"], "xpu": ("SGD",)}
 """Those of them for which it splits bf16 weights. The others have master copies."""
-_XPU = {"xpu": "IPEX silently switches it off there"}
+UNTRAINED = {
+    ("xpu", "fp16"): "IPEX refuses fp16 training on xpu: its devices do not support training with half precision"
+}
+"""Devices and dtypes in which it does not train."""
+UNPACKED = {"xpu": "IPEX silently switches it off there"}
+"""Devices for which it packs no weights."""
 _LEARNS = {TRAINING: "IPEX folds nothing while BatchNorm is trained"}
 
 
@@ -119,7 +132,7 @@ KNOBS = (
     OptimizeSetting(
         "weights_prepack",
         "weights laid out for the kernels that read them",
-        ignored=_XPU,
+        ignored=UNPACKED,
         barred={COMPILED: "torch.compile breaks its graph at every packed layer"},
     ),
     OptimizeSetting("conv_bn_folding", "BatchNorm folded into the convolution before it", barred=_LEARNS),
@@ -128,7 +141,7 @@ KNOBS = (
         "graph_mode",
         "IPEX captures a graph of its own",
         ("off", "on"),
-        ignored=_XPU,
+        ignored=UNPACKED,
         barred={
             COMPILED: "torch.compile captures the graph itself",
             TRAINING: "IPEX captures no graph of a training",
@@ -139,7 +152,7 @@ KNOBS = (
         "auto_kernel_selection",
         "IPEX chooses between oneDNN and MKL for linear layers",
         ("off", "on"),
-        ignored=_XPU,
+        ignored=UNPACKED,
         barred={COMPILED: "it chooses kernels of packed layers, and there are none"},
     ),
     Fused("fuse_update_step", "the optimizer's step as one kernel"),
@@ -159,6 +172,13 @@ KNOBS = (
         choice=True,
     ),
 )
+
+
+def fused(device: str) -> dict[str, str]:
+    """Return the optimizers that IPEX fuses on a device, by `FUSED` or by the table of the installed package."""
+    package = importlib.import_module("intel_extension_for_pytorch.optim._optimizer_utils")
+    installed = getattr(package, f"OPTIMIZER_FUSED_STEP_MAPPING_{device.upper()}")
+    return {**{kind.__name__: step.__name__ for kind, step in installed.items()}, **FUSED[device]}
 
 
 def on(cell: Cell, name: str) -> bool:

@@ -10,13 +10,13 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Quantised, Workbench
 from ipexperf.bench.artifacts.artifact import ENGINE
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine.facts import PT2E_QUANTIZERS
 
 
 def why_not(cell: Cell) -> str | None:
     """Return why stock PyTorch cannot do this, or why it is not supported here, or None."""
-    if cell.device not in PT2E_QUANTIZERS:
-        return f"stock int8 is for {' and '.join(PT2E_QUANTIZERS)}: there is no PT2E quantizer for {cell.device}"
+    if not registry.devices.get(cell.device).quantizer:
+        able = [name for name in registry.devices.names() if registry.devices.get(name).quantizer]
+        return f"stock int8 is for {' and '.join(able)}: there is no PT2E quantizer for {cell.device}"
     if cell.device != "cpu" and registry.modes.get(cell.mode).artifact not in ("program", ""):
         return f"stock int8 on {cell.device} goes through torch.compile: use infer_compile"
     return None

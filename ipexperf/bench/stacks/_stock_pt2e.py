@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from operator import attrgetter
 from typing import Any
@@ -10,7 +11,6 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Quantised, Tensors, Workbench
 from ipexperf.bench.artifacts import artifact, pt2e
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import facts
 from ipexperf.bench.machine.facts import Facts, cpu_flags
 
 
@@ -18,9 +18,10 @@ def why_not(cell: Cell, facts: Facts) -> str | None:
     """Return why an exported int8 program is not possible, or None."""
     if registry.modes.get(cell.mode).artifact != "program":
         return None
-    if cell.device != "cpu" and artifact.quantisation_of(cell) == "dynamic":
+    device = registry.devices.get(cell.device)
+    if artifact.quantisation_of(cell) == "dynamic" and not device.dynamic_scales:
         return f"PT2E for {cell.device} has no dynamic quantisation: its scales are calibrated"
-    if facts.pt2e.get(cell.device):
+    if facts.pt2e.get(device.quantizer):
         return None
     return f"int8 in {cell.mode} needs torchao, because this torch has no PT2E for {cell.device}: pip install torchao"
 
@@ -33,35 +34,30 @@ def quantise(network: Any, example: Any, batches: list[Any], bench: Workbench) -
     device = bench.case.device
     steps, tools = pt2e.tools(device)
     dynamic = bench.knob("quantisation") == "dynamic"
-    quantizer, bits = _QUANTIZERS[device](tools, dynamic=dynamic)
+    reduced = device == "cpu" and not cpu_flags() & artifact.VNNI
+    quantizer = _quantizer(tools, registry.devices.get(device).quantizer, is_dynamic=dynamic, reduce_range=reduced)
     prepared = steps.prepare_pt2e(pt2e.exported(network, example), quantizer)
     with torch.no_grad():
         # Dynamic quantisation needs no calibration, but its observers see the weights only in a call.
         for batch in _of_size(batches, example, bench) or [example]:
             prepared(*batch)
     converted = steps.convert_pt2e(prepared)
-    package = facts.pt2e_home(device).partition(".quantization")[0]
-    scope = ", linear layers alone" if dynamic else ""
-    return Quantised(converted, _scales(converted, device), f"PT2E of {package}, {bits}{scope}")
-
-
-def _for_cpu(tools: Any, *, dynamic: bool) -> tuple[Any, str]:
-    """Return the quantizer for x86 and its bits: 7 on a CPU without VNNI, where two products overflow 16 bits."""
-    reduced = not cpu_flags() & artifact.VNNI
-    configuration = tools.get_default_x86_inductor_quantization_config(is_dynamic=dynamic, reduce_range=reduced)
+    package = pt2e.home(device).partition(".quantization")[0]
     bits = "no VNNI: activations in 7 bits" if reduced else "activations in 8 bits"
-    return tools.X86InductorQuantizer().set_global(configuration), bits
+    place = "" if device == "cpu" else f", for {device}"
+    scope = ", linear layers alone" if dynamic else ""
+    return Quantised(converted, _scales(converted, device), f"PT2E of {package}, {bits}{place}{scope}")
 
 
-def _for_xpu(tools: Any, *, dynamic: bool) -> tuple[Any, str]:
-    """Return the quantizer for Intel GPUs, which has signed activations and no dynamic quantisation."""
-    if dynamic:
-        raise ValueError("PT2E for xpu has no dynamic quantisation")
-    configuration = tools.get_default_xpu_inductor_quantization_config()
-    return tools.XPUInductorQuantizer().set_global(configuration), "activations in 8 bits, for xpu"
+def _quantizer(tools: Any, name: str, **settings: bool) -> Any:
+    """Return the quantizer with its default configuration, and of the settings those that it has.
 
-
-_QUANTIZERS = {"cpu": _for_cpu, "xpu": _for_xpu}
+    That for x86 has 7 bits too: on a CPU without VNNI two products of 8 bits overflow 16.
+    """
+    configuration = getattr(tools, f"get_default_{name}_inductor_quantization_config")
+    known = inspect.signature(configuration).parameters
+    chosen = configuration(**{setting: value for setting, value in settings.items() if setting in known})
+    return getattr(tools, f"{name.upper()}InductorQuantizer")().set_global(chosen)
 
 
 def _of_size(batches: list[Tensors], example: Tensors, bench: Workbench) -> list[Tensors]:
@@ -86,7 +82,7 @@ def _scales(converted: Any, device: str) -> str:
         for node in converted.graph.nodes
         if str(node.target).startswith("quantized_decomposed.")
     }
-    return json.dumps({"home": facts.pt2e_home(device), "observed": scales}, indent=1, sort_keys=True) + "\n"
+    return json.dumps({"home": pt2e.home(device), "observed": scales}, indent=1, sort_keys=True) + "\n"
 
 
 def _plain(converted: Any, value: Any) -> Any:

@@ -42,13 +42,13 @@ def quantise(cell: Cell) -> tuple[str, ...]:
 
 
 def _program(cell: Cell) -> tuple[str, ...]:
-    dynamic = f"is_dynamic={artifact.quantisation_of(cell) == 'dynamic'}"
-    tools, name, arguments = {"cpu": ("x86", "X86", dynamic), "xpu": ("xpu", "XPU", "")}[cell.device]
+    tools = registry.devices.get(cell.device).quantizer
+    arguments = "is_dynamic=True" if artifact.quantisation_of(cell) == "dynamic" else ""
     return (
         "from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e",
         f"from torchao.quantization.pt2e.quantizer import {tools}_inductor_quantizer as {tools}",
         f"configuration = {tools}.get_default_{tools}_inductor_quantization_config({arguments})",
-        f"quantizer = {tools}.{name}InductorQuantizer().set_global(configuration)",
+        f"quantizer = {tools}.{tools.upper()}InductorQuantizer().set_global(configuration)",
         "prepared = prepare_pt2e(torch.export.export(model, inputs, strict=True).module(), quantizer)",
         *_CALIBRATE,
         "model = convert_pt2e(prepared)",

@@ -60,14 +60,14 @@ class Ipex(Stack):
         mismatch = version_mismatch(str(facts.packages["torch"]), str(facts.packages[PACKAGE]))
         if mismatch:
             return mismatch
-        if cell.device == "cuda":
-            return "IPEX optimises for cpu and xpu, not for cuda"
+        if cell.device not in _ipex_knobs.FUSED:
+            return f"IPEX optimises for {' and '.join(_ipex_knobs.FUSED)}, not for {cell.device}"
         if registry.modes.get(cell.mode).graph == EXPORTED:
             return "IPEX has no export path of its own: torch.export of a network is stock PyTorch's"
         if quantised(cell.dtype):
             return artifact.why_not(cell, facts) or _ipex_int8.why_not(cell, self.knobs)
-        if cell.device == "xpu" and cell.dtype == "fp16" and registry.modes.get(cell.mode).trains:
-            return "IPEX refuses fp16 training on xpu: its devices do not support training with half precision"
+        if registry.modes.get(cell.mode).trains and (cell.device, cell.dtype) in _ipex_knobs.UNTRAINED:
+            return _ipex_knobs.UNTRAINED[cell.device, cell.dtype]
         packed = cell.knob("weights") in self.packs
         if packed and registry.modes.get(cell.mode).graph == COMPILED:
             return "packed weights of IPEX are not built for torch.compile: its graph would break at every layer"
@@ -238,7 +238,7 @@ class Ipex(Stack):
     def proof_of_graph(self, graph: str, bench: Workbench) -> list[Check]:
         if quantised(bench.case.dtype):
             return []  # layers are fusions of oneDNN's graph compiler, which the mode counts
-        if bench.case.device == "xpu":
+        if bench.case.device in _ipex_knobs.UNPACKED:
             # The names are from IPEX's sources: we have not run such a graph.
             fused, alone = len(_FUSED_ON_XPU.findall(graph)), graph.count("aten::relu")
             text = f"{fused} relu fused, {alone} alone"
@@ -252,7 +252,7 @@ class Ipex(Stack):
         ]
 
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
-        kind, kind_of = type(optimizer).__name__, _ipex_knobs.FUSED[bench.case.device]
+        kind, kind_of = type(optimizer).__name__, _ipex_knobs.fused(bench.case.device)
         step = _function(optimizer.step)
         fuses = self._fuses(optimizer, bench)
         if fuses:
@@ -277,7 +277,7 @@ class Ipex(Stack):
 
     def _fuses(self, optimizer: Any, bench: Workbench) -> bool:
         """Return True if IPEX should have replaced the optimizer's step by a fused kernel."""
-        return self._on("fuse_update_step", bench) and type(optimizer).__name__ in _ipex_knobs.FUSED[bench.case.device]
+        return self._on("fuse_update_step", bench) and type(optimizer).__name__ in _ipex_knobs.fused(bench.case.device)
 
     def notes(self, bench: Workbench) -> list[str]:
         ignored = [knob.name for knob in self.knobs if bench.case.device in knob.ignored]
@@ -288,7 +288,7 @@ class Ipex(Stack):
 
     def notes_of_training(self, optimizer: Any, bench: Workbench) -> list[str]:
         kind, device = type(optimizer).__name__, bench.case.device
-        if kind in _ipex_knobs.FUSED[device]:
+        if kind in _ipex_knobs.fused(device):
             return []
         return [f"IPEX fuses no {kind} on {device}: its updates are stock PyTorch's"]
 

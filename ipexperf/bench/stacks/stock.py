@@ -41,7 +41,7 @@ class Stock(Stack):
             why = _stock_int8.why_not(cell) or artifact.why_not(cell, facts) or facts.missing("torch")
             return why or _stock_pt2e.why_not(cell, facts)
         scaler = needs_scaler(cell.dtype) and registry.modes.get(cell.mode).trains
-        if scaler and "float64" in facts.lacking.get(cell.device, ()):
+        if scaler and not facts.float64(cell.device):
             dtype, device = cell.dtype, cell.device
             return f"{dtype} training needs float64 for its gradient scaler, which this {device} lacks: use bf16"
         return facts.missing("torch")

@@ -1,4 +1,4 @@
-"""Write the code that inductor generates for a card with max_autotune: `python code.py FOLDER DEVICE`.
+"""Write the code that inductor generates for a card with max_autotune: `python generated.py FOLDER DEVICE`.
 
 The proof reads inductor's own kernels from such code, which no machine without a card generates.
 """

@@ -1,0 +1,35 @@
+"""What the kernel tells of a card, beside what torch tells: its driver, its limits, and how it is attached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench.machine import kernel_files
+
+DEVICES = "sys/bus/pci/devices"
+_POWER = "hwmon/hwmon*/power1_max"
+"""Microwatts, by the drivers i915 and xe."""
+_CLOCKS = ("tile*/gt*/freq*/max_freq", "drm/card*/gt_max_freq_mhz")
+"""Megahertz, by xe and by i915."""
+
+
+def told(address: str, root: Path = Path("/")) -> dict[str, Any]:
+    """Return what the kernel tells of the card at this PCI address. It tells nothing that it does not know."""
+    card = root / DEVICES / address
+    driver = (card / "driver").resolve().name if (card / "driver").exists() else None
+    power = [int(text) for text in _texts(card, _POWER) if text.isdigit()]
+    clocks = [int(text) for pattern in _CLOCKS for text in _texts(card, pattern) if text.isdigit()]
+    values = {
+        "pci": address,
+        "kernel_driver": driver,
+        "kernel_driver_version": kernel_files.text(root / "sys/module" / driver / "version") if driver else None,
+        "power_limit_watts": round(max(power) / 1e6) if power else None,
+        "clock_limit_mhz": max(clocks, default=None),
+        "pci_lanes": kernel_files.text(card / "current_link_width"),
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _texts(card: Path, pattern: str) -> list[str]:
+    return [kernel_files.text(path) or "" for path in sorted(card.glob(pattern))]

@@ -1,0 +1,161 @@
+"""The ordinary path of accelerators on a second device of torch: a run of every mode, and what goes wrong on cards."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ipexperf.history import History
+
+ROOT = Path(__file__).parents[2]
+PLACE = ROOT / "tests" / "second_device"
+LEAF, NETWORKS = str(PLACE / "late_leaf.py"), str(PLACE / "small_networks.py")
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(shutil.which(os.environ.get("CXX") or "g++") is None, reason="needs a C++ compiler"),
+]
+
+
+@pytest.fixture(scope="session")
+def late(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The variables with which any Python finds the device. It is built once for all processes of these tests."""
+    pytest.importorskip("torch")
+    sys.path.append(str(PLACE))
+    import build
+
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "late"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "late-1.0.dist-info" / "entry_points.txt").exists():
+            build.build(folder)
+    return build.variables(folder)
+
+
+def asked(late: dict[str, str], code: str, **variables: str) -> str:
+    """Run this code with the device, and return what it prints, or its error."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import torch\n{code}"],
+        env={**os.environ, **late, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() if done.returncode == 0 else done.stderr
+
+
+def test_torch_finds_the_device_when_it_is_imported(late: dict[str, str]) -> None:
+    """As it finds those of vendors: by an entry point of an installed package."""
+    assert asked(late, "print(torch.ones(2, device='late').sum().item(), torch.late.device_count())") == "2.0 1"
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("torch.ones(2, device='late').double()", "Required aspect fp64 is not supported on the device"),
+        ("torch.ones(2, 2, device='late') @ torch.ones(2, 2)", "Expected all tensors to be on the same device"),
+        ("torch.ones(2, device='late') + torch.ones(2)", "Expected all tensors to be on the same device"),
+        ("torch.late.set_device(1)", "there is no card 1, but 1"),
+        ("torch.ones(2**20, device='late')", "late out of memory"),
+    ],
+)
+def test_it_refuses_what_cards_refuse(late: dict[str, str], code: str, error: str) -> None:
+    assert error in asked(late, code, LATE_MEMORY="1000000")
+
+
+def test_it_is_done_later_than_the_host(late: dict[str, str]) -> None:
+    """Without waiting the queue is timed and not the work; what it answers is right all the same."""
+    code = (
+        "x = torch.randn(400, 400)\ny = x.to('late')\nevent = torch.late.Event()\n"
+        "for _ in range(20): z = y @ y\nevent.record()\nprint(event.query())\n"
+        "torch.late.synchronize()\nprint(event.query(), torch.allclose(z.cpu(), x @ x, atol=1e-3))"
+    )
+    assert asked(late, code).split() == ["False", "True", "True"]
+
+
+def run(late: dict[str, str], folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run cases on the device, on a machine that other tests use too."""
+    folder.joinpath("test_all.py").write_text(
+        "import pytest\n\n\n@pytest.mark.perf\ndef test_all(perf):\n    perf()\n", encoding="utf-8"
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "crowded", "-p", "no:cacheprovider", f"--rootdir={folder}"]
+    command += ["--perf-device=late", f"--perf-load={LEAF}", f"--perf-load={NETWORKS}", "--perf-stack=stock"]
+    command += ["--perf-launches=1", "--perf-samples=5", "--perf-seconds=0.05", "--perf-no-pulse", "--perf-no-roof"]
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("IPEXPERF_", "PYTEST_"))}
+    paths = os.pathsep.join((late["PYTHONPATH"], str(ROOT / "benchmarks" / "card"), str(ROOT)))
+    environment = {**inherited, **late, "PYTHONPATH": paths, **variables}
+    return subprocess.run([*command, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def proofs(folder: Path) -> dict[str, dict[str, bool]]:
+    """The checks of each case of the last run, by mode and dtype."""
+    with History.open(folder / "ipexperf.db", create=False) as history:
+        cases = history.measurements(history.find_run("last").uid)
+    return {
+        f"{one.case.model} {one.case.mode}": {
+            check["name"]: check["ok"] for check in one.launches[-1].document["proof"]
+        }
+        for one in cases
+    }
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("model", "modes"),
+    [
+        ("small_images", "infer,infer_jit,infer_compile,load,train"),
+        ("small_gpt", "infer_jit,prefill,decode_compile,serve,train_compile"),
+    ],
+)
+def test_what_the_nightly_of_cards_runs_is_green(late: dict[str, str], tmp_path: Path, model: str, modes: str) -> None:
+    """Without float64, as on most cards: eager, traced, compiled, loaded, in training, decoding and serving."""
+    done = run(late, tmp_path, f"--perf-model={model}", f"--perf-mode={modes}", "--perf-dtype=bf16")
+    assert done.returncode == 0, done.stdout
+    found = proofs(tmp_path)
+    assert set(found) == {f"{model} {mode}" for mode in modes.split(",")}
+    assert all(all(checks.values()) for checks in found.values())
+    assert all({"device", "arithmetic", "synchronised"} <= set(checks) for checks in found.values())
+
+
+@pytest.mark.process
+def test_a_device_that_does_not_wait_is_caught_in_every_kind_of_graph(late: dict[str, str], tmp_path: Path) -> None:
+    words = ("--perf-model=small_images", "--perf-mode=infer,infer_jit,infer_compile,train", "--perf-dtype=fp32")
+    done = run(late, tmp_path, *words, LATE_WAITS="0")
+    assert done.returncode == 1, done.stdout
+    found = proofs(tmp_path)
+    assert len(found) == 4
+    assert not any(checks["synchronised"] for checks in found.values())
+
+
+@pytest.mark.process
+def test_training_on_two_cards_exchanges_gradients(late: dict[str, str], tmp_path: Path) -> None:
+    words = ("--perf-model=small_images", "--perf-mode=train_ddp", "--perf-dtype=fp32")
+    done = run(late, tmp_path, *words, LATE_CARDS="2")
+    assert done.returncode == 0, done.stdout
+    [checks] = proofs(tmp_path).values()
+    assert {"backend", "own_batches", "weights_equal"} <= set(checks)
+    assert all(checks.values())
+
+
+@pytest.mark.parametrize(
+    ("mode", "variables", "reason"),
+    [
+        ("train_ddp", {}, "2 ranks need as many late devices, and there is 1"),
+        ("infer", {"LATE_VISIBLE_CARDS": "7"}, "sees no LATE on this machine"),
+        ("infer", {"LATE_CARDS": "0"}, "sees no LATE on this machine"),
+    ],
+)
+def test_what_the_machine_lacks_is_one_sentence(
+    late: dict[str, str], tmp_path: Path, mode: str, variables: dict[str, str], reason: str
+) -> None:
+    done = run(late, tmp_path, "--perf-model=small_images", f"--perf-mode={mode}", "--perf-dtype=fp32", **variables)
+    assert done.returncode == 4
+    assert reason in done.stderr + done.stdout

@@ -1,0 +1,33 @@
+"""How inductor writes code for the device: as for the CPU, because its memory is the host's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._dynamo import device_interface
+from torch._inductor import config
+from torch._inductor.codegen import common
+from torch._inductor.codegen.cpp import CppScheduling as Scheduling
+from torch._inductor.codegen.cpp_wrapper_cpu import CppWrapperCpu as CppWrapperCodegen
+from torch._inductor.codegen.cpu_device_op_overrides import CpuDeviceOpOverrides
+from torch._inductor.codegen.wrapper import PythonWrapperCodegen as Plain
+
+__all__ = ["CppWrapperCodegen", "PythonWrapperCodegen", "Scheduling"]
+
+
+class PythonWrapperCodegen(Plain):  # type: ignore[misc] # torch is not followed
+    """Calls kernels as those of the CPU are called, without a stream."""
+
+    @staticmethod
+    def create(is_subgraph: bool, *more: Any) -> Any:  # noqa: FBT001 - torch's
+        return Plain.create(is_subgraph, *more) if is_subgraph else PythonWrapperCodegen()
+
+    def generate_kernel_call(self, *words: Any, **more: Any) -> None:
+        super().generate_kernel_call(*words, **{**more, "device": torch.device("cpu")})
+
+
+# Which code there is for a device of somebody's own, torch looks up under CUDA's name.
+config.cuda_backend = "cpp"
+device_interface.register_interface_for_device("late", device_interface.CpuInterface)
+common.register_device_op_overrides("late", CpuDeviceOpOverrides())
