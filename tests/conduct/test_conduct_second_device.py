@@ -15,7 +15,7 @@ from ipexperf.history import History
 
 ROOT = Path(__file__).parents[2]
 PLACE = ROOT / "tests" / "second_device"
-LEAF, NETWORKS = str(PLACE / "late_leaf.py"), str(PLACE / "small_networks.py")
+LEAF, NETWORKS = str(ROOT / "docs/how-to/examples/late_leaf.py"), str(PLACE / "small_networks.py")
 
 pytestmark = [
     pytest.mark.torch,
