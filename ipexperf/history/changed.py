@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipexperf.history import medians
@@ -154,7 +155,8 @@ def changes(
     span = history.span(since, until)
     for metric in metrics:
         known_metric(metric)
-    examined = examine(history, metrics, since=span["since"], before=span["before"], **filters)
+    found = examine(history, metrics, since=span["since"], before=span["before"], **filters)
+    examined = _without_experiments(history, found)
     changed = [
         _changed(history, entry.series, event)
         for entry in examined
@@ -166,6 +168,23 @@ def changes(
     changed.sort(key=lambda x: x.likely_started_at, reverse=True)
     changed.sort(key=_urgency)
     return Changes(tuple(changed), len(examined), short)
+
+
+def _without_experiments(history: History, examined: Sequence[Examined]) -> list[Examined]:
+    """Examine series with a change again without their experiments, which are no part of the case's history."""
+    moved = {entry.series.case.uid for entry in examined if entry.course.changes}
+    tried = history.experiments(moved) if moved else {}
+    return [_without(entry, tried) for entry in examined]
+
+
+def _without(entry: Examined, tried: Collection[tuple[str, str, str]]) -> Examined:
+    series = entry.series
+    kept = [(series.case.uid, series.machine_key, run.uid) not in tried for run in series.runs]
+    if all(kept):
+        return entry
+    runs, values = (list(compress(found, kept)) for found in (series.runs, series.values))
+    [course] = points_of_change.courses([values])
+    return Examined(replace(series, runs=runs, values=values), course)
 
 
 def _other_work(history: History, series: Medians, last: Moment, first: Moment) -> list[str]:

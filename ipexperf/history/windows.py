@@ -34,6 +34,8 @@ class Windows:
         self._history = history
         self._runs = runs
         self._read: dict[str, list[Recorded]] = {}
+        self._tried: dict[str, Mapping[tuple[str, str, str], str]] = {}
+        """Why runs of a case were experiments, by its uid."""
 
     def of(self, case: Case, environment: Mapping[str, Any], before: str | None = None) -> CaseBaseline | None:
         """Return the last runs of this case on the environment's branch and machine, or None if there are none."""
@@ -58,8 +60,11 @@ class Windows:
         seen: set[tuple[object, ...]] = set()
         own = utc(before) if before else None
         uid = series_uid(case.uid, environment["machine_key"], metric)
+        tried = self._experiments(case)
         for run in self._history.past(uid, branch=_branch(environment), before=before, launches=LAUNCHES):
             if run.spoilt or (alike and incomparable(run.environment, environment)):
+                continue
+            if (case.uid, environment["machine_key"], run.uid) in tried:
                 continue
             recorded = self._recorded(run.uid, case)
             if recorded is None or not _sound(recorded, metric) or recorded.started_at == own:
@@ -68,6 +73,11 @@ class Windows:
             if content not in seen:
                 seen.add(content)
                 yield recorded
+
+    def _experiments(self, case: Case) -> Mapping[tuple[str, str, str], str]:
+        if case.uid not in self._tried:
+            self._tried[case.uid] = self._history.experiments([case.uid])
+        return self._tried[case.uid]
 
     def _recorded(self, uid: str, case: Case) -> Recorded | None:
         if uid not in self._read:

@@ -11,6 +11,7 @@ from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, ma
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, changed
 from ipexperf.history.changed import changes
+from ipexperf.history.experiments import SUBCOMMAND
 from ipexperf.result import Verdict
 
 RUNS = 24
@@ -64,6 +65,19 @@ def test_a_change_names_its_runs_its_commits_and_what_differs(history):
     assert slower.first_commit == f"{MOVED + 1:08d}"
     assert (slower.before, slower.after) == (pytest.approx(0.01, rel=0.01), pytest.approx(0.012, rel=0.01))
     assert (found.series, found.short) == (3, 0)
+
+
+def test_runs_of_ab_are_no_change(place):
+    """Somebody tried something slower for an evening. The case's own runs went on as before."""
+    with History.open(place()) as history:
+        for number in range(RUNS):
+            tried = 10 <= number < 16
+            meta = {"started_at": f"2026-05-{number + 1:02d}T02:00:00Z", **({SUBCOMMAND: "ab"} if tried else {})}
+            uid = history.start_run(environment(0), meta)
+            step = 0.02 if tried else 0.01 + number % 3 * 1e-5
+            history.record(uid, make_measurement(steps=(step, step), environment=environment(0)), OK)
+        found = changes(history, ["step_time"])
+    assert (found.changes, found.series) == ((), 1)
 
 
 def test_the_direction_depends_on_the_metric(history):

@@ -53,6 +53,13 @@ def test_other_branches_and_machines_are_left_out(history):
     assert window(history, where=environment("nowhere")) is None
 
 
+def test_experiments_are_no_sessions(history):
+    """A run under a variable that the nights before it did not have is none, however slow it was."""
+    uids = [night(history, number) for number in (1, 2, 3)]
+    night(history, 4, 0.03, where=environment(variables={"ONEDNN_MAX_CPU_ISA": "SSE41"}))
+    assert [session.run for session in window(history).sessions] == uids
+
+
 def test_only_earlier_runs_count(history):
     for number in (1, 2, 3):
         night(history, number)
