@@ -22,7 +22,8 @@ INT8: dict[str, Any] = {"model": ("resnet18",), "dtype": ("int8",), "mode": ("in
 def plan(flags: frozenset[str] = AVX2, accelerators: dict[str, str] | None = None, **wishes: Any) -> matrix.Plan:
     options = Options(**{**INT8, **wishes})
     matrix.check_names(options)
-    return matrix.make(options, Facts("/env/bin/python", PACKAGES, flags, accelerators or {}))
+    packages = {**PACKAGES, "intel-extension-for-pytorch": "2.8.10+xpu"} if accelerators else PACKAGES
+    return matrix.make(options, Facts("/env/bin/python", packages, flags, accelerators or {}))
 
 
 def exported(pt2e: str, **wishes: Any) -> matrix.Plan:

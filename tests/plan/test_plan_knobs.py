@@ -20,7 +20,8 @@ BASE = "resnet18-cpu-fp32-infer_jit-ipex"
 def plan(flags: frozenset[str] = FLAGS, accelerators: dict[str, str] | None = None, **wishes: Any) -> matrix.Plan:
     options = Options(**{**CELL, **wishes})
     matrix.check_names(options)
-    return matrix.make(options, Facts("/env/bin/python", PACKAGES, flags, accelerators or {}))
+    packages = {**PACKAGES, "intel-extension-for-pytorch": "2.8.10+xpu"} if accelerators else PACKAGES
+    return matrix.make(options, Facts("/env/bin/python", packages, flags, accelerators or {}))
 
 
 def ids(found: matrix.Plan) -> list[str]:

@@ -315,6 +315,17 @@ def test_ipex_is_not_for_cuda() -> None:
     assert set(plan.reasons) == {"IPEX optimises for cpu and xpu, not for cuda"}
 
 
+def test_the_build_of_ipex_for_cpus_is_not_for_cards() -> None:
+    """It would be imported, and then find no operator for the card."""
+    there = facts(xpu="")
+    plan = matrix.make(Options(device=("xpu",)), there)
+    assert {case.stack for case in plan.cases} == {"stock"}
+    reason = "IPEX 2.8.0 is the build for CPUs: docs/reference/devices.md says how to install that for GPUs"
+    assert set(plan.reasons) == {reason}
+    build = dataclasses.replace(there, packages={**there.packages, "intel-extension-for-pytorch": "2.8.10+xpu"})
+    assert {case.stack for case in matrix.make(Options(device=("xpu",)), build).cases} == {"ipex", "stock"}
+
+
 def test_cifar10_takes_the_place_of_the_digits_where_its_folder_is_given(tmp_path: Path) -> None:
     """--perf-data makes CIFAR-10 the data of every case, and another series of it."""
     (tmp_path / FOLDER).mkdir()

@@ -77,7 +77,11 @@ def test_the_option_is_read_from_every_place() -> None:
         ({"ablate": ("optimizer",)}, "the knob optimizer has no 'off'"),
         ({"knobs": (("accumulate", "0"),)}, "accumulate: expected a whole number of at least 1, got '0'"),
         (
-            {"device": ("xpu",), "dtype": ("fp16",)},
+            {
+                "device": ("xpu",),
+                "dtype": ("fp16",),
+                "packages": {"intel-extension-for-pytorch": "2.8.10+xpu"},
+            },
             "IPEX refuses fp16 training on xpu: its devices do not support training with half precision",
         ),
         ({"dtype": ("fp16",)}, "fp16 training on a CPU skips every step of its gradient scaler: use bf16"),

@@ -25,6 +25,8 @@ FUSED = {
 only this table; a worker also asks the installed package (`fused`)."""
 SPLIT: Mapping[str, Collection[str]] = {"cpu": FUSED["cpu"], "xpu": ("SGD",)}
 """Those of them for which it splits bf16 weights. The others have master copies."""
+BUILDS = {"xpu": "+xpu"}
+"""How the version ends of the build that a device needs. The plain package is for CPUs."""
 UNTRAINED = {
     ("xpu", "fp16"): "IPEX refuses fp16 training on xpu: its devices do not support training with half precision"
 }
