@@ -47,7 +47,9 @@ def ids(plan: matrix.Plan) -> set[str]:
 
 def test_the_nightly_preset_of_a_card_compiles_where_that_of_a_cpu_traces() -> None:
     """TorchScript is on two models there, a second card is not asked for, and the quick preset is part of it."""
-    here = dataclasses.replace(facts(cuda=""), compiler="/usr/bin/g++", cards={"cuda": [{"float64": True}]})
+    here = dataclasses.replace(
+        facts(cuda=""), compiler="/usr/bin/g++", cards={"cuda": [{"name": "H200", "float64": True}]}
+    )
     wish: dict[str, Any] = {"device": ("cuda",), "stack": ("stock",)}
     quick, nightly, full = (
         ids(matrix.make(Options(preset=name, **wish), here)) for name in ("quick", "nightly", "full")

@@ -14,7 +14,7 @@ from ipexperf.plan.options import Options, resolve
 FLAGS = frozenset({"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_fp16"})
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
 CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train",), "stack": ("ipex",)}
-CARD = {"float64": True}
+CARD = {"name": "one", "float64": True}
 BASE = "resnet18-cpu-fp32-train-ipex"
 
 
@@ -28,7 +28,7 @@ def plan(cores: int = 4, packages: dict[str, str] | None = None, **wishes: Any) 
         FLAGS,
         devices,
         cores=cores,
-        cards={"xpu": [CARD], "cuda": [CARD] * 2},
+        cards={"xpu": [CARD], "cuda": [CARD, {**CARD, "name": "another"}]},
     )
     return matrix.make(options, facts)
 
@@ -97,6 +97,10 @@ def test_the_option_is_read_from_every_place() -> None:
         (
             {"mode": ("train_ddp",), "device": ("cuda",), "stack": ("stock",), "knobs": (("ranks", "3"),)},
             "3 ranks need as many cuda devices, and there are 2",
+        ),
+        (
+            {"mode": ("train_ddp",), "device": ("cuda",), "stack": ("stock",)},
+            "ranks need equal cuda devices, and these are one and another",
         ),
         ({"mode": ("train_ddp",), "dtype": ("int8",)}, "int8 is for inference: there is no int8 training"),
         (

@@ -46,12 +46,17 @@ class Backend(Knob):
 
 
 def too_many(ranks: int, device: str, facts: Facts) -> str | None:
-    """Return why this many ranks cannot each have a core and a card, or None."""
+    """Return why this many ranks cannot each have a core and an equal card, or None."""
     if ranks > facts.cores:
         return f"{ranks} ranks need as many cores, but only {facts.cores} may be used here"
-    cards = len(facts.cards[device]) if device in facts.cards else ranks
-    there = "is" if cards == 1 else "are"
-    return f"{ranks} ranks need as many {device} devices, and there {there} {cards}" if ranks > cards else None
+    if device not in facts.cards:
+        return None
+    cards = [str(card["name"]) for card in facts.cards[device]]
+    if ranks > len(cards):
+        there = "is" if len(cards) == 1 else "are"
+        return f"{ranks} ranks need as many {device} devices, and there {there} {len(cards)}"
+    kinds = dict.fromkeys(cards[:ranks])
+    return f"ranks need equal {device} devices, and these are {' and '.join(kinds)}" if len(kinds) > 1 else None
 
 
 class DdpSession(Session):
