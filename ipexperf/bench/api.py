@@ -436,6 +436,8 @@ class Device(ABC):
     """True if that quantizer also leaves scales to each step."""
     collective: str = "gloo"
     """The backend of torch.distributed that carries gradients between processes with a device each."""
+    oneccl: bool = False
+    """True if Intel's oneCCL can carry them too."""
     apart: str = ""
     """What to look at if such processes do not reach one another."""
 

@@ -30,6 +30,7 @@ class Cpu(Device):
     pulse = True
     quantizer = "x86"
     dynamic_scales = True
+    oneccl = True
     _threads: int | None = None
     """The number that `start` set."""
     _before = 0

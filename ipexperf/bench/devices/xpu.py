@@ -51,6 +51,7 @@ class Xpu(Accelerator):
     tool = XPU_SMI
     quantizer = "xpu"
     collective = "xccl"
+    oneccl = True
     apart = "a container needs --cap-add SYS_PTRACE and -v /dev/dri:/dev/dri for oneCCL"
 
     def uncompiled(self, facts: Facts) -> str | None:

@@ -39,8 +39,9 @@ class Backend(Knob):
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value == "ccl":
-            if cell.device == "cuda":
-                return "oneCCL is for cpu and xpu, not for cuda"
+            if not registry.devices.get(cell.device).oneccl:
+                able = [name for name in registry.devices.names() if registry.devices.get(name).oneccl]
+                return f"oneCCL is for {' and '.join(able)}, not for {cell.device}"
             return facts.missing(CCL) or super().why_not(cell, value, facts)
         return super().why_not(cell, value, facts)
 
