@@ -2,8 +2,8 @@
 
 Each time begins with an empty history and without baselines, as a new user does; trained weights are kept. After one
 accepted run come `--runs` more. Each line of the file is a verdict of one of them: its number, when it began, the exit
-status of its pytest, the case, the metric, the outcome and the ratio. Lines are appended to an existing file, so that runs
-of several hours and machines add up. What follows the file are the words for pytest.
+status of its pytest, the case, the metric, the outcome and the ratio. Lines are appended to an existing file, so that
+runs of several hours and machines add up. What follows the file are the words for pytest.
 
     python benchmarks/gates/again.py --times 20 again.csv suites/ --device cpu
     python benchmarks/gates/again.py --times 1 --runs 10 again.csv suites/ --device cpu

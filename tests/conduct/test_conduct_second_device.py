@@ -136,6 +136,24 @@ def test_a_device_that_does_not_wait_is_caught_in_every_kind_of_graph(late: dict
 
 
 @pytest.mark.process
+def test_work_that_ran_on_the_host_is_caught_in_every_kind_of_graph(late: dict[str, str], tmp_path: Path) -> None:
+    words = ("--perf-model=deserter", "--perf-mode=infer,infer_jit,infer_compile", "--perf-dtype=fp32")
+    done = run(late, tmp_path, *words)
+    assert done.returncode == 1, done.stdout
+    found = proofs(tmp_path)
+    assert len(found) == 3
+    assert not any(checks["arithmetic"] for checks in found.values())
+
+
+@pytest.mark.process
+def test_an_operator_that_is_left_out_is_caught_in_every_kind_of_graph(late: dict[str, str], tmp_path: Path) -> None:
+    words = ("--perf-model=small_images", "--perf-mode=infer,infer_jit,infer_compile", "--perf-dtype=fp32")
+    done = run(late, tmp_path, *words, LATE_FORGETS="addmm")
+    assert done.returncode == 1, done.stdout
+    assert done.stdout.count("fidelity") >= 3
+
+
+@pytest.mark.process
 def test_training_on_two_cards_exchanges_gradients(late: dict[str, str], tmp_path: Path) -> None:
     words = ("--perf-model=small_images", "--perf-mode=train_ddp", "--perf-dtype=fp32")
     done = run(late, tmp_path, *words, LATE_CARDS="2")

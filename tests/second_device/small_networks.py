@@ -31,6 +31,24 @@ def small_images() -> Any:
     return nn.Sequential(*body, nn.Linear(8 * 16, 10))
 
 
+@model("deserter", size=8, batch_train=16, batch_infer=16, trained=False)
+def deserter() -> Any:
+    """Computes on the host whatever device it was put on: the story of the Arc, whose training ran elsewhere."""
+    nn = torch.nn
+    layers = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10))
+
+    class Deserter(nn.Module):  # type: ignore[misc] # torch has no types here
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = nn.Linear(10, 10)
+            self.hidden = [layers]  # a list, so that nobody moves them
+
+        def forward(self, images: Any) -> Any:
+            return self.last(self.hidden[0](images.cpu()).to(images.device))
+
+    return Deserter()
+
+
 @model(
     "small_gpt",
     size=32,
