@@ -4,8 +4,8 @@
     python benchmarks/main_road --unchanged 40
 
 Each of 100 edits (`changes.py`) is made in a fresh copy of the accepted project and judged by `pytest`. What should be
-slower is timed before, outside ipexperf, in turns. Results are appended to `results.csv`, and what it has is not made again. `--unchanged` runs
-`pytest` in a copy where nothing was edited. Ends with a table in Markdown.
+slower is timed before, outside ipexperf, in turns. Results are appended to `results.csv`, and what it has is not made
+again. `--unchanged` runs `pytest` in a copy where nothing was edited. Ends with a table in Markdown.
 """
 
 from __future__ import annotations

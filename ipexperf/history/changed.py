@@ -182,9 +182,9 @@ def _without(entry: Examined, tried: Collection[tuple[str, str, str]]) -> Examin
     kept = [(series.case.uid, series.machine_key, run.uid) not in tried for run in series.runs]
     if all(kept):
         return entry
-    runs, values = (list(compress(found, kept)) for found in (series.runs, series.values))
+    values = list(compress(series.values, kept))
     [course] = points_of_change.courses([values])
-    return Examined(replace(series, runs=runs, values=values), course)
+    return Examined(replace(series, runs=list(compress(series.runs, kept)), values=values), course)
 
 
 def _other_work(history: History, series: Medians, last: Moment, first: Moment) -> list[str]:

@@ -18,7 +18,9 @@ CARD = {"name": "one", "float64": True}
 BASE = "resnet18-cpu-fp32-train-ipex"
 
 
-def plan(cores: int = 4, packages: dict[str, str] | None = None, **wishes: Any) -> matrix.Plan:
+def plan(
+    cores: int = 4, packages: dict[str, str] | None = None, cards: tuple[Any, ...] = (CARD, CARD), **wishes: Any
+) -> matrix.Plan:
     options = Options(**{**CELL, **wishes})
     matrix.check_names(options)
     devices = {"xpu": "", "cuda": ""}
@@ -28,7 +30,7 @@ def plan(cores: int = 4, packages: dict[str, str] | None = None, **wishes: Any) 
         FLAGS,
         devices,
         cores=cores,
-        cards={"xpu": [CARD], "cuda": [CARD, {**CARD, "name": "another"}]},
+        cards={"xpu": [CARD], "cuda": list(cards)},
     )
     return matrix.make(options, facts)
 
@@ -99,7 +101,12 @@ def test_the_option_is_read_from_every_place() -> None:
             "3 ranks need as many cuda devices, and there are 2",
         ),
         (
-            {"mode": ("train_ddp",), "device": ("cuda",), "stack": ("stock",)},
+            {
+                "mode": ("train_ddp",),
+                "device": ("cuda",),
+                "stack": ("stock",),
+                "cards": (CARD, {**CARD, "name": "another"}),
+            },
             "ranks need equal cuda devices, and these are one and another",
         ),
         ({"mode": ("train_ddp",), "dtype": ("int8",)}, "int8 is for inference: there is no int8 training"),

@@ -35,7 +35,9 @@ def small_images() -> Any:
 def deserter() -> Any:
     """Computes on the host whatever device it was put on: the story of the Arc, whose training ran elsewhere."""
     nn = torch.nn
-    layers = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10))
+    layers = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10)).requires_grad_(
+        requires_grad=False
+    )
 
     class Deserter(nn.Module):  # type: ignore[misc] # torch has no types here
         def __init__(self) -> None:
