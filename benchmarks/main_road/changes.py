@@ -57,7 +57,7 @@ def stall(n: int) -> tuple[tuple[str, str, str], ...]:
 
 
 def slower_data(n: int) -> tuple[tuple[str, str, str], ...]:
-    loop = f"""    for _ in range({n + 2}):
+    loop = f"""    for _ in range({20 * (n + 1)}):
         x = torch.stack([torch.from_numpy(image.numpy().copy()) for image in x.detach()])
     return x * 0.9 + SHIFT"""
     return ((DATA, "    return x * 0.9 + SHIFT", loop), (DATA, "SHIFT = 0.1", "import torch\n\nSHIFT = 0.1"))
