@@ -17,7 +17,8 @@ from ipexperf.plan import options
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "docs" / "ci").iterdir())
 KUBERAY = ROOT / "docs" / "ci" / "kuberay.yaml"
-WORKFLOWS = [path for path in FILES if path != KUBERAY]
+DOCKERFILE = ROOT / "docs" / "ci" / "Dockerfile.xpu"
+WORKFLOWS = [path for path in FILES if path not in (KUBERAY, DOCKERFILE)]
 PAGES = ("reference/report.md", "how-to/run-a-fleet.md")
 THEIRS = {"--junitxml", "-q"}
 """The options of pytest itself."""
@@ -43,7 +44,7 @@ def test_a_workflow_asks_for_what_there_is(path: Path) -> None:
     assert measured
     for words in measured:
         assert unknown(words) == []
-        assert any(word.startswith("--perf-report=") for word in words)
+    assert any(word.startswith("--perf-report=") for words in measured for word in words)
     for words in commands(text, "ipexperf"):
         cli._parser().parse_args(words)
     assert "IPEXPERF_DB" in text
@@ -59,6 +60,16 @@ def test_every_workflow_is_on_its_page() -> None:
     """And the pages name no other."""
     pages = "".join((ROOT / "docs" / page).read_text() for page in PAGES)
     assert set(re.findall(r"\]\(\.\./ci/([\w.-]+)\)", pages)) == {path.name for path in FILES}
+
+
+def test_the_image_for_intel_gpus_has_what_the_page_installs() -> None:
+    """And measures with options that there are."""
+    text, page = DOCKERFILE.read_text(), (ROOT / "docs" / "reference" / "devices.md").read_text()
+    [packages] = re.findall(r"apt-get install (.*libze-intel-gpu1.*)", page)
+    assert set(packages.split()) <= set(text.split())
+    [words] = re.findall(r"^CMD (.*)$", text, re.MULTILINE)
+    assert unknown(json.loads(words)) == []
+    assert set(re.findall(r"IPEXPERF_(\w+)", text)) <= {one.variable[9:] for one in options.OPTIONS}
 
 
 def test_the_containers_of_kuberay_run_commands_that_there_are() -> None:

@@ -41,7 +41,11 @@ MEASURED = Measurement(CASE, (LAUNCH,), {"machine_key": "k", "cores": 2}, "2026-
 SEAT = SeatRecord(CASE, "case", ((0.5, 0.25), (1.0,)), 0)
 ROUND = RoundRecord("u", "g", 1, "together", (SEAT, SEAT), "2026-01-01", 2.5, 3, 1)
 FACTS = Facts(
-    "/bin/python", {"torch": "2.8", "ipex": None}, frozenset({"avx2", "fma"}), {"xpu": ""}, {"xpu": ("float64",)}
+    "/bin/python",
+    {"torch": "2.8", "ipex": None},
+    frozenset({"avx2", "fma"}),
+    {"xpu": ""},
+    {"xpu": ({"name": "Arc", "float64": False},)},
 )
 MESSAGES = (
     Open(

@@ -61,7 +61,7 @@ def refused(result: pytest.RunResult, told: str) -> None:
         ((f"--perf-load={'x' * 300}.py",), "File name too long"),
         (
             ("--perf-preset", "weekly"),
-            "ERROR: --perf-preset: expected one of quick, nightly, operators, full, got 'w",
+            "ERROR: --perf-preset: expected one of preflight, quick, nightly, operators, full, got 'w",
         ),
         (("--perf-preset", "quik"), "got 'quik': did you mean quick?"),
         (("--perf-lanches", "2"), "ERROR: there is no option --perf-lanches: did you mean --perf-launches?"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -177,9 +177,9 @@ KNOBS = (
 
 
 def fused(device: str) -> dict[str, str]:
-    """Return the optimizers that IPEX fuses on a device, by `FUSED` or by the table of the installed package."""
-    package = importlib.import_module("intel_extension_for_pytorch.optim._optimizer_utils")
-    installed = getattr(package, f"OPTIMIZER_FUSED_STEP_MAPPING_{device.upper()}")
+    """Return the optimizers that IPEX fuses on a device, by `FUSED` or by the table of the imported package."""
+    package = sys.modules.get("intel_extension_for_pytorch.optim._optimizer_utils")
+    installed = getattr(package, f"OPTIMIZER_FUSED_STEP_MAPPING_{device.upper()}", {})
     return {**{kind.__name__: step.__name__ for kind, step in installed.items()}, **FUSED[device]}
 
 
