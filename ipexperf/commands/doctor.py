@@ -36,13 +36,16 @@ def add_doctor(subparsers: console.Subparsers) -> None:
 
 def run_doctor(arguments: argparse.Namespace) -> int:
     """Check the machine, then measure a case against itself."""
+    from ipexperf.bench import loading
     from ipexperf.bench.machine.placement import allowed
     from ipexperf.compare import arm
     from ipexperf.conduct import machine_checks
     from ipexperf.judge.policy import PairPolicy
-    from ipexperf.plan import arms
+    from ipexperf.plan import arms, matrix
 
     options = planning.resolve(arguments)
+    loading.load(options.load)
+    matrix.check_names(options)
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     facts = arm.facts(arms.ArmWords(), options)
