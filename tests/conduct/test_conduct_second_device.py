@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ PLACES = ("arithmetic", "compiled_device")
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.skipif(shutil.which(os.environ.get("CXX") or "g++") is None, reason="needs a C++ compiler"),
+    pytest.mark.skipif(not Path(sysconfig.get_path("include"), "Python.h").exists(), reason="needs Python's headers"),
 ]
 
 
