@@ -419,6 +419,8 @@ class Device(ABC):
     name: str
     called: tuple[str, ...] = ()
     """Other names that people use. They only serve for hints when such a name is refused."""
+    vendor: str = ""
+    """The vendor's number on the PCI bus."""
     accelerator: bool = False
     """True if only torch can tell whether it is there (`torch.<name>.is_available()`): the plan then imports torch."""
     hosted: bool = False
@@ -496,6 +498,11 @@ class Device(ABC):
 
     def energy_counter(self) -> energy.EnergyCounter | str:
         """Return the energy counter of this device, or the reason why there is none. Called once the steps are warm."""
+        return self.energy_of(None)
+
+    def energy_of(self, card: str | None, root: Path = Path("/")) -> energy.EnergyCounter | str:
+        """Return the energy counter of a card, or of the only one, or why there is none. Needs no torch."""
+        del card, root
         return f"no counter: {self.name} has none"
 
     def warmed(self) -> None:  # noqa: B027 - optional

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from ipexperf.bench import registry
-from ipexperf.bench.devices._accelerator import Accelerator
+from ipexperf.bench.api import Device
 from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
 from ipexperf.bench.machine import cards, control_groups, diagnosis, energy, kernel_files, libraries, placement
 from ipexperf.bench.machine.facts import Facts
@@ -54,12 +54,9 @@ class CheckedMachine:
         """The text of a file of the kernel, or None if it cannot be read."""
         return kernel_files.text(self.root / path)
 
-    def accelerators(self) -> Iterator[tuple[str, Accelerator]]:
+    def accelerators(self) -> list[Device]:
         """The accelerators that were asked for and can be used."""
-        for name, reason in self.facts.accelerators.items():
-            device = registry.devices.get(name)
-            if not reason and isinstance(device, Accelerator):
-                yield name, device
+        return [registry.devices.get(name) for name, reason in self.facts.accelerators.items() if not reason]
 
     def of_cores(self, path: str) -> dict[int, str]:
         """The text of a file for each core that has it."""
@@ -232,8 +229,8 @@ def waiting(machine: CheckedMachine) -> Iterator[MachineFinding]:
 def energy_counters(machine: CheckedMachine) -> Iterator[MachineFinding]:
     """Which counter gives the joules of a step, for the CPU and for each accelerator that was asked for."""
     counters = {"energy": energy.packages(machine.cores, machine.root)}
-    for name, device in machine.accelerators():
-        counters[f"energy of {name}"] = device.energy_of(None, machine.root)
+    for device in machine.accelerators():
+        counters[f"energy of {device.name}"] = device.energy_of(None, machine.root)
     for name, counter in counters.items():
         if isinstance(counter, str):
             yield MachineFinding(name, "note", counter)
@@ -246,18 +243,19 @@ def accelerators(machine: CheckedMachine) -> Iterator[MachineFinding]:
     for name, reason in machine.facts.accelerators.items():
         if reason:
             yield MachineFinding(name, "wrong", reason)
-    for name, device in machine.accelerators():
-        for number, card in enumerate(machine.facts.cards.get(name, ())):
+    for device in machine.accelerators():
+        for number, card in enumerate(machine.facts.cards.get(device.name, ())):
             driver = f", driver {card['driver']}" if card["driver"] else ""
             lacks = "" if card["float64"] else ", no float64: fp16 training is left out"
             text = f"{card['name']}, {card['memory'] / 2**30:.1f} GiB{driver}{lacks}"
-            yield MachineFinding(f"{name} {number}", "ok", text)
+            yield MachineFinding(f"{device.name} {number}", "ok", text)
         for address in diagnosis.Machine(machine.root).cards(device.vendor):
             told = cards.told(address, machine.root)
             text = ", ".join(words.format(told[key]) for key, words in OF_CARDS.items() if key in told)
             yield MachineFinding(address, "ok", text or "the kernel tells nothing of it")
         unable = device.uncompiled(machine.facts)
-        yield MachineFinding(f"compiling for {name}", "note" if unable else "ok", unable or machine.facts.compiler)
+        compiling = f"compiling for {device.name}"
+        yield MachineFinding(compiling, "note" if unable else "ok", unable or machine.facts.compiler)
 
 
 CHECKS: tuple[Callable[[CheckedMachine], Iterable[MachineFinding]], ...] = (

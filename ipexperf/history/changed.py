@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import compress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipexperf.history import medians
@@ -155,8 +154,10 @@ def changes(
     span = history.span(since, until)
     for metric in metrics:
         known_metric(metric)
-    found = examine(history, metrics, since=span["since"], before=span["before"], **filters)
-    examined = _without_experiments(history, found)
+    within = {"since": span["since"], "before": span["before"], **filters}
+    examined = examine(history, metrics, **within)
+    if tried := _experiments(history, examined):
+        examined = examine(history, metrics, without=tried, **within)
     changed = [
         _changed(history, entry.series, event)
         for entry in examined
@@ -170,21 +171,16 @@ def changes(
     return Changes(tuple(changed), len(examined), short)
 
 
-def _without_experiments(history: History, examined: Sequence[Examined]) -> list[Examined]:
-    """Examine series with a change again without their experiments, which are no part of the case's history."""
-    moved = {entry.series.case.uid for entry in examined if entry.course.changes}
-    tried = history.experiments(moved) if moved else {}
-    return [_without(entry, tried) for entry in examined]
-
-
-def _without(entry: Examined, tried: Collection[tuple[str, str, str]]) -> Examined:
-    series = entry.series
-    kept = [(series.case.uid, series.machine_key, run.uid) not in tried for run in series.runs]
-    if all(kept):
-        return entry
-    values = list(compress(series.values, kept))
-    [course] = points_of_change.courses([values])
-    return Examined(replace(series, runs=list(compress(series.runs, kept)), values=values), course)
+def _experiments(history: History, examined: Sequence[Examined]) -> set[tuple[str, int]]:
+    """The runs of series with a change that were experiments, by uid of the case and row id."""
+    moved = [entry.series for entry in examined if entry.course.changes]
+    tried = history.experiments({series.case.uid for series in moved}) if moved else {}
+    return {
+        (series.case.uid, run.number)
+        for series in moved
+        for run in series.runs
+        if (series.case.uid, series.machine_key, run.uid) in tried
+    }
 
 
 def _other_work(history: History, series: Medians, last: Moment, first: Moment) -> list[str]:

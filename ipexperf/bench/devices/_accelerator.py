@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import measure
@@ -31,8 +30,6 @@ class Accelerator(Device):
     pulse = True
     variable: str
     """The vendor's variable that selects the cards visible to a process."""
-    vendor: str = ""
-    """The vendor's number on the PCI bus."""
     properties: tuple[str, ...] = ()
     """Properties of the card for the record. Older torch versions know fewer."""
     tool: Tool | None = None
@@ -165,11 +162,6 @@ class Accelerator(Device):
 
     def energy_counter(self) -> energy.EnergyCounter | str:
         return self.energy_of(self.address(), self.telemetry.root)
-
-    def energy_of(self, card: str | None, root: Path = Path("/")) -> energy.EnergyCounter | str:
-        """Return the energy counter of a card, or of the only one, or why there is none. Needs no torch."""
-        del card, root
-        return f"no counter: {self.name} has none"
 
     def notes(self) -> list[str]:
         if self._stopwatch is None or self._reading is None:

@@ -14,15 +14,20 @@ _CLOCKS = ("tile*/gt*/freq*/max_freq", "drm/card*/gt_max_freq_mhz")
 """Megahertz, by xe and by i915."""
 
 
+def kernel_driver(card: Path) -> str:
+    """Return the name of the kernel driver that is bound to the card in this folder, or an empty text."""
+    return (card / "driver").resolve().name if (card / "driver").exists() else ""
+
+
 def told(address: str, root: Path = Path("/")) -> dict[str, Any]:
     """Return what the kernel tells of the card at this PCI address. It tells nothing that it does not know."""
     card = root / DEVICES / address
-    driver = (card / "driver").resolve().name if (card / "driver").exists() else None
+    driver = kernel_driver(card)
     power = [int(text) for text in _texts(card, _POWER) if text.isdigit()]
     clocks = [int(text) for pattern in _CLOCKS for text in _texts(card, pattern) if text.isdigit()]
     values = {
         "pci": address,
-        "kernel_driver": driver,
+        "kernel_driver": driver or None,
         "kernel_driver_version": kernel_files.text(root / "sys/module" / driver / "version") if driver else None,
         "power_limit_watts": round(max(power) / 1e6) if power else None,
         "clock_limit_mhz": max(clocks, default=None),

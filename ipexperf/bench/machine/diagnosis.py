@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench.machine import kernel_files
+from ipexperf.bench.machine import cards, kernel_files
 
 INTEL, NVIDIA = "0x8086", "0x10de"
 XPU_WHEELS = "pip install torch torchvision --index-url https://download.pytorch.org/whl/xpu"
@@ -50,13 +50,12 @@ class Machine:
 
     def cards(self, vendor: str) -> dict[str, str]:
         """Return the PCI addresses of a vendor's cards, each with its kernel driver."""
-        cards = {}
-        for device in sorted((self.root / "sys/bus/pci/devices").glob("*")):
+        found = {}
+        for device in sorted((self.root / cards.DEVICES).glob("*")):
             pci_class = kernel_files.text(device / "class") or ""
             if kernel_files.text(device / "vendor") == vendor and pci_class.startswith(_CARD_CLASSES):
-                driver = device / "driver"
-                cards[device.name] = driver.resolve().name if driver.exists() else ""
-        return cards
+                found[device.name] = cards.kernel_driver(device)
+        return found
 
     def nodes(self, pattern: str) -> list[Path]:
         """Return the device files of this pattern."""

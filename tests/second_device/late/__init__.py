@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from types import ModuleType
 
 BUILT = "LATE_BUILT"
 """The variable that names the built library."""
@@ -25,10 +24,5 @@ def backend() -> None:
     from late import collective, device  # noqa: F401 - collective registers itself
 
     rename_privateuse1_backend("late")
-    torch._register_device_module("late", _as_module(device))
+    torch._register_device_module("late", device)
     generate_methods_for_privateuse1_backend()
-
-
-def _as_module(device: ModuleType) -> ModuleType:
-    sys.modules["torch.late"] = device
-    return device

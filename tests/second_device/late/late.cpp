@@ -383,43 +383,35 @@ struct Call {
   }
 };
 
-c10::IValue there(Call& call, const c10::IValue& value) {
+// The same value with other tensors, wherever an operator can have them.
+template <typename Change>
+c10::IValue mapped(const c10::IValue& value, Change change) {
   if (value.isTensor()) {
-    return call.there(value.toTensor());
+    return change(value.toTensor());
   }
   if (value.isTensorList()) {
     c10::List<at::Tensor> tensors;
     for (const at::Tensor& tensor : value.toTensorVector()) {
-      tensors.push_back(call.there(tensor));
+      tensors.push_back(change(tensor));
     }
     return tensors;
   }
   if (value.isOptionalTensorList()) {
     c10::List<std::optional<at::Tensor>> tensors;
     for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
-      tensors.push_back(tensor ? std::optional<at::Tensor>(call.there(*tensor)) : std::nullopt);
+      tensors.push_back(tensor ? std::optional<at::Tensor>(change(*tensor)) : std::nullopt);
     }
     return tensors;
-  }
-  if (value.isDevice() && value.toDevice().type() == kLate) {
-    call.device = value.toDevice().has_index() ? value.toDevice() : c10::Device(kLate, current);
-    return c10::Device(c10::kCPU);
   }
   return value;
 }
 
-c10::IValue back(const Call& call, const c10::IValue& value) {
-  if (value.isTensor()) {
-    return call.back(value.toTensor());
+c10::IValue there(Call& call, const c10::IValue& value) {
+  if (value.isDevice() && value.toDevice().type() == kLate) {
+    call.device = value.toDevice().has_index() ? value.toDevice() : c10::Device(kLate, current);
+    return c10::Device(c10::kCPU);
   }
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> tensors;
-    for (const at::Tensor& tensor : value.toTensorVector()) {
-      tensors.push_back(call.back(tensor));
-    }
-    return tensors;
-  }
-  return value;
+  return mapped(value, [&](const at::Tensor& tensor) { return call.there(tensor); });
 }
 
 void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
@@ -443,7 +435,7 @@ void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   call.grown();
   const auto returns = op.schema().returns().size();
   for (auto value = stack->end() - returns; value != stack->end(); ++value) {
-    *value = back(call, *value);
+    *value = mapped(*value, [&](const at::Tensor& tensor) { return call.back(tensor); });
   }
   busy(call.device.index(), begin);
 }
