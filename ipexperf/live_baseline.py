@@ -23,7 +23,7 @@ from ipexperf.compare.request import ArmRequest, LockArm
 from ipexperf.environments import shipped, sources
 from ipexperf.environments.sources import Source
 from ipexperf.errors import HistoryError, LockError, UsageError
-from ipexperf.judge import baseline, screen, spread, yardstick
+from ipexperf.judge import baseline, screen, spread
 from ipexperf.judge.environment import differences, incomparable
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.lock import Lock
@@ -132,16 +132,13 @@ def check(options: Options) -> None:
     source = options.sources.get("baseline", "")
     if not source.startswith("--") or options.baseline == "stored":
         return
-    for name in ("against", "yardstick"):
-        if getattr(options, name):
-            raise UsageError(f"{options.sources[name]}: {source} judges against another arm already: leave one out")
-    if options.baseline_from != "files" and options.baseline == "live":
-        raise UsageError(f"{source}: only accepted baselines have a lock: leave out {options.sources['baseline_from']}")
+    if options.against:
+        raise UsageError(f"{options.sources['against']}: {source} judges against another arm already: leave one out")
 
 
 def machine(other: OtherSide, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
     """Compare the baseline's software, as measured now, with its stored numbers. None if the hardware differs."""
-    if accepted is None or not other.times or yardstick.content(accepted.environment):
+    if accepted is None or not other.times:
         return None
     if incomparable(accepted.environment, other.environment):
         return None

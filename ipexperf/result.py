@@ -189,8 +189,6 @@ METRICS: dict[str, Metric] = {
         Metric("optimise_time", "s", False, gate=of_time()),
         Metric("trace_time", "s", False, gate=of_time()),
         Metric("first_inference", "s", False, gate=of_time()),
-        Metric("relative_time", "yardsticks", False),
-        Metric("yardstick_time", "s", None),
         Metric("page_faults", "1", False),
         Metric("step_flops", "FLOP", None),
         Metric("parameters", "1", None),
@@ -232,8 +230,6 @@ WORK = {"step_flops": "flops", "parameters": "parameters"}
 """The metrics that are the work of a step, with their names in the fingerprint's count of it."""
 ENERGY = "energy"
 """The metric of energy: joules per step. Some devices need long turns to measure it."""
-RELATIVE = "relative_time"
-"""The metric of speed with a yardstick: step time in units of the yardstick's step time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,20 +423,10 @@ class Structure:
 
 
 @dataclass(frozen=True, slots=True)
-class AnchorEvidence:
-    """The verdict against the anchor, beside the one against the last runs."""
-
-    outcome: str
-    ratio: float | None
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class BaselineEvidence:
-    """The evidence of a verdict against accepted sessions, or the last runs: the newest of them, and the noise."""
+    """The evidence of a verdict against accepted sessions: the newest of them, and the noise."""
 
     step_time: float | None = None
-    yardstick: str | None = None
     sessions: int = 0
     run: str = ""
     commit: str | None = None
@@ -456,7 +442,6 @@ class BaselineEvidence:
     """Standard deviation between sessions, of the log. None if speed was not compared."""
     between_sessions_known: bool | None = None
     """True if that was estimated from this case's own sessions."""
-    anchor: AnchorEvidence | None = None
 
     @property
     def testable(self) -> bool:

@@ -95,7 +95,6 @@ class Run:
         """Plan a run. Its cases are measured on this `site`, or on this host if there is none."""
         self.options = options
         self._site = site or LocalSite(options, folder, say)
-        baseline_source.check(options)
         live_baseline.check(options)
         _check_rounds(options)
         self.plan = plan(options, self._site.facts)
@@ -104,8 +103,6 @@ class Run:
         self._live = live_baseline.LiveBaselines()
         """The cases that are judged beside the software of their baseline."""
         self._baselines_found = False
-        if options.yardstick:
-            self._site.check_yardstick()
         self.measurements: list[Measurement] = []
         self.rounds: list[RoundRecord] = []
         self._prior = PRIORS
@@ -114,7 +111,7 @@ class Run:
         """The verdict of each case, by the uid of the case."""
         self._folder = folder
         self._recorder = Recorder(options, folder, (), say, self._site.meta)
-        self._baselines = baseline_source.RunBaselines(options, self.plan.cases, self._recorder.ask)
+        self._baselines = baseline_source.RunBaselines(options, self.plan.cases)
         self._say = say
         self._suspects: dict[Case, tuple[Measurement, Verdict]] = {}
         """Cases that looked slower, until they are measured again."""
@@ -331,7 +328,7 @@ class Run:
         """The verdict, with a comparison of the baseline's software with its stored numbers."""
         if other is None or not isinstance(verdict.evidence, PairsEvidence):
             return verdict
-        accepted, policy = self._baselines.baseline(measurement), self._baselines.policy(measurement)
+        accepted, policy = self._baselines.accepted(measurement), self._baselines.policy(measurement)
         watched = live_baseline.machine(other, accepted, policy)
         return dataclasses.replace(verdict, evidence=dataclasses.replace(verdict.evidence, machine=watched))
 
@@ -459,7 +456,7 @@ class Run:
 
         if measurement.failure or measurement.never_began:
             return verdict
-        before = self._baselines.baseline(measurement)
+        before = self._baselines.accepted(measurement)
         # Other hardware runs other kernels, and that is no loss.
         alike = before is not None and not incomparable(before.environment, measurement.environment)
         same = before if before is not None and before.case == measurement.case else None
@@ -470,9 +467,8 @@ class Run:
             known=same.work if same else {},
             gate=self.options.structure if alike else "warn",
         )
-        accepted = self._baselines.accepted(measurement)
-        if accepted is not None and accepted.case == measurement.case:
-            verdict = answers.named(verdict, answers.difference(accepted.answers, measurement.answers))
+        if same is not None:
+            verdict = answers.named(verdict, answers.difference(same.answers, measurement.answers))
         return structure.told(verdict, compared)
 
     def _accepted(self, before: CaseBaseline) -> Mapping[str, Any] | None:
@@ -552,7 +548,7 @@ class Run:
             changed = verdict.evidence.differences
             accept = self._accept(measurement) if verdict.evidence.lock else ""
             return failure_block(measurement, verdict, changed, self._reproduce(measurement.case, places), accept)
-        before = self._baselines.baseline(measurement)
+        before = self._baselines.accepted(measurement)
         since = differences(before.environment, measurement.environment) if before else []
         again = self._reproduce(measurement.case, places)
         return failure_block(measurement, verdict, since, again, self._accept(measurement))
@@ -646,7 +642,7 @@ class Run:
         return {
             x.case: differences(accepted.environment, x.environment, RAN) if accepted else []
             for x in self.measurements
-            for accepted in [self._baselines.baseline(x)]
+            for accepted in [self._baselines.accepted(x)]
         }
 
     def _missing(self) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from ipexperf.case import Case
 from ipexperf.compare import locked
 from ipexperf.compare.request import ArmRequest, GroupRequest, LockArm
-from ipexperf.conduct import placement, yardstick
+from ipexperf.conduct import placement
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.environments import make, sources
@@ -100,9 +100,6 @@ class Site(Protocol):
 
     def tree_of(self, kept: Kept) -> Replaced:
         """Make the tree of an accepted source. Raises LockError if it cannot be had again."""
-
-    def check_yardstick(self) -> None:
-        """Raise UsageError if there is no yardstick where cases are measured."""
 
     def meta(self) -> dict[str, object]:
         """The facts about the site that the history records."""
@@ -205,9 +202,6 @@ class LocalSite:
 
     def tree_of(self, kept: Kept) -> Replaced:
         return sources.tree_of(kept, self._cache)
-
-    def check_yardstick(self) -> None:
-        yardstick.find(self._cache)
 
     def meta(self) -> dict[str, object]:
         return {}

@@ -33,8 +33,7 @@ from ipexperf.history import History, addresses, database, medians, schema
 from ipexperf.history.changed import changes
 from ipexperf.history.comparison import compare
 from ipexperf.history.rows import case_row, environment_row, series_row
-from ipexperf.history.values import canonical, content_uid, now, series_uid
-from ipexperf.history.window_runs import PastRun
+from ipexperf.history.values import canonical, content_uid, now
 from ipexperf.result import Launch, Measurement, RoundRecord, Sample, SeatRecord, Verdict
 
 KEY = "made-up-2c-8g"
@@ -145,7 +144,6 @@ def questions(history: History) -> dict[str, Callable[[], object]]:
     every = [recorded.case for recorded in history.measurements("first")]
     month = (newest - timedelta(days=30)).date().isoformat()
     return {
-        "window of 30": lambda: window(history, first),
         "newest 20 runs": history.runs,
         "show last": lambda: history.show("last"),
         "compare two runs": lambda: compare(history.show("last~1"), history.show("last")),
@@ -159,12 +157,6 @@ def questions(history: History) -> dict[str, Callable[[], object]]:
         "append three rounds of each group": lambda: append_rounds(history, every),
         "rounds of the last run and before": lambda: history.paired(history.measurements("last")),
     }
-
-
-def window(history: History, case: Case) -> list[PastRun]:
-    """Read which runs the last ones of a case are, as for a judgement against them."""
-    uid = series_uid(case.uid, KEY, "step_time")
-    return list(itertools.islice(history.past(uid, branch=None, before=None, launches=2), 30))
 
 
 def read_medians(history: History, **filters: str) -> list[medians.Medians]:

@@ -461,11 +461,6 @@ class Device(ABC):
         del index, environment
         return {}
 
-    def yardstick(self, case: Case | Cell) -> tuple[str, str] | None:
-        """Return the yardstick's work that resembles a case, and torch's name of its dtype, or None."""
-        del case
-        return None
-
     def start(self, settings: Settings) -> None:  # noqa: B027 - optional
         """Prepare the process before anything is built, such as threads and device index."""
 

@@ -47,7 +47,6 @@ DECIDED = (
     "input",
     "ablate",
     "against",
-    "yardstick",
     "placement",
     "start",
     "budget",

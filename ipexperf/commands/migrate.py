@@ -28,7 +28,7 @@ OLD, NEW = "ipex", "stock"
 """The stacks of both sides, unless an arm names another."""
 MINUTES = 15
 LAUNCHES = 3
-OF_THE_SIDES = ("model", "stack", "python", "against", "knobs", "ablate", "yardstick", "budget", "baseline", "twin")
+OF_THE_SIDES = ("model", "stack", "python", "against", "knobs", "ablate", "budget", "baseline", "twin")
 """The options that say what the command itself decides."""
 INTERRUPTED = "it was interrupted"
 

@@ -16,7 +16,6 @@ from ipexperf.compare.order import TurnShape
 from ipexperf.conduct import instances, replays
 from ipexperf.conduct.launch import (
     P99_SAMPLES,
-    RELATIVES,
     how_it_ended,
     record,
     to_samples,
@@ -27,10 +26,7 @@ from ipexperf.conduct.launch import (
     without_fresh_metrics,
 )
 from ipexperf.conduct.worker import Worker
-from ipexperf.conduct.yardstick import Stick
 from ipexperf.errors import WorkerError
-from ipexperf.judge import rounds as judge
-from ipexperf.judge import yardstick as yardsticks
 from ipexperf.result import ENERGY, METRICS, Launch, Sample
 
 PROBE_STEPS = 24
@@ -162,8 +158,6 @@ class Stepper:
         """The worker's replies to `begin`, `prepare` and `warm`."""
         self.shape = TurnShape(1, 1)
         self._metered = metered
-        self.yardstick: tuple[Yardstick, Spell] | None = None
-        """The yardstick that took turns with this arm, and its turns."""
         self._stack = stack
         self._worker: Worker | None = None
         self._rehearsals: list[dict[str, Any]] = []
@@ -249,11 +243,6 @@ class Stepper:
         samples = [sample for turn in spell.turns for sample in turn.samples]
         joules = _energy(spell.turns)
         reply = {**self.reply, **self.worker.ask("memory"), **joules, "block": self.shape.block}
-        if self.yardstick is not None:
-            stick, beside = self.yardstick
-            ratio = math.exp(judge.log_ratio([beside.times], [spell.times], paired=True))
-            reply.update(zip(RELATIVES, (ratio, statistics.median(beside.times)), strict=True))
-            self.environment[yardsticks.SECTION] = stick.description
         shares = {**spell.shares, "turn_warm": float(self.shape.warm)}
         launch = record(self.arm.index, samples, reply, shares, self.worker)
         launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *spell.notes))
@@ -369,77 +358,6 @@ class Answerers:
 
     def accuracy(self, launch: Launch) -> Launch:
         return with_accuracy(self.workers[0], launch, final=self.arm.final) if self.arm.accuracy else launch
-
-
-class Yardstick:
-    """Fixed work that takes turns with the arms. It has times but no launch record."""
-
-    def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
-        self.arm = replace(arm, name="the yardstick")
-        self.failure: WorkerError | None = None
-        self.environment: dict[str, Any] = {}
-        self.turns: list[Turn] = []
-        self._stack = stack
-        self._stick: Stick | None = None
-
-    @property
-    def stick(self) -> Stick:
-        assert self._stick is not None  # noqa: S101 - a schedule starts it first
-        return self._stick
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """The worker's description of the yardstick."""
-        return dict(self.stick.description)
-
-    @property
-    def workers(self) -> Sequence[Worker]:
-        return [self._stick.worker] if self._stick else []
-
-    def start(self) -> None:
-        kind = registry.devices.get(self.arm.case.device).yardstick(self.arm.case)
-        if kind is None:
-            raise WorkerError("error", f"it has no work for {self.arm.case.device}")
-        settings = self.arm.conditions.settings
-        request = {"threads": settings.threads, "placement": settings.placement}
-        python = self.arm.conditions.yardstick
-        self._stick = Stick(self._stack.enter_context(Worker(python, timeout=self.arm.conditions.timeout, bare=True)))
-        self._stick.begin(*kind, request)
-
-    def started(self) -> None:
-        self.stick.ready()
-
-    def rehearse(self) -> None:
-        """Nothing, as in `prepare`."""
-
-    def prepare(self) -> None:
-        """Nothing: its work was made with its start."""
-
-    def warm(self) -> None:
-        self.stick.warm()
-
-    def probe(self) -> None:
-        """Nothing: its work is larger than any cache."""
-
-    def turn(self) -> Turn:
-        return Turn.of(self.stick.sample(), self.stick.block)
-
-    def enough(self, turns: Sequence[Turn]) -> bool:
-        """Always: it has as many turns as the arms."""
-        del turns
-        return True
-
-    def blame(self) -> WorkerError:
-        """Its failure, as the error of an arm that it took turns with. Nothing is wrong with that arm's case."""
-        assert self.failure is not None  # noqa: S101 - asked of one that failed
-        reason = f"{self.failure.outcome}: {self.failure.detail}"
-        return WorkerError("error", reason, self.failure.log, self.arm.name)
-
-    def launch(self, spell: Spell) -> Launch:
-        raise NotImplementedError("a yardstick is no case")
-
-    def accuracy(self, launch: Launch) -> Launch:
-        raise NotImplementedError("a yardstick is no case")
 
 
 def new_player(arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> Stepper | Answerers:

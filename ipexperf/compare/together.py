@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ipexperf.bench import registry
 from ipexperf.compare import order
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.players import (
@@ -19,7 +18,6 @@ from ipexperf.compare.players import (
     Spell,
     Stepper,
     Turn,
-    Yardstick,
     dismiss,
     failed,
     guarded,
@@ -79,42 +77,16 @@ class Together:
         began, started = time.monotonic(), now()
         with contextlib.ExitStack() as stack:
             players: list[Player] = [new_player(arm, stack, metered=effort.metered) for arm in arms]
-            sticks = _yardsticks(arms, stack)
-            everyone = [*players, *dict.fromkeys(sticks.values())]
-            _start(everyone, chance)
-            _blame_yardsticks(players, sticks)
+            _start(players, chance)
             watch = Watch([(player.arm.case, player.arm.conditions) for player in _alive(players)])
-            _warm(everyone, effort)
-            _blame_yardsticks(players, sticks)
-            watch.begin(*(worker.pid for player in everyone for worker in player.workers if not worker.killed))
-            rotations = _rotate(everyone, len(players), effort, watch, chance, say)
-            _blame_yardsticks(players, sticks)
+            _warm(players, effort)
+            watch.begin(*(worker.pid for player in players for worker in player.workers if not worker.killed))
+            rotations = _rotate(players, effort, watch, chance, say)
             pulses = watch.end()
-            sides = _sides(players, everyone, sticks, rotations, pulses, effort)
+            sides = _sides(players, rotations, pulses, effort)
         turns, dropped = len(rotations.counted), len(rotations.dropped)
         thin = _thin(rotations, effort)
         return Round(tuple(sides), self.name, started, turns, dropped, time.monotonic() - began, thin)
-
-
-def _yardsticks(arms: Sequence[Arm], stack: contextlib.ExitStack) -> dict[int, Yardstick]:
-    """The yardstick of each arm that has one, by the arm's index. Arms with the same kind of work share one."""
-    by_kind: dict[tuple[object, ...], Yardstick] = {}
-    sticks = {}
-    for place, arm in enumerate(arms):
-        if arm.conditions.yardstick is not None:
-            settings = arm.conditions.settings
-            kind = registry.devices.get(arm.case.device).yardstick(arm.case)
-            key = (arm.conditions.yardstick, kind, settings.threads, str(settings.placement))
-            sticks[place] = by_kind.setdefault(key, Yardstick(arm, stack))
-    return sticks
-
-
-def _blame_yardsticks(players: Sequence[Player], sticks: dict[int, Yardstick]) -> None:
-    """Fail the arms whose yardstick failed: their relative times cannot be computed."""
-    for place, stick in sticks.items():
-        if stick.failure is not None and players[place].failure is None:
-            with guarded(players[place]):
-                raise stick.blame()
 
 
 def _alive(players: Sequence[Player]) -> list[Player]:
@@ -195,22 +167,17 @@ def _refuse_full_card(player: Player) -> None:
 
 
 def _rotate(
-    players: Sequence[Player],
-    arms: int,
-    effort: Effort,
-    watch: Watch,
-    chance: random.Random,
-    say: Callable[[str], None],
+    players: Sequence[Player], effort: Effort, watch: Watch, chance: random.Random, say: Callable[[str], None]
 ) -> Rotations:
     """Take rotations until every arm has what was asked for and the ratios are precise, or until patience runs out."""
     rotations = Rotations()
     orders = order.orders(len(players), chance)
-    seconds = sum(player.arm.conditions.seconds for player in players[:arms])
+    seconds = sum(player.arm.conditions.seconds for player in players)
     until = time.monotonic() + PATIENCE * seconds
     spoken = time.monotonic()
     # Only the first step of a process is a cold start.
-    cold = any(isinstance(player, Stepper) and player.cold for player in players[:arms])
-    while _alive(players[:arms]):
+    cold = any(isinstance(player, Stepper) and player.cold for player in players)
+    while _alive(players):
         rotation: dict[int, Turn] = {}
         for place in next(orders):
             player = players[place]
@@ -223,20 +190,20 @@ def _rotate(
         if time.monotonic() - spoken > SPEAK_SECONDS:
             spoken = time.monotonic()
             say(f"turn {len(rotations.counted) + len(rotations.pending)}, {len(rotations.dropped)} dropped")
-        if watch.due or late or _enough(players, arms, effort, [*rotations.counted, *rotations.pending]):
+        if watch.due or late or _enough(players, effort, [*rotations.counted, *rotations.pending]):
             rotations.judge(watch)
         busy = count >= 2 * effort.most and len(rotations.dropped) > len(rotations.counted)
-        if late or busy or cold or _enough(players, arms, effort, rotations.counted):
+        if late or busy or cold or _enough(players, effort, rotations.counted):
             break
     if rotations.pending:
         rotations.judge(watch)
     return rotations
 
 
-def _enough(players: Sequence[Player], arms: int, effort: Effort, rotations: Sequence[dict[int, Turn]]) -> bool:
+def _enough(players: Sequence[Player], effort: Effort, rotations: Sequence[dict[int, Turn]]) -> bool:
     """Whether each arm has the turns, samples and seconds that were asked for, and the ratios are precise enough."""
     turns = [[rotation[place] for rotation in rotations if place in rotation] for place in range(len(players))]
-    live = [place for place in range(arms) if players[place].failure is None]
+    live = [place for place, player in enumerate(players) if player.failure is None]
     if not live:
         return True
     if effort.exact and len(rotations) >= effort.most:
@@ -252,24 +219,20 @@ def _enough(players: Sequence[Player], arms: int, effort: Effort, rotations: Seq
 
 def _sides(
     players: Sequence[Player],
-    everyone: Sequence[Player],
-    sticks: dict[int, Yardstick],
     rotations: Rotations,
     pulses: Mapping[str, tuple[Mapping[str, float], str]],
     effort: Effort,
 ) -> list[Side]:
     """Record each arm: its samples and proof, and its accuracy if that was asked for."""
     thin = _thin(rotations, effort)
-    spells = [_spell(place, everyone, rotations, thin=thin) for place in range(len(everyone))]
+    spells = [_spell(player, place, rotations, thin=thin) for place, player in enumerate(players)]
     launches: list[Launch | None] = []
     for place, player in enumerate(players):
         felt, slow = pulses.get(player.arm.case.dtype, ({}, ""))
         spell = spells[place]
         contended = "; ".join(filter(None, (spell.contended, slow)))
-        spell = Spell(spell.turns, {**spell.shares, **felt}, contended, spell.notes)
-        if isinstance(player, Stepper) and place in sticks:
-            stick = sticks[place]
-            player.yardstick = stick, spells[everyone.index(stick)]
+        shares = {**spell.shares, **felt, "arms": float(len(players))}
+        spell = Spell(spell.turns, shares, contended, spell.notes)
         launch = None
         if player.failure is None:
             with guarded(player):
@@ -293,7 +256,7 @@ def _thin(rotations: Rotations, effort: Effort) -> bool:
     return len(rotations.counted) < min(len(rotations.dropped), max(1, effort.turns // 2))
 
 
-def _spell(place: int, everyone: Sequence[Player], rotations: Rotations, *, thin: bool) -> Spell:
+def _spell(player: Player, place: int, rotations: Rotations, *, thin: bool) -> Spell:
     """The turns of an arm that count. If too few do, all of them, marked as contended."""
     turns, contended = rotations.of(place), ""
     stretches = rotations.calm
@@ -304,11 +267,10 @@ def _spell(place: int, everyone: Sequence[Player], rotations: Rotations, *, thin
         contended = rotations.busy[-1].busy
     shares = averaged(stretches)
     shares |= {"turns": float(len(rotations.counted)), "turns_dropped": float(len(rotations.dropped))}
-    shares["arms"] = float(len(everyone))
     notes = []
     if rotations.dropped and not contended:
         share = f"{len(rotations.dropped)} of {len(rotations.dropped) + len(rotations.counted)} turns"
         notes.append(f"dropped {share}, as did its neighbours: {rotations.busy[-1].busy}")
-    if everyone[place].failure is None and not all(math.isfinite(turn.step) for turn in turns):
+    if player.failure is None and not all(math.isfinite(turn.step) for turn in turns):
         notes.append("a turn has no valid time")
     return Spell(tuple(turns), shares, contended, tuple(notes))

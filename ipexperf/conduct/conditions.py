@@ -31,8 +31,6 @@ class Conditions:
     """The server that workers are forked from. None: they start fresh."""
     notes: tuple[str, ...] = ()
     """Notes for every launch on how it was started."""
-    yardstick: str | None = None
-    """The interpreter of the yardstick that takes turns with the case. None: no yardstick."""
     instances: tuple[Conditions, ...] = ()
     """The conditions of each worker, if several answer requests at the same time."""
     pulse: Pulse = NO_PULSE

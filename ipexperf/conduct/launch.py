@@ -29,8 +29,6 @@ OPTIONAL = (
     ENERGY,
 )
 """Figures that a worker reports if it can: page faults only if the steps ran in its own process."""
-RELATIVES = ("relative_time", "yardstick_time")
-"""Metrics of a case that took turns with a yardstick."""
 
 
 def to_samples(raw: list[list[float]]) -> list[Sample]:
@@ -53,7 +51,7 @@ def figures(samples: list[Sample], reply: Mapping[str, Any]) -> dict[str, float]
         "throughput": reply["items"] / mean,
         **percentiles(walls, reply.get("block", 1)),
         "cpu_time": statistics.median(sample.cpu for sample in samples),
-        **{name: reply[name] for name in (*TIMES, *OPTIONAL, *RELATIVES) if name in reply},
+        **{name: reply[name] for name in (*TIMES, *OPTIONAL) if name in reply},
         "peak_memory": float(reply["peak_memory"]),
     }
 

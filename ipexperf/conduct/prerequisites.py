@@ -16,12 +16,11 @@ from ipexperf.bench.artifacts import artifact, weights
 from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.bench.declaration import answer
 from ipexperf.case import Case
-from ipexperf.conduct import artifact_cache, checksum, lease, memory_fit, memory_limit, placement, yardstick
+from ipexperf.conduct import artifact_cache, checksum, lease, memory_fit, memory_limit, placement
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker, ask_facts
 from ipexperf.dtypes import quantised
 from ipexperf.errors import UsageError, WorkerError
-from ipexperf.plan import yardstick as yardsticks
 from ipexperf.plan.options import Options
 from ipexperf.variables import SOURCE
 
@@ -198,17 +197,9 @@ class Prerequisites:
             memory=self._memory,
             start=self._start,
         )
-        if self._options.yardstick:
-            conditions = self._with_yardstick(case, conditions)
         openmp = registry.modes.get(case.mode).openmp
         options = dataclasses.replace(self._options, python=python or self._options.python)
         return placement.apply(conditions, case, placement.find(options, openmp))
-
-    def _with_yardstick(self, case: Case, conditions: Conditions) -> Conditions:
-        """Add the yardstick to the conditions, or a note why there is none."""
-        if reason := yardsticks.why_not(case):
-            return dataclasses.replace(conditions, notes=(*conditions.notes, f"no yardstick beside it: {reason}"))
-        return dataclasses.replace(conditions, yardstick=yardstick.find(self.cache))
 
     def _cards(self, case: Case) -> tuple[Mapping[str, str], ...]:
         """Variables that give each process of a case a device of its own, if it has several processes."""

@@ -71,7 +71,6 @@ def _check(value: Any) -> bool:
 FIELDS: Mapping[str, Mapping[str, Shape]] = {
     GREETING: {"pid": _whole, "python": _text},
     "prepare": {"prepare_time": _number, "items": _number, "cold": _flag},
-    "yardstick": {"content": _text, "python": _text, "packages": _list_of(_text)},
     "environment": {"machine_key": _text, "hardware": _table, "software": _table, "variables": _table},
     "warm": {"first_step": _number, "warm_time": _number, "steady": _number, "block": _whole},
     "sample": {"samples": _list_of(_sample), "block": _whole},

@@ -126,8 +126,6 @@ class Opened:
     """Its clock, in UTC."""
     against: OtherArm | None = None
     """None: the run compares with no other arm."""
-    yardstick: str = ""
-    """The digest of the host's yardstick, or an empty text if the run uses none."""
 
 
 @dataclass(frozen=True, slots=True)

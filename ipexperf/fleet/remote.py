@@ -203,9 +203,6 @@ class RemoteSite:
             finished_at=shifted(measurement.finished_at, link),
         )
 
-    def check_yardstick(self) -> None:
-        """Nothing to do: each host has checked it when it was opened."""
-
     def meta(self) -> dict[str, object]:
         """The hosts of the run, and which groups each of them measured."""
         measured: dict[str, dict[str, None]] = {name: {} for name in self._links}
@@ -400,10 +397,7 @@ def shifted(time: str, link: Link) -> str:
 
 def _differences(host: Host, opened: Opened, other_host: Host, other_opened: Opened) -> list[str]:
     """The differences that keep two hosts from being equal. Their labels name their cards."""
-    pairs = [
-        ("the machine key", opened.hardware["machine_key"], other_opened.hardware["machine_key"]),
-        ("the yardstick", opened.yardstick, other_opened.yardstick),
-    ]
+    pairs = [("the machine key", opened.hardware["machine_key"], other_opened.hardware["machine_key"])]
     pairs += [(name, host.labels.get(name), other_host.labels.get(name)) for name in CARDS]
     names = sorted({*opened.facts.packages, *other_opened.facts.packages})
     pairs += [(name, opened.facts.packages.get(name), other_opened.facts.packages.get(name)) for name in names]

@@ -31,7 +31,7 @@ from ipexperf.case import Case
 from ipexperf.compare import against, locked
 from ipexperf.compare.against import Against, OtherSide
 from ipexperf.compare.request import GroupRequest
-from ipexperf.conduct import interrupts, yardstick
+from ipexperf.conduct import interrupts
 from ipexperf.environments.store import Store
 from ipexperf.errors import IpexperfError, LockError, UsageError
 from ipexperf.fleet import code, codec, messages, snapshots
@@ -228,7 +228,6 @@ class HostServer:
             self._code += f"-{lock.environment}"
         facts = self._facts = site.facts(options)
         other = self._other_arm(options, facts)
-        stick = yardstick.content(options.cache or self._folder / ".ipexperf") if options.yardstick else ""
         if request.resume:
             self._resume(request.resume)
         self._run = request.run
@@ -242,7 +241,7 @@ class HostServer:
         machine = surroundings.hardware()
         hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
         clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        self._pipe.send(Opened(facts, hardware, clock, other, stick))
+        self._pipe.send(Opened(facts, hardware, clock, other))
 
     def _stores(self, wheels: str) -> list[Store]:
         """The store that was sent in an archive of this digest, if any."""

@@ -8,9 +8,9 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from ipexperf.case import AGAINST
-from ipexperf.result import AnchorEvidence, BaselineEvidence, Evidence, MachineEvidence, PairsEvidence
+from ipexperf.result import BaselineEvidence, Evidence, MachineEvidence, PairsEvidence
 
-OPTIONAL = ("between_sessions", "between_sessions_known", "anchor", "lock", "own", "machine")
+OPTIONAL = ("between_sessions", "between_sessions_known", "lock", "own", "machine")
 """Left out of the document if they are None or empty."""
 
 
@@ -30,8 +30,6 @@ def read(stored: Mapping[str, Any] | None) -> Evidence | None:
     values["differences"] = tuple(values.get("differences", ()))
     if "log_ratios" in values:
         values["log_ratios"] = tuple(math.nan if ratio is None else ratio for ratio in values["log_ratios"])
-    if anchor := values.get("anchor"):
-        values["anchor"] = AnchorEvidence(**anchor)
     if machine := values.get("machine"):
         values["machine"] = MachineEvidence(**{**machine, "differences": tuple(machine["differences"])})
     return kind(**values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, RowMapping, select
@@ -18,7 +18,6 @@ from ipexperf.history import (
     rows,
     selectors,
     statements,
-    window_runs,
 )
 from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from ipexperf.history.board import Board, BoardRun
     from ipexperf.history.records import Wanted
     from ipexperf.history.round_ratios import Paired
-    from ipexperf.history.window_runs import PastRun
     from ipexperf.judge.bisection_record import BisectionRecord
     from ipexperf.result import RoundRecord
 
@@ -160,11 +158,6 @@ class Queries:
         """Raise HistoryError if the history has no runs."""
         with reading(self._engine, self._name) as connection:
             selectors.check_begun(connection)
-
-    def past(self, uid: str, *, branch: str | None, before: str | None, launches: int) -> Iterator[PastRun]:
-        """Yield the runs that a window of a series can consist of, newest first, as far back as the caller iterates."""
-        before = utc(before) if before else None
-        return window_runs.read(self._engine, self._name, uid, branch=branch, before=before, launches=launches)
 
     def samples(self, selector: str, case_uid: str, metric: str = PRIMARY) -> dict[int, tuple[float, ...]]:
         """Return the samples of one case in one run, by launch that counts: `step_time`, `cpu_time` or `run_delay`."""

@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.errors import BaselineError
-from ipexperf.judge import answers, metrics, yardstick
+from ipexperf.judge import answers, metrics
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, rounded, slot
 from ipexperf.judge.environment import RAN, changed_case, differences, incomparable
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide
 from ipexperf.judge.spread import compare, usual_noise
 from ipexperf.outcomes import Outcome, has_numbers
-from ipexperf.result import METRICS, accuracies
+from ipexperf.result import METRICS, PRIMARY, accuracies
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -163,9 +163,7 @@ def _sessions(
 ) -> tuple[Session, ...]:
     """The sessions of the case including the candidate."""
     session = _session(baselines, candidate, policy)
-    unit = yardstick.content(candidate.environment)
-    known = [x.log_times for x in baselines.cases if yardstick.content(x.environment) == unit]
-    policy = usual_noise(known, policy)
+    policy = usual_noise([x.log_times for x in baselines.cases], policy)
     old = baselines.at(candidate.case)
     if old is None:
         return (session,)
@@ -258,12 +256,11 @@ def _session(baselines: Baselines, candidate: ProposedCase, policy: Policy) -> S
     machine_key = candidate.environment.get("machine_key")
     if machine_key != baselines.machine_key:
         raise _RefusedError(f"it was measured on {machine_key}, these baselines are of {baselines.machine_key}")
-    metric = yardstick.metric(candidate.environment)
-    launches = tuple(candidate.metrics.get(metric, ()))
+    launches = tuple(candidate.metrics.get(PRIMARY, ()))
     if len(launches) < policy.minimum_launches:
-        raise _RefusedError(f"it has {len(launches)} launches with a {metric}, {policy.minimum_launches} are needed")
+        raise _RefusedError(f"it has {len(launches)} launches with a {PRIMARY}, {policy.minimum_launches} are needed")
     if not all(0 < value < math.inf for value in launches):
-        raise _RefusedError(f"it has a {metric} of 0 or less")
+        raise _RefusedError(f"it has a {PRIMARY} of 0 or less")
     return Session(
         run=candidate.run,
         started_at=candidate.started_at,
@@ -321,19 +318,12 @@ def diff(old: Baselines, new: Baselines) -> list[BaselineChange]:
                 kind=_kind_of_change(left, right),
                 old=left.step_time if left else None,
                 new=right.step_time if right else None,
-                ratio=_allowed_slowdown(left, right) if left and right else None,
+                ratio=right.step_time / left.step_time if left and right else None,
                 sessions=f"{len(left.sessions) if left else 0} -> {len(right.sessions) if right else 0}",
                 reason=right.reason if right else "",
             )
         )
     return rows
-
-
-def _allowed_slowdown(old: CaseBaseline, new: CaseBaseline) -> float:
-    """The slowdown that accepting allows, in the judged unit if that is the same on both sides."""
-    if yardstick.content(old.environment) == yardstick.content(new.environment):
-        return new.level / old.level
-    return new.step_time / old.step_time
 
 
 def _kind_of_change(old: CaseBaseline | None, new: CaseBaseline | None) -> str:

@@ -17,10 +17,10 @@ from typing import Any
 from ipexperf import lock, scratch
 from ipexperf.case import AXES, Case
 from ipexperf.errors import BaselineError, LockError
-from ipexperf.judge import answers, yardstick
+from ipexperf.judge import answers
 from ipexperf.judge.environment import FINDINGS, PACKAGES
 from ipexperf.judge.spread import centre
-from ipexperf.result import METRICS, PRIMARY, RELATIVE, WORK
+from ipexperf.result import METRICS, PRIMARY, WORK
 
 FORMAT = 1
 DIGITS = 6
@@ -31,10 +31,7 @@ WIDTH = 110
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One accepted run of a case: one value of each metric over its launches, and the step time of each launch.
-
-    Step times are in seconds, or in units of the yardstick that the environment names.
-    """
+    """One accepted run of a case: one value of each metric over its launches, and the step time of each launch."""
 
     run: str
     started_at: str
@@ -67,20 +64,13 @@ class CaseBaseline:
 
     @property
     def log_times(self) -> list[list[float]]:
-        """The logs of what is judged: of each launch of each session."""
+        """The logs of the step time of each launch of each session."""
         return [[math.log(time) for time in session.launches] for session in self.sessions]
 
     @property
-    def level(self) -> float:
-        """The centre of the sessions in the unit that is judged: seconds per step, or units of a yardstick."""
-        return math.exp(centre([statistics.fmean(times) for times in self.log_times]))
-
-    @property
     def step_time(self) -> float:
-        """The centre of the sessions in seconds per step."""
-        if yardstick.content(self.environment) is None:
-            return self.level
-        return math.exp(centre([math.log(session.metrics[PRIMARY]) for session in self.sessions]))
+        """The centre of the sessions, in seconds a step."""
+        return math.exp(centre([statistics.fmean(times) for times in self.log_times]))
 
     @property
     def work(self) -> dict[str, float]:
@@ -340,15 +330,12 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
         # Copies of one session agree, so sessions would seem to differ less than they do.
         raise ValueError(f"{entry['id']} has a session twice")
     environment = _environment(entry["id"], environments[entry["environment"]])
-    judged = yardstick.metric(environment)
     for session in sessions:
         # Both were computed from the same launches. An edit by hand or a bad merge changes only one of them.
-        stated = session.metrics.get(judged)
+        stated = session.metrics.get(PRIMARY)
         if stated is not None and not math.isclose(statistics.median(session.launches), stated, rel_tol=1e-4):
             launches = f"the median of its launches is {statistics.median(session.launches):.{DIGITS}g}"
-            raise ValueError(f"{entry['id']}, run {session.run}: its {judged} is {stated:.{DIGITS}g}, but {launches}")
-    if yardstick.content(environment) and not all(x.metrics.get(PRIMARY, 0) > 0 for x in sessions):
-        raise ValueError(f"{entry['id']} has units of a yardstick, and needs its seconds beside them")
+            raise ValueError(f"{entry['id']}, run {session.run}: its {PRIMARY} is {stated:.{DIGITS}g}, but {launches}")
     return CaseBaseline(
         case=_work(entry["id"], entry["case"]),
         sessions=sessions,
@@ -390,6 +377,6 @@ def _numbers(name: str, number: Mapping[str, Any]) -> dict[str, float]:
     numbers = {metric: float(value) for metric, value in number.items()}
     for metric, value in numbers.items():
         negative = value < 0 and metric in METRICS and METRICS[metric].unit in {"s", "bytes"}
-        if not math.isfinite(value) or negative or (value <= 0 and metric in (PRIMARY, RELATIVE)):
+        if not math.isfinite(value) or negative or (value <= 0 and metric == PRIMARY):
             raise ValueError(f"{name} has {value:g} as its {metric}")
     return numbers

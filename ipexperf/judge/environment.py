@@ -7,7 +7,6 @@ from dataclasses import fields
 from typing import Any
 
 from ipexperf.case import Case
-from ipexperf.judge import yardstick
 
 SOURCE = "source"
 """The section with the digest of each of the user's files that ran."""
@@ -86,11 +85,8 @@ def in_few_words(lines: Sequence[str]) -> str:
 
 
 def incomparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """The differences that forbid comparing times: machine, processor, threads, yardstick."""
-    before, after = (
-        {"machine_key": side.get("machine_key"), "yardstick": yardstick.content(side), **_placement(side)}
-        for side in (old, new)
-    )
+    """The differences that forbid comparing times: machine, processor, threads."""
+    before, after = ({"machine_key": side.get("machine_key"), **_placement(side)} for side in (old, new))
     return _changes(before, after, list(dict.fromkeys([*before, *after])))
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.judge import answers, yardstick
+from ipexperf.judge import answers
 from ipexperf.judge.environment import RAN, SOURCE, changed_case, differences, incomparable
 from ipexperf.judge.metrics import TITLES
 from ipexperf.judge.ratios import WIDEST
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ipexperf.judge.policy import Policy
 
 LONGEST = 1e12
-"""No step takes so many seconds or yardsticks."""
+"""No step takes so many seconds."""
 THE_MACHINE = "same software, same source: the machine"
 OF_HOST = ("governor", "memory_limit", "microcode")
 """Facts of a host that make it quicker or slower under the same machine_key."""
@@ -44,12 +44,11 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
         return Verdict("invalid", measurement.invalid, policy=policy.label)
     if measurement.contended:
         return Verdict("invalid", measurement.contended, policy=policy.label, contended=True)
-    metric = yardstick.metric(measurement.environment)
-    launches = measurement.values(metric)
+    launches = measurement.values(PRIMARY)
     if not launches:
-        return Verdict("failed", f"no launch reported {metric}", policy=policy.label)
+        return Verdict("failed", f"no launch reported {PRIMARY}", policy=policy.label)
     if absurd := [value for value in launches if not 0 < value < LONGEST]:
-        reason = f"a launch reported {metric} of {absurd[0]:g} {METRICS[metric].unit}"
+        reason = f"a launch reported {PRIMARY} of {absurd[0]:g} {METRICS[PRIMARY].unit}"
         return Verdict("invalid", reason, policy=policy.label)
     if baseline is None:
         return Verdict("no_baseline", "no baseline was accepted for this case on this machine yet", policy=policy.label)
@@ -82,7 +81,7 @@ def _of_speed(
     """The verdict on speed, which can be compared."""
     if len(launches) < policy.minimum_launches:
         reason = f"{len(launches)} launch has no spread: {policy.minimum_launches} are needed to judge speed"
-        ratio = launches[0] / baseline.level
+        ratio = launches[0] / baseline.step_time
         return Verdict("inconclusive", "; ".join([reason, *notes]), ratio=ratio, policy=policy.label, evidence=evidence)
 
     comparison = compare(launches, [session.launches for session in baseline.sessions], policy)
@@ -188,7 +187,6 @@ def _evidence(baseline: CaseBaseline, measurement: Measurement, changed: Sequenc
     newest = max(baseline.sessions, key=lambda session: session.started_at)
     return BaselineEvidence(
         step_time=baseline.step_time,
-        yardstick=yardstick.content(baseline.environment),
         sessions=len(baseline.sessions),
         run=newest.run,
         commit=newest.commit,
@@ -204,8 +202,6 @@ def _evidence(baseline: CaseBaseline, measurement: Measurement, changed: Sequenc
 
 def _notes(baseline: CaseBaseline, measurement: Measurement, comparison: Sequence[str]) -> list[str]:
     notes = []
-    if stick := yardstick.content(baseline.environment):
-        notes.append(f"in units of the yardstick {stick}")
     unmeasured = [name for name in sorted(baseline.accuracy) if measurement.median(name) is None]
     if unmeasured:
         notes.append(f"{', '.join(unmeasured)} in the baseline, but not measured this time")

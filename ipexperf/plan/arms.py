@@ -25,8 +25,6 @@ GIT = "git:"
 _EXPECTED = f"no interpreter, no lock, no folder, no git:COMMIT, no KEY=VALUE, no knob, and none of {', '.join(AXES)}"
 OF_PAIRS = ("tolerance", "alpha", "max_pairs")
 """The options that set the judge's policy for pairs."""
-OF_BASELINES = ("baseline_from", "window")
-"""The options that choose a baseline, which pairs do without."""
 THREADS = "OMP_NUM_THREADS"
 """We translate this variable into the worker's number of threads, because workers set that themselves."""
 OF_LAUNCHES = ("launches", "samples", "seconds", "precision")
@@ -166,12 +164,6 @@ def check(options: Options) -> None:
     if options.start == start.FORK:
         source = options.sources.get("start", "--perf-start")
         raise UsageError(f"{source}: workers of later pairs are forked anyway: leave it out")
-    if options.yardstick:
-        source = options.sources.get("yardstick", "--perf-yardstick")
-        raise UsageError(f"{source}: pairs take turns with the other arm, and need no yardstick")
-    for name in OF_BASELINES:
-        if options.sources.get(name, "").startswith("--"):
-            raise UsageError(f"{options.sources[name]}: pairs are judged against the other arm: leave it out")
     for name in OF_LAUNCHES:
         if options.sources.get(name, "").startswith("--"):
             raise UsageError(f"{options.sources[name]}: pairs take turns until the judge is sure: say --perf-max-pairs")
@@ -179,7 +171,7 @@ def check(options: Options) -> None:
 
 def live_possible(options: Options) -> bool:
     """Return True if baselines may be measured again in pairs, although the user named no arm."""
-    return options.baseline != "stored" and options.baseline_from == "files" and not options.yardstick
+    return options.baseline != "stored"
 
 
 def check_launches(options: Options) -> None:

@@ -10,7 +10,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Knob
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError
-from ipexperf.plan import placement, start, yardstick
+from ipexperf.plan import placement, start
 from ipexperf.plan.options import SHORTHANDS, Options
 
 
@@ -50,8 +50,6 @@ def spelled(options: Options, name: str, value: str) -> str:
 
 def option(name: str, value: str) -> str:
     """Return the option that asks for a case with this setting."""
-    if name == yardstick.KNOB:
-        return f"--perf-{name}"
     return f"--perf-{name} {value}" if name in (placement.KNOB, start.KNOB) else f"--perf-knobs {name}={value}"
 
 
@@ -63,7 +61,7 @@ def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
     text = str(wish or "")
     placed = ((placement.KNOB, text),) if text else ()
     started = start.named(cell, options.start, placed=options.placement is not None)
-    return tuple(sorted([*cell.knobs, *placed, *started, *yardstick.named(cell, options)]))
+    return tuple(sorted([*cell.knobs, *placed, *started]))
 
 
 def check(options: Options) -> None:

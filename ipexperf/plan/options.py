@@ -31,7 +31,6 @@ from ipexperf.plan.values import (
     seconds,
     settings,
     share,
-    window,
     words,
 )
 from ipexperf.result import StructureGate
@@ -127,16 +126,6 @@ OPTIONS: tuple[Option, ...] = (
         "that software differs and can be installed again",
         "WORD",
     ),
-    Option(
-        "--perf-baseline-from",
-        one_of("files", "history"),
-        "files",
-        "judge against accepted baseline files, or against the history",
-        "WORD",
-    ),
-    Option(
-        "--perf-window", window, 12, "with history: judge against this many of the branch's last runs, 3 to 12", "N"
-    ),
     Option("--perf-report", Path, None, "write an HTML report to this folder at the end of the run", "DIR"),
     Option("--perf-launches", positive, None, "processes per case (default: the preset's)", "N"),
     Option(
@@ -228,7 +217,6 @@ OPTIONS: tuple[Option, ...] = (
         "fail the run if more than this share of its cases does not count because the machine was busy",
         "F",
     ),
-    Option("--perf-yardstick", flag, False, "let each case take turns with the yardstick made by `ipexperf yardstick`"),
     Option("--perf-timeout", seconds, 600.0, "time limit of one request to a worker, in seconds", "S"),
     Option("--perf-threads", positive, None, "threads per worker (default: the cores it may use)", "N"),
     Option("--perf-placement", places.read, None, "where workers run: cores=0-3,node=0,openmp=iomp5", "WORDS"),
@@ -316,8 +304,6 @@ class Options:
     db: str = "ipexperf.db"
     baselines: Path = Path("baselines")
     baseline: str = "auto"
-    baseline_from: str = "files"
-    window: int = 12
     report: Path | None = None
     launches: int | None = None
     rounds: str = "on"
@@ -342,7 +328,6 @@ class Options:
     structure: StructureGate = "loss"
     moved: str = "fail"
     contended: float = 0.5
-    yardstick: bool = False
     threads: int | None = None
     placement: places.PlacementWish | None = None
     start: str = start.AUTO

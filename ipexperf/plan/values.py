@@ -122,11 +122,3 @@ def flag(text: str) -> bool:
     if text.lower() not in values:
         raise argparse.ArgumentTypeError(f"expected yes or no, got '{text}'")
     return values[text.lower()]
-
-
-def window(text: str) -> int:
-    """Parse a number of runs: enough to know their noise, and no more than a baseline keeps."""
-    number = positive(text)
-    if not 3 <= number <= 12:
-        raise argparse.ArgumentTypeError(f"expected 3 to 12 runs, got '{text}'")
-    return number

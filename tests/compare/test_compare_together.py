@@ -452,22 +452,3 @@ def test_a_cold_start_has_one_step_however_busy_the_machine_is(
     assert (len(sent.of("sample")), sent.of("warm")) == (1, [])
     assert (len(side.launch.samples), side.launch.contended) == (1, busy)
     assert side.launch.proof[0].ok
-
-
-def test_arms_share_the_yardstick_of_their_kind_of_work(
-    arms: Callable[..., list[Arm]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One more worker, whatever their number. If it fails, it is named, and nothing is wrong with the cases."""
-    made: list[object] = []
-    start = together.Yardstick.start
-
-    def counted(self: together.Yardstick) -> None:
-        made.append(self)
-        start(self)
-
-    monkeypatch.setattr(together.Yardstick, "start", counted)
-    found = play(*arms("tiny", "tiny", yardstick="/bin/false"))
-    assert len(made) == 1
-    for side in found.sides:
-        assert side.launch.outcome == "error"
-        assert side.launch.reason == "the yardstick: crashed: ended with exit status 1"

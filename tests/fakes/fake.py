@@ -20,7 +20,6 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Dataset, Device, Examples, Mode, Session, Split, Stack, Workbench
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.case import Case
 from ipexperf.result import Check
 
 Step = Callable[[], int]
@@ -42,10 +41,6 @@ class FakeDevice(Device):
     def why_not(self, facts: Facts) -> str | None:
         del facts
         return None
-
-    def yardstick(self, case: Case | Cell) -> tuple[str, str]:
-        del case
-        return "arithmetic", ""
 
     def synchronise(self) -> None:
         """Nothing is ever left to do."""

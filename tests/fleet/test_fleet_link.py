@@ -226,16 +226,6 @@ def test_hosts_share_groups_only_if_they_are_equal(rack: Rack) -> None:
         rack.site(a=whole, b=other).facts(Options())
 
 
-def test_hosts_with_other_yardsticks_are_not_equal(rack: Rack) -> None:
-    """Their cases would have different units."""
-
-    def script(content: str) -> Script:
-        return lambda request: [replace(opened(), yardstick=content)] if isinstance(request, Open) else []
-
-    with pytest.raises(UsageError, match="b is not equal to a: the yardstick two instead of one"):
-        rack.site(a=script("one"), b=script("two")).facts(Options())
-
-
 ARM = ArmRequest(ArmWords(text="baseline", lock="baseline"), Lock("3.11.7", "x").text, (CASE,), "--it", PairPolicy())
 MADE = LockArm(ArmWords(text="baseline:1", python="/a/python"), ((CASE, CASE),), ())
 

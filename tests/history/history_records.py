@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import Case
-from ipexperf.history.values import series_uid
 from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, Sample, SeatRecord, Verdict
 
 if TYPE_CHECKING:
@@ -85,12 +84,6 @@ OK = Verdict(outcome="ok", reason="within the noise", ratio=1.01, lo=0.98, hi=1.
 CRASHED = Launch(
     index=1, outcome="crashed", reason="signal 11 (SIGSEGV)", log="loading\nFatal Python error: Segmentation fault"
 )
-
-
-def good_runs(history: History, case: Case) -> list[str]:
-    """The runs that a window over this case may hold, newest first."""
-    uid = series_uid(case.uid, HARDWARE["machine_key"], "step_time")
-    return [run.uid for run in history.past(uid, branch=None, before=None, launches=1)]
 
 
 def four_runs(history: History) -> None:

@@ -6,11 +6,10 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from history_records import ENVIRONMENT, OK, make_case, make_measurement
+from history_records import ENVIRONMENT, OK, make_measurement
 from sqlalchemy import select
 
-from ipexperf.history import History, board, rounds, schema, statements, window_runs
-from ipexperf.history.values import series_uid
+from ipexperf.history import History, board, rounds, schema, statements
 
 
 @pytest.fixture(scope="module")
@@ -36,18 +35,6 @@ def test_a_trend_uses_indexes(history, limit, filters):
     assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
     assert any(line.startswith("SEARCH series USING INDEX ix_series_case_id") for line in lines), lines
     assert any(line.startswith("SEARCH case USING INDEX ix_case_model_mode") for line in lines), lines
-
-
-@pytest.mark.parametrize("after", [None, ("2026-05-01", "0190")])
-@pytest.mark.parametrize("branch", [None, "main"])
-def test_a_page_of_past_runs_uses_indexes(history, branch, after):
-    """The verdict and the environment of each run are looked up, not searched for."""
-    uid = series_uid(make_case().uid, "xeon-8480-2s", "step_time")
-    lines = plan(history, window_runs.page(uid, branch=branch, before="2026-05-03", launches=2, after=after))
-    tables = ("series", "measurement", "run", "launch", "verdict", "later")
-    assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
-    assert any("SEARCH measurement USING PRIMARY KEY" in line for line in lines), lines
-    assert any("SEARCH launch USING" in line for line in lines), lines
 
 
 @pytest.mark.parametrize("several", ["model", "mode", "machine"])

@@ -14,7 +14,6 @@ import pytest
 from history_records import ENVIRONMENT, OK, four_runs, make_case, make_launch, make_measurement, make_round, make_seat
 from sqlalchemy import event, select, text
 
-from ipexperf.baseline_source import RunBaselines
 from ipexperf.errors import HistoryError, UnavailableError
 from ipexperf.history import History, copying, database, schema
 from ipexperf.history.spool import Spool
@@ -409,20 +408,6 @@ def test_a_writer_that_waits_too_long_stores_its_run_on_this_host(
     run.recorder.close()
     with History.open(direct) as history:
         assert history.runs()[0].status == "finished"
-
-
-def test_while_the_server_is_down_cases_have_no_earlier_runs(target: str, line: cut_line.Line, tmp_path: Path) -> None:
-    """The first failed query is reported, and no case is lost."""
-    run = Played(target, tmp_path)
-    run.recorder.open()
-    options = Options(db=target, baseline_from="history")
-    baselines = RunBaselines(options, [make_case(model) for model in MODELS], run.recorder.ask)
-    line.down()
-    for model in MODELS:
-        assert baselines.baseline(make_measurement(make_case(model), environment=TIMED)) is None
-    assert len(run.said) == 1
-    assert run.recorder.ask(lambda history: history.runs(), None) is not None
-    run.recorder.close()
 
 
 def test_a_history_is_merged_into_a_server_once(

@@ -16,7 +16,6 @@ from history_records import (
     ENVIRONMENT,
     HARDWARE,
     OK,
-    good_runs,
     make_case,
     make_launch,
     make_measurement,
@@ -105,7 +104,6 @@ def test_a_case_that_never_began_is_a_row_without_numbers_that_did_not_fail(hist
     (summary,) = case.metrics.values()
     assert (summary.metric, summary.outcome, summary.reason) == ("step_time", "interrupted", measurement.cut)
     assert (summary.n, summary.median, summary.mean, summary.lo, summary.hi) == (0, None, None, None, None)
-    assert good_runs(history, measurement.case) == []
     assert [(point.outcome, point.median) for point in history.trend()] == [("interrupted", None)]
 
 
@@ -324,7 +322,7 @@ def test_a_case_without_any_good_launch_is_a_row_without_numbers(history, launch
     assert case.machine_key == "xeon-8480-2s"
 
 
-def test_an_invalid_measurement_has_numbers_that_no_window_uses(history):
+def test_an_invalid_measurement_has_numbers_and_says_why_they_do_not_count(history):
     """They are there to look at, not to compare with."""
     false_proof = Check("dtype", ok=False, found="fp32", expected="bf16")
     launch = make_launch(0, 0.01)
@@ -334,7 +332,7 @@ def test_an_invalid_measurement_has_numbers_that_no_window_uses(history):
     summary = history.measurements(uid)[0].metrics["step_time"]
     assert (summary.outcome, summary.median) == ("invalid", 0.01)
     assert "found fp32" in summary.reason
-    assert good_runs(history, measurement.case) == []
+    assert [point.outcome for point in history.trend()] == ["invalid"]
 
 
 def test_a_metric_that_is_not_finite_fails_alone(history):
@@ -416,7 +414,7 @@ def test_recording_a_case_again_replaces_its_first_record(history):
 def test_another_version_of_a_case_is_another_series(history):
     recorded(history, make_measurement())
     recorded(history, make_measurement(make_case(version=2)))
-    assert len(good_runs(history, make_case())) == 1
+    assert len({point.case_uid for point in history.trend()}) == 2
 
 
 def test_a_run_uid_is_a_uuid_of_version_7_in_the_order_of_time(history):

@@ -1,4 +1,4 @@
-"""A case has regressed if both of its measurements say so, against its last runs or against the anchor."""
+"""A case has regressed if both of its measurements say so."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from judge_records import QUIET, baseline, candidate, measurement
 
-from ipexperf.judge import anchor, remeasure, screen
+from ipexperf.judge import remeasure, screen
 from ipexperf.judge.accept import accept
 from ipexperf.judge.baseline import Baselines
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.spread import usual_noise
-from ipexperf.result import BaselineEvidence, Check, Outcome, Verdict
+from ipexperf.result import BaselineEvidence, Outcome, Verdict
 
 POLICY = Policy()
 SLOW = Verdict("regressed", "20 % slower", ratio=1.2, lo=1.15, hi=1.25, policy="p", evidence=BaselineEvidence(run="a"))
@@ -84,51 +84,3 @@ def test_the_merged_measurement_has_all_launches_of_both() -> None:
     assert [launch.index for launch in found.launches] == [0, 1, 2, 3, 4]
     assert found.values("step_time") == (0.02, 0.03, 0.01, 0.04, 0.05)
     assert found.cut == "the budget was spent"
-
-
-def drifted(night: int) -> Verdict:
-    """A case that becomes one per cent slower each night, against the last twelve nights and against an anchor."""
-    nights = [[0.01 * 1.01**back * noise for noise in (0.999, 1.0, 1.001)] for back in range(night)]
-    measured = measurement([0.01 * 1.01**night * noise for noise in (0.999, 1.0, 1.001)])
-    rolling = screen.judge(measured, baseline(nights[-12:]), POLICY)
-    return anchor.beside(rolling, screen.judge(measured, baseline(QUIET), POLICY))
-
-
-def test_the_anchor_shows_one_per_cent_a_night() -> None:
-    """The last runs alone move along and never show it."""
-    nights = [[0.01 * 1.01**back] * 3 for back in range(60)]
-    alone = [
-        screen.judge(measurement(nights[night]), baseline(nights[night - 12 : night]), POLICY)
-        for night in range(12, 60)
-    ]
-    assert "regressed" not in {verdict.outcome for verdict in alone}
-    assert drifted(3).outcome != "regressed"
-    late = drifted(59)
-    assert late.outcome == "regressed"
-    assert late.reason.startswith("against the anchor, though not against the last runs (")
-    assert late.ratio == pytest.approx(1.01**59, rel=0.02)
-
-
-def test_the_verdict_is_that_against_the_last_runs_if_the_anchor_has_no_alarm() -> None:
-    """The reason and the evidence have the result of the anchor too."""
-    found = anchor.beside(OK, replace(OK, outcome="inconclusive", ratio=1.034))
-    assert (found.outcome, found.ratio) == ("ok", 1.01)
-    assert found.reason.endswith("; against the anchor inconclusive, +3.4 %")
-    assert found.evidence is not None
-    assert found.evidence.anchor.ratio == 1.034
-    assert anchor.beside(SLOW, OK).outcome == "regressed"
-
-
-def test_the_reason_says_if_there_is_no_anchor() -> None:
-    assert anchor.beside(OK, None).reason.endswith("; there is no anchor: nothing was accepted for this case")
-
-
-def test_accuracy_below_that_of_the_anchor_fails() -> None:
-    """It may have drifted in steps too small for the last runs to show."""
-    measured = measurement([0.01] * 3, accuracy=0.80)
-    held = screen.judge(measured, baseline(QUIET, accuracy={"accuracy": 0.90}), POLICY)
-    found = anchor.beside(screen.judge(measured, baseline(QUIET, accuracy={"accuracy": 0.81}), POLICY), held)
-    assert (found.outcome, found.fails) == ("invalid", True)
-    unproven = measurement([0.01] * 3, proof=(Check("dtype", ok=False, found="fp32", expected="bf16"),))
-    verdict = screen.judge(unproven, baseline(), POLICY)
-    assert anchor.beside(verdict, verdict).reason.startswith("proof failed")

@@ -83,5 +83,5 @@ def test_what_is_no_start_is_refused() -> None:
 
 
 def test_a_forked_case_is_held_against_a_forked_one() -> None:
-    """The yardstick of the table began as the case did."""
+    """What the table compares it with began as the case did."""
     assert to_beat(planned("infer_jit", start="fork")) == planned("infer", start="fork")

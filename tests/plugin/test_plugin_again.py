@@ -189,32 +189,3 @@ def test_a_killed_run_has_what_waited_to_be_measured_again(why: str, suite: Suit
     assert {model for model, _ in suite.launches()} == {"tiny"}
     assert suite.query("SELECT outcome FROM verdict") == [("inconclusive" if why == "slow" else "invalid",)]
     assert suite.statuses() == ["running"]
-
-
-def test_the_last_runs_are_judged_against_and_the_anchor_beside_them(suite: Suite) -> None:
-    """Real runs: three nights, and the fourth is judged against them, without any file."""
-    more = ("--perf-baseline-from", "history", "--perf-launches", "2")
-    for _ in range(3):
-        result = suite.raw(
-            *suite.load, "--model", "tiny", *CELL, "--perf-samples", "5", "--perf-seconds", "0.05", *more
-        )
-        assert result.ret in (0, 1)
-    ((reason,),) = suite.verdicts("json_extract(reason, '$.text')", "judged_at DESC LIMIT 1")
-    assert "there is no anchor: nothing was accepted for this case" in reason
-    facts = suite.verdicts("json_extract(reason, '$.baseline.sessions')")
-    assert [row[0] for row in facts] == [None, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        (("--perf-window", "5"), "--perf-window: only --perf-baseline-from history has a window"),
-        (("--perf-baseline-from", "history", "--perf-no-record"), "judges against what was recorded: leave it out"),
-        (("--perf-baseline-from", "nightlies"), "expected one of files, history, got 'nightlies'"),
-        (("--perf-window", "2", "--perf-baseline-from", "history"), "expected 3 to 12 runs, got '2'"),
-    ],
-)
-def test_what_contradicts_itself_is_refused(suite: Suite, more: tuple[str, ...], told: str) -> None:
-    result = suite.run("tiny", *more)
-    assert result.ret == 4
-    assert told in result.stderr.str()

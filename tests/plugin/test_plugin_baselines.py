@@ -36,7 +36,7 @@ def damaged(suite: Suite, key: str) -> Path:
 
 
 @pytest.mark.parametrize("whose", ["ours", "another"])
-@pytest.mark.parametrize("more", [(), ("--perf-no-record",), ("--perf-baseline-from", "history")])
+@pytest.mark.parametrize("more", [(), ("--perf-no-record",)])
 def test_a_damaged_baseline_ends_the_run_before_anything_is_measured(
     suite: Suite, whose: str, more: tuple[str, ...]
 ) -> None:

@@ -20,7 +20,6 @@ from ipexperf.judge.baseline import Baselines, CaseBaseline, Session
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.spread import usual_noise
 from ipexperf.plan.options import Options
-from ipexperf.result import Launch, Measurement
 from ipexperf.run import Run
 
 if TYPE_CHECKING:
@@ -244,28 +243,3 @@ def test_a_young_case_leans_on_its_neighbours(run: Run) -> None:
     assert 0.002 < policy.tau_prior < 0.1
     assert json.loads(document)["tau_prior"] == policy.tau_prior
     assert {found[1].policy for found in verdicts if found} == {policy.label}
-
-
-def test_seconds_and_units_of_a_yardstick_have_neighbours_of_their_own(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One is quiet and the other is not: whichever is judged first says nothing of the other."""
-    stick = {**ENVIRONMENT, "yardstick": {"content": "aaaa"}}
-    known = []
-    for number, case in enumerate(run.plan.cases):
-        where, noise = (stick, 0.003) if number % 2 else (ENVIRONMENT, 0.1)
-        levels = [0.01 * math.exp(noise * night) for night in (-1, 0, 1)]
-        nights = [
-            Session(f"run{x}", f"2026-01-0{x + 1}", "", (level, level), {"step_time": level})
-            for x, level in enumerate(levels)
-        ]
-        known.append(CaseBaseline(case, tuple(nights), {}, "", "ada", "2026-01-01", None, where))
-    baselines.write(run.options.baselines, Baselines("fake-1c", tuple(known)))
-    launches = (Launch(0, "ok", metrics={"step_time": 0.01, "relative_time": 1.0}),) * 2
-    crashed = (Launch(0, "crashed", "killed by SIGSEGV"),)
-    pools = []
-    for environment, found in ((ENVIRONMENT, crashed), (stick, launches), (ENVIRONMENT, launches), (stick, crashed)):
-        policy = run._baselines.policy(Measurement(run.plan.cases[0], found, environment, "", ""))
-        pools.append(policy.tau_prior)
-    assert pools[0] == pools[3] == Policy().tau_prior
-    assert pools[1] < 0.6 * pools[2]

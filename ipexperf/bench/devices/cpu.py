@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Device, Settings
+from ipexperf.bench.api import Device, Settings
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import energy, heap, placement
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.case import Case
 from ipexperf.result import Check
 
 _RESET_PEAK = "5"
@@ -40,11 +39,6 @@ class Cpu(Device):
 
     def why_not(self, facts: Facts) -> str | None:
         return facts.missing("torch")
-
-    def yardstick(self, case: Case | Cell) -> tuple[str, str] | None:
-        """Return work of the same class, and of the case's dtype if the yardstick has it."""
-        products = registry.tasks.get(registry.models.get(case.model).task).products
-        return ("product" if products else "convolution"), ("bfloat16" if case.dtype == "bf16" else "float32")
 
     def start(self, settings: Settings) -> None:
         self._threads = settings.threads or len(placement.allowed())

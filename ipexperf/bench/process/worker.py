@@ -1,6 +1,6 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
-Requests: begin, prepare, yardstick, environment, warm, sample, serve, replay, memory, proof, metrics, fingerprint,
+Requests: begin, prepare, environment, warm, sample, serve, replay, memory, proof, metrics, fingerprint,
 accuracy, weights, quantise, footprint, imports, machine, ceilings, pulse, close. A reply is one line with `ok` true or
 false; lines with `say` before it are progress. Requests and replies have their own descriptors, so that output of torch
 and C++ only goes to the log.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import platform
 import re
 import signal
 import sys
@@ -140,18 +139,6 @@ class Worker:
             "items": answer(Session, self._session, "items", bench.case.batch),
             "cold": bench.mode.cold,
         }
-
-    def yardstick(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Become the yardstick that takes turns with a case. Return its environment."""
-        from ipexperf.bench.process import yardstick
-
-        placement.apply(request["placement"])
-        threads = request["threads"] or len(placement.allowed())
-        self._session = yardstick.Yardstick(request["work"], request["dtype"], threads)
-        self._device = registry.devices.get("cpu")
-        packages = yardstick.packages()
-        reply = {"python": platform.python_version(), "packages": [name for name, _ in packages]}
-        return {"content": yardstick.content(packages), **reply}
 
     def imports(self, request: dict[str, Any]) -> dict[str, Any]:
         """Import what any case of a stack on a device needs."""
