@@ -32,11 +32,11 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import IpexperfError
 from ipexperf.judge import pairs
-from ipexperf.plan import start
 
 BARE = ("train", "infer", "infer_jit")
 """Modes that bare.py supports."""
-KINDS = (start.FRESH, start.FORK)
+FRESH, FORK = "fresh", "fork"
+KINDS = (FRESH, FORK)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ def one_round(
         starts: dict[str, Callable[[], Any]] = {
             name: lambda conditions=conditions: ready(case, conditions, stack) for name, conditions in kinds.items()
         }
-        starts["bare"] = lambda: stack.enter_context(bare(case, kinds[start.FRESH]))
+        starts["bare"] = lambda: stack.enter_context(bare(case, kinds[FRESH]))
         for name in chance.sample(list(starts), len(starts)):
             begin = time.perf_counter()
             process = starts[name]()
@@ -85,7 +85,7 @@ def one_round(
         turns: dict[str, list[float]] = {name: [] for name in workers}
         for turn in range(told.turns):
             # The anchor in the middle, next to both others.
-            order = [start.FRESH, "anchor", start.FORK]
+            order = [FRESH, "anchor", FORK]
             for name in order if turn % 2 else reversed(order):
                 turns[name].append(step(workers[name], told.turn_samples, anchor[1]))
     return Round(cold, turns)
@@ -105,8 +105,8 @@ def spreads(logs: dict[str, list[float]]) -> str:
     """Format the spread between launches of each kind, and their ratio with the interval of a ratio of variances."""
     found = {name: statistics.stdev(values) for name, values in logs.items()}
     text = ", ".join(f"{name} {value:.4f}" for name, value in found.items())
-    freedom = len(logs[start.FRESH]) - 1
-    ratio = found[start.FORK] / found[start.FRESH]
+    freedom = len(logs[FRESH]) - 1
+    ratio = found[FORK] / found[FRESH]
     half = math.sqrt(stats.f.ppf(0.975, freedom, freedom))
     return f"{text}; fork over fresh {ratio:.2f}, 95 % interval {ratio / half:.2f} to {ratio * half:.2f}"
 
@@ -118,7 +118,7 @@ def tell(case: Case, rounds: list[Round]) -> None:
     for name in KINDS:
         print(f"    {name}: {interval([math.log(x.cold[name] / x.cold['bare']) for x in rounds])}")
     print("  steps of a forked launch over those of a fresh one:")
-    print(f"    {interval([pairs.neighbour_ratio(x.turns[start.FRESH], x.turns[start.FORK]) for x in rounds])}")
+    print(f"    {interval([pairs.neighbour_ratio(x.turns[FRESH], x.turns[FORK]) for x in rounds])}")
     if len(rounds) > 1:
         logs = {name: [pairs.neighbour_ratio(x.turns["anchor"], x.turns[name]) for x in rounds] for name in KINDS}
         print(f"  spread between launches (log sd against the anchor): {spreads(logs)}", flush=True)
@@ -126,20 +126,19 @@ def tell(case: Case, rounds: list[Round]) -> None:
 
 def measure(case: Case, conductor: Conductor, told: argparse.Namespace, chance: random.Random) -> None:
     """Run all rounds of one case, after loading its files into the page cache."""
-    plain = start.plain(case)
-    fresh = conductor.ready(plain)
-    _, forked = conductor.start(case, fresh)
-    if forked.server is None:
-        print(f"{case.id}: left out, {'; '.join(forked.notes)}")
-        return
+    fresh = conductor.ready(case)
     with contextlib.ExitStack() as stack:
-        anchor = ready(plain, fresh, stack)
+        forked = stack.enter_context(conductor.forking([(case, fresh)], arms=2)).forked(case, fresh)
+        if forked is None:
+            print(f"{case.id}: left out, it cannot be forked")
+            return
+        anchor = ready(case, fresh, stack)
         block = int(anchor.ask("warm")["block"])
         rounds = []
         for number in range(told.rounds):
             print(f"  {case.id}: round {number + 1} of {told.rounds}", file=sys.stderr)
-            kinds = {start.FRESH: fresh, start.FORK: forked}
-            rounds.append(one_round(plain, kinds, (anchor, block), told, chance))
+            kinds = {FRESH: fresh, FORK: forked}
+            rounds.append(one_round(case, kinds, (anchor, block), told, chance))
     tell(case, rounds)
 
 
@@ -155,7 +154,7 @@ def main() -> int:
         parser.error("--rounds, --turns and --turn-samples must be at least 1")
     chance = random.Random(told.seed)  # noqa: S311 - a start order, no secret
     try:
-        options = dataclasses.replace(planning.resolve(told), start=start.FORK)
+        options = planning.resolve(told)
         conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         with contextlib.closing(conductor):
             for case in run.plan(options).cases:

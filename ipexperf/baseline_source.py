@@ -6,7 +6,6 @@ import functools
 from typing import TYPE_CHECKING
 
 from ipexperf.case import AXES
-from ipexperf.plan import start
 from ipexperf.plan.matrix import ALL
 from ipexperf.result import PRIMARY
 
@@ -40,8 +39,7 @@ class RunBaselines:
 
         baselines = self._file(machine_key)
         accepted = baselines.of_same_work()
-        # Count each case once, also if it may be measured under the name of its fresh variant.
-        judged = sum(case in accepted or start.plain(case) in accepted for case in self._cases)
+        judged = sum(case in accepted for case in self._cases)
         return usual_noise([x.log_times for x in baselines.cases], Policy().shared(judged))
 
     def accepted(self, measurement: Measurement) -> CaseBaseline | None:
@@ -53,7 +51,7 @@ class RunBaselines:
 
         A case that was renamed or removed is one, and so is one of another preset.
         """
-        planned = {name.id for case in self._cases for name in (case, start.plain(case))}
+        planned = {case.id for case in self._cases}
         accepted = [entry.case for key in machine_keys for entry in self._file(key).cases]
         return tuple(case for case in accepted if case.id not in planned and self._chosen(case))
 

@@ -10,7 +10,7 @@ from typing import Any
 AXES = ("model", "device", "dtype", "mode", "stack")
 AGAINST = "against"
 """The knob that names the other arm of a case measured in pairs. Such times are a series of their own."""
-CONDITIONS = frozenset({"placement", "start", AGAINST})
+CONDITIONS = frozenset({"placement", AGAINST})
 """The knobs that say under what a case is run. All others are settings of what it does."""
 ITSELF = "itself"
 """The value of that knob for a case that was compared with itself."""

@@ -74,17 +74,10 @@ def plan(options: Options, facts: Callable[[Options], Facts] = site.facts) -> ma
     return matrix.make(options, facts(options))
 
 
-def _check_rounds(options: Options) -> None:
-    """Raise UsageError if a twin or a precision was asked for in a run without rounds."""
-    precision = options.flag("precision")
-    if precision and options.rounds == "off":
-        raise UsageError(f"{precision}: it makes more rounds, which --perf-rounds off disables")
+def _check_twin(options: Options) -> None:
+    """Raise UsageError if a twin was asked for in pairs."""
     twin = options.flag("twin")
-    if not twin or options.twin == "off":
-        return
-    if options.rounds == "off":
-        raise UsageError(f"{twin}: a twin needs rounds, which --perf-rounds off disables")
-    if options.against is not None:
+    if twin and options.twin == "on" and options.against is not None:
         raise UsageError(f"{twin}: pairs have no twin: --perf-against '' measures each case against itself")
 
 
@@ -96,7 +89,7 @@ class Run:
         self.options = options
         self._site = site or LocalSite(options, folder, say)
         live_baseline.check(options)
-        _check_rounds(options)
+        _check_twin(options)
         self.plan = plan(options, self._site.facts)
         gates.gate(options)  # refuses unknown names, now that everything is loaded
         self._against = self._site.against(options, self.plan.cases)
@@ -213,8 +206,6 @@ class Run:
 
     def _planned_groups(self) -> Iterator[Group]:
         """The groups of the cases that were announced."""
-        if self.options.rounds == "off":
-            return (Group(case.id, (case,)) for case in self._expected)
         return (Group(name, cases) for name, cases in self._members.items())
 
     @user_files.errors_as_usage()
@@ -243,8 +234,6 @@ class Run:
 
     def _group(self, case: Case) -> Group:
         """The cases to measure together with this one: those of its group that are still to be measured."""
-        if self.options.rounds == "off":
-            return Group(case.id, (case,))
         waiting = self._suspects if case in self._suspects else self._disturbed if case in self._disturbed else None
         name = groups.name(case)
         if waiting is None:

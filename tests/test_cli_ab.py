@@ -148,13 +148,6 @@ def test_steps_are_refused_for_a_mode_whose_turn_is_a_replay(capsys: pytest.Capt
     assert capsys.readouterr().err == f"ipexperf: {refusal}\n"
 
 
-def test_forked_workers_are_refused(fake: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Forked workers are not independent of one another."""
-    assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--perf-start", "fork"]) == cli.USAGE_ERROR
-    refusal = "--perf-start: workers of later pairs are forked anyway: leave it out"
-    assert capsys.readouterr().err == f"ipexperf: {refusal}\n"
-
-
 def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

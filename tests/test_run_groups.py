@@ -76,11 +76,6 @@ def test_each_group_is_sent_once_and_whole(fake: str, tmp_path: Path) -> None:
     assert [len(request.group.cases) for request in site.requests] == [2, 2, 2]
 
 
-def test_without_rounds_each_case_is_sent_by_itself(fake: str, tmp_path: Path) -> None:
-    run, site = announced(fake, tmp_path, 3, rounds="off")
-    assert [request.group.cases for request in site.requests] == [(case,) for case in run.plan.cases]
-
-
 def test_announcing_costs_in_proportion_to_the_cases(
     fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ The imports take longer than most tests measure. A forked worker answers as a fr
 memory, cold starts and of killed controllers use fresh workers.
 
 For each run, the template forks a server that has the variables of the run's workers. The server forks the workers, as
-with `--perf-start fork`, and ends with its run.
+in the later rounds of a run, and ends with it.
 """
 
 from __future__ import annotations

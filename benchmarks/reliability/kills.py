@@ -245,16 +245,14 @@ class Bench:
         return trial
 
     def _run(self, trial: Trial, chance: random.Random) -> None:
-        forked = trial.victim == "fork server" or chance.random() < 0.5
-        start = "fork" if forked else "auto"
-        usual = self._usual_seconds(start, lambda: self._begin("tiny,other", 2, "first", start))
+        usual = self._usual_seconds("run", lambda: self._begin("tiny,other", 2, "first"))
         tag = f"{os.getpid()}-{trial.number}"
         (self.place / "finished").unlink(missing_ok=True)
         before = self._recorded_runs()
         number = chance.choice(SIGNALS) if trial.victim == "pytest" else signal.SIGKILL
         trial.how = number.name
         moment = time.monotonic() + chance.uniform(0, usual)
-        pid = self._begin("tiny,other", 2, tag, start)
+        pid = self._begin("tiny,other", 2, tag)
         time.sleep(max(0.0, moment - time.monotonic()))
         trial.hit, status = self._strike(trial.victim, pid, number, tag, chance)
         status = wait(pid) if status is None else status
@@ -328,8 +326,8 @@ class Bench:
             return told.strip().splitlines()[-1]
         return "" if status in expected else f"ended with {status}"
 
-    def _begin(self, models: str, launches: int, tag: str, start: str = "auto", to: str = "ipexperf.db") -> int:
-        words = run_of(models, f"--perf-launches={launches}", f"--perf-start={start}", f"--perf-db={to}")
+    def _begin(self, models: str, launches: int, tag: str, to: str = "ipexperf.db") -> int:
+        words = run_of(models, f"--perf-launches={launches}", f"--perf-db={to}")
         return self._nursery.start("pytest", words, self.place, tag, TMPDIR=str(self.temporary))
 
     def _strike(

@@ -77,7 +77,7 @@ class Settings:
     injected: str = ""
     """Slow-down to inject (`bench.process.injections`). Used by `ipexperf selftest` only."""
     forked: bool = False
-    """True if the worker must be forked although its case has no `+start:fork`. The worker proves it."""
+    """True if the worker must be forked. It proves that."""
     shared: str | None = None
     """Folder for results that all workers of a run share (`bench.shared`). None: share nothing."""
     cards: Sequence[Mapping[str, str]] = ()

@@ -21,7 +21,7 @@ _LAMB = "intel_extension_for_pytorch.optim._lamb"
 
 @dataclass(frozen=True)
 class Optimizer(Knob):
-    """The knob for the optimizer, set by `--perf-optimizer`."""
+    """The knob for the optimizer."""
 
     name: str = "optimizer"
     help: str = "what updates the weights; lamb is IPEX's own, and IPEX fuses all of them but adamw"

@@ -39,9 +39,7 @@ MOST_ARMS = 8
 class OpenCase:
     """A case of the group while it is being measured."""
 
-    planned: Case
     case: Case
-    """The case as measured: `+start:fork` is dropped if it cannot be forked."""
     missing: int
     launches: list[Launch] = field(default_factory=list)
     environment: dict[str, Any] = field(default_factory=dict)
@@ -149,18 +147,16 @@ class GroupRun:
 
     def _entry(self, case: Case, before: Measurement | None) -> OpenCase:
         if before is None:
-            return OpenCase(case, case, self._request.launches)
+            return OpenCase(case, self._request.launches)
         launches = [_replaced(launch) if launch.contended else launch for launch in before.launches]
         missing = self._request.launches - sum(launch.outcome == "ok" for launch in launches)
         environment = dict(before.environment)
-        return OpenCase(
-            case, before.case, missing, launches, environment, before.started_at, before=before, roofed=len(launches)
-        )
+        return OpenCase(case, missing, launches, environment, before.started_at, before=before, roofed=len(launches))
 
     def measurements(self, cut: str = "") -> dict[Case, Measurement]:
         """The measurement of each case that was begun. `cut` is the reason for cases that still miss launches."""
         begun = [entry for entry in self._entries if entry.launches or entry.cut]
-        return {entry.planned: self._measurement(entry, cut) for entry in begun}
+        return {entry.case: self._measurement(entry, cut) for entry in begun}
 
     def _measurement(self, entry: OpenCase, cut: str) -> Measurement:
         if entry.before is not None and len(entry.launches) == len(entry.before.launches):
@@ -225,7 +221,7 @@ class GroupRun:
 
     def _unscored(self, entry: OpenCase) -> bool:
         """Whether the accuracy of a case is wanted and not known yet."""
-        return not entry.accurate and entry.planned not in self._timed_alone
+        return not entry.accurate and entry.case not in self._timed_alone
 
     def give_up(self, reason: str) -> None:
         """Make no more rounds. `reason` is why the cases that still miss launches have fewer than planned."""
@@ -285,7 +281,7 @@ class GroupRun:
             ended = launch.how_it_ended(error, registry.devices.get(case.device).accelerator)
             self._take(entry, Launch(len(entry.launches), *ended, log=error.log))
             return
-        entry.case, entry.conditions = self._conductor.start(case, conditions)
+        entry.conditions = conditions
 
     def _spent(self, entry: OpenCase) -> str:
         done = self._request.launches - entry.missing
@@ -393,7 +389,7 @@ class GroupRun:
         return Arm(
             entry.case,
             conditions,
-            index=self._numbers.get(entry.planned, 0) + len(entry.launches),
+            index=self._numbers.get(entry.case, 0) + len(entry.launches),
             accuracy=self._accuracy and self._unscored(entry),
             final=self._ratios_alone or (final and bool(self._request.before) and entry.missing == 1),
         )

@@ -74,7 +74,7 @@ def with_lock(
 def prepare(request: ArmRequest, options: Options, cache: Path, say: Say, stores: Sequence[Store] = ()) -> LockArm:
     """Make the software of a lock an arm of these cases. Raises LockError if it cannot be made again."""
     words = with_lock(request.words, locks.parse(request.lock, "the lock of the arm"), options, cache, say, stores)
-    pairs, reasons = _cases_of_arm(words, request.cases, arm.facts(words, options, request.source), options)
+    pairs, reasons = _cases_of_arm(words, request.cases, arm.facts(words, options, request.source))
     return LockArm(words, pairs, reasons)
 
 
@@ -95,15 +95,13 @@ def against(request: ArmRequest, prepared: LockArm, options: Options) -> Against
 
 
 def _cases_of_arm(
-    words: ArmWords, cases: Iterable[Case], facts: Facts, options: Options
+    words: ArmWords, cases: Iterable[Case], facts: Facts
 ) -> tuple[tuple[tuple[Case, Case], ...], tuple[tuple[Case, str], ...]]:
     """The case of the other arm for each that can be measured in pairs, and why the others cannot."""
     pairs, reasons = [], []
     for case in cases:
         other, unmet = words.case(case, facts)
         reason = arms.why_not(other, facts, unmet, words.threads) or arms.no_turns(case)
-        if options.start == "fork":
-            reason = reason or "--perf-start fork measures forked workers alone"
         if reason:
             reasons.append((case, reason))
         else:

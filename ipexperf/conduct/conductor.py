@@ -24,7 +24,7 @@ from ipexperf.conduct.prerequisites import Prerequisites
 from ipexperf.conduct.pulse import Pulses
 from ipexperf.conduct.quarantine import Quarantine
 from ipexperf.conduct.roof import Roofs
-from ipexperf.conduct.server import Order, Server, Servers, ServerSpec, start_servers
+from ipexperf.conduct.server import Order, Server, ServerSpec, start_servers
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import ForkError, WorkerError
 from ipexperf.judge import growth
@@ -103,7 +103,6 @@ class Conductor:
         )
         self._say = say
         self._quarantine = Quarantine()
-        self._servers = Servers()
         self._unforkable = False
         """Whether a server could not fork. Later rounds do not try again."""
         self._roofs = None if options.no_roof else Roofs(self._prerequisites.cache, say)
@@ -134,27 +133,6 @@ class Conductor:
         """A worker that times the pulse kernels on the device of this case."""
         variables = registry.devices.get(case.device).variables(self._options.device_index, os.environ)
         return self._start(self._options.python, variables, self._options.timeout)
-
-    def start(self, case: Case, conditions: Conditions) -> tuple[Case, Conditions]:
-        """Decide how launches of the case start. If `--perf-start fork` is not possible, return the plain case."""
-        if self._options.start != start.FORK:
-            return case, conditions
-        reason = start.why_fresh(case, placed=self._placed)
-        if not reason and start.FORK in dict(case.knobs).values():
-            try:
-                order = _order(case, conditions, ahead=False)
-                server = self._servers.get(order, conditions.python, conditions.variables, conditions.timeout)
-            except (ForkError, WorkerError) as error:
-                reason = str(error)
-                case = start.plain(case)
-            else:
-                note = f"forked from a server, which had imported for {server.seconds:.1f} s"
-                return case, dataclasses.replace(conditions, server=server, notes=(*conditions.notes, note))
-        if not reason:
-            return case, conditions
-        note = f"started fresh, not forked: {reason}"
-        self._say(f"{case.id}: {note}")
-        return case, dataclasses.replace(conditions, notes=(*conditions.notes, note))
 
     @contextlib.contextmanager
     def forking(self, cases: Sequence[tuple[Case, Conditions]], arms: int) -> Iterator[Forking]:
@@ -198,8 +176,7 @@ class Conductor:
         return self._quarantine.launches(case)
 
     def close(self) -> None:
-        """Stop servers and pulse workers, remove shared files, and give the devices back."""
-        self._servers.close()
+        """Stop pulse workers, remove shared files, and give the devices back."""
         if self._pulses:
             self._pulses.close()
         self._prerequisites.close()

@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from ipexperf.bench.machine import kernel_files
@@ -22,8 +21,6 @@ from ipexperf.bench.process.server import MESSAGE
 from ipexperf.conduct.process import BOOT, environment_of, last_lines
 from ipexperf.errors import ForkError, WorkerError
 
-MOST = 2
-"""Most servers alive at a time: one for each stack of a run. A new one ends the least recently used."""
 POLL_SECONDS = 0.01
 ASK_SECONDS = 30.0
 GONE_SECONDS = 5.0
@@ -238,31 +235,3 @@ def start_servers(specs: Iterable[ServerSpec]) -> Iterator[dict[ServerSpec, Serv
             server.ready()
             server.check()
         yield started
-
-
-class Servers:
-    """The servers of a run."""
-
-    def __init__(self) -> None:
-        self._servers: dict[tuple[Any, ...], Server] = {}
-
-    def get(self, order: Order, python: str | None, variables: Mapping[str, str], timeout: float) -> Server:
-        """The server for workers with these imports, interpreter and variables. Starts one if there is none alive."""
-        # Everything a process inherits from its parent. A fresh worker would inherit it from us, now.
-        environment = tuple(sorted(environment_of(python, variables).items()))
-        key = (order, python, environment, str(Path.cwd()), tuple(sorted(os.sched_getaffinity(0))))
-        server = self._servers.pop(key, None)
-        if server is not None and not server.alive:
-            server.close()
-            server = None
-        while server is None and len(self._servers) >= MOST:
-            self._servers.pop(next(iter(self._servers))).close()
-        server = server or Server(order, python, variables, timeout)
-        self._servers[key] = server  # most recently used
-        server.check()
-        return server
-
-    def close(self) -> None:
-        """End all servers."""
-        while self._servers:
-            self._servers.popitem()[1].close()

@@ -196,8 +196,8 @@ class EvidenceRun:
 
 
 def _condition(planned: CoveringCase) -> str:
-    """Return the placement and start of a case's workers. Cases that agree in both share a conductor."""
-    return f"{planned.options.placement or ''} {planned.options.start}"
+    """Return the placement of a case's workers. Cases that agree in it share a conductor."""
+    return str(planned.options.placement or "")
 
 
 def _judged(measurement: Measurement) -> Verdict:

@@ -16,7 +16,7 @@ from ipexperf.bench.machine.variables import masked_text
 from ipexperf.bench.networks import own_target
 from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.errors import UsageError
-from ipexperf.plan import knobs, matrix, placement, start
+from ipexperf.plan import knobs, matrix, placement
 from ipexperf.plan.options import Options
 from ipexperf.plan.values import LOCKS, is_lock
 
@@ -161,9 +161,6 @@ def _why_no_interpreter(word: str) -> str:
 
 def check(options: Options) -> None:
     """Refuse flags that mean nothing for pairs. Ini keys and variables are ignored, because they are for all runs."""
-    if options.start == start.FORK:
-        source = options.sources.get("start", "--perf-start")
-        raise UsageError(f"{source}: workers of later pairs are forked anyway: leave it out")
     for name in OF_LAUNCHES:
         if options.sources.get(name, "").startswith("--"):
             raise UsageError(f"{options.sources[name]}: pairs take turns until the judge is sure: say --perf-max-pairs")

@@ -13,7 +13,7 @@ from ipexperf.bench.api import COMPILED, EXPORTED, GRAPHS, Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES, PLAIN
-from ipexperf.plan import features, groups, knobs, matrix, placement, start
+from ipexperf.plan import features, groups, knobs, matrix, placement
 from ipexperf.plan.features import NUMBER, Row
 from ipexperf.plan.matrix import LeftOut
 from ipexperf.plan.options import Options
@@ -213,8 +213,6 @@ class Planner:
 
     def _under(self, row: Row) -> Options:
         """Return the options that ask for the condition of a row."""
-        if row.of("setting") == start.KNOB:
-            return dataclasses.replace(self._options, start=row.of("name"))
         # Every machine has these. A container without them fails with a message.
         any_machine = {"cores": "0", "node": "0"}
         words = f"{row.of('name')}={row.of('value') or any_machine[row.of('name')]}"

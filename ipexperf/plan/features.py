@@ -18,7 +18,7 @@ from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.placement import ALLOCATORS, OPENMP
 from ipexperf.case import AXES, Case
 from ipexperf.dtypes import DTYPES, Instructions
-from ipexperf.plan import knobs, placement, start
+from ipexperf.plan import knobs, placement
 
 Kind = Literal["instructions", "failure", "mode", "knob", "condition", "model"]
 KINDS: tuple[Kind, ...] = ("instructions", "failure", "mode", "knob", "condition", "model")
@@ -120,7 +120,6 @@ def _conditions(device: str) -> Iterator[Row]:
     ):
         for value in allowed:
             yield _row("condition", setting=placement.KNOB, name=name, value=value)
-    yield _row("condition", setting=start.KNOB, name=start.FORK, value="")
 
 
 def _models(device: str) -> Iterator[Row]:
@@ -246,7 +245,7 @@ def is_whole(case: Case) -> bool:
 
 def cell_of(case: Case) -> Cell:
     """Return the cell of a case without placement and start, which are no leaf's knobs."""
-    knobs_of_leaves = tuple(setting for setting in case.knobs if setting[0] not in (placement.KNOB, start.KNOB))
+    knobs_of_leaves = tuple(setting for setting in case.knobs if setting[0] != placement.KNOB)
     return Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=knobs_of_leaves)
 
 

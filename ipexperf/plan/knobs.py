@@ -10,8 +10,8 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Knob
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError
-from ipexperf.plan import placement, start
-from ipexperf.plan.options import SHORTHANDS, Options
+from ipexperf.plan import placement
+from ipexperf.plan.options import Options
 
 
 def of(cell: Cell) -> dict[str, Knob]:
@@ -33,48 +33,38 @@ def everyone() -> dict[str, list[Knob]]:
 def requested(options: Options) -> dict[str, list[str]]:
     """Return the requested values, by knob. Several values make a sweep."""
     values_of: dict[str, list[str]] = {}
-    short = [(name, value) for name in SHORTHANDS for value in getattr(options, name)]
-    for name, value in sorted([*options.knobs, *short]):
+    for name, value in sorted(options.knobs):
         values_of.setdefault(name, [])
         if value not in values_of[name]:
             values_of[name].append(value)
     return values_of
 
 
-def spelled(options: Options, name: str, value: str) -> str:
-    """Return the option that asked for this setting, for messages."""
-    if name in SHORTHANDS and value in getattr(options, name):
-        return f"--perf-{name} {value}"
-    return f"--perf-knobs {name}={value}"
-
-
 def option(name: str, value: str) -> str:
     """Return the option that asks for a case with this setting."""
-    return f"--perf-{name} {value}" if name in (placement.KNOB, start.KNOB) else f"--perf-knobs {name}={value}"
+    return f"--perf-{name} {value}" if name == placement.KNOB else f"--perf-knobs {name}={value}"
 
 
 def named(cell: Cell, options: Options) -> tuple[tuple[str, str], ...]:
-    """Return the knobs of a case, including placement and start. A case with any of them has a series of its own."""
+    """Return the knobs of a case, including placement. A case with any of them has a series of its own."""
     wish, required_openmp = options.placement, registry.modes.get(cell.mode).openmp
     if wish is not None and required_openmp and wish.openmp == required_openmp:
         wish = dataclasses.replace(wish, openmp=None)  # the mode requires it anyway
     text = str(wish or "")
     placed = ((placement.KNOB, text),) if text else ()
-    started = start.named(cell, options.start, placed=options.placement is not None)
-    return tuple(sorted([*cell.knobs, *placed, *started]))
+    return tuple(sorted([*cell.knobs, *placed]))
 
 
 def check(options: Options) -> None:
     """Refuse unknown knobs and values that no owner of the knob takes."""
     by_name = everyone()
+    source = options.sources.get("knobs", "--perf-knobs")
     for name, values in requested(options).items():
         for value in values:
-            short = name in SHORTHANDS and value in getattr(options, name)
-            source = options.sources.get(*((name, f"--perf-{name}") if short else ("knobs", "--perf-knobs")))
             _refuse_unknown(name, by_name, source)
             wrong = [knob.wrong(value) for knob in by_name[name]]
             if all(wrong):
-                raise UsageError(f"{source}: {wrong[0]}" if short else f"{source}: {name}: {wrong[0]}")
+                raise UsageError(f"{source}: {name}: {wrong[0]}")
     for name in options.ablate:
         source = options.sources.get("ablate", "--perf-ablate")
         _refuse_unknown(name, by_name, source)

@@ -158,8 +158,7 @@ def packages() -> list[str]:
 
 def twin(options: Options) -> bool:
     """Return True if the reference of each group runs twice in each round."""
-    wanted = PRESETS[options.preset].twin if options.twin is None else options.twin == "on"
-    return wanted and options.rounds == "on"
+    return PRESETS[options.preset].twin if options.twin is None else options.twin == "on"
 
 
 def ratio_precision(options: Options) -> float | None:
@@ -357,7 +356,7 @@ def _refuse_knobs_without_a_case(options: Options, cases: list[Case], left_out: 
         else:
             reasons = dict.fromkeys(left.reason for left in left_out if left.cell.knob(name) in (value, None))
             text = "; ".join(list(reasons)[:REASONS]) or "no cell of the preset has it"
-            raise UsageError(f"{knobs.spelled(options, name, value)}: {text}")
+            raise UsageError(f"{knobs.option(name, value)}: {text}")
     for name in options.ablate:
         if not any(dict(case.knobs).get(name) for case in cases):
             reasons = dict.fromkeys(left.reason for left in left_out if left.cell.knob(name))

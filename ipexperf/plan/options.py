@@ -54,8 +54,6 @@ class Option:
     help: str
     metavar: str | None = None
     repeat: bool = False
-    knob: bool = False
-    """True if it is short for `--perf-knobs` with the knob of its name."""
     pytest_alone: bool = False
     """True if only pytest has it, not the `ipexperf` command."""
     short: str | None = None
@@ -129,13 +127,6 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-report", Path, None, "write an HTML report to this folder at the end of the run", "DIR"),
     Option("--perf-launches", positive, None, "processes per case (default: the preset's)", "N"),
     Option(
-        "--perf-rounds",
-        one_of("on", "off"),
-        "on",
-        "on: cases that can be compared take turns in rounds; off: each case alone",
-        "WORD",
-    ),
-    Option(
         "--perf-twin",
         one_of("on", "off"),
         None,
@@ -160,10 +151,6 @@ OPTIONS: tuple[Option, ...] = (
         "settings to change, such as level=O0; each value makes a separate case",
         "N=V",
         repeat=True,
-    ),
-    Option("--perf-optimizer", words, (), "optimizers of training, e.g. adam,adamw", "NAMES", repeat=True, knob=True),
-    Option(
-        "--perf-input", words, (), "where batches come from: device, host or loader", "KINDS", repeat=True, knob=True
     ),
     Option("--perf-ablate", words, (), "measure each case also with each of these knobs off", "KNOBS", repeat=True),
     Option("--perf-samples", positive, 12, "minimum number of samples per launch", "N"),
@@ -222,10 +209,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-placement", places.read, None, "where workers run: cores=0-3,node=0,openmp=iomp5", "WORDS"),
     Option(
         "--perf-start",
-        start.read,
+        one_of(start.AUTO, start.FRESH),
         start.AUTO,
-        "how workers begin: auto (fresh in the first round, forked after the imports in the others), fresh, or fork",
-        "KIND",
+        "how workers begin: auto (fresh in the first round, forked after the imports in the others) or fresh",
+        "WORD",
     ),
     Option("--perf-device-index", index, 0, "index of the xpu or cuda device", "N"),
     Option(
@@ -287,9 +274,6 @@ OPTIONS: tuple[Option, ...] = (
     Option("--perf-no-roof", flag, False, "do not measure the machine's peak compute and bandwidth"),
 )
 
-SHORTHANDS = tuple(option.name for option in OPTIONS if option.knob)
-"""The knobs that have an option of their own."""
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -306,14 +290,11 @@ class Options:
     baseline: str = "auto"
     report: Path | None = None
     launches: int | None = None
-    rounds: str = "on"
     twin: str | None = None
     precision: float | None = None
     batch: int | None = None
     size: str | int | None = None
     knobs: tuple[tuple[str, str], ...] = ()
-    optimizer: tuple[str, ...] = ()
-    input: tuple[str, ...] = ()
     ablate: tuple[str, ...] = ()
     samples: int = 12
     seconds: float = 0.6

@@ -1,26 +1,15 @@
-"""`--perf-start`: which launches are forked from a process that has imported everything, and how that names a case."""
+"""`--perf-start`: whether launches are forked from a process that has imported everything."""
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ipexperf.bench.api import Cell
     from ipexperf.case import Case
 
-KNOB = "start"
-"""The name of the knob that says how the workers of a case start."""
-AUTO, FRESH, FORK = "auto", "fresh", "fork"
-"""`auto`: fresh interpreters in the first round of a run, forked ones in later rounds. Case names do not change."""
-KINDS = (AUTO, FRESH, FORK)
-
-
-def read(text: str) -> str:
-    """Parse one of the kinds."""
-    if text not in KINDS:
-        raise argparse.ArgumentTypeError(f"expected {AUTO}, {FRESH} or {FORK}, got '{text}'")
-    return text
+AUTO, FRESH = "auto", "fresh"
+"""`auto`: fresh interpreters in the first round of a run, forked ones in later rounds."""
 
 
 def why_fresh(cell: Cell | Case, *, placed: bool) -> str:
@@ -32,13 +21,3 @@ def why_fresh(cell: Cell | Case, *, placed: bool) -> str:
     if placed:
         return "a worker is placed before it imports anything"
     return registry.modes.get(cell.mode).fresh
-
-
-def plain(case: Case) -> Case:
-    """Return the case with fresh workers, for cases that cannot be forked."""
-    return case.without(KNOB)
-
-
-def named(cell: Cell, kind: str, *, placed: bool) -> tuple[tuple[str, str], ...]:
-    """Return the knob of a case whose workers are forked. It gives the case a series of its own."""
-    return ((KNOB, FORK),) if kind == FORK and not why_fresh(cell, placed=placed) else ()

@@ -42,8 +42,8 @@ def test_ipex_packs_weights_and_folds_norms_of_a_strangers_network(target: str, 
     """Nothing of ours lies between IPEX and the network: torch.fx, by which it folds, would not see through."""
     model = registry.models.get(own.register(target))
     path, _ = registry.datasets.get(model.data).find(None)
-    case = Case(model.name, "cpu", "fp32", mode, "ipex", 16, model.size, data=model.data, knobs=(("start", "fork"),))
-    settings = Settings(load=TARGETS, data_file=path, threads=1)
+    case = Case(model.name, "cpu", "fp32", mode, "ipex", 16, model.size, data=model.data)
+    settings = Settings(load=TARGETS, data_file=path, threads=1, forked=True)
     done, _ = conduct_play.launch(
         case, 0, Conditions(settings, timeout=300, samples=3, seconds=0.02, server=server), accuracy=True
     )

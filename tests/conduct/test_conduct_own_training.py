@@ -31,7 +31,7 @@ CORES = pytest.mark.skipif(len(os.sched_getaffinity(0)) < len(("rank", "rank")),
 
 
 @pytest.fixture(scope="module")
-def begin() -> Iterator[Callable[[Case, Conditions], tuple[Case, Conditions]]]:
+def begin() -> Iterator[Callable[[Case, Conditions], Conditions]]:
     """Lets a case start from the server of its stack, which imports once, unless its mode must start fresh."""
     with contextlib.ExitStack() as running:
 
@@ -39,11 +39,11 @@ def begin() -> Iterator[Callable[[Case, Conditions], tuple[Case, Conditions]]]:
         def server(stack: str) -> Server:
             return running.enter_context(contextlib.closing(Server(Order(stack, (), ("torch",)), None, {}, 500)))
 
-        def begin(case: Case, conditions: Conditions) -> tuple[Case, Conditions]:
+        def begin(case: Case, conditions: Conditions) -> Conditions:
             if start.why_fresh(case, placed=False):
-                return case, conditions
-            forked = dataclasses.replace(case, knobs=((start.KNOB, start.FORK),))
-            return forked, dataclasses.replace(conditions, server=server(case.stack))
+                return conditions
+            settings = dataclasses.replace(conditions.settings, forked=True)
+            return dataclasses.replace(conditions, settings=settings, server=server(case.stack))
 
         yield begin
 
@@ -63,14 +63,14 @@ def test_it_is_trained_like_a_network_of_ours(
     stack: str,
     name: str,
     tmp_path: Path,
-    begin: Callable[[Case, Conditions], tuple[Case, Conditions]],
+    begin: Callable[[Case, Conditions], Conditions],
 ) -> None:
     """Proven, with a fingerprint, a loss that falls, the curve of stock fp32, and a checkpoint that can be loaded."""
     target = f"{NETS}:{name}"
     model = registry.models.get(own.register(target))
     case = Case(model.name, "cpu", "fp32", mode, stack, 16, model.size, data=model.data)
     settings = Settings(load=(target,), train_steps=40, checkpoint=str(tmp_path / "kept.pt"))
-    case, conditions = begin(case, Conditions(settings, timeout=500, samples=3, seconds=0.02, memory=2**35))
+    conditions = begin(case, Conditions(settings, timeout=500, samples=3, seconds=0.02, memory=2**35))
     done, _ = conduct_play.launch(case, 0, conditions, accuracy=True)
     assert (done.outcome, done.reason) == ("ok", "")
     assert [check for check in (*done.proof, *done.accuracy) if not check.ok] == []
@@ -80,13 +80,13 @@ def test_it_is_trained_like_a_network_of_ours(
 
 
 def test_targets_that_do_not_fit_are_one_sentence_of_the_launch(
-    begin: Callable[[Case, Conditions], tuple[Case, Conditions]],
+    begin: Callable[[Case, Conditions], Conditions],
 ) -> None:
     """With the shapes of both, as the page and the table show it."""
     target = f"{NETS}:misfit"
     model = registry.models.get(own.register(target))
     case = Case(model.name, "cpu", "fp32", "train", "stock", 16, model.size, data=model.data)
-    case, conditions = begin(case, Conditions(Settings(load=(target,)), timeout=300))
+    conditions = begin(case, Conditions(Settings(load=(target,)), timeout=300))
     done, _ = conduct_play.launch(case, 0, conditions, accuracy=True)
     told = "mytraining.misfit: its training_loss does not take answers of 16x10 float32 and targets of 16x7 float32: "
     assert done.outcome == "error"

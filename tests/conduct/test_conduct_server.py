@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -18,19 +19,14 @@ from typing import TYPE_CHECKING, Any
 import conduct_play
 import pytest
 
-from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Settings
 from ipexperf.bench.process import guard
 from ipexperf.bench.process import server as bench_server
-from ipexperf.bench.process import worker as bench_worker
 from ipexperf.case import Case
-from ipexperf.compare import group
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.server import MOST, Order, Server, Servers
+from ipexperf.conduct.server import Order, Server
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import ForkError, WorkerError
-from ipexperf.plan.options import Options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,11 +37,10 @@ pytestmark = pytest.mark.process
 
 FAKES = Path(__file__).parents[1] / "fakes"
 FORKED = str(FAKES / "forked.py")
-FORK = (("start", "fork"),)
 
 
 def case(model: str = "tiny") -> Case:
-    return Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none", knobs=FORK)
+    return Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
 
 def order(*load: str) -> Order:
@@ -53,20 +48,29 @@ def order(*load: str) -> Order:
 
 
 @pytest.fixture
-def servers() -> Iterator[Servers]:
-    found = Servers()
-    yield found
-    found.close()
+def serve() -> Iterator[Callable[..., Server]]:
+    """Starts servers, which end with the test."""
+    with contextlib.ExitStack() as running:
+
+        def serve(wanted: Order, **variables: str) -> Server:
+            return running.enter_context(contextlib.closing(Server(wanted, None, variables, 60)))
+
+        yield serve
 
 
 @pytest.fixture
-def run(fake: str, servers: Servers) -> Callable[..., Launch]:
+def run(fake: str, serve: Callable[..., Server]) -> Callable[..., Launch]:
     """Launches a fake model once, forked."""
 
     def run(model: str, timeout: float = 30.0, memory: int | None = None, **variables: str) -> Launch:
-        server = servers.get(order(fake), None, variables, 60)
+        server = serve(order(fake), **variables)
         conditions = Conditions(
-            Settings(load=(fake,)), variables=variables, timeout=timeout, samples=5, seconds=0.05, server=server
+            Settings(load=(fake,), forked=True),
+            variables=variables,
+            timeout=timeout,
+            samples=5,
+            seconds=0.05,
+            server=server,
         )
         if memory is not None:
             conditions = replace(conditions, memory=memory)
@@ -98,9 +102,9 @@ def test_a_forked_launch_has_samples_and_proof(run: Callable[..., Launch]) -> No
     assert all(check.ok for check in (*done.accuracy, *done.proof))
 
 
-def test_a_forked_worker_is_alone_with_its_guard_in_a_session(fake: str, servers: Servers) -> None:
+def test_a_forked_worker_is_alone_with_its_guard_in_a_session(fake: str, serve: Callable[..., Server]) -> None:
     """It leads the session, and has no descriptor of its server."""
-    server = servers.get(order(fake), None, {}, 60)
+    server = serve(order(fake))
     with Worker(timeout=30, server=server) as worker, Worker(timeout=30, server=server) as other:
         assert parent(worker.pid) == parent(other.pid) == server.pid
         assert len(guard.members(worker.pid)) == len(guard.members(other.pid)) == 2
@@ -187,9 +191,9 @@ def test_a_server_that_is_killed_ends_its_launch_and_the_next_case_gets_another(
     assert run("tiny", FAKE_PID_FILE=str(path)).outcome == "ok"
 
 
-def test_a_case_whose_server_died_is_not_started_fresh(fake: str, servers: Servers) -> None:
+def test_a_case_whose_server_died_is_not_started_fresh(fake: str, serve: Callable[..., Server]) -> None:
     """All launches of a case start the same way, so it ends."""
-    server = servers.get(order(fake), None, {}, 60)
+    server = serve(order(fake))
     os.kill(server.pid, signal.SIGKILL)
     for _ in range(2):
         with pytest.raises(WorkerError, match="the fork server was killed by SIGKILL") as error:
@@ -234,24 +238,6 @@ def test_a_server_that_still_imports_dies_with_its_controller(tmp_path: Path, go
         controller.kill()
         controller.wait(timeout=10)
     assert gone(server)
-
-
-def test_each_environment_has_its_server_and_the_oldest_is_ended(
-    fake: str, servers: Servers, gone: Callable[[int], bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Equal settings find the same server, and other variables start another one."""
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    first = servers.get(order(fake), None, {}, 60)
-    assert servers.get(order(fake), None, {}, 60) is first
-    others = [servers.get(order(fake), None, {"OMP_NUM_THREADS": str(number)}, 60) for number in range(1, MOST + 1)]
-    assert len({first.pid, *(other.pid for other in others)}) == MOST + 1
-    assert gone(first.pid)
-    assert all(other.alive for other in others)
-    with Worker(timeout=30, server=others[0]) as worker:
-        worker.prepare(case().to_json(), {"load": [fake]})
-        assert worker.ask("environment")["variables"]["OMP_NUM_THREADS"] == "1"
-    servers.close()
-    assert all(gone(other.pid) for other in others)
 
 
 def test_a_server_with_a_second_thread_cannot_be_forked(fake: str, gone: Callable[[int], bool]) -> None:
@@ -301,20 +287,22 @@ def test_a_process_that_has_initialised_a_card_is_not_forked(card: str, monkeypa
 
 
 def test_a_server_that_refuses_in_the_middle_of_a_case_is_an_error(
-    fake: str, servers: Servers, monkeypatch: pytest.MonkeyPatch
+    fake: str, serve: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No fresh worker takes the place of a forked one."""
-    server = servers.get(order(fake), None, {}, 60)
+    server = serve(order(fake))
     monkeypatch.setattr(server, "ask", lambda *_, **__: {"unsafe": "the imports left 9 threads"})
     with pytest.raises(WorkerError, match="can't be forked any more: the imports left 9 threads") as error:
         Worker(timeout=30, server=server)
     assert error.value.outcome == "error"
 
 
-def test_two_workers_of_one_server_draw_different_random_numbers(fake: str, servers: Servers, tmp_path: Path) -> None:
+def test_two_workers_of_one_server_draw_different_random_numbers(
+    fake: str, serve: Callable[..., Server], tmp_path: Path
+) -> None:
     """Python's and numpy's generators, temporary names, and uuids."""
     told = tmp_path / "draws"
-    server = servers.get(order(fake, FORKED), None, {"FAKE_DRAWS": str(told)}, 60)
+    server = serve(order(fake, FORKED), FAKE_DRAWS=str(told))
     for _ in range(2):
         with Worker(timeout=30, server=server) as worker:
             worker.prepare(case("draws").to_json(), {"load": [fake, FORKED]})
@@ -323,64 +311,11 @@ def test_two_workers_of_one_server_draw_different_random_numbers(fake: str, serv
 
 
 @pytest.mark.parametrize("asked", ["fresh", "fork"])
-def test_a_wrong_label_about_the_start_fails_its_check(asked: str, fake: str, servers: Servers) -> None:
+def test_a_wrong_label_about_the_start_fails_its_check(asked: str, fake: str, serve: Callable[..., Server]) -> None:
     """The kernel knows which process is the child of a server."""
-    liar = Case.from_json({**case().to_json(), "knobs": {"start": "fork"} if asked == "fork" else {}})
-    server = servers.get(order(fake), None, {}, 60) if asked == "fresh" else None
+    server = serve(order(fake)) if asked == "fresh" else None
     with Worker(timeout=30, server=server) as worker:
-        worker.prepare(liar.to_json(), {"load": [fake]})
+        worker.prepare(case().to_json(), {"load": [fake], "forked": asked == "fork"})
         [check] = [check for check in worker.ask("proof")["checks"] if check["name"] == "start"]
     assert (check["ok"], check["expected"]) == (False, asked)
     assert check["found"] != asked
-
-
-def test_a_fresh_process_that_should_have_been_forked_fails_its_check() -> None:
-    """A fresh process that should be fresh has no such check."""
-    assert bench_worker.started() == "fresh"
-    assert bench_worker.check_start(Case("m", "cpu", "fp32", "infer", "stock", 1, 1)) == []
-    assert [check.ok for check in bench_worker.check_start(case())] == [False]
-
-
-@pytest.fixture
-def measured(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Case], Any]]:
-    """Measures a case under `--perf-start fork`, with the fakes."""
-    loading.load((fake, FORKED))
-    said: list[str] = []
-    options = Options(start="fork", samples=5, seconds=0.05, load=(fake, FORKED), cache=tmp_path)
-    monkeypatch.setattr(group, "RETRIES", 0)
-    conductor = Conductor(options, tmp_path, said.append)
-    yield lambda case: conduct_play.measure(conductor, case, launches=2)
-    conductor.close()
-
-
-def test_each_launch_says_that_it_was_forked(measured: Callable[[Case], Any]) -> None:
-    """Its note says how long the shared imports took."""
-    done = measured(case())
-    assert done.case == case()
-    assert [launch.outcome for launch in done.launches] == ["ok", "ok"]
-    assert all("forked from a server, which had imported for" in launch.notes[0] for launch in done.launches)
-
-
-def test_if_a_fork_is_not_safe_launches_start_fresh_with_a_note(
-    measured: Callable[[Case], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server has a second thread. The case has the name of one with fresh launches."""
-    monkeypatch.setenv("FAKE_THREAD", "1")
-    done = measured(case())
-    assert done.case == Case.from_json({**case().to_json(), "knobs": {}})
-    assert [launch.outcome for launch in done.launches] == ["ok", "ok"]
-    assert all("import_time" in launch.metrics for launch in done.launches)
-    assert all(
-        launch.notes[0].startswith("started fresh, not forked: the imports left 2 threads") for launch in done.launches
-    )
-
-
-def test_a_mode_that_is_never_forked_has_a_note(
-    measured: Callable[[Case], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The case never has the name of a forked one."""
-    monkeypatch.setattr(type(registry.modes.get("spin")), "fresh", "spinning makes one dizzy")
-    plain = Case.from_json({**case().to_json(), "knobs": {}})
-    done = measured(plain)
-    assert done.case == plain
-    assert {launch.notes for launch in done.launches} == {("started fresh, not forked: spinning makes one dizzy",)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import json
 import subprocess
@@ -47,10 +46,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 def launched(mode: str, stack: str, server: Server | None) -> Launch:
     case = Case("smallnet", "cpu", "fp32", mode, stack, 16, 8, data="digits")
-    if server:
-        case = dataclasses.replace(case, knobs=(("start", "fork"),))
     path, _ = registry.datasets.get("digits").find(None)
-    settings = Settings(load=(SMALL,), data_file=path, train_steps=6, threads=2)
+    settings = Settings(load=(SMALL,), data_file=path, train_steps=6, threads=2, forked=server is not None)
     conditions = Conditions(settings, timeout=300, samples=5, seconds=0.05, server=server)
     return conduct_play.launch(case, 0, conditions, accuracy=True)[0]
 

@@ -317,7 +317,7 @@ def test_the_records_of_this_file_share_one_case() -> None:
     assert accepted(LEVEL).case == CASE
     assert (
         screen.judge(
-            measurement(QUIET[0], case=replace(CASE, knobs=(("start", "fork"),))), accepted(LEVEL), Policy()
+            measurement(QUIET[0], case=replace(CASE, knobs=(("level", "O0"),))), accepted(LEVEL), Policy()
         ).outcome
         == "not_comparable"
     )

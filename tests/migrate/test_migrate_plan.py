@@ -149,7 +149,7 @@ def test_packed_and_split_weights_are_settings_of_training() -> None:
 
 
 def test_optimizers_can_be_chosen() -> None:
-    cases = of_ipex(mode=("train",), dtype=("fp32",), optimizer=("adam",)).cases
+    cases = of_ipex(mode=("train",), dtype=("fp32",), knobs=(("optimizer", "adam"),)).cases
     assert [case.id for case in cases][:2] == [
         "resnet18-cpu-fp32-train-ipex+optimizer:adam",
         "resnet18-cpu-fp32-train-stock+optimizer:adam",

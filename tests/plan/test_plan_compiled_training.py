@@ -54,7 +54,7 @@ def test_it_shares_the_rounds_of_eager_training_which_is_the_reference() -> None
 
 def test_optimizers_are_those_of_training() -> None:
     """Each that is asked for is a case, and Lamb is IPEX's."""
-    found = plan(optimizer=("adagrad", "lamb"))
+    found = plan(knobs=(("optimizer", "adagrad"), ("optimizer", "lamb")))
     base = "resnet18-cpu-fp32-train_compile"
     names = ("ipex+optimizer:adagrad", "ipex+optimizer:lamb", "stock+optimizer:adagrad")
     assert ids(found) == [f"{base}-{name}" for name in names]

@@ -94,9 +94,7 @@ def test_each_case_is_in_one_group_and_the_plan_keeps_its_order(cases: list[Case
         (Options(twin="off"), False),
         (Options(preset="nightly"), False),
         (Options(preset="nightly", twin="on"), True),
-        (Options(rounds="off"), False),
     ],
 )
 def test_the_preset_says_whether_there_is_a_twin_unless_somebody_does(options: Options, *, twin: bool) -> None:
-    """Where there are no rounds there is none."""
     assert matrix.twin(options) == twin

@@ -27,33 +27,31 @@ def ids(found: matrix.Plan) -> list[str]:
 
 
 def test_each_input_is_a_case_and_the_default_is_the_plain_one() -> None:
-    """The option is the knob's short name: several of its values are a sweep."""
-    assert ids(plan(device=("xpu",), input=("device", "host", "loader"))) == [
+    """Several values are a sweep."""
+    assert ids(plan(device=("xpu",), knobs=(("input", "device"), ("input", "host"), ("input", "loader")))) == [
         "resnet18-xpu-fp32-train-stock",
         "resnet18-xpu-fp32-train-stock+input:host",
         "resnet18-xpu-fp32-train-stock+input:loader",
     ]
-    assert plan(input=("loader",)).cases == plan(knobs=(("input", "loader"),)).cases
-    assert plan(input=("device",)).cases == plan().cases
+    assert plan(knobs=(("input", "device"),)).cases == plan().cases
 
 
 @pytest.mark.parametrize("mode", ["train", "infer", "infer_jit"])
 def test_training_and_inference_have_inputs(mode: str) -> None:
-    assert ids(plan(mode=(mode,), input=("loader",))) == [f"resnet18-cpu-fp32-{mode}-stock+input:loader"]
+    assert ids(plan(mode=(mode,), knobs=(("input", "loader"),))) == [f"resnet18-cpu-fp32-{mode}-stock+input:loader"]
 
 
 @pytest.mark.parametrize(
     ("wishes", "sentence"),
     [
-        ({"input": ("host",)}, "input=host equals input=device on cpu: the host's memory is the device's"),
-        ({"input": ("host", "device")}, "--perf-input host: input=host equals input=device on cpu"),
+        ({"knobs": (("input", "host"),)}, "input=host equals input=device on cpu: the host's memory is the device's"),
         ({"knobs": (("input", "host"), ("input", "device"))}, "--perf-knobs input=host: input=host equals"),
-        ({"input": ("disk",)}, "--perf-input: expected one of device, host, loader, got 'disk'"),
+        ({"knobs": (("input", "disk"),)}, "--perf-knobs: input: expected one of device, host, loader, got 'disk'"),
         (
             {"knobs": (("loader_workers", "4"),)},
             "the knob loader_workers is for input=loader: nothing else has a loader",
         ),
-        ({"input": ("loader",), "knobs": (("loader_workers", "0"),)}, "expected a whole number of at least 1, got '0'"),
+        ({"knobs": (("input", "loader"), ("loader_workers", "0"))}, "expected a whole number of at least 1, got '0'"),
         ({"ablate": ("input",)}, "the knob input has no 'off'"),
     ],
 )
@@ -66,7 +64,7 @@ def test_an_input_that_means_nothing_is_refused(wishes: dict[str, Any], sentence
 
 def test_a_loader_has_as_many_processes_as_asked() -> None:
     """The number is a knob beside the input; its default is no other case."""
-    found = plan(input=("loader",), knobs=(("loader_workers", "2"), ("loader_workers", "4")))
+    found = plan(knobs=(("input", "loader"), ("loader_workers", "2"), ("loader_workers", "4")))
     base = "resnet18-cpu-fp32-train-stock+input:loader"
     assert ids(found) == [base, f"{base}+loader_workers:4"]
 

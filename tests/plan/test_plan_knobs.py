@@ -132,7 +132,7 @@ def test_ablation_leaves_the_plain_case_of_a_stack_without_the_knob() -> None:
         ({"mode": ("train",), "knobs": (("graph_mode", "on"),)}, "IPEX captures no graph of a training"),
         ({"knobs": (("graph_mode", "on"),)}, "infer_jit has no knob graph_mode: a trace bypasses the graph"),
         (
-            {"mode": ("train",), "optimizer": ("adamw",), "knobs": (("fuse_update_step", "off"),)},
+            {"mode": ("train",), "knobs": (("optimizer", "adamw"), ("fuse_update_step", "off"))},
             "the knob fuse_update_step would change nothing: IPEX fuses no adamw on cpu",
         ),
         (
@@ -160,7 +160,7 @@ def test_weights_are_split_for_sgd_alone_on_xpu() -> None:
     knobs = (("split_master_weight", "off"),)
     assert len(plan(**wish, knobs=knobs).cases) == 1
     with pytest.raises(UsageError, match="would change nothing: IPEX splits no weights for adam on xpu"):
-        plan(**wish, optimizer=("adam",), knobs=knobs)
+        plan(**wish, knobs=(("optimizer", "adam"), *knobs))
 
 
 def test_bf16_training_without_prepacking_needs_no_avx512() -> None:

@@ -9,7 +9,7 @@ import pytest
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
-from ipexperf.plan.options import Options, resolve
+from ipexperf.plan.options import Options
 
 FLAGS = frozenset({"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_fp16"})
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
@@ -41,41 +41,25 @@ def ids(found: matrix.Plan) -> list[str]:
 
 def test_each_optimizer_that_is_asked_for_is_a_case() -> None:
     """The default has no name in the id, and the others have theirs."""
-    assert ids(plan(optimizer=("sgd", "adamw", "lamb"))) == [
+    assert ids(plan(knobs=(("optimizer", "sgd"), ("optimizer", "adamw"), ("optimizer", "lamb")))) == [
         f"{BASE}+optimizer:adamw",
         f"{BASE}+optimizer:lamb",
         BASE,
     ]
 
 
-def test_the_option_is_the_knob() -> None:
-    """`--perf-optimizer adam` and `--perf-knobs optimizer=adam` are the same wish, and together they are one."""
-    short = plan(optimizer=("adam",))
-    assert short.cases == plan(knobs=(("optimizer", "adam"),)).cases
-    assert short.cases == plan(optimizer=("adam",), knobs=(("optimizer", "adam"),)).cases
-
-
-def test_the_option_is_read_from_every_place() -> None:
-    """The command line, a variable and an ini file name optimizers alike."""
-
-    def nothing(_: str) -> None:
-        return None
-
-    assert resolve(nothing, nothing, {"IPEXPERF_OPTIMIZER": "adam,lamb"}).optimizer == ("adam", "lamb")
-    assert resolve(nothing, {"ipexperf_optimizer": "adagrad"}.get, {}).optimizer == ("adagrad",)
-    given = {"ipexperf_optimizer": [("adam",), ("adamw",)]}
-    assert resolve(given.get, nothing, {"IPEXPERF_OPTIMIZER": "sgd"}).optimizer == ("adam", "adamw")
-
-
 @pytest.mark.parametrize(
     ("wishes", "sentence"),
     [
-        ({"optimizer": ("adma",)}, "--perf-optimizer: expected one of sgd, adagrad, adam, adamw, lamb, got 'adma'"),
         (
-            {"optimizer": ("lamb",), "stack": ("stock",)},
+            {"knobs": (("optimizer", "adma"),)},
+            "--perf-knobs: optimizer: expected one of sgd, adagrad, adam, adamw, lamb, got 'adma'",
+        ),
+        (
+            {"knobs": (("optimizer", "lamb"),), "stack": ("stock",)},
             "resnet18 cannot run here: Lamb comes with IPEX: the stack stock has none",
         ),
-        ({"optimizer": ("adam",), "mode": ("infer",)}, "neither infer nor ipex has a knob optimizer"),
+        ({"knobs": (("optimizer", "adam"),), "mode": ("infer",)}, "neither infer nor ipex has a knob optimizer"),
         ({"ablate": ("optimizer",)}, "the knob optimizer has no 'off'"),
         ({"knobs": (("accumulate", "0"),)}, "accumulate: expected a whole number of at least 1, got '0'"),
         (
@@ -129,7 +113,7 @@ def test_what_no_training_can_have_is_refused_with_the_reason(wishes: dict[str, 
 
 def test_lamb_is_left_out_on_stock_and_runs_on_ipex() -> None:
     """Asked of both stacks, it is a case of one, and the other says why."""
-    found = plan(stack=("all",), optimizer=("lamb",))
+    found = plan(stack=("all",), knobs=(("optimizer", "lamb"),))
     assert ids(found) == [f"{BASE}+optimizer:lamb"]
     assert [left.reason for left in found.left_out] == ["Lamb comes with IPEX: the stack stock has none"]
 
@@ -151,8 +135,7 @@ def test_a_data_parallel_training_has_the_knobs_of_a_training() -> None:
     found = plan(
         mode=("train_ddp",),
         dtype=("bf16",),
-        optimizer=("adam",),
-        knobs=(("weights_prepack", "off"), ("split_master_weight", "off"), ("accumulate", "2")),
+        knobs=(("optimizer", "adam"), ("weights_prepack", "off"), ("split_master_weight", "off"), ("accumulate", "2")),
     )
     name = "accumulate:2+optimizer:adam+split_master_weight:off+weights_prepack:off"
     assert ids(found) == [f"resnet18-cpu-bf16-train_ddp-ipex+{name}"]

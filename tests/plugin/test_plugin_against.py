@@ -282,10 +282,6 @@ def test_a_case_that_the_budget_left_no_time_for_is_told(suite: Suite) -> None:
         (("--perf-against", "dtype=fp17"), "--perf-against: unknown dtype 'fp17': did you mean fp16?"),
         (("--perf-against", "stack=stock"), "--perf-against: tiny-fake-fp32-spin-stock cannot run: "),
         (("--perf-against", "A=1", "--perf-launches", "2"), "--perf-launches: pairs take turns until"),
-        (
-            ("--perf-against", "A=1", "--perf-start", "fork"),
-            "--perf-start: workers of later pairs are forked anyway",
-        ),
         (("--perf-against", "A=1", "--perf-max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
         (("--perf-against", "A=1", "--perf-alpha", "2"), "expected a fraction between 0 and 1"),
         (

@@ -131,28 +131,11 @@ def test_the_reference_has_a_twin_where_that_was_asked_for(suite: Suite) -> None
     assert "the same again (A/A twin)" in result.stdout.str()
 
 
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        (("--perf-rounds", "off"), "--perf-twin: a twin needs rounds, which --perf-rounds off disables"),
-        (("--perf-against", "A=1"), "--perf-twin: pairs have no twin: --perf-against '' measures each case"),
-        (("--perf-rounds", "sometimes"), "expected one of on, off, got 'sometimes'"),
-    ],
-)
-def test_a_twin_that_no_round_can_have_is_refused(suite: Suite, more: tuple[str, ...], told: str) -> None:
+def test_a_twin_in_pairs_is_refused(suite: Suite) -> None:
     """Not left out in silence."""
-    refused(suite.raw(*suite.load, "--model", "tiny", *CELL, "--perf-twin", "on", *more), told)
+    told = "--perf-twin: pairs have no twin: --perf-against '' measures each case"
+    refused(suite.raw(*suite.load, "--model", "tiny", *CELL, "--perf-twin", "on", "--perf-against", "A=1"), told)
     assert not (suite.path / "ipexperf.db").exists()
-
-
-def test_without_rounds_each_case_is_measured_alone(suite: Suite) -> None:
-    result = suite.run("tiny", "--perf-rounds", "off", "--perf-launches", "2", cell=THREE)
-    result.assert_outcomes(passed=3)
-    told = re.findall(r"  (\S+): (round \d of \d, .*)", result.stdout.str())
-    assert told == [(ID.format(dtype), f"round {n} of 2, 1 case") for dtype in ("fp32", "bf16", "fp16") for n in (1, 2)]
-    assert launches(suite) == all_ok(2, "fp32", "bf16", "fp16")
-    assert suite.query("SELECT count(*) FROM round") == [(0,)]
-    assert "A/A twin" not in result.stdout.str()
 
 
 @pytest.mark.parametrize(

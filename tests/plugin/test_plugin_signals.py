@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ipexperf import scratch
-from ipexperf.bench.process import guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,19 +149,6 @@ def test_a_killed_run_leaves_nothing_that_its_worker_started(
         process.communicate(timeout=30)
     assert len(pids) == 2
     assert all(gone(pid) for pid in pids)
-
-
-def test_a_killed_run_leaves_no_fork_server(suite: Suite, gone: Callable[[int], bool]) -> None:
-    """After SIGKILL under `--perf-start fork` the server ends, with its worker and what that had started."""
-    with suite.start("leader", "--perf-start", "fork") as process:
-        worker, child = suite.pids()
-        server = int(Path(f"/proc/{worker}/stat").read_text().rsplit(")", 1)[1].split()[1])
-        assert server != process.pid
-        everybody = {server, child, *guard.members(worker)}
-        process.kill()
-        process.communicate(timeout=30)
-    assert len(everybody) == 4
-    assert all(gone(pid) for pid in everybody)
 
 
 def test_what_a_killed_run_left_in_the_temporary_folder_goes_with_the_next_run(

@@ -25,7 +25,7 @@ WAITS = 10
 
 @dataclass(frozen=True)
 class Input(Knob):
-    """The knob for the source of batches, set by `--perf-input`."""
+    """The knob for the source of batches."""
 
     name: str = "input"
     help: str = "batches lie on the device, are copied there in each step, or come from a loader"

@@ -32,9 +32,6 @@ from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import METRICS, Check
 from ipexperf.variables import CONTROLLER
 
-START = "start"
-"""The knob for how workers are started."""
-
 
 def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
     """Return the workbench for a request, after starting its stack and device in this process."""
@@ -64,10 +61,10 @@ def started() -> str:
     return "fork" if re.search(rb"\0[^\0]*boot\.py\0server\0", Path("/proc/self/cmdline").read_bytes()) else "fresh"
 
 
-def check_start(case: Case, *, forked: bool = False) -> list[Check]:
+def check_start(*, forked: bool) -> list[Check]:
     """Return the check that this process was forked or fresh, as requested. Empty if it is fresh, as by default."""
-    expected, actual = "fork" if forked else dict(case.knobs).get(START, "fresh"), started()
-    return [] if expected == actual == "fresh" else [Check(START, expected == actual, actual, expected)]
+    expected, actual = "fork" if forked else "fresh", started()
+    return [] if expected == actual == "fresh" else [Check("start", expected == actual, actual, expected)]
 
 
 class Worker:
@@ -291,7 +288,7 @@ class Worker:
 
     def _start(self) -> list[Check]:
         """Check that this process was started as requested."""
-        return check_start(self._bench.case, forked=self._bench.settings.forked) if self._bench else []
+        return check_start(forked=self._bench.settings.forked) if self._bench else []
 
     def fingerprint(self, _: dict[str, Any]) -> dict[str, Any]:
         """Return the fingerprint, in a separate pass after measurement and proof."""
