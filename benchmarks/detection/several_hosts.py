@@ -4,7 +4,7 @@ Each host measures the old software in one run and the new in a later one, each 
 `simulate.py`: each launch has a level of its own, and each run a state of the machine that its launches share. The
 launches of a run do not show that state, only the other hosts do, and runs on more nights.
 
-    python benchmarks/detection/several_hosts.py > benchmarks/detection/hosts.md
+    python benchmarks/detection/several_hosts.py > benchmarks/detection/hosts.txt
 """
 
 from __future__ import annotations

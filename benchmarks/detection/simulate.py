@@ -9,7 +9,7 @@ Our rule is compared with common ones, written from their documentation: pytest-
 `--benchmark-compare-fail=mean:5%`, a flat limit of 7 % on the median of runs, Mann-Whitney over the pooled iterations,
 and Welch's t-test over runs. As usual, they measure one arm after the other.
 
-    python benchmarks/detection/simulate.py > benchmarks/detection/table.md
+    python benchmarks/detection/simulate.py > benchmarks/detection/table.txt
 """
 
 from __future__ import annotations
