@@ -218,7 +218,7 @@ class Contest:
         `prove`: check proof and accuracy in the first round; switched off for arms that are slowed down on purpose.
         `show` is called with the state of each comparison before each of its rounds; the default uses `say`.
         `forking` starts the servers from which workers are forked in every round but the first. They live as long as
-        their comparisons: pairs with a server in common are independent (ADR 49).
+        their comparisons: pairs with a server in common are independent (ADR 46).
         With `repeat_builds` the arms start fresh, and only workers that build their cases once more are forked.
         `together` plays the rounds, and those of single arms that do not fit into memory side by side.
         """

@@ -2,7 +2,7 @@
 
 glibc gives memory back to the kernel whenever the end of its heap is free, and takes it again page by page in the
 next step. Whether the end is free depends on the place of one small allocation, so the processes of a case differ: we
-measured 0 to 20,000 page faults per step, and step times that differ by a factor of 2.8 (ADR 48).
+measured 0 to 20,000 page faults per step, and step times that differ by a factor of 2.8 (ADR 41).
 """
 
 from __future__ import annotations
