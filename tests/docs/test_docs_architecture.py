@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 import tomllib
-import translations
+from page_text import sections
 
 from ipexperf.bench.process.worker import Worker
 
 ROOT = Path(__file__).parents[2]
-SECTIONS = {
-    section.title: section.body for section in translations.sections((ROOT / "docs" / "architecture.md").read_text())
-}
+SECTIONS = sections((ROOT / "docs" / "architecture.md").read_text())
 LISTED = ("", "bench/", "compare/")
 """The rooms of which every file is named."""
 CODE = {

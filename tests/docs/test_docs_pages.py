@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import translations
+from page_text import FENCED, LINK, anchor, sections
 
 from ipexperf import cli
 from ipexperf.plan import matrix, options
@@ -19,8 +19,8 @@ HOW_TO = ROOT / "docs" / "how-to"
 EXAMPLES = HOW_TO / "examples"
 GUIDES = sorted(HOW_TO.glob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-FIRST_STEPS = [ROOT / page for pair in translations.PAGES.items() for page in pair]
-"""The README and the tutorial, in both languages: a newcomer copies their commands."""
+FIRST_STEPS = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "docs" / "tutorial.md"]
+"""The README, in both languages, and the tutorial: a newcomer copies their commands."""
 OPTIONS = (ROOT / "docs" / "reference" / "options.md").read_text()
 HISTORY = (ROOT / "docs" / "reference" / "history.md").read_text()
 PATHS = (
@@ -123,7 +123,7 @@ def test_a_command_of_the_first_steps_asks_for_what_there_is(page: Path) -> None
 def test_a_link_leads_somewhere(page: Path) -> None:
     """The file of each relative link exists, and so does the heading that it names there."""
     broken = []
-    for target in translations.LINK.findall(translations.FENCED.sub("", page.read_text())):
+    for target in LINK.findall(FENCED.sub("", page.read_text())):
         path, _, name = target.partition("#")
         other = page.parent / path if path else page
         if ":" in target or (other.exists() and not name):
@@ -136,7 +136,7 @@ def test_a_link_leads_somewhere(page: Path) -> None:
 def anchors(page: Path) -> set[str]:
     """What a link can name in a page: its headings, and the places that have a name of their own."""
     text = page.read_text()
-    return {section.anchor for section in translations.sections(text)} | set(re.findall(r'<a name="([\w-]+)">', text))
+    return {anchor(title) for title in sections(text)} | set(re.findall(r'<a name="([\w-]+)">', text))
 
 
 def rows() -> dict[str, list[str]]:
