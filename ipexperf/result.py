@@ -99,11 +99,6 @@ def of_count(*, usual: bool = False) -> Gate:
     return Gate(0.01, noise=0.0002, pairs=0.0003, trust=20, usual=usual, smallest=True)
 
 
-def of_instructions() -> Gate:
-    """Return the gate of retired instructions: 1 %, with little trust in the assumed noise, which we never measured."""
-    return Gate(0.01, noise=0.003, pairs=0.003, trust=2, smallest=True)
-
-
 def of_energy() -> Gate:
     """Return the gate of energy: 5 %, with little trust in the assumed noise, which we never measured."""
     return Gate(0.05, noise=0.03, pairs=0.02, trust=2)
@@ -198,9 +193,6 @@ METRICS: dict[str, Metric] = {
         Metric("step_allocations", "1", False, gate=of_count()),
         Metric("graph_nodes", "1", False, gate=of_count()),
         Metric("generated_code", "bytes", False, gate=of_count()),
-        Metric("step_instructions", "1", False, gate=of_instructions()),
-        Metric("prepare_instructions", "1", False, gate=of_instructions(), fresh=True),
-        Metric("compile_instructions", "1", False, gate=of_instructions(), fresh=True),
         Metric("peak_memory", "bytes", False, gate=of_resident_peak(), fresh=True),
         Metric("held_memory", "bytes", False, gate=of_memory(usual=True), fresh=True),
         Metric("step_memory", "bytes", False, gate=of_count(usual=True)),

@@ -19,7 +19,7 @@ from typing import Any
 from ipexperf.bench import measure
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import energy, retired
+from ipexperf.bench.machine import energy
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case, identify
 from ipexperf.dtypes import quantised
@@ -661,16 +661,14 @@ class Session(ABC):
     compile_time: float | None = None
     """Seconds that making the graph of the network took, from the plain network to the first output, or in training to
     the end of the first step. None: no graph."""
-    compile_instructions: int | None = None
-    """The instructions that it took, if the machine counts them."""
 
     @contextmanager
     def compiling(self, synchronise: Callable[[], None]) -> Iterator[None]:
         """Record the time of the block, in which the graph of the network is made."""
-        begin, counted = perf_counter(), retired.count()
+        begin = perf_counter()
         yield
         synchronise()
-        self.compile_time, self.compile_instructions = perf_counter() - begin, retired.since(counted)
+        self.compile_time = perf_counter() - begin
 
     @abstractmethod
     def step(self) -> None:

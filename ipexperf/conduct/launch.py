@@ -24,7 +24,7 @@ IDLE = 0.5
 TIMES = ("import_time", "prepare_time", "compile_time", "warm_time")
 """Times before the samples that a worker reports. Not every mode has all of them."""
 OPTIONAL = (
-    *("page_faults", "held_memory", "step_instructions", "prepare_instructions", "compile_instructions"),
+    *("page_faults", "held_memory"),
     *(metric.repeated for metric in METRICS.values() if metric.repeated),
     ENERGY,
 )

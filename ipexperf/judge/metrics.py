@@ -30,8 +30,6 @@ NOTHING_COMPARED = ("no_baseline", "not_comparable")
 """Outcomes of a case that had nothing to be compared with."""
 TITLES = {PRIMARY: "typical step", MEAN: "mean step (throughput)"}
 """What a verdict is about, where that has another name than the metric."""
-SURE = 8
-"""Least number of processes whose smallest value counts. If every second process is odd, all of eight are in 0.4 %."""
 
 
 def in_sessions(
@@ -61,11 +59,7 @@ def in_sessions(
 def in_pairs(
     pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], gate: Iterable[str], alpha: float
 ) -> tuple[Verdict, ...]:
-    """Judge the metrics of this gate, which share `alpha`, over pairs: the metrics of both processes of each.
-
-    A metric whose smallest value counts needs at least SURE pairs if its noise was never measured: all of a few
-    processes may be odd ones.
-    """
+    """Judge the metrics of this gate, which share `alpha`, over pairs: the metrics of both processes of each."""
     verdicts = []
     names = beside_speed(gate)
     for name in names:
@@ -84,11 +78,9 @@ def in_pairs(
             spread = moderated(ratios, assumed, policy.trust)
             spread = replace(spread, scale=spread.scale / math.sqrt(len(ratios)))
             estimate = PairsEstimate(statistics.fmean(ratios), spread)
-        elif max(len(values), policy.trust) >= SURE or not METRICS[name].fresh:
+        else:
             scale = max(assumed, *(_gap(side) for side in sides))
             estimate = PairsEstimate(math.log(level.now / level.before), Spread(scale, policy.trust))
-        else:
-            continue
         verdicts.append(judge(estimate, level, policy, "the other arm"))
     return tuple(verdicts)
 

@@ -225,16 +225,6 @@ def test_pairs_judge_memory_in_use_by_their_first_pair(times: float, outcome: st
     assert (verdict.metric, verdict.outcome) == ("held_memory", outcome)
 
 
-def test_one_pair_is_not_enough_where_a_process_may_be_odd() -> None:
-    """One process in three takes 3 % more for no reason, and nobody measured how much they differ."""
-    odd, same, name = (1, 1.03), (1.03, 1.03), "prepare_instructions"
-    assert metrics.in_pairs(pairs_of(name, *[odd] * 7), (name,), ALPHA) == ()
-    [doubt] = metrics.in_pairs(pairs_of(name, (1, 1), *[same] * 7), (name,), ALPHA)
-    assert doubt.outcome == "inconclusive"
-    [sure] = metrics.in_pairs(pairs_of(name, (1, 1.2), (1, 1.2), *[(1.2, 1.2)] * 6), (name,), ALPHA)
-    assert sure.outcome == "regressed"
-
-
 def test_the_smallest_process_gives_the_memory_of_a_run() -> None:
     """Now and then a process takes more for no reason. None takes less."""
     odd = [1.03 * LEVEL, LEVEL, 1.03 * LEVEL]

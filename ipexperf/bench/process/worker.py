@@ -25,7 +25,7 @@ from ipexperf.bench.api import Device, Session, Settings, Workbench
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.evidence import fingerprint
-from ipexperf.bench.machine import energy, facts, heap, placement, retired, source
+from ipexperf.bench.machine import energy, facts, heap, placement, source
 from ipexperf.bench.process import environment, guard, injections
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
@@ -82,8 +82,6 @@ class Worker:
         self._pulses: dict[str, Any] = {}
         self._faults = heap.Faults()
         self._growth = heap.Growth()
-        self._instructions: list[tuple[int, int | None]] = []
-        """Of each request for samples, its steps and their instructions."""
         self._meter: energy.Meter | None = None
 
     @property
@@ -116,7 +114,7 @@ class Worker:
         """Build the case and make it ready to run steps. It takes all cores, so workers do this one at a time."""
         bench = self._begun
         bench.device.reset_peak_memory()
-        begin, counted = perf_counter(), retired.count()
+        begin = perf_counter()
         with injections.opening(bench.settings.injected):
             self._session = session_of(bench)
         injections.slow(self._session, bench.device.synchronise, bench.settings.injected)
@@ -124,15 +122,11 @@ class Worker:
         self._cold = bench.mode.cold
         self._emulated = precision.emulated(bench.case.device, bench.case.dtype, facts.cpu_flags())
         bench.device.synchronise()
-        prepared, instructions = perf_counter() - begin, retired.since(counted)
+        prepared = perf_counter() - begin
         heap.trim()
         return {
             "prepare_time": prepared,
-            **_known(
-                compile_time=self._session.compile_time,
-                prepare_instructions=instructions,
-                compile_instructions=self._session.compile_instructions,
-            ),
+            **_known(compile_time=self._session.compile_time),
             "items": answer(Session, self._session, "items", bench.case.batch),
             "cold": bench.mode.cold,
         }
@@ -223,10 +217,9 @@ class Worker:
         block = int(request.get("block", self._block))
         if self._meter:
             self._meter.start()
-        steps, counted = request["count"] * block, retired.count()
+        steps = request["count"] * block
         with self._faults.watch(steps):
             samples = session.sample(device.synchronise, request["count"], block)
-        self._instructions.append((steps, retired.since(counted)))
         joules = self._meter.stop() if self._meter else None
         self._growth.after(steps)
         return {"samples": samples, "block": block, **_known(joules=joules)}
@@ -250,19 +243,9 @@ class Worker:
         faults = {} if session.elsewhere or not self._faults.steps else {"page_faults": self._faults.per_step}
         return {
             "peak_memory": _memory(session, device, "peak_memory"),
-            **_known(
-                held_memory=_memory(session, device, "held_memory"),
-                step_instructions=self._instructions_of_a_step(),
-            ),
+            **_known(held_memory=_memory(session, device, "held_memory")),
             **faults,
         }
-
-    def _instructions_of_a_step(self) -> float | None:
-        """The instructions of a step, with all threads that this process started. None if they are not counted."""
-        counts = [count for _, count in self._instructions if count is not None]
-        if not counts or len(counts) < len(self._instructions) or self._ready[0].elsewhere:
-            return None
-        return sum(counts) / sum(steps for steps, _ in self._instructions)
 
     def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
