@@ -50,9 +50,10 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     # Now: pytest may parse the command line before it calls another hook.
     config: Any = pluginmanager.get_plugin("pytestconfig")
     options.refuse_valueless(map(str, config.invocation_params.args), [option.flag for option in options.valued()])
-    options.add_arguments(options.declarer(parser), short=False)
-    for option in options.OPTIONS:
-        parser.addini(option.ini, f"default of {option.flag}", default=None)
+    options.add_arguments(options.declarer(parser), short=False, brief=True)
+    parser.addini(
+        options.INI, "options of ipexperf for each run: --perf-model=... --perf-mode=...", type="args", default=()
+    )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,15 +90,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
     try:
         config.stash[OPTIONS_KEY] = options.resolve(
-            lambda name: config.getoption(name, None), lambda name: _ini(config, name)
+            lambda name: config.getoption(name, None), config.getini(options.INI)
         )
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
-
-
-def _ini(config: pytest.Config, name: str) -> str | None:
-    value = config.getini(name)
-    return ",".join(value) if isinstance(value, list) else value or None
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -219,18 +219,10 @@ def _in_folder(place: Path) -> Iterator[None]:
 
 
 def an_option(chance: random.Random, _: Laboratory) -> None:
-    """An option of pytest, from the command line or the ini file, up to the names that it may hold."""
-    chosen = {option.dest: option for option in chance.sample(options.OPTIONS, chance.randrange(1, 4))}
-    texts = {dest: words(chance) for dest in chosen}
-    if chance.random() < 0.5:
-        parsed = {}
-        for dest, option in chosen.items():
-            if not option.switch:
-                value = option.read(texts[dest])
-                parsed[dest] = [value] if option.repeat else value
-        resolved = options.resolve(parsed.get, lambda _: None, {})
-    else:
-        resolved = options.resolve(lambda _: None, texts.get, {})
+    """An option of pytest, as in the ini file, up to the names that it may hold."""
+    chosen = chance.sample(options.OPTIONS, chance.randrange(1, 4))
+    texts = [f"{option.flag}={words(chance)}" for option in chosen if not option.switch]
+    resolved = options.resolve(lambda _: None, texts, {})
     matrix.check_names(resolved)
     gates.gate(resolved)
 

@@ -43,7 +43,7 @@ def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None
 
 def resolve(arguments: argparse.Namespace) -> Options:
     """The options as pytest would see them, without an ini file."""
-    return table.resolve(lambda name: getattr(arguments, name, None), lambda _: None)
+    return table.resolve(lambda name: getattr(arguments, name, None))
 
 
 def recorder(command: str, options: Options, say: Callable[[str], None]) -> Recorder:

@@ -1,4 +1,4 @@
-"""Every option in one table. Values are parsed once, strictly: command line before environment, ini and default."""
+"""Every option in one table. Values are parsed once, strictly: command line before variable, ini key and default."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import itertools
 import os
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +56,10 @@ class Option:
     repeat: bool = False
     pytest_alone: bool = False
     """True if only pytest has it, not the `ipexperf` command."""
+    in_ci: bool = False
+    """True if an environment variable sets it too, because CI systems set such things for a machine."""
+    common: bool = False
+    """True if `pytest --help` shows it: a stranger's help has no room for all."""
     short: str | None = None
     """A second spelling without the prefix. pytest has it only in runs that opt in: other plugins use such names."""
 
@@ -74,16 +78,17 @@ class Option:
         return f"ipexperf_short_{self.name}"
 
     @property
-    def ini(self) -> str:
-        return f"ipexperf_{self.name}"
-
-    @property
     def variable(self) -> str:
-        return f"{variables.PREFIX}{self.name.upper()}"
+        """The environment variable that sets it, or an empty text."""
+        return f"{variables.PREFIX}{self.name.upper()}" if self.in_ci else ""
 
     @property
     def switch(self) -> bool:
         return self.read is flag
+
+
+INI = "ipexperf"
+"""The key of pytest's ini file: options for each run, as on a command line."""
 
 
 def shipped(kind: str) -> str:
@@ -109,13 +114,27 @@ OPTIONS: tuple[Option, ...] = (
             f"{_AXIS_HELP[axis]}, or all (comma list, repeatable)",
             "NAMES",
             repeat=True,
+            in_ci=axis == "device",
+            common=True,
             short=f"--{axis}",
         )
         for axis in AXES
     ),
-    Option("--perf-preset", preset, "quick", "which part of the matrix: quick, nightly, operators or full", "NAME"),
-    Option("--perf-db", str, "ipexperf.db", "results: a SQLite file or an SQLAlchemy URL", "DB"),
-    Option("--perf-baselines", Path, Path("baselines"), "folder of the accepted baselines", "DIR"),
+    Option(
+        "--perf-preset",
+        preset,
+        "quick",
+        "which part of the matrix: quick, nightly, operators or full",
+        "NAME",
+        in_ci=True,
+        common=True,
+    ),
+    Option(
+        "--perf-db", str, "ipexperf.db", "results: a SQLite file or an SQLAlchemy URL", "DB", in_ci=True, common=True
+    ),
+    Option(
+        "--perf-baselines", Path, Path("baselines"), "folder of the accepted baselines", "DIR", in_ci=True, common=True
+    ),
     Option(
         "--perf-baseline",
         one_of("auto", "live", "stored"),
@@ -124,8 +143,10 @@ OPTIONS: tuple[Option, ...] = (
         "that software differs and can be installed again",
         "WORD",
     ),
-    Option("--perf-report", Path, None, "write an HTML report to this folder at the end of the run", "DIR"),
-    Option("--perf-launches", positive, None, "processes per case (default: the preset's)", "N"),
+    Option(
+        "--perf-report", Path, None, "write an HTML report to this folder at the end of the run", "DIR", common=True
+    ),
+    Option("--perf-launches", positive, None, "processes per case (default: the preset's)", "N", common=True),
     Option(
         "--perf-twin",
         one_of("on", "off"),
@@ -140,9 +161,20 @@ OPTIONS: tuple[Option, ...] = (
         "make up to twice as many rounds while a ratio's interval is wider either way (default: the preset's)",
         "P",
     ),
-    Option("--perf-batch", positive, None, "batch size of every case (default: the preset's, or the model's)", "N"),
     Option(
-        "--perf-size", sizes.read, None, "size of inputs: small, normal or a number (default: the preset's)", "SIZE"
+        "--perf-batch",
+        positive,
+        None,
+        "batch size of every case (default: the preset's, or the model's)",
+        "N",
+        common=True,
+    ),
+    Option(
+        "--perf-size",
+        sizes.read,
+        None,
+        "size of inputs: small, normal or a number (default: the preset's)",
+        "SIZE",
     ),
     Option(
         "--perf-knobs",
@@ -151,17 +183,19 @@ OPTIONS: tuple[Option, ...] = (
         "settings to change, such as level=O0; each value makes a separate case",
         "N=V",
         repeat=True,
+        common=True,
     ),
     Option("--perf-ablate", words, (), "measure each case also with each of these knobs off", "KNOBS", repeat=True),
     Option("--perf-samples", positive, 12, "minimum number of samples per launch", "N"),
     Option("--perf-seconds", seconds, 0.6, "minimum sampling time per launch, in seconds", "S"),
-    Option("--perf-budget", seconds, None, "start no launch after this many seconds", "S"),
+    Option("--perf-budget", seconds, None, "start no launch after this many seconds", "S", common=True),
     Option(
         "--perf-against",
         str,
         None,
         "measure in pairs with this arm: baseline, PYTHON, KEY=VALUE, stack=stock, ...",
         "ARM",
+        common=True,
     ),
     Option("--perf-tolerance", fraction, None, "with pairs: ignore slowdowns up to this fraction (default: 5%%)", "F"),
     Option("--perf-alpha", rate, None, "with pairs: false alarm rate of each case (default: 0.005)", "P"),
@@ -180,6 +214,7 @@ OPTIONS: tuple[Option, ...] = (
         "metrics that fail a case if they become worse, e.g. step_time,compile_time, or all (default: time and memory)",
         "NAMES",
         repeat=True,
+        common=True,
     ),
     Option(
         "--perf-structure",
@@ -221,6 +256,7 @@ OPTIONS: tuple[Option, ...] = (
         "wait",
         "if another process measures on the device: wait for it, fail, or measure all the same (off)",
         "WORD",
+        in_ci=True,
     ),
     Option(
         "--perf-fleet",
@@ -229,6 +265,7 @@ OPTIONS: tuple[Option, ...] = (
         "measure on the hosts of this fleet, and judge and record here",
         "ADDRESS",
         pytest_alone=True,
+        common=True,
     ),
     Option(
         "--perf-hosts",
@@ -254,9 +291,21 @@ OPTIONS: tuple[Option, ...] = (
         "RUN",
         pytest_alone=True,
     ),
-    Option("--perf-data", Path, None, "folder with CIFAR-10 in its on-disk format (default: embedded digits)", "DIR"),
     Option(
-        "--perf-cache", Path, None, "folder for trained weights and the like (default: .ipexperf in this folder)", "DIR"
+        "--perf-data",
+        Path,
+        None,
+        "folder with CIFAR-10 in its on-disk format (default: embedded digits)",
+        "DIR",
+        in_ci=True,
+    ),
+    Option(
+        "--perf-cache",
+        Path,
+        None,
+        "folder for trained weights and the like (default: .ipexperf in this folder)",
+        "DIR",
+        in_ci=True,
     ),
     Option("--perf-python", str, None, "interpreter of the workers (default: this one)", "PYTHON"),
     Option(
@@ -267,8 +316,18 @@ OPTIONS: tuple[Option, ...] = (
         "run:RUN",
         "LOCK",
         pytest_alone=True,
+        common=True,
     ),
-    Option("--perf-load", words, (), "modules or .py files that register models, modes, devices", "NAMES", repeat=True),
+    Option(
+        "--perf-load",
+        words,
+        (),
+        "modules or .py files that register models, modes, devices",
+        "NAMES",
+        repeat=True,
+        in_ci=True,
+        common=True,
+    ),
     Option("--perf-no-record", flag, False, "write nothing to the database"),
     Option("--perf-no-pulse", flag, False, "do not time two fixed kernels before and after each launch"),
     Option("--perf-no-roof", flag, False, "do not measure the machine's peak compute and bandwidth"),
@@ -345,7 +404,7 @@ def declarer(parser: pytest.Parser) -> Callable[..., None]:
     """
     import pytest
 
-    group = parser.getgroup("ipexperf", "performance regression suite (ipexperf)")
+    group = parser.getgroup("ipexperf", "ipexperf: performance regressions. All options: ipexperf cases --help")
 
     def declare(flag: str, **settings: Any) -> None:
         if read := settings.get("type"):
@@ -362,17 +421,21 @@ def declarer(parser: pytest.Parser) -> Callable[..., None]:
     return declare
 
 
-def add_arguments(add: Callable[..., Any], *, short: bool, names: Collection[str] = (), command: bool = False) -> None:
+def add_arguments(
+    add: Callable[..., Any], *, short: bool, names: Collection[str] = (), command: bool = False, brief: bool = False
+) -> None:
     """Declare every option, or those of these names, through `add_argument` or pytest's `addoption`.
 
-    With `command`, leave out those that pytest alone has.
+    With `command`, leave out those that pytest alone has. With `brief`, `--help` shows the common ones alone.
 
     If `short`, `--help` shows the short spellings instead of the long ones. Both work.
     """
     for option in OPTIONS:
         if (names and option.name not in names) or (command and option.pytest_alone):
             continue
-        text = f"{option.help} [ini: {option.ini}, env: {option.variable}]"
+        text = f"{option.help} [env: {option.variable}]" if option.variable and not brief else option.help
+        if brief and not option.common:
+            text = argparse.SUPPRESS
         if short and option.short:
             _add(add, option, option.short, option.short_dest, text)
             text = argparse.SUPPRESS
@@ -436,7 +499,7 @@ def unknown_variables(environment: Mapping[str, str] = os.environ) -> str:
     """A sentence on variables of our prefix that nobody reads, with the nearest name, or an empty text."""
     from ipexperf.bench.registry import nearest
 
-    prefix, names = variables.PREFIX, {option.variable for option in OPTIONS} | set(variables.OTHERS)
+    prefix, names = variables.PREFIX, {option.variable for option in OPTIONS if option.in_ci} | set(variables.OTHERS)
     ends = {name.removeprefix(prefix) for name in names}  # the prefix would make any two of them similar
     texts = []
     for name in sorted(environment):
@@ -447,27 +510,42 @@ def unknown_variables(environment: Mapping[str, str] = os.environ) -> str:
     return f"ignored: there is no variable {', '.join(texts)}" if texts else ""
 
 
+def of_ini(words: Sequence[str]) -> Callable[[str], Any]:
+    """Parse the words of the ini key. Return a function that gives the value of an option, or None."""
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
+    add_arguments(parser.add_argument, short=True)
+    try:
+        values, unknown = parser.parse_known_args(words)
+    except argparse.ArgumentError as error:
+        raise UsageError(f"{INI}: {error.argument_name}: {error.message}") from None
+    if unknown:
+        from ipexperf.bench.registry import nearest_option
+
+        hint = nearest_option(unknown, [option.flag for option in OPTIONS])
+        raise UsageError(f"{INI}: there is no option {unknown[0].partition('=')[0]}{hint}")
+    return vars(values).get
+
+
 def resolve(
     command_line: Callable[[str], Any],
-    ini: Callable[[str], str | None],
+    ini: Sequence[str] = (),
     environment: Mapping[str, str] = os.environ,
 ) -> Options:
     """Take each option from the first place that sets it. `command_line` returns None for options that it lacks."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
+    in_file = of_ini(ini) if ini else {}.get
     for option in OPTIONS:
-        value = _from_command_line(option, command_line)
-        if value is not None:
-            values[option.name], sources[option.name] = value
-            continue
-        for text, source in ((environment.get(option.variable), option.variable), (ini(option.ini), option.ini)):
-            if text:
-                try:
-                    values[option.name] = option.read(text)
-                except argparse.ArgumentTypeError as error:
-                    raise UsageError(f"{source}: {error}") from None
-                sources[option.name] = source
-                break
+        if (given := _given(option, command_line)) is not None:
+            values[option.name], sources[option.name] = given
+        elif text := environment.get(option.variable):
+            try:
+                values[option.name] = option.read(text)
+            except argparse.ArgumentTypeError as error:
+                raise UsageError(f"{option.variable}: {error}") from None
+            sources[option.name] = option.variable
+        elif (given := _given(option, in_file)) is not None:
+            values[option.name], sources[option.name] = given[0], f"{INI}: {given[1]}"
         else:
             values[option.name] = option.default
     values["model"], values["load"] = adopted(values["model"], values["load"], sources)
@@ -476,11 +554,11 @@ def resolve(
     return Options(**values, sources=sources)
 
 
-def _from_command_line(option: Option, command_line: Callable[[str], Any]) -> tuple[Any, str] | None:
-    """Return the value on the command line and the spelling of its option there, or None."""
-    value = command_line(option.dest)
+def _given(option: Option, parsed: Callable[[str], Any]) -> tuple[Any, str] | None:
+    """Return the value among parsed words and the spelling of its option there, or None."""
+    value = parsed(option.dest)
     source = option.flag
-    if option.short and (shortly := command_line(option.short_dest)) is not None:
+    if option.short and (shortly := parsed(option.short_dest)) is not None:
         value, source = [*shortly, *(value or ())], option.short
     if value is None:
         return None

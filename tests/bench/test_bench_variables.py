@@ -33,8 +33,9 @@ def test_of_a_value_that_may_be_a_secret_only_a_digest_is_recorded(text: str) ->
 
 @pytest.mark.parametrize(
     "word",
-    ["--perf-against=MY_TOKEN={}", "MY_TOKEN={}", "-oipexperf_against=MY_TOKEN={}", "MY_TOKEN='{}",
-     "--a=MY_TOKEN='x {}'", "--perf-against=baseline MY_TOKEN={}"],
+    ["--perf-against=MY_TOKEN={}", "MY_TOKEN={}", "-oipexperf=--perf-against=MY_TOKEN={}", "MY_TOKEN='{}",
+     "--a=MY_TOKEN='x {}'", "--perf-against=baseline MY_TOKEN={}",
+     "ipexperf=--perf-model=x --perf-against=MY_TOKEN={}", "ipexperf=--perf-against='baseline MY_TOKEN={}'"],
 )  # fmt: skip
 def test_a_command_line_is_recorded_without_the_secrets_of_its_arms(word: str) -> None:
     [shown] = variables.masked_command([word.format("hunter22")])

@@ -140,7 +140,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def rows() -> dict[str, list[str]]:
-    """The tables' rows of the options' page, by flag: flag, ini key, variable, default, meaning."""
+    """The tables' rows of the options' page, by flag: flag, variable, default, meaning."""
     cells = [
         [cell.strip() for cell in line.strip("|").split(" | ")] for line in OPTIONS.splitlines() if line.startswith("|")
     ]
@@ -148,21 +148,21 @@ def rows() -> dict[str, list[str]]:
 
 
 def test_every_option_has_its_row() -> None:
-    """The page's tables hold every option and no other, each with its flag, ini key, variable and metavar."""
+    """The page's tables hold every option and no other, each with its flag, variable and metavar."""
     found = rows()
     assert set(found) == {option.flag for option in options.OPTIONS}
     for option in options.OPTIONS:
         between = "=" if option.flag in PATHS else " "
         spelled = option.flag if option.switch else f"{option.flag}{between}{option.metavar}"
         spelled += f"`, `{option.short}" if option.short else ""
-        assert found[option.flag][:3] == [f"`{spelled}`", f"`{option.ini}`", f"`{option.variable}`"]
-        assert found[option.flag][4], option.flag
+        assert found[option.flag][:2] == [f"`{spelled}`", f"`{option.variable}`" if option.variable else ""]
+        assert found[option.flag][3], option.flag
 
 
 @pytest.mark.parametrize("option", options.OPTIONS, ids=lambda option: option.name)
 def test_every_option_tells_its_default(option: options.Option) -> None:
     """A default that is a value is the row's; one that is found elsewhere is told in words."""
-    told = rows()[option.flag][3]
+    told = rows()[option.flag][2]
     if option.switch:
         assert (told, option.default) == ("off", False)
     elif option.default in (None, ()):
@@ -177,7 +177,7 @@ def test_every_option_tells_its_default(option: options.Option) -> None:
 @pytest.mark.parametrize("axis", ["device", "dtype", "mode", "stack"])
 def test_an_axis_row_names_every_value(axis: str) -> None:
     """The row of an axis names what is shipped, in the order in which it is listed, before it says more of it."""
-    meaning = rows()[f"--perf-{axis}"][4]
+    meaning = rows()[f"--perf-{axis}"][3]
     assert re.match(r"`\w+`(, `\w+`)*", meaning).group().replace("`", "").split(", ") == list(matrix.names(axis))  # type: ignore[union-attr]
 
 

@@ -33,7 +33,7 @@ def test_an_arm_with_a_network_of_the_users_own_has_its_data_and_size(folder: Pa
 
 
 def test_the_network_of_an_arm_is_loaded_by_all_workers(folder: Path) -> None:
-    options = resolve({"ipexperf_against": "model=good_arm.py:small"}.get, lambda _: None)
+    options = resolve({"ipexperf_against": "model=good_arm.py:small"}.get)
     assert options.load == ("good_arm.py:small",)
 
 

@@ -56,7 +56,7 @@ def suite(
 
 
 @pytest.fixture
-def torch_suite(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
+def torch_suite(suite: Suite) -> Suite:
     """A suite whose interpreter finds torch and IPEX, and whose workers start with torch imported."""
-    monkeypatch.setenv("IPEXPERF_NO_PULSE", "yes")
+    suite.always("--perf-no-pulse")
     return suite

@@ -109,8 +109,13 @@ class Suite:
 
     def short_pairs(self) -> None:
         """Shortens pairs as SHORT does launches: on the command line, pairs take no number of samples."""
-        with (self.path / "pytest.ini").open("a") as ini:
-            ini.write("ipexperf_samples = 3\nipexperf_seconds = 0.05\n")
+        self.always("--perf-samples=3", "--perf-seconds=0.05")
+
+    def always(self, *words: str) -> None:
+        """Write these options into the ini file, beside those that are there."""
+        path = self.path / "pytest.ini"
+        before, _, ours = path.read_text().partition("ipexperf = ")
+        path.write_text(f"{before}ipexperf = {' '.join([*ours.split(), *words])}\n")
 
     def busy(self, times: int, said: str = "busy") -> None:
         """Lets so many rounds find that the machine is not theirs, and no later one."""

@@ -124,8 +124,7 @@ def test_memory_that_nobody_judges_may_grow(known: Suite, monkeypatch: pytest.Mo
 def test_a_run_may_judge_memory_alone(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also by the ini file."""
     taking(1.02, monkeypatch)
-    with (known.path / "pytest.ini").open("a") as ini:
-        ini.write("ipexperf_gate = held_memory\n")
+    known.always("--perf-gate=held_memory")
     result = known.run("tiny", *TWO)
     result.assert_outcomes(failed=1)
     assert verdicts(known) == {"step_time": "regressed", "held_memory": "regressed"}

@@ -126,7 +126,7 @@ def test_what_is_not_there_ends_before_anything_is_measured(mine: Suite, model: 
 
 def test_networks_are_named_by_the_ini_file_too(mine: Suite) -> None:
     """What is always measured is written down once."""
-    (mine.path / "pytest.ini").write_text("[pytest]\nipexperf_model = mynets:small\nipexperf_mode = infer\n")
+    (mine.path / "pytest.ini").write_text("[pytest]\nipexperf = --perf-model=mynets:small --perf-mode=infer\n")
     result = mine.raw("--collect-only", "-q", "--perf-dtype", "fp32", "--perf-stack", "stock")
     assert "test_mine.py::test_all[mynets.small-cpu-fp32-infer-stock]" in result.stdout.str()
 

@@ -34,7 +34,7 @@ def road():
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A suite as a user has it. Its model is as slow as the variable PACE says."""
-    (tmp_path / "pytest.ini").write_text(f"{INI}ipexperf_seconds = 0.01\nipexperf_samples = 4\n")
+    (tmp_path / "pytest.ini").write_text(f"{INI}ipexperf = --perf-seconds=0.01 --perf-samples=4\n")
     (tmp_path / "test_suite.py").write_text(SUITE)
     (tmp_path / "road.py").write_text(ROAD)
     return tmp_path

@@ -69,9 +69,15 @@ def refused(result: pytest.RunResult, told: str) -> None:
         (("--perf-load", "nowhere.py"), "--perf-load=nowhere.py: there is no such file"),
         (("--perf-load=broken.py",), "--perf-load=broken.py: ModuleNotFoundError: No module named 'nobody_has_it'"),
         (("--perf-python", "/no/such/python"), "--perf-python=/no/such/python: No such file or directory"),
-        (("-o", "ipexperf_launches=many"), "ipexperf_launches: expected a whole number of at least 1, got 'many'"),
-        (("-o", "ipexperf_no_record=maybe"), "ipexperf_no_record: expected yes or no, got 'maybe'"),
-        (("-o", "ipexperf_device=gpu"), "ipexperf_device: unknown device 'gpu': did you mean cuda or xpu?"),
+        (
+            ("-o", "ipexperf=--perf-launches=many"),
+            "ipexperf: --perf-launches: expected a whole number of at least 1, got 'many'",
+        ),
+        (("-o", "ipexperf=--perf-lanches=2"), "ipexperf: there is no option --perf-lanches: did you mean --perf-laun"),
+        (
+            ("-o", "ipexperf=--perf-device=gpu"),
+            "ipexperf: --perf-device: unknown device 'gpu': did you mean cuda or xpu?",
+        ),
     ],
 )
 def test_a_wish_that_cannot_come_true_is_refused(suite: Suite, arguments: tuple[str, ...], told: str) -> None:
@@ -84,8 +90,8 @@ def test_a_wish_that_cannot_come_true_is_refused(suite: Suite, arguments: tuple[
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("IPEXPERF_SAMPLES", "lots", "IPEXPERF_SAMPLES: expected a whole number of at least 1, got 'lots'"),
-        ("IPEXPERF_DTYPE", "fp17", "IPEXPERF_DTYPE: unknown dtype 'fp17': did you mean fp16?"),
+        ("IPEXPERF_LEASE", "lots", "IPEXPERF_LEASE: expected one of wait, fail, off, got 'lots'"),
+        ("IPEXPERF_DEVICE", "gpu", "IPEXPERF_DEVICE: unknown device 'gpu': did you mean cuda or xpu?"),
     ],
 )
 def test_a_bad_variable_is_refused(
@@ -101,10 +107,10 @@ def test_a_misspelled_variable_is_named_once(
     suite: Suite, monkeypatch: pytest.MonkeyPatch, quiet: tuple[str, ...]
 ) -> None:
     """The run goes on. Workers, which inherit the variable, repeat nothing."""
-    monkeypatch.setenv("IPEXPERF_LANCHES", "2")
+    monkeypatch.setenv("IPEXPERF_DEVISE", "2")
     result = suite.run("tiny", *quiet)
     result.assert_outcomes(passed=1)
-    line = "ignored: there is no variable IPEXPERF_LANCHES (did you mean IPEXPERF_LAUNCHES?)"
+    line = "ignored: there is no variable IPEXPERF_DEVISE (did you mean IPEXPERF_DEVICE?)"
     assert (result.stdout.str() + result.stderr.str()).count(line) == 1
     said = suite.command("runs")
     assert (said.ret, said.errlines) == (0, [f"ipexperf: {line}"])
@@ -178,11 +184,7 @@ def test_cases_are_never_measured_beside_one_another(suite: Suite) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="needs pytest-xdist")
 def test_nothing_is_measured_under_xdist_where_the_wish_is_in_the_ini_file(suite: Suite) -> None:
     """pytest-xdist is refused as well where the cases come from the ini file: nothing is measured or passed."""
-    names = zip(("device", "dtype", "mode", "stack"), CELL[1::2], strict=True)
-    lines = [f"ipexperf_{axis} = {value}" for axis, value in names]
-    lines += [f"ipexperf_load = {suite.fake}", "ipexperf_model = tiny"]
-    with (suite.path / "pytest.ini").open("a") as ini:
-        ini.write("\n".join(lines))
+    suite.always(*CELL, f"--perf-load={suite.fake}", "--perf-model=tiny")
     result = suite.raw("-n", "2")
     assert result.ret != 0
     assert " passed" not in result.stdout.str()
@@ -192,14 +194,8 @@ def test_nothing_is_measured_under_xdist_where_the_wish_is_in_the_ini_file(suite
 
 def test_the_ini_file_can_say_it_all(suite: Suite) -> None:
     """Without an option on the command line, the ini file's cases are measured."""
-    lines = [
-        f"ipexperf_{axis} = {value}"
-        for axis, value in zip(("device", "dtype", "mode", "stack"), CELL[1::2], strict=True)
-    ]
-    lines += [f"ipexperf_load = {suite.fake}", "ipexperf_model = tiny", "ipexperf_launches = 1"]
-    lines += ["ipexperf_samples = 5", "ipexperf_seconds = 0.05", "ipexperf_no_record = False"]
-    with (suite.path / "pytest.ini").open("a") as ini:
-        ini.write("\n".join(lines))
+    words = (f"--perf-load={suite.fake}", "--model", "tiny", "--perf-launches=1", "--perf-samples=5")
+    suite.always(*CELL, *words, "--perf-seconds=0.05")
     suite.raw().assert_outcomes(passed=1)
     assert suite.launches() == [("tiny", "ok")]
 

@@ -69,10 +69,14 @@ def masked(words: Iterable[str]) -> list[str]:
 
 
 def _masked(word: str) -> str:
-    match = ASSIGNMENT.fullmatch(word)
-    if match is None or match[1].islower() or HIDDEN.fullmatch(match[2]):
-        return word  # axes, knobs and pytest's options have names without capitals
-    return f"{match[1]}={recorded(match[1], match[2])}"
+    flag = FLAG.match(word)
+    head = flag[0] if flag else ""
+    rest = word[len(head) :]
+    match = ASSIGNMENT.fullmatch(rest)
+    if match and not match[1].islower() and not HIDDEN.fullmatch(match[2]):
+        return f"{head}{match[1]}={recorded(match[1], match[2])}"
+    # Axes, knobs and pytest's options have names without capitals. A word with spaces was quoted, as in an ini key.
+    return head + masked_text(rest) if len(rest.split()) > 1 else word
 
 
 def masked_text(text: str) -> str:
