@@ -168,8 +168,6 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
     ("options", "refusal"),
     [
         (("--max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
-        (("--perf-launches", "3"), "--perf-launches: pairs take turns until the judge is sure: say --perf-max-pairs"),
-        (("--perf-against", "level=O0"), "--perf-against is for test runs: ab has --a and --b"),
         (("--turns", "0"), "--turns and --steps must be at least 1"),
         (("--a", "'"), "arm a ''': no closing quotation"),
         (("--b", "A=1 A=2"), "arm b 'A=1 A=2': A is there twice"),

@@ -370,7 +370,6 @@ def test_ends_with_the_same_software_are_reported_without_a_measurement(
         (("--bad", "lock:nowhere.txt"), "there is no lock nowhere.txt"),
         (("--bad", "baseline"), "has 0 locks: name one as baseline:NAME"),
         (("--model", "tiny"), "these options choose 2 (paced-fake-fp32-spin-plain, tiny-"),
-        (("--perf-budget", "5"), "--perf-budget is for test runs"),
         (("--max-pairs", "99"), "expected 1 to 24 pairs, got 99"),
     ],
 )

@@ -235,8 +235,6 @@ def test_the_plan_lists_cases_and_what_cannot_be_shown(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--mode", "spin"), "--mode: evidence chooses its cases itself: leave it out"),
-        (("--perf-budget", "9"), "--perf-budget: evidence chooses its cases itself"),
         (("--device", "fake,cpu"), "--device: a file is of one device: choose one, and run it again for others"),
         (("--device", "toaster"), "--device: unknown device 'toaster'"),
         (("--device", "xpu"), "--device xpu cannot run here: "),

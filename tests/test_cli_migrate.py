@@ -239,9 +239,6 @@ def test_a_side_that_names_no_interpreter_runs_in_this_one(
         (("tiny", "--from", "nowhere", "--to", "stack=new"), "--from 'nowhere': 'nowhere' is no interpreter, no lock"),
         (("tiny", "--from", "stack=old", "--to", "shipped:nothing stack=new"), "--to: no lock 'shipped:nothing' comes"),
         (("tiny", "--from", "stack=old", "--to", "lock:nothing.txt stack=new"), "--to: there is no lock nothing.txt"),
-        (("tiny", *SIDES, "--stack", "old"), "--stack: migrate has MODEL, --from, --to and --minutes: leave it out"),
-        (("tiny", *SIDES, "--model", "tiny"), "--model: migrate has MODEL"),
-        (("tiny", *SIDES, "--perf-budget", "9"), "--perf-budget: migrate has MODEL"),
     ],
 )
 def test_a_mistake_in_the_options_is_one_sentence(

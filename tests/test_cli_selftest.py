@@ -180,8 +180,6 @@ def test_a_worker_that_dies_is_reported(
     ("more", "reason"),
     [
         (("--injections", "busy4"), "--injections: unknown injection 'busy4': did you mean busy"),
-        (("--perf-launches", "3"), "--perf-launches: pairs take turns until the judge is sure: say --perf-max-pairs"),
-        (("--perf-against", "stack=ipex"), "--perf-against is for test runs: selftest has no use for it"),
         (("--max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
     ],
 )

@@ -63,7 +63,6 @@ def run_ab(arguments: argparse.Namespace) -> int:
     if any(number is not None and number < 1 for number in (arguments.turns, arguments.steps)):
         raise UsageError("--turns and --steps must be at least 1")
     options = planning.resolve(arguments)
-    planning.refuse(options, ("against", "inconclusive", "twin"), " is for test runs: ab has --a and --b")
     arms.check(options)
     options = _with_networks(options, [name for arm in (arguments.b, arguments.a) for name in targets_of(arm)])
     loading.load(options.load)

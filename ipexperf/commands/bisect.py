@@ -49,7 +49,7 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     parser.add_argument("--seed", type=int, default=None, help="seed of the random start order")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
     planning.add_short(parser, SHORT)
-    planning.add_options(parser)
+    planning.add_options(parser, without=("budget",))
     parser.set_defaults(run=run_bisect)
 
 
@@ -77,7 +77,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     from ipexperf.plan import arms
 
     options = planning.resolve(arguments)
-    _check(arguments, options)
+    _check(arguments)
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     loading.load(options.load)
@@ -122,9 +122,8 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     return UNKNOWN if record.outcome == "cannot tell" else 0
 
 
-def _check(arguments: argparse.Namespace, options: Options) -> None:
-    """Raise UsageError for options of test runs, and for options of two kinds of search."""
-    planning.refuse(options, ("against", "budget", "twin"), " is for test runs: bisect has --good and --bad")
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for options of two kinds of search."""
     is_given = {
         name: getattr(arguments, name) is not None
         for name in ("bad", "package", "versions", "wheels", "index", "commits", "repo", "build")

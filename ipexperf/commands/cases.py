@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 
 from ipexperf.commands import console, planning
+from ipexperf.plan import options as table
 
 
 def add_cases(subparsers: console.Subparsers) -> None:
     parser = console.declare(subparsers, "cases", "list the cases that would run")
     parser.add_argument("--why", action="store_true", help="list the cells left out too, each with its reason")
-    planning.add_options(parser)
+    planning.add_options(parser, (table.PLAN, table.MEASURE, table.RUN))
     parser.set_defaults(run=run_cases)
 
 

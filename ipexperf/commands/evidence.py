@@ -36,14 +36,10 @@ DECIDED = (
     "mode",
     "stack",
     "preset",
-    "launches",
-    "twin",
-    "precision",
     "batch",
     "size",
     "knobs",
     "ablate",
-    "against",
     "placement",
     "start",
     "budget",
@@ -72,7 +68,7 @@ def add_evidence(subparsers: console.Subparsers) -> None:
     forms.add_argument("--check", nargs="*", type=Path, metavar="FILE", help=text)
     text = "check the files of the folder, and write the tables of the documentation anew"
     forms.add_argument("--pages", action="store_true", help=text)
-    planning.add_options(parser)
+    planning.add_options(parser, without=DECIDED)
     parser.set_defaults(run=run_evidence)
 
 
@@ -174,7 +170,6 @@ def _options(arguments: argparse.Namespace) -> Options:
     planned = planning.resolve(arguments)
     if limit := records.limited(os.environ):
         raise UsageError(f"{limit}: evidence is of all that a CPU can do: run it without this variable")
-    planning.refuse(planned, DECIDED, ": evidence chooses its cases itself: leave it out")
     if planned.device is not None and len(planned.device) != 1:
         raise UsageError(
             f"{planned.sources['device']}: a file is of one device: choose one, and run it again for others"

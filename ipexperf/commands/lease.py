@@ -27,7 +27,8 @@ def add_lease(subparsers: console.Subparsers) -> None:
 
     purpose = "run a command while nobody else measures on the device; without one, list who does"
     parser = console.declare(subparsers, "lease", purpose)
-    table.add_arguments(parser.add_argument, short=True, names=NAMES)
+    chosen = [option for option in table.OPTIONS if option.name in NAMES]
+    table.add_arguments(parser.add_argument, chosen, short=True)
     text = "the command with its arguments, behind --"
     parser.add_argument("command", nargs="*", metavar=f"{END} COMMAND", help=text)
     parser.set_defaults(run=run_lease)

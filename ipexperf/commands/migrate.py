@@ -28,7 +28,7 @@ OLD, NEW = "ipex", "stock"
 """The stacks of both sides, unless an arm names another."""
 MINUTES = 15
 LAUNCHES = 3
-OF_THE_SIDES = ("model", "stack", "python", "against", "knobs", "ablate", "budget", "baseline", "twin")
+OF_THE_SIDES = ("model", "stack", "python", "ablate", "budget")
 """The options that say what the command itself decides."""
 INTERRUPTED = "it was interrupted"
 
@@ -47,7 +47,7 @@ def add_migrate(subparsers: console.Subparsers) -> None:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page as markdown too")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the page as HTML too, in one file")
     parser.add_argument("--json", action="store_true", help="print JSON instead of the page")
-    planning.add_options(parser)
+    planning.add_options(parser, more=("launches", "samples", "seconds"), without=OF_THE_SIDES)
     parser.set_defaults(run=run_migrate)
 
 
@@ -95,7 +95,6 @@ def _options(arguments: argparse.Namespace) -> Options:
     from ipexperf.plan import options as table
 
     planned = planning.resolve(arguments)
-    planning.refuse(planned, OF_THE_SIDES, ": migrate has MODEL, --from, --to and --minutes: leave it out")
     model, load = table.adopted((arguments.name,), planned.load, {"model": "MODEL"})
     return dataclasses.replace(
         planned,
@@ -113,9 +112,13 @@ def _planned(
 ) -> tuple[MigrationPlan, dict[str, ArmWords], Options]:
     """The plan, the software of both stacks, and the options, whose interpreter is the new one: it trains weights."""
     from ipexperf.compare import arm
-    from ipexperf.plan import matrix, migration
+    from ipexperf.plan import knobs, matrix, migration
 
     matrix.check_names(options)
+    choices = {name for name, owners in knobs.everyone().items() if any(knob.choice for knob in owners)}
+    if settings := [name for name in knobs.requested(options) if name not in choices]:
+        reason = f"migrate compares settings itself; only {', '.join(sorted(choices))} can be chosen"
+        raise UsageError(f"--perf-knobs: {settings[0]}: {reason}")
     old = _words(arguments.old, "--from", OLD, options, say)
     new = _words(arguments.new, "--to", NEW, options, say)
     if old.python is None and new.python is not None:  # else it would run in the interpreter of the run, the new one

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ipexperf.errors import UsageError
 from ipexperf.plan import options as table
 from ipexperf.plan.options import Options
 
@@ -16,14 +15,24 @@ if TYPE_CHECKING:
     from ipexperf.recorder import Recorder
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the suite's options on a subcommand, but for those that pytest alone has."""
-    table.add_arguments(parser.add_argument_group("what is measured, and how").add_argument, short=True, command=True)
+def add_options(
+    parser: argparse.ArgumentParser,
+    scopes: Iterable[str] = (table.PLAN, table.MEASURE),
+    *,
+    more: Collection[str] = (),
+    without: Collection[str] = (),
+) -> None:
+    """Declare the suite's options of these scopes on a subcommand, with `more` and `without` some, each by its name."""
+    for scope, title in table.SCOPES.items():
+        named = [option for option in table.OPTIONS if option.scope == scope and option.name not in without]
+        chosen = named if scope in scopes else [option for option in named if option.name in more]
+        if chosen:
+            table.add_arguments(parser.add_argument_group(title).add_argument, chosen, short=True)
 
 
 def add_lease(parser: argparse.ArgumentParser) -> None:
     """Declare the option that says whether to wait for a device."""
-    table.add_arguments(parser.add_argument, short=True, names=("lease",))
+    table.add_arguments(parser.add_argument, [option for option in table.OPTIONS if option.name == "lease"], short=True)
 
 
 def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None:
@@ -55,9 +64,3 @@ def recorder(command: str, options: Options, say: Callable[[str], None]) -> Reco
     opened = Recorder(options, Path.cwd(), words, say, lambda: {SUBCOMMAND: command})
     opened.open()
     return opened
-
-
-def refuse(options: Options, names: Iterable[str], why: str) -> None:
-    """Raise UsageError if the command line sets one of these options. `why` goes on behind its flag."""
-    for flag in filter(None, map(options.flag, names)):
-        raise UsageError(f"{flag}{why}")

@@ -53,7 +53,6 @@ def run_selftest(arguments: argparse.Namespace) -> int:
     from ipexperf.plan import arms, injections
 
     options = planning.resolve(arguments)
-    planning.refuse(options, ("against", "inconclusive"), " is for test runs: selftest has no use for it")
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     plan = run.plan(options)

@@ -151,11 +151,11 @@ def _choices(plain: Cell, options: Options) -> Iterator[tuple[tuple[str, str], .
         return
     declared = (*mode.knobs, *registry.stacks.get(plain.stack).knobs)
     choices = [knob for knob in declared if knob.choice and not knob.unfit(mode)]
-    requested = {knob.name: getattr(options, knob.name, ()) for knob in choices}
-    if not any(requested.values()):
+    requested = knobs.requested(options)
+    if not any(knob.name in requested for knob in choices):
         yield ()
     for knob in choices:
-        for value in requested[knob.name] or knob.values:
+        for value in requested.get(knob.name, knob.values):
             if knob.dtypes is None or plain.dtype in knob.dtypes:
                 yield ((knob.name, value),)
 

@@ -44,6 +44,16 @@ def preset(text: str) -> str:
     return one_of(*PRESETS)(text)
 
 
+PLAN, MEASURE, RUN, PYTEST = "plan", "measure", "run", "pytest"
+SCOPES = {
+    PLAN: "which cases, and where",
+    MEASURE: "how they are measured, judged and recorded",
+    RUN: "of a test run",
+    PYTEST: "of pytest alone",
+}
+"""What options are for. Each command of `ipexperf` has those of some scopes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One option: its flag, parser, default and help text."""
@@ -54,8 +64,8 @@ class Option:
     help: str
     metavar: str | None = None
     repeat: bool = False
-    pytest_alone: bool = False
-    """True if only pytest has it, not the `ipexperf` command."""
+    scope: str = PLAN
+    """What it is for, and so which commands have it: a key of SCOPES."""
     in_ci: bool = False
     """True if an environment variable sets it too, because CI systems set such things for a machine."""
     common: bool = False
@@ -130,10 +140,24 @@ OPTIONS: tuple[Option, ...] = (
         common=True,
     ),
     Option(
-        "--perf-db", str, "ipexperf.db", "results: a SQLite file or an SQLAlchemy URL", "DB", in_ci=True, common=True
+        "--perf-db",
+        str,
+        "ipexperf.db",
+        "results: a SQLite file or an SQLAlchemy URL",
+        "DB",
+        in_ci=True,
+        common=True,
+        scope=MEASURE,
     ),
     Option(
-        "--perf-baselines", Path, Path("baselines"), "folder of the accepted baselines", "DIR", in_ci=True, common=True
+        "--perf-baselines",
+        Path,
+        Path("baselines"),
+        "folder of the accepted baselines",
+        "DIR",
+        in_ci=True,
+        common=True,
+        scope=MEASURE,
     ),
     Option(
         "--perf-baseline",
@@ -142,17 +166,27 @@ OPTIONS: tuple[Option, ...] = (
         "live: in turns with the software that the baseline was accepted on; stored: by its numbers; auto: live where "
         "that software differs and can be installed again",
         "WORD",
+        scope=RUN,
     ),
     Option(
-        "--perf-report", Path, None, "write an HTML report to this folder at the end of the run", "DIR", common=True
+        "--perf-report",
+        Path,
+        None,
+        "write an HTML report to this folder at the end of the run",
+        "DIR",
+        common=True,
+        scope=RUN,
     ),
-    Option("--perf-launches", positive, None, "processes per case (default: the preset's)", "N", common=True),
+    Option(
+        "--perf-launches", positive, None, "processes per case (default: the preset's)", "N", common=True, scope=RUN
+    ),
     Option(
         "--perf-twin",
         one_of("on", "off"),
         None,
         "measure the reference twice in each round, to show the noise (default: the preset's)",
         "WORD",
+        scope=RUN,
     ),
     Option(
         "--perf-precision",
@@ -160,6 +194,7 @@ OPTIONS: tuple[Option, ...] = (
         None,
         "make up to twice as many rounds while a ratio's interval is wider either way (default: the preset's)",
         "P",
+        scope=RUN,
     ),
     Option(
         "--perf-batch",
@@ -186,9 +221,9 @@ OPTIONS: tuple[Option, ...] = (
         common=True,
     ),
     Option("--perf-ablate", words, (), "measure each case also with each of these knobs off", "KNOBS", repeat=True),
-    Option("--perf-samples", positive, 12, "minimum number of samples per launch", "N"),
-    Option("--perf-seconds", seconds, 0.6, "minimum sampling time per launch, in seconds", "S"),
-    Option("--perf-budget", seconds, None, "start no launch after this many seconds", "S", common=True),
+    Option("--perf-samples", positive, 12, "minimum number of samples per launch", "N", scope=RUN),
+    Option("--perf-seconds", seconds, 0.6, "minimum sampling time per launch, in seconds", "S", scope=RUN),
+    Option("--perf-budget", seconds, None, "start no launch after this many seconds", "S", common=True, scope=MEASURE),
     Option(
         "--perf-against",
         str,
@@ -196,16 +231,27 @@ OPTIONS: tuple[Option, ...] = (
         "measure in pairs with this arm: baseline, PYTHON, KEY=VALUE, stack=stock, ...",
         "ARM",
         common=True,
+        scope=RUN,
     ),
-    Option("--perf-tolerance", fraction, None, "with pairs: ignore slowdowns up to this fraction (default: 5%%)", "F"),
-    Option("--perf-alpha", rate, None, "with pairs: false alarm rate of each case (default: 0.005)", "P"),
-    Option("--perf-max-pairs", positive, None, "with pairs: stop after this many (default: 24)", "N"),
+    Option(
+        "--perf-tolerance",
+        fraction,
+        None,
+        "with pairs: ignore slowdowns up to this fraction (default: 5%%)",
+        "F",
+        scope=MEASURE,
+    ),
+    Option(
+        "--perf-alpha", rate, None, "with pairs: false alarm rate of each case (default: 0.005)", "P", scope=MEASURE
+    ),
+    Option("--perf-max-pairs", positive, None, "with pairs: stop after this many (default: 24)", "N", scope=MEASURE),
     Option(
         "--perf-inconclusive",
         one_of("pass", "fail", "skip"),
         "pass",
         "outcome of a test whose verdict is inconclusive: pass, fail or skip",
         "WORD",
+        scope=RUN,
     ),
     Option(
         "--perf-gate",
@@ -215,6 +261,7 @@ OPTIONS: tuple[Option, ...] = (
         "NAMES",
         repeat=True,
         common=True,
+        scope=MEASURE,
     ),
     Option(
         "--perf-structure",
@@ -223,6 +270,7 @@ OPTIONS: tuple[Option, ...] = (
         "fail a test whose case runs different kernels than its baseline: loss (those that can only cost time), fail "
         "(any), or warn (none)",
         "WORD",
+        scope=MEASURE,
     ),
     Option(
         "--perf-moved",
@@ -231,6 +279,7 @@ OPTIONS: tuple[Option, ...] = (
         "outcome of a test whose baseline is of this host as it no longer is, such as with fewer cores or another "
         "governor: fail or warn",
         "WORD",
+        scope=RUN,
     ),
     Option(
         "--perf-contended",
@@ -238,8 +287,9 @@ OPTIONS: tuple[Option, ...] = (
         0.5,
         "fail the run if more than this share of its cases does not count because the machine was busy",
         "F",
+        scope=RUN,
     ),
-    Option("--perf-timeout", seconds, 600.0, "time limit of one request to a worker, in seconds", "S"),
+    Option("--perf-timeout", seconds, 600.0, "time limit of one request to a worker, in seconds", "S", scope=MEASURE),
     Option("--perf-threads", positive, None, "threads per worker (default: the cores it may use)", "N"),
     Option("--perf-placement", places.read, None, "where workers run: cores=0-3,node=0,openmp=iomp5", "WORDS"),
     Option(
@@ -248,6 +298,7 @@ OPTIONS: tuple[Option, ...] = (
         start.AUTO,
         "how workers begin: auto (fresh in the first round, forked after the imports in the others) or fresh",
         "WORD",
+        scope=MEASURE,
     ),
     Option("--perf-device-index", index, 0, "index of the xpu or cuda device", "N"),
     Option(
@@ -257,6 +308,7 @@ OPTIONS: tuple[Option, ...] = (
         "if another process measures on the device: wait for it, fail, or measure all the same (off)",
         "WORD",
         in_ci=True,
+        scope=MEASURE,
     ),
     Option(
         "--perf-fleet",
@@ -264,8 +316,8 @@ OPTIONS: tuple[Option, ...] = (
         None,
         "measure on the hosts of this fleet, and judge and record here",
         "ADDRESS",
-        pytest_alone=True,
         common=True,
+        scope=PYTEST,
     ),
     Option(
         "--perf-hosts",
@@ -273,7 +325,7 @@ OPTIONS: tuple[Option, ...] = (
         None,
         "with a fleet: the hosts to measure on, such as 'device=xpu and driver>=25'",
         "TEST",
-        pytest_alone=True,
+        scope=PYTEST,
     ),
     Option(
         "--perf-spread",
@@ -281,7 +333,7 @@ OPTIONS: tuple[Option, ...] = (
         "each",
         "with a fleet: measure the matrix on each of these hosts, or share it out over equal ones",
         "WORD",
-        pytest_alone=True,
+        scope=PYTEST,
     ),
     Option(
         "--perf-resume",
@@ -289,7 +341,7 @@ OPTIONS: tuple[Option, ...] = (
         None,
         "with a fleet: take over what its hosts kept of this run, which was cut off",
         "RUN",
-        pytest_alone=True,
+        scope=PYTEST,
     ),
     Option(
         "--perf-data",
@@ -315,8 +367,8 @@ OPTIONS: tuple[Option, ...] = (
         "measure in the environment of this lock, made if it is missing: shipped:NAME, lock:FILE, baseline:NAME or "
         "run:RUN",
         "LOCK",
-        pytest_alone=True,
         common=True,
+        scope=PYTEST,
     ),
     Option(
         "--perf-load",
@@ -328,9 +380,9 @@ OPTIONS: tuple[Option, ...] = (
         in_ci=True,
         common=True,
     ),
-    Option("--perf-no-record", flag, False, "write nothing to the database"),
-    Option("--perf-no-pulse", flag, False, "do not time two fixed kernels before and after each launch"),
-    Option("--perf-no-roof", flag, False, "do not measure the machine's peak compute and bandwidth"),
+    Option("--perf-no-record", flag, False, "write nothing to the database", scope=MEASURE),
+    Option("--perf-no-pulse", flag, False, "do not time two fixed kernels before and after each launch", scope=MEASURE),
+    Option("--perf-no-roof", flag, False, "do not measure the machine's peak compute and bandwidth", scope=MEASURE),
 )
 
 
@@ -421,18 +473,13 @@ def declarer(parser: pytest.Parser) -> Callable[..., None]:
     return declare
 
 
-def add_arguments(
-    add: Callable[..., Any], *, short: bool, names: Collection[str] = (), command: bool = False, brief: bool = False
-) -> None:
-    """Declare every option, or those of these names, through `add_argument` or pytest's `addoption`.
+def add_arguments(add: Callable[..., Any], chosen: Iterable[Option] = (), *, short: bool, brief: bool = False) -> None:
+    """Declare these options, or all, through `add_argument` or pytest's `addoption`.
 
-    With `command`, leave out those that pytest alone has. With `brief`, `--help` shows the common ones alone.
-
-    If `short`, `--help` shows the short spellings instead of the long ones. Both work.
+    If `short`, `--help` shows the short spellings instead of the long ones. Both work. If `brief`, it shows the common
+    options alone.
     """
-    for option in OPTIONS:
-        if (names and option.name not in names) or (command and option.pytest_alone):
-            continue
+    for option in chosen or OPTIONS:
         text = f"{option.help} [env: {option.variable}]" if option.variable and not brief else option.help
         if brief and not option.common:
             text = argparse.SUPPRESS
