@@ -252,13 +252,7 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
         except IpexperfError as error:
             session.config.stash[ERROR_KEY] = str(error)
             raise pytest.UsageError(str(error)) from None
-    try:
-        return (yield)
-    except KeyboardInterrupt as interrupt:
-        from ipexperf.conduct import interrupts
-
-        interrupts.give_lines(interrupt)
-        raise
+    return (yield)
 
 
 def _expected(items: list[pytest.Item]) -> Iterator[tuple[Planned, GateWish]]:

@@ -6,7 +6,6 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -70,26 +69,6 @@ def _interrupt(number: int, frame: Any) -> None:
     del number, frame
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     raise KeyboardInterrupt
-
-
-def give_lines(error: BaseException) -> None:
-    """Give each entry of this traceback a line, or pytest fails to print the interruption and ends with 1 instead of 2.
-
-    A signal may arrive at an instruction that Python's compiler added and that belongs to no line.
-    """
-    below = None
-    for entry in reversed(list(_entries(error.__traceback__))):
-        line = entry.tb_lineno or entry.tb_frame.f_code.co_firstlineno  # None, whatever the annotation says
-        below = TracebackType(below, entry.tb_frame, entry.tb_lasti, line)
-    error.__traceback__ = below
-    if error.__context__ is not None:
-        give_lines(error.__context__)
-
-
-def _entries(entry: TracebackType | None) -> Iterator[TracebackType]:
-    while entry is not None:
-        yield entry
-        entry = entry.tb_next
 
 
 @contextmanager

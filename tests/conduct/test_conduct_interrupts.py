@@ -13,8 +13,7 @@ import pytest
 from ipexperf.conduct import interrupts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
+    from collections.abc import Iterator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -139,51 +138,6 @@ def test_another_thread_may_enter_the_block() -> None:
     thread.start()
     thread.join()
     assert handlers == [before]
-
-
-def test_ctrl_c_at_any_line_of_the_block_loses_no_later_signal(heard: list[int]) -> None:
-    """At each line of its beginning and end, with SIGTERM pending: one of both is handled, and all later ones."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for moment in range(1, 200):
-        heard.clear()
-        interrupted = False
-        try:
-            ctrl_c_at(moment)
-        except KeyboardInterrupt:
-            interrupted = True
-        assert interrupted or heard == [signal.SIGTERM]
-        send(signal.SIGTERM)
-        assert heard[-1] == signal.SIGTERM
-        with pytest.raises(KeyboardInterrupt):
-            send(signal.SIGINT)
-        if not interrupted:
-            assert moment > 10
-            return  # the block has no more lines
-    pytest.fail("the block never ends")
-
-
-def ctrl_c_at(moment: int) -> None:
-    """A block in which SIGTERM comes; Ctrl-C comes at this line of those that `ending` runs for it."""
-    lines = 0
-
-    def trace(frame: FrameType, event: str, arg: object) -> Callable[..., object] | None:
-        nonlocal lines
-        if frame.f_code.co_filename != interrupts.__file__:
-            return None
-        if event == "line":
-            lines += 1
-            if lines == moment:
-                sys.settrace(None)
-                signal.raise_signal(signal.SIGINT)
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        with interrupts.deferred():
-            send(signal.SIGTERM)
-    finally:
-        sys.settrace(before)
 
 
 class Dying:
