@@ -1,7 +1,7 @@
-"""How much there is to hold: lines, words, options, commands, decisions. `make size` prints it; `make check` runs it too.
+"""How much there is to hold: lines, words, options, commands, decisions. `make size` prints it, `make check` holds it.
 
-It ends with 1 where something is more than its limit, so that nothing grows unseen. Whoever makes less lowers the limit;
-whoever needs more raises it, and a record in docs/adr says why.
+It ends with 1 where something is more than its limit, so that nothing grows unseen. Who makes less lowers the limit;
+who needs more raises it, and a record in docs/adr says why.
 """
 
 from __future__ import annotations
