@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shlex
 from contextlib import ExitStack, nullcontext
@@ -121,15 +122,18 @@ def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
 def _run(config: pytest.Config) -> Invocation:
     """The run of this session, planned on first use, or those of its hosts."""
     if RUN_KEY not in config.stash:
+        from ipexperf.bench import loading
         from ipexperf.errors import UsageError
         from ipexperf.invocation import Invocation
         from ipexperf.plan import options
 
+        complain = _teller(config, quietest=-1)
         if text := options.unknown_variables():
-            _teller(config, quietest=-1)(text)
+            complain(text)
+        asked = config.stash[OPTIONS_KEY]
         try:
             config.stash[RUN_KEY] = Invocation(
-                config.stash[OPTIONS_KEY],
+                dataclasses.replace(asked, load=(*loading.installed(complain), *asked.load)),
                 config.invocation_params.dir,
                 _teller(config),
                 collecting=config.option.collectonly,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ipexperf.bench import registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.machine.variables import masked_command
 from ipexperf.conduct import interrupts, process
 from ipexperf.errors import HistoryError, IpexperfError, UnavailableError
@@ -216,7 +216,7 @@ class Recorder:
         targets = {name: model.target for name, model in models.items() if model.target}
         again = {
             "targets": targets,
-            "load": [name for name in self._options.load if name not in targets.values()],
+            "load": [x for x in self._options.load if x not in targets.values() and not loading.of_package(x)],
             "variables": process.tuned_by_user(os.environ),
         }
         meta = {"suite": self._folder.name, "command": command, "preset": self._options.preset, "again": again}

@@ -556,7 +556,7 @@ class Run:
             self.plan.launches,
             target=model.target or "",
             places=places,
-            load=[name for name in self.options.load if name not in targets],
+            load=[name for name in self.options.load if name not in targets and not loading.of_package(name)],
             plain_size=model.size,
             against=arm,
             variables=process.tuned_by_user(os.environ),

@@ -1,8 +1,9 @@
-"""The subcommands of `ipexperf`. A file in this folder with `COMMANDS` declares them, and is listed nowhere else."""
+"""The subcommands of `ipexperf`. A file in this folder with `COMMANDS` declares them, or a package's entry point."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import pkgutil
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,29 @@ if TYPE_CHECKING:
     from ipexperf.commands.console import Subparsers
 
 
+GROUP = "ipexperf.commands"
+"""The entry points by which an installed package names functions that declare its subcommands."""
+
+
 def every() -> Iterator[Callable[[Subparsers], None]]:
-    """Yield the functions that declare a subcommand, in alphabetical order of the files."""
+    """Yield the functions that declare a subcommand, in alphabetical order of the files, and then those of packages."""
     for module in pkgutil.iter_modules(__path__):
         yield from getattr(importlib.import_module(f"{__name__}.{module.name}"), "COMMANDS", ())
+    for point in sorted(importlib.metadata.entry_points(group=GROUP)):
+        yield lambda subparsers, point=point: _declare(point, subparsers)
+
+
+def _declare(point: importlib.metadata.EntryPoint, subparsers: Subparsers) -> None:
+    """Let a package declare its subcommand. If it cannot, say so in a sentence: the other commands work."""
+    from ipexperf.bench import outcome
+    from ipexperf.commands import console
+
+    problem = f"there is a command {point.name} already" if point.name in subparsers.choices else ""
+    if not problem:
+        try:
+            point.load()(subparsers)
+        except Exception as error:  # noqa: BLE001 - whatever somebody else's package raises
+            problem = outcome.sentence(error)
+    if problem:
+        package = point.dist.name if point.dist else point.value
+        console.complain(f"the command {point.name} of the package {package} is left out: {problem}")

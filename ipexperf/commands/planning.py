@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipexperf.commands import console
 from ipexperf.plan import options as table
 from ipexperf.plan.options import Options
 
@@ -52,7 +54,10 @@ def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None
 
 def resolve(arguments: argparse.Namespace) -> Options:
     """The options as pytest would see them, without an ini file."""
-    return table.resolve(lambda name: getattr(arguments, name, None))
+    from ipexperf.bench import loading
+
+    options = table.resolve(lambda name: getattr(arguments, name, None))
+    return dataclasses.replace(options, load=(*loading.installed(console.complain), *options.load))
 
 
 def recorder(command: str, options: Options, say: Callable[[str], None]) -> Recorder:
