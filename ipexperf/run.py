@@ -17,7 +17,6 @@ from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import interrupts, process
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import remeasure
-from ipexperf.judge.metrics import SURE
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
 from ipexperf.plan import gates, groups, matrix
 from ipexperf.plan.gates import AS_ALL, GateWish
@@ -44,6 +43,8 @@ UNFINISHED = "the run ended before its other launches"
 """The reasons why a case that has no fault of its own has fewer launches than planned."""
 AGAIN = 2
 """A case that looked slower is measured again by so many times the launches."""
+FRESH_PROCESSES = 8
+"""Least of a second look at memory. If every second process is an odd one, all of eight are in 0.4 %."""
 CLOCKS_APART = timedelta(minutes=1)
 """Largest difference between the clocks of hosts that write one history that is not worth a word."""
 
@@ -329,7 +330,7 @@ class Run:
         launches = AGAIN * self.plan.launches if suspects else self.plan.launches
         request = GroupRequest(
             group,
-            max(launches, SURE) if doubtful else launches,
+            max(launches, FRESH_PROCESSES) if doubtful else launches,
             twin=matrix.twin(self.options),
             precision=matrix.ratio_precision(self.options),
             before=tuple((case, self._disturbed[case][0]) for case in group.cases if case in self._disturbed),
