@@ -29,7 +29,7 @@ def test_a_generated_history_has_its_rows_and_answers_every_query(tmp_path):
     done = run("history/queries.py", "--rows", "2000", "--models", "1", "--rounds", "1", "--keep", str(path))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("2000 measurements: 25 runs of 80 series, ")
-    assert len(done.stdout.splitlines()) == 14
+    assert len(done.stdout.splitlines()) == 13
     with History.open(path, create=False) as history:
         assert len(history.trend(None, until="2021-01-01")) == 2000
         assert {point.verdict for point in history.trend()} == {"ok"}
@@ -45,7 +45,7 @@ def test_a_generated_history_is_copied_to_a_server(server):
     done = run(*words)
     assert done.returncode == 0, done.stderr
     assert [line.split(":")[0] for line in done.stdout.splitlines()[:2]] == ["2000 measurements", "on the server"]
-    assert len(done.stdout.splitlines()) == 15
+    assert len(done.stdout.splitlines()) == 14
     with History.open(url, create=False) as history:
         assert len(history.trend(None, until="2021-01-01")) == 2000
         assert [one.outcomes for one in history.runs(2)] == [{"ok": 20}] * 2

@@ -12,7 +12,7 @@ from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.placement import ALLOCATORS, OPENMP, ranges
 from ipexperf.case import AGAINST, CONDITIONS
 from ipexperf.errors import UsageError
-from ipexperf.plan import knobs, matrix, placement, start
+from ipexperf.plan import knobs, matrix, placement
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import LAUNCHERS, PlacementWish
 
@@ -143,4 +143,4 @@ def test_realtime_answers_one_image_at_a_time() -> None:
 
 def test_conditions_are_told_from_settings() -> None:
     """A case keeps them where its settings are left out, as in a ratio to stock fp32."""
-    assert {placement.KNOB, start.KNOB, AGAINST} == CONDITIONS
+    assert {placement.KNOB, AGAINST} == CONDITIONS

@@ -180,19 +180,3 @@ def test_a_killed_run_loses_the_case_in_flight_alone(suite: Suite, gone: Callabl
     suite.run("other").assert_outcomes(passed=1)
     assert suite.launches() == [("tiny", "ok"), ("other", "ok")]
     assert suite.statuses()[1] == "finished"
-
-
-STOPS_WITHOUT_A_LINE = """
-def test_it(perf):
-    perf()
-    exec(compile("raise KeyboardInterrupt", "unlucky", "exec").replace(co_linetable=b""))
-"""
-
-
-def test_an_interruption_at_an_instruction_without_a_line_ends_like_any_other(suite: Suite) -> None:
-    """A signal may arrive there; pytest alone would end with an error of its own."""
-    (suite.path / "test_suite.py").write_text(STOPS_WITHOUT_A_LINE)
-    result = suite.run("tiny")
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["tiny-fake-fp32-spin-plain *", "*unlucky:1: KeyboardInterrupt"])
-    assert suite.statuses() == ["interrupted"]
