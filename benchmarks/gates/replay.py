@@ -22,6 +22,7 @@ from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.judge.policy import Policy
 from ipexperf.plan.gates import by_default
 from ipexperf.result import METRICS
+from ipexperf.run import FRESH_PROCESSES
 
 RUNS = 1000
 """Simulated runs for each number of the table."""
@@ -89,14 +90,14 @@ def main() -> None:
         spread = f"{min(single) / middle - 1:+.2%} to {max(single) / middle - 1:+.2%}"
         head = f"| {metric} | {case} | {how} | {len(single)} | {spread} |"
         gate = METRICS[metric].gate
-        again = metrics.SURE if gate is not None and gate.smallest else 1
+        again = FRESH_PROCESSES if gate is not None and gate.smallest else 1
         for sessions in (1, 3) if gate is not None else ():
             rows = [
                 [stored(metric, single, again, sessions, effect, chance) for _ in range(RUNS)] for effect in EFFECTS
             ]
             text = f"{sessions} session{'s' * (sessions > 1)}"
             print(f"{head} {text} | {' | '.join(map(share, rows))} |")
-        for count in (1, 4, metrics.SURE, min(10, len(pairs))):
+        for count in (1, 4, FRESH_PROCESSES, min(10, len(pairs))):
             rows = [[paired(metric, pairs, count, effect, chance) for _ in range(RUNS)] for effect in EFFECTS]
             print(f"{head} {count} pair{'s' * (count > 1)} | {' | '.join(map(share, rows))} |")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.metadata
 import pkgutil
@@ -22,7 +23,7 @@ def every() -> Iterator[Callable[[Subparsers], None]]:
     for module in pkgutil.iter_modules(__path__):
         yield from getattr(importlib.import_module(f"{__name__}.{module.name}"), "COMMANDS", ())
     for point in sorted(importlib.metadata.entry_points(group=GROUP)):
-        yield lambda subparsers, point=point: _declare(point, subparsers)
+        yield functools.partial(_declare, point)
 
 
 def _declare(point: importlib.metadata.EntryPoint, subparsers: Subparsers) -> None:

@@ -581,7 +581,7 @@ def resolve(
     """Take each option from the first place that sets it. `command_line` returns None for options that it lacks."""
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    in_file = of_ini(ini) if ini else {}.get
+    in_file = of_ini(ini) if ini else lambda _: None
     for option in OPTIONS:
         if (given := _given(option, command_line)) is not None:
             values[option.name], sources[option.name] = given
