@@ -126,7 +126,11 @@ def _run(config: pytest.Config) -> Invocation:
         from ipexperf.errors import UsageError
         from ipexperf.invocation import Invocation
         from ipexperf.plan import options
+        from ipexperf.report import lines
 
+        reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None and reporter.isatty:
+            lines.Page.fit(config.get_terminal_writer().fullwidth)
         complain = _teller(config, quietest=-1)
         if text := options.unknown_variables():
             complain(text)

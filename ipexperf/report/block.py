@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.case import AGAINST
 from ipexperf.outcomes import has_numbers
+from ipexperf.report.lines import Page
 from ipexperf.report.moved import changed
 from ipexperf.report.units import digits, percent, plural, seconds
 from ipexperf.result import (
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 LABEL = 12
-WIDTH = 118
 LOG_LINES = 12
 """Number of last lines of a failed worker to show. The history has more."""
 
@@ -44,7 +44,7 @@ def failure_block(
         parts = (
             text.splitlines()
             if whole
-            else textwrap.wrap(text, WIDTH - LABEL - 2, break_long_words=False, break_on_hyphens=False)
+            else textwrap.wrap(text, Page.width - LABEL - 4, break_long_words=False, break_on_hyphens=False)
         )
         lines.append(f"  {label:<{LABEL}}{parts[0] if parts else ''}".rstrip())
         lines += [f"{indent}{part}".rstrip() for part in parts[1:]]

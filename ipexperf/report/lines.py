@@ -1,16 +1,28 @@
-"""Lines of a summary: plain text, at limit 120 columns wide."""
+"""Lines of a summary: plain text, as wide as the terminal."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
 
-WIDTH = 120
+NARROWEST, WIDEST = 80, 120
+"""Columns. No table fits into less, and no sentence is easy to read in more."""
 NAMED = 4
 """Most cases to name in one line. The rest are counted."""
 
 REASON = 200
 """Longest reason in a cell of a table. An error of torch may fill a screen."""
+
+
+class Page:
+    """How wide lines may be, in columns. The widest, unless they go to a terminal."""
+
+    width = WIDEST
+
+    @classmethod
+    def fit(cls, columns: int) -> None:
+        """Make lines for a terminal of so many columns."""
+        cls.width = min(max(columns, NARROWEST), WIDEST)
 
 
 def shortened(reason: str) -> str:
@@ -20,7 +32,7 @@ def shortened(reason: str) -> str:
 
 def wrapped(text: str) -> list[str]:
     """Wrap a text. All lines but the first are indented."""
-    return textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+    return textwrap.wrap(text, Page.width, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def labelled(label: str, text: str) -> list[str]:

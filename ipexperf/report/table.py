@@ -1,4 +1,4 @@
-"""The summary at the end of a run: a table of at most 120 columns, and lines below it."""
+"""The summary at the end of a run: a table as wide as the terminal, and lines below it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ipexperf.plan.groups import groups, plain_mode
 from ipexperf.report import roofs
 from ipexperf.report.advice import advice
 from ipexperf.report.fingerprints import structure_lines
-from ipexperf.report.lines import WIDTH, labelled, named, wrapped
+from ipexperf.report.lines import WIDEST, Page, labelled, named, wrapped
 from ipexperf.report.moved import moved_lines
 from ipexperf.report.shares import ratio_lines
 from ipexperf.report.speeds import SpeedRatio, Speeds
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ipexperf.case import Case
+
+Forms = tuple[tuple[str, tuple[str, ...]], ...]
 
 GAP = "  "
 VS_BASELINE, OTHER_ARM = "time vs baseline", "time vs other arm"
@@ -42,6 +44,9 @@ FACTORS = {
 HEADER = ("case", "batch", "step", "items/s", ROOF, "accuracy", FACTOR, VS_BASELINE, "verdict")
 OPTIONAL = (ROOF, VS_BASELINE, OTHER_ARM)
 """Columns that are left out if they are empty."""
+WIDE: Forms = (("cell", ()), ("brief", ()), ("value", ()))
+NARROW: Forms = (("cell", ()), ("value", ()), ("value", ("batch",)), ("value", ("batch", ROOF)))
+"""How a table may look, the best first: the form of its ratios, and the columns that it does without."""
 LEFT = ("case", "accuracy", *FACTORS, VS_BASELINE, OTHER_ARM, "verdict")
 """Columns with text, aligned to the left. Columns of numbers are aligned to the right."""
 TWIN = "  the same again (A/A twin)"
@@ -86,7 +91,7 @@ def summary_lines(
         total = sum(left_out.values())
         lines.append(f"left out: {plural(total, 'cell')} of the matrix")
         for reason, count in sorted(left_out.items(), key=lambda item: (-item[1], item[0])):
-            lines += textwrap.wrap(reason, WIDTH - 8, initial_indent=f"{count:>6}  ", subsequent_indent=" " * 8)
+            lines += textwrap.wrap(reason, Page.width - 8, initial_indent=f"{count:>6}  ", subsequent_indent=" " * 8)
     if commands:
         lines.append("where to look next:")
         lines += [f"  {line}" for line in commands]
@@ -96,10 +101,12 @@ def summary_lines(
 def _cases(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
     """The table by group, and what its columns mean."""
     name, factors = ratio_column(speeds)
-    # Leave out intervals if there is no room for ids and intervals.
-    for form in ("cell", "brief", "value"):
-        header, rows = _rows(speeds, verdicts, name, {uid: getattr(factor, form) for uid, factor in factors.items()})
-        if _width(_widths(header, rows)) <= WIDTH:
+    narrow = Page.width < WIDEST
+    for form, without in NARROW if narrow else WIDE:
+        cells = {uid: getattr(factor, form) for uid, factor in factors.items()}
+        header, rows = _rows(speeds, verdicts, name, cells, without)
+        widths = _widths(header, rows)
+        if _width(widths) - (widths[0] if narrow else 0) <= Page.width:
             break
     lines = _table(header, rows)
     if factors:
@@ -113,7 +120,7 @@ def _cases(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
 
 
 def _rows(
-    speeds: Speeds, verdicts: Mapping[str, Verdict], name: str, factors: Mapping[str, str]
+    speeds: Speeds, verdicts: Mapping[str, Verdict], name: str, factors: Mapping[str, str], without: tuple[str, ...]
 ) -> tuple[tuple[str, ...], list[Row]]:
     """The header, and the cases of each group: the plainest first, with its twin below it."""
     by_group = groups(speeds.by_case)
@@ -126,7 +133,7 @@ def _rows(
             rows.append(_row(speeds.by_case[case], verdicts.get(case.uid), factors.get(case.uid, "-")))
             if (twin := speeds.twin(case)) is not None:
                 rows.append(Below(TWIN, f"{twin.cell}{' DIFFERS' if twin.differs else ''}"))
-    return _without_empty_columns(_header(speeds.by_case, name), rows)
+    return _without_empty_columns(_header(speeds.by_case, name), rows, without)
 
 
 def _dropped(rounds: Sequence[RoundRecord]) -> list[str]:
@@ -254,10 +261,13 @@ def _header(cases: Iterable[Case], ratios_name: str) -> tuple[str, ...]:
     return tuple(otherwise.get(name, name) for name in HEADER)
 
 
-def _without_empty_columns(header: tuple[str, ...], rows: Sequence[Row]) -> tuple[tuple[str, ...], list[Row]]:
-    """Remove empty columns."""
+def _without_empty_columns(
+    header: tuple[str, ...], rows: Sequence[Row], without: tuple[str, ...]
+) -> tuple[tuple[str, ...], list[Row]]:
+    """Remove empty columns, and those that the table does without."""
     cells = [row for row in rows if isinstance(row, tuple)]
-    columns = [at for at, name in enumerate(header) if name not in OPTIONAL or any(row[at] != "-" for row in cells)]
+    filled = [name not in OPTIONAL or any(row[at] != "-" for row in cells) for at, name in enumerate(header)]
+    columns = [at for at, name in enumerate(header) if filled[at] and name not in without]
     visible: list[Row] = [tuple(row[at] for at in columns) if isinstance(row, tuple) else row for row in rows]
     return tuple(header[at] for at in columns), visible
 
@@ -266,14 +276,14 @@ def _table(header: tuple[str, ...], rows: Sequence[Row]) -> list[str]:
     """Align the columns. An id that does not fit gets a line of its own: people copy it, so it is never cut."""
     factor = next(place for place, name in enumerate(header) if name in FACTORS)
     widths = _widths(header, rows)
-    widths[0] -= max(_width(widths) - WIDTH, 0)
+    widths[0] = max(widths[0] - max(_width(widths) - Page.width, 0), 0)
     begin = sum(widths[:factor]) + len(GAP) * factor
     lines = []
     for row in (header, *rows):
         if isinstance(row, str):
             lines += wrapped(row)
         elif isinstance(row, Below):
-            lines.append(row.name.ljust(min(begin, WIDTH - len(row.entry))) + row.entry)
+            lines.append(row.name.ljust(min(begin, Page.width - len(row.entry))) + row.entry)
         else:
             lines += _cells(header, row, widths)
     lines.insert(1, GAP.join("-" * width for width in widths))

@@ -27,6 +27,7 @@ from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import judge
 from ipexperf.report.block import failure_block
 from ipexperf.report.junit import properties
+from ipexperf.report.lines import Page
 from ipexperf.report.speeds import Speeds
 from ipexperf.report.table import run_lines, speedups, summary_lines, to_beat
 from ipexperf.result import Launch, Measurement, Sample, Verdict
@@ -78,6 +79,15 @@ def test_the_table_of_a_run() -> None:
     )
     golden("table.txt", "\n".join(lines))
     assert max(map(len, lines)) <= 120
+
+
+def test_the_table_fits_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids have lines of their own, and are never cut."""
+    monkeypatch.setattr(Page, "width", 80)
+    lines = summary_lines(*run(), {}, [])
+    assert max(map(len, lines)) <= 80
+    assert "resnet50-cpu-bf16-infer_jit-ipex" in lines
+    assert any("3.97*" in line for line in lines)
 
 
 def test_a_run_without_cases_says_so() -> None:
