@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,6 +14,7 @@ from ipexperf.bench.registry import nearest, nearest_option
 from ipexperf.commands import console, gate
 from ipexperf.conduct import interrupts
 from ipexperf.errors import IpexperfError
+from ipexperf.report.lines import Page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand and return its exit status. An error is one sentence and status 2."""
     words = list(sys.argv[1:] if argv is None else argv)
     console.write_anything(sys.stdout)
+    if sys.stdout.isatty():
+        Page.fit(shutil.get_terminal_size().columns)
     return gate.guarded(words, _answer) if gate.named(words) else _answer(words)
 
 

@@ -6,11 +6,13 @@ import argparse
 import os
 import random
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf.commands import console, planning, progress
 from ipexperf.errors import UsageError
+from ipexperf.report.lines import Page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,8 +70,9 @@ def _findings(findings: Sequence[MachineFinding]) -> list[str]:
     width = max(len(finding.name) for finding in findings)
     lines = []
     for finding in findings:
-        advice = f": {finding.advice}" if finding.advice else ""
-        lines.append(f"{MARKS[finding.state]:<5}  {finding.name:<{width}}  {finding.found}{advice}")
+        begin = f"{MARKS[finding.state]:<5}  {finding.name:<{width}}  "
+        text = f"{finding.found}: {finding.advice}" if finding.advice else finding.found
+        lines += textwrap.wrap(text, Page.width, initial_indent=begin, subsequent_indent=" " * len(begin))
     return lines
 
 

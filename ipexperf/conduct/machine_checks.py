@@ -14,7 +14,7 @@ from ipexperf.bench.api import Device
 from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
 from ipexperf.bench.machine import cards, control_groups, diagnosis, energy, kernel_files, libraries, placement
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.conduct.placement import numbers
+from ipexperf.conduct.placement import usual
 from ipexperf.conduct.process import WAITING
 
 CPUS = "sys/devices/system/cpu"
@@ -96,22 +96,11 @@ def turbo(machine: CheckedMachine) -> Iterator[MachineFinding]:
         yield MachineFinding("turbo", "ok", "off")
 
 
-def siblings(machine: CheckedMachine) -> Iterator[MachineFinding]:
-    """Hyperthreads of one core slow each other down, differently in each run."""
-    groups = {numbers(text) for text in machine.of_cores("topology/thread_siblings_list").values()}
-    if not groups:
-        yield MachineFinding("siblings", "note", "cannot be read")
-        return
-    shared = sorted(tuple(core for core in group if core in machine.cores) for group in groups)
-    shared = [group for group in shared if len(group) > 1]
-    if not shared:
-        yield MachineFinding("siblings", "ok", "each usable CPU has a physical core of its own")
-        return
-    spare = {core for group in shared for core in group[1:]}
-    cores = placement.ranges([core for core in machine.cores if core not in spare])
-    texts = "; ".join(" and ".join(map(str, group)) for group in shared[:3])
-    more = f" and {len(shared) - 3} more pairs" if len(shared) > 3 else ""
-    yield MachineFinding("siblings", "wrong", f"one core each: {texts}{more}", f"--perf-placement cores={cores}")
+def cores(machine: CheckedMachine) -> Iterator[MachineFinding]:
+    """Hyperthreads of one core slow each other down, and another node's memory is far: cases leave both alone."""
+    used = usual(machine.cores, machine.root / "sys/devices/system")
+    rest = "" if len(used) == len(machine.cores) else f" of {len(machine.cores)}: one thread of each core of one node"
+    yield MachineFinding("cores", "ok", f"{placement.ranges(used)}{rest}")
 
 
 def huge_pages(machine: CheckedMachine) -> Iterator[MachineFinding]:
@@ -261,7 +250,7 @@ def accelerators(machine: CheckedMachine) -> Iterator[MachineFinding]:
 CHECKS: tuple[Callable[[CheckedMachine], Iterable[MachineFinding]], ...] = (
     governor,
     turbo,
-    siblings,
+    cores,
     huge_pages,
     container,
     busy,

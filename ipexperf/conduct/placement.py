@@ -21,7 +21,7 @@ from typing import Any
 from ipexperf import scratch
 from ipexperf.bench import declaration, registry
 from ipexperf.bench.api import Mode
-from ipexperf.bench.machine import heap, libraries, placement
+from ipexperf.bench.machine import heap, kernel_files, libraries, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.placement import ALLOCATORS, OPENMP, PRELOADED, Placement, ranges
 from ipexperf.case import Case
@@ -32,7 +32,10 @@ from ipexperf.plan.options import Options
 from ipexperf.plan.placement import LAUNCHERS, PlacementWish
 
 SOURCE = "--perf-placement"
-NODES = Path("/sys/devices/system/node")
+SYSTEM = Path("/sys/devices/system")
+USUAL = (
+    "cases on the CPU run on cores {}: one thread of each core, of one memory node (--perf-placement cores=... for others)"
+)
 HOW_TO_GET = {
     "iomp5": "pip install intel-openmp",
     "jemalloc": "apt install libjemalloc2",
@@ -53,6 +56,8 @@ class Placed:
 
     placement: Placement
     variables: Mapping[str, str] = field(default_factory=dict)
+    usual: bool = False
+    """Nobody asked for it: these are the usual cores. Work on a card has no use for them."""
 
     def share(self, cores: Sequence[int]) -> Placed:
         """A copy for one of several workers: on these cores only, with one thread for each."""
@@ -65,6 +70,8 @@ class Placed:
 def apply(conditions: Conditions, case: Case, placed: Placed | None) -> Conditions:
     """The conditions with this placement, and those of each instance if the mode has several workers."""
     device, mode = registry.devices.get(case.device), registry.modes.get(case.mode)
+    if placed is not None and placed.usual and device.accelerator:
+        placed = None
     cores = placed.placement.cores if placed and placed.placement.cores else tuple(placement.allowed())
     shares = declaration.answer(Mode, mode, "shares", case, cores)
     alone = placed or Placed(Placement())
@@ -87,16 +94,35 @@ def _under(conditions: Conditions, placed: Placed) -> Conditions:
 
 
 def find(options: Options, openmp: str = "") -> Placed | None:
-    """The placement that these options ask for on this machine, or None.
+    """The placement that these options ask for on this machine, or the usual cores, or None if those are all.
 
     `openmp` is a runtime that the mode requires. It is used even if the options ask for nothing.
     """
-    wish = options.placement
+    wish, allowed = options.placement, tuple(placement.allowed())
     if openmp and (wish is None or wish.launcher is None):
         wish = replace(wish or PlacementWish(), openmp=openmp)
-    if wish is None:
+    if wish is not None:
+        return _resolve(wish, options.python, options.threads, allowed)
+    cores = usual(allowed)
+    if len(cores) == len(allowed) or (options.threads or 0) > len(cores):
         return None
-    return _resolve(wish, options.python, options.threads, tuple(placement.allowed()))
+    return Placed(Placement(cores=cores, threads=options.threads or len(cores)), usual=True)
+
+
+def usual(allowed: Sequence[int], system: Path = SYSTEM) -> tuple[int, ...]:
+    """The cores for work on the CPU, unless told otherwise: one thread of each core of one memory node.
+
+    Threads of one core share its units, and the memory of another node is far: a step over all of them varies more.
+    """
+    texts = (kernel_files.text(path) for path in sorted(system.glob("node/node[0-9]*/cpulist")))
+    nodes = [set(numbers(text)).intersection(allowed) for text in texts if text]
+    node = max(nodes, key=len, default=set()) or set(allowed)
+
+    def first(core: int) -> int:
+        siblings = kernel_files.text(system / f"cpu/cpu{core}/topology/thread_siblings_list")
+        return min(node.intersection(numbers(siblings))) if siblings else core
+
+    return tuple(core for core in sorted(node) if core == first(core))
 
 
 def facts_of(facts: Facts, placed: Placed | None) -> Facts:
@@ -127,7 +153,7 @@ def _refuse_cores(cores: Sequence[int], allowed: Sequence[int]) -> None:
 def _new_placement(wish: PlacementWish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
     if wish.node is not None:
         _refuse_node(wish.node)
-    cores = wish.cores or allowed
+    cores = wish.cores or usual(allowed)
     variables: dict[str, str] = {}
     preload = []
     if wish.openmp == "iomp5":
@@ -159,7 +185,7 @@ def _new_placement(wish: PlacementWish, python: str | None, threads: int | None,
 
 
 def _refuse_node(node: int) -> None:
-    nodes = sorted(int(path.name[4:]) for path in NODES.glob("node[0-9]*"))
+    nodes = sorted(int(path.name[4:]) for path in SYSTEM.glob("node/node[0-9]*"))
     if node not in nodes:
         text = f"there is {ranges(nodes)}" if nodes else "the kernel tells of none"
         raise UsageError(f"{SOURCE}: no memory node {node} here: {text}")

@@ -15,6 +15,7 @@ from ipexperf.bench.api import Device, Mode, Settings
 from ipexperf.bench.artifacts import artifact, weights
 from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.bench.declaration import answer
+from ipexperf.bench.machine.placement import ranges
 from ipexperf.case import Case
 from ipexperf.conduct import artifact_cache, checksum, lease, memory_fit, memory_limit, placement
 from ipexperf.conduct.conditions import Conditions
@@ -66,6 +67,7 @@ class Prerequisites:
         self._failed: dict[Path, WorkerError] = {}
         """Files that could not be made. The next case does not try again, because the seed is the same."""
         self._footprints: dict[tuple[str, int, str, bool], Footprint] = {}
+        self._told_cores = False
 
     def ready(self, case: Case, python: str | None = None, source: str = "") -> Conditions:
         """The conditions of a case. Makes what the case loads, unless the cache has it.
@@ -199,7 +201,11 @@ class Prerequisites:
         )
         openmp = registry.modes.get(case.mode).openmp
         options = dataclasses.replace(self._options, python=python or self._options.python)
-        return placement.apply(conditions, case, placement.find(options, openmp))
+        placed = placement.find(options, openmp)
+        if placed is not None and placed.usual and device.hosted and not self._told_cores:
+            self._told_cores = True
+            self._say(placement.USUAL.format(ranges(placed.placement.cores or ())))
+        return placement.apply(conditions, case, placed)
 
     def _cards(self, case: Case) -> tuple[Mapping[str, str], ...]:
         """Variables that give each process of a case a device of its own, if it has several processes."""

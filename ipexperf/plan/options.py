@@ -290,7 +290,7 @@ OPTIONS: tuple[Option, ...] = (
         scope=RUN,
     ),
     Option("--perf-timeout", seconds, 600.0, "time limit of one request to a worker, in seconds", "S", scope=MEASURE),
-    Option("--perf-threads", positive, None, "threads per worker (default: the cores it may use)", "N"),
+    Option("--perf-threads", positive, None, "threads per worker (default: one for each core it runs on)", "N"),
     Option("--perf-placement", places.read, None, "where workers run: cores=0-3,node=0,openmp=iomp5", "WORDS"),
     Option(
         "--perf-start",

@@ -196,6 +196,9 @@ def test_looking_where_arithmetic_runs_leaves_compiled_code_alone() -> None:
         ("buf0 = empty_strided_cuda((8, 4), (4, 1), torch.float32)", True, "1 on cuda"),
         ("buf0 = empty_strided_cpu((8, 4), (4, 1), torch.float32)", False, "1 on cpu"),
         ("buf0 = empty_strided_cpu((), (), torch.float32)", True, "none"),
+        ("buf0 = empty_strided((8, 4), (4, 1), device='cuda', dtype=torch.float32)", True, "1 on cuda"),
+        ("buf0 = empty_strided((8, 4), (4, 1), device='late', dtype=torch.float32)", False, "1 on late"),
+        ("buf0 = empty_strided((), (), device='late', dtype=torch.float32)", True, "none"),
     ],
 )
 def test_code_for_a_card_that_makes_tensors_on_the_cpu_is_caught(code: str, ok: bool, found: str) -> None:  # noqa: FBT001

@@ -53,17 +53,17 @@ def test_nothing_is_wrong_with_a_good_machine(good: CheckedMachine) -> None:
     assert {finding.state for finding in machine_checks.run_checks(good)} == {"ok"}
 
 
+def test_cases_leave_threads_of_the_same_core_alone(good: CheckedMachine) -> None:
+    pairs = {f"{CPUS}/cpu{core}/topology/thread_siblings_list": "0-1" if core < 2 else "2-3" for core in range(4)}
+    put(good, pairs)
+    assert found(good, "cores").found == "0,2 of 4: one thread of each core of one node"
+
+
 @pytest.mark.parametrize(
     ("files", "name", "told", "advice"),
     [
         ({f"{CPUS}/cpu2/cpufreq/scaling_governor": "powersave"}, "governor", "performance, powersave", "cpupower"),
         ({f"{CPUS}/intel_pstate/no_turbo": "0"}, "turbo", "on", "echo 1 > /sys/devices/system/cpu/intel_pstate"),
-        (
-            {f"{CPUS}/cpu{core}/topology/thread_siblings_list": "0-1" if core < 2 else "2-3" for core in range(4)},
-            "siblings",
-            "one core each: 0 and 1; 2 and 3",
-            "--perf-placement cores=0,2",
-        ),
         ({"sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]"}, "huge pages", "never", "madvise"),
         (
             {"sys/fs/cgroup/cpu.max": "150000 100000", "sys/fs/cgroup/cpu.stat": "nr_periods 9\nnr_throttled 7"},
@@ -130,7 +130,7 @@ def test_a_setting_that_cannot_be_read_is_not_wrong(tmp_path: Path) -> None:
     """A virtual machine or a container may show nothing. The finding says that it is unknown."""
     there = CheckedMachine(tmp_path, (0, 1), FACTS, {})
     states = {finding.name: finding.state for finding in machine_checks.run_checks(there)}
-    unknown = ("governor", "turbo", "siblings", "huge pages", "allocator")
+    unknown = ("governor", "turbo", "huge pages", "allocator")
     assert [states[name] for name in unknown] == ["note"] * 5
     assert "wrong" not in states.values()
 
@@ -139,7 +139,7 @@ def test_the_checks_run_on_this_machine() -> None:
     """Whatever is found here, there is something to say of each thing."""
     there = CheckedMachine(Path("/"), tuple(sorted(os.sched_getaffinity(0))), FACTS, os.environ)
     names = [finding.name for finding in machine_checks.run_checks(there)]
-    assert {"governor", "turbo", "siblings", "CPU limit", "AMX"} <= set(names)
+    assert {"governor", "turbo", "cores", "CPU limit", "AMX"} <= set(names)
     assert len(names) == len(set(names))
 
 

@@ -17,6 +17,7 @@ from ipexperf.bench import loading
 from ipexperf.bench.api import Settings
 from ipexperf.bench.machine import heap
 from ipexperf.bench.machine import placement as bench_placement
+from ipexperf.bench.machine.placement import Placement
 from ipexperf.bench.process.environment import hardware, machine_key
 from ipexperf.case import Case
 from ipexperf.conduct import placement
@@ -68,7 +69,7 @@ def run() -> Callable[..., tuple[Launch, dict[str, Any]]]:
         loading.load(FAKES)
         case = Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
         conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.02)
-        placed = None if text is None else find(text)
+        placed = None if text is None else placement.find(Options()) if text == "usual" else find(text)
         return conduct_play.launch(case, 0, placement.apply(conditions, case, placed), accuracy=False)
 
     return run
@@ -89,6 +90,43 @@ def test_a_worker_runs_on_the_cores_of_its_placement(run: Callable[..., tuple[La
     assert environment["placement"]["cores"] == [ALL[-1]]
     assert environment["variables"]["OMP_NUM_THREADS"] == "1"
     assert environment["machine_key"] == machine_key({**hardware(), "accelerator": None})
+
+
+def topology(system: Path, nodes: dict[int, str], siblings: dict[int, str]) -> None:
+    """Write what the kernel tells of memory nodes and of threads of one core."""
+    for number, text in nodes.items():
+        (system / f"node/node{number}").mkdir(parents=True)
+        (system / f"node/node{number}/cpulist").write_text(f"{text}\n")
+    for core, text in siblings.items():
+        (system / f"cpu/cpu{core}/topology").mkdir(parents=True)
+        (system / f"cpu/cpu{core}/topology/thread_siblings_list").write_text(f"{text}\n")
+
+
+def test_the_usual_cores_are_one_thread_of_each_core_of_one_node(tmp_path: Path) -> None:
+    """A host of two nodes with two cores each, all with two threads; node 2 has memory alone."""
+    pairs = {core: f"{core % 4},{core % 4 + 4}" for core in range(8)}
+    topology(tmp_path, {0: "0-1,4-5", 1: "2-3,6-7", 2: ""}, pairs)
+    assert placement.usual(range(8), tmp_path) == (0, 1)
+    assert placement.usual((1, 2, 3, 6, 7), tmp_path) == (2, 3), "the node of which most is ours"
+    assert placement.usual((4, 5), tmp_path) == (4, 5), "two second threads of two cores"
+    assert placement.usual((0, 1, 2), tmp_path / "absent") == (0, 1, 2), "a kernel that tells nothing"
+
+
+@needs_two_cores
+def test_cases_on_the_cpu_run_on_the_usual_cores(
+    run: Callable[..., tuple[Launch, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Proven like a placement that was asked for. Nobody asked for one, so the case is the same."""
+    monkeypatch.setattr(placement, "usual", lambda allowed: allowed[-1:])
+    found = placement.find(Options())
+    assert found == Placed(Placement(cores=ALL[-1:], threads=1), usual=True)
+    assert placement.find(Options(threads=2)) is None, "more threads than that were asked for"
+    done, environment = run("usual")
+    assert placed(done).found == f"cores {ALL[-1]}, 1 threads"
+    assert environment["machine_key"] == machine_key({**hardware(), "accelerator": None})
+    card = Case("tiny", "cuda", "fp32", "infer", "stock", 1, 1, data="none")
+    plain = Conditions(Settings())
+    assert placement.apply(plain, card, found) == placement.apply(plain, card, None)
 
 
 def test_without_the_option_nothing_is_placed(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:

@@ -30,8 +30,9 @@ _LAYERS = ("_torchdynamo_orig_backend", "_torchdynamo_orig_callable", "compiler_
 """Attributes under which torch's wrappers around a backend keep the function below."""
 _PASS = re.compile(r"^# AOT ID: \['\d+_(\w+)'\]$", re.MULTILINE)
 _SHOWN = 80
-_BUFFER = re.compile(r"\bempty_strided_(\w+)\(\(\d")
-"""Where generated code makes a tensor with dimensions, and on which device."""
+_BUFFER = re.compile(r"\bempty_strided(?:_(\w+)\(\(\d|\(\(\d.*\bdevice='(\w+)')")
+"""Where generated code makes a tensor with dimensions, and on which device: torch has a function of its own for each of
+its devices, and names those of others."""
 
 
 @contextmanager
@@ -146,7 +147,7 @@ def on_device(sources: list[str], device: str) -> list[Check]:
     """
     if device == "cpu":
         return []
-    places = Counter(place for source in sources for place in _BUFFER.findall(source))
+    places = Counter(torchs or other for source in sources for torchs, other in _BUFFER.findall(source))
     text = ", ".join(f"{count} on {place}" for place, count in places.most_common()) or "none"
     return [
         Check("compiled_device", set(places) <= {device}, f"tensors of the generated code: {text}", f"all on {device}")
