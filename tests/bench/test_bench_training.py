@@ -298,6 +298,16 @@ def test_a_scaler_that_has_made_many_good_steps_may_try_a_larger_scale() -> None
     assert failed(parts[-1].proof(3, 3)) == {"steps"}
 
 
+def test_gradients_that_grow_may_cost_one_step_in_twenty() -> None:
+    """The scaler halves its scale and goes on: training is right, and its mean time is hardly less."""
+    parts = scaled(8.0)
+    parts[2].set_growth_interval(2000)
+    scaled_steps(parts, [1.0] * 30 + [math.inf] + [1.0] * 9 + [math.inf])
+    assert failed(parts[-1].proof(3, 3)) == set()
+    scaled_steps(parts, [math.inf])
+    assert failed(parts[-1].proof(3, 3)) == {"steps"}
+
+
 def test_a_scale_that_is_used_up_is_caught() -> None:
     """A training whose every gradient overflows halves its scale down to nothing."""
     parts = scaled(2.0**-140)

@@ -122,7 +122,7 @@ def test_cases_on_the_cpu_run_on_the_usual_cores(
     assert found == Placed(Placement(cores=ALL[-1:], threads=1), usual=True)
     assert placement.find(Options(threads=2)) is None, "more threads than that were asked for"
     done, environment = run("usual")
-    assert placed(done).found == f"cores {ALL[-1]}, 1 threads"
+    assert placed(done).found == f"cores {ALL[-1]}"
     assert environment["machine_key"] == machine_key({**hardware(), "accelerator": None})
     card = Case("tiny", "cuda", "fp32", "infer", "stock", 1, 1, data="none")
     plain = Conditions(Settings())

@@ -125,6 +125,6 @@ def _index(device: Any) -> int:
 
 def __getattr__(name: str) -> Any:
     """Give inductor what writes code for the device. It asks for it by these names when it first compiles."""
-    if name not in ("Scheduling", "PythonWrapperCodegen", "CppWrapperCodegen"):
+    if name not in ("Scheduling", "PythonWrapperCodegen", "CppWrapperCodegen", "WrapperFxCodegen"):
         raise AttributeError(f"module 'torch.late' has no attribute '{name}'")
     return getattr(importlib.import_module("late.inductor"), name)

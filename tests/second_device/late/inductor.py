@@ -12,8 +12,9 @@ from torch._inductor.codegen.cpp import CppScheduling as Scheduling
 from torch._inductor.codegen.cpp_wrapper_cpu import CppWrapperCpu as CppWrapperCodegen
 from torch._inductor.codegen.cpu_device_op_overrides import CpuDeviceOpOverrides
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen as Plain
+from torch._inductor.codegen.wrapper_fxir import WrapperFxCodegen
 
-__all__ = ["CppWrapperCodegen", "PythonWrapperCodegen", "Scheduling"]
+__all__ = ["CppWrapperCodegen", "PythonWrapperCodegen", "Scheduling", "WrapperFxCodegen"]
 
 
 class PythonWrapperCodegen(Plain):  # type: ignore[misc] # torch is not followed
