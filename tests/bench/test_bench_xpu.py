@@ -167,12 +167,31 @@ def test_facts_tell_how_many_cards_there_are_from_the_chosen_one_on(card: Any) -
         "memory": 15473 * 2**20,
         "driver": "1.6.32567+18",
         "float64": False,
+        "integrated": False,
     }
     assert facts.gather(["xpu"]).cards == {"xpu": [arc, arc]}
     assert facts.gather(["xpu"], index=1).cards == {"xpu": [arc]}
     beyond = facts.gather(["xpu"], index=2)
     assert beyond.cards == {}
     assert beyond.accelerators == {"xpu": "there is no xpu device 2: torch sees 2, counted from 0"}
+
+
+def test_the_processors_own_graphics_are_not_taken_for_the_card_beside_them(
+    card: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The training that seemed slow on the Arc ran elsewhere. A mask that shows it alone says that it is meant."""
+    own = SimpleNamespace(name="Intel(R) Graphics", is_integrated_gpu=True)
+    card.count, cards = 2, [own, fake_xpu.Properties()]
+    monkeypatch.setattr(card, "get_device_properties", lambda index: cards[index])
+    told = facts.gather(["xpu"])
+    reason = (
+        "xpu device 0, Intel(R) Graphics, is part of the processor: --perf-device-index 1 takes Intel(R) Arc(TM) A770"
+    )
+    assert told.accelerators["xpu"].startswith(reason)
+    assert told.cards == {}
+    assert facts.gather(["xpu"], index=1).accelerators == {"xpu": ""}
+    card.count = 1
+    assert facts.gather(["xpu"]).accelerators == {"xpu": ""}
 
 
 def test_facts_tell_where_a_compiler_finds_the_header_of_the_driver(

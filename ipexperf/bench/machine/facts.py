@@ -135,7 +135,21 @@ def _card(properties: Any) -> dict[str, Any]:
         "memory": int(getattr(properties, "total_memory", 0)),
         "driver": str(getattr(properties, "driver_version", "")),
         "float64": bool(getattr(properties, "has_fp64", True)),
+        "integrated": any(getattr(properties, word, False) for word in ("is_integrated_gpu", "is_integrated")),
     }
+
+
+def _not_this_card(name: str, seen: Sequence[Mapping[str, Any]], index: int) -> str:
+    """Return why the card with this index is not to be measured, or an empty text."""
+    if index >= len(seen):
+        return f"there is no {name} device {index}: torch sees {len(seen)}, counted from 0"
+    apart = next((number for number, card in enumerate(seen) if not card["integrated"]), None)
+    if not seen[index]["integrated"] or apart is None:
+        return ""
+    return (
+        f"{name} device {index}, {seen[index]['name']}, is part of the processor: --perf-device-index {apart} takes "
+        f"{seen[apart]['name']}, and with a mask that shows the former alone it is measured"
+    )
 
 
 def _includes() -> list[Path]:
@@ -175,19 +189,15 @@ def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = (), index
     """
     devices = {name: _accelerator(name) for name in accelerators}
     cards = {name: _cards(name) for name, reason in devices.items() if not reason}
-    absent = {
-        name: f"there is no {name} device {index}: torch sees {len(seen)}, counted from 0"
-        for name, seen in cards.items()
-        if index >= len(seen)
-    }
+    refused = {name: reason for name, seen in cards.items() if (reason := _not_this_card(name, seen, index))}
     return Facts(
         # Before torch is imported: if OpenMP binds its threads, the first of them is left with one core.
         cores=len(os.sched_getaffinity(0)),
         python=sys.executable,
         packages={name: _version(name) for name in dict.fromkeys((*PACKAGES, *packages))},
         cpu_flags=cpu_flags(),
-        accelerators={**devices, **absent},
-        cards={name: seen[index:] for name, seen in cards.items() if name not in absent},
+        accelerators={**devices, **refused},
+        cards={name: seen[index:] for name, seen in cards.items() if name not in refused},
         compiler=shutil.which(os.environ.get("CXX") or "g++") or "",
         headers=frozenset(name for name in HEADERS if any((folder / name).is_file() for folder in _includes())),
         iomp5=libraries.find("iomp5", OPENMP["iomp5"], libraries.folders(*libraries.prefixes())) or "",
