@@ -33,9 +33,7 @@ from ipexperf.plan.placement import LAUNCHERS, PlacementWish
 
 SOURCE = "--perf-placement"
 SYSTEM = Path("/sys/devices/system")
-USUAL = (
-    "cases on the CPU run on one thread of each core of one memory node: {} (--perf-placement cores=...: others)"
-)
+USUAL = "cases on the CPU run on one thread of each core of one memory node: {} (--perf-placement cores=...: others)"
 HOW_TO_GET = {
     "iomp5": "pip install intel-openmp",
     "jemalloc": "apt install libjemalloc2",

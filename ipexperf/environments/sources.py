@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
@@ -269,10 +269,21 @@ def shown_change(name: str, old: Path, new: Path) -> str:
         return f"{name}: {'changed' if before and after else 'new' if after else 'gone'}"
     _, a, b, c, d = blocks[0]
     number = after[c][0] if c < len(after) else after[-1][0] + 1
-    was, now = (repr(lines[0][1].strip()[:SHOWN]) if lines else "nothing" for lines in (before[a:b], after[c:d]))
+    firsts = [lines[0][1].strip() if lines else "" for lines in (before[a:b], after[c:d])]
+    was, now = (repr(text) if text else "nothing" for text in _around_difference(*firsts))
     more = sum(max(b - a, d - c) for _, a, b, c, d in blocks) - 1
     others = f", and {more} more line{'s' if more > 1 else ''}" if more else ""
     return f"{name}, line {number}: {was} -> {now}{others}"
+
+
+def _around_difference(*texts: str) -> Iterator[str]:
+    """Both texts; of long ones what is around their first difference."""
+    pairs = enumerate(zip(*texts, strict=False))
+    same = next((at for at, (one, other) in pairs if one != other), min(map(len, texts)))
+    begin = max(same - SHOWN // 4, 0) if max(map(len, texts)) > SHOWN else 0
+    for text in texts:
+        shown = text[begin : begin + SHOWN]
+        yield f"{'...' if begin else ''}{shown}{'...' if text[begin + SHOWN :] else ''}" if text else ""
 
 
 def _lines(text: str) -> list[tuple[int, str]]:

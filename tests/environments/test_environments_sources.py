@@ -97,6 +97,11 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str, sentence: str
         ("a\nb\nc\n", "a\nx\ny\n", "net.py, line 2: 'b' -> 'x', and 1 more line"),
         ("a\nb\n", "\na\n\nc\n", "net.py, line 4: 'b' -> 'c'"),
         ("a\nb\n", "a\n", "net.py, line 2: 'b' -> nothing"),
+        (
+            f"{'a' * 70}b{'d' * 70}",
+            f"{'a' * 70}c",
+            f"net.py, line 1: '...{'a' * 15}b{'d' * 44}...' -> '...{'a' * 15}c'",
+        ),
         ("a\n", "a\n\n", "net.py: changed"),
         ("a\n", None, "net.py: gone"),
         (None, "a\n", "net.py: new"),
