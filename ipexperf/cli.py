@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand and return its exit status. An error is one sentence and status 2."""
     words = list(sys.argv[1:] if argv is None else argv)
     console.write_anything(sys.stdout)
-    if sys.stdout.isatty():
+    if sys.stdout is not None and sys.stdout.isatty():
         Page.fit(shutil.get_terminal_size().columns)
     return gate.guarded(words, _answer) if gate.named(words) else _answer(words)
 

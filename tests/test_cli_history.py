@@ -67,6 +67,19 @@ def test_runs_lists_the_newest_first(path, capsys):
     assert len([line for line in run(capsys, "runs", "--limit", "1").splitlines() if "xeon" in line]) == 1
 
 
+def test_a_narrow_terminal_has_the_whole_name_of_each_case(path, capsys, monkeypatch):
+    """A table that is too wide becomes lines: one that cuts names tells no case from another."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(capsys, "show", "last").splitlines()
+    at = lines.index("resnet50-cpu-bf16-infer-ipex")
+    assert lines[at + 1].startswith("    batch 16, step time 12.5 ms, ")
+    assert [line for line in lines if len(line) > 80] == []
+    monkeypatch.setenv("COLUMNS", "200")
+    assert any("resnet50-cpu-bf16-infer-ipex   16" in line for line in run(capsys, "show", "last").splitlines())
+
+
 def test_show_tells_every_case_and_the_last_words_of_the_dead(path, capsys):
     """Numbers in readable units, reasons in full, and nothing taken for markup."""
     out = run(capsys, "show", "last")

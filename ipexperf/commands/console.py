@@ -146,8 +146,19 @@ def output(
     else:
         console = make_console()
         for draw in drawn:
-            console.print(draw())
+            console.print(_fitted(draw(), console))
     return 0
+
+
+def _fitted(drawn: RenderableType, console: Console) -> RenderableType:
+    """A table, or its rows in lines if the terminal has no room for it: what is cut off names no case."""
+    from rich.table import Table
+
+    from ipexperf.history.drawing import stacked
+
+    whole = console.options.update(width=UNBOUNDED)
+    wide = isinstance(drawn, Table) and console.measure(drawn, options=whole).maximum > console.width
+    return stacked(drawn) if wide and isinstance(drawn, Table) else drawn
 
 
 def write_csv(rows: Sequence[Mapping[str, Any]]) -> None:

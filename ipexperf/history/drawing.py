@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from rich import box
+from rich.console import Group
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -50,6 +52,19 @@ def table(*columns: str) -> Table:
 def row(drawn: Table, *cells: str) -> None:
     # Text, not str: the output of a worker is not markup.
     drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
+
+
+def stacked(drawn: Table) -> Group:
+    """The rows of a table that is too wide: the first cell on a line of its own, and below it what is in the others."""
+    names = [str(column.header) for column in drawn.columns]
+    parts: list[Text | Padding] = []
+    for cells in zip(*(column.cells for column in drawn.columns), strict=True):
+        first, *rest = (cell for cell in cells if isinstance(cell, Text))
+        told = [
+            Text.assemble(f"{name} ", cell) for name, cell in zip(names[1:], rest, strict=True) if cell.plain != "-"
+        ]
+        parts += [first, Padding(Text(", ").join(told), (0, 0, 0, 4), expand=False)]
+    return Group(*parts)
 
 
 def moment(text: str) -> str:
