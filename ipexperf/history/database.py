@@ -330,7 +330,7 @@ def _revision(connection: Connection) -> str | None:
 
 
 def _migrate(engine: Engine, path: Path | None, name: str) -> None:
-    """Migrate the schema in one transaction, after a backup. If it is current, this costs one query."""
+    """Make the schema, or migrate it after a backup, in one transaction. If it is current, this costs one query."""
     with reading(engine, name) as connection:
         if _revision(connection) == schema.REVISION:
             return
@@ -346,12 +346,16 @@ def _migrate(engine: Engine, path: Path | None, name: str) -> None:
         revision = _revision(connection)  # again: another process may have migrated while this one waited
         if revision == schema.REVISION:
             return
-        if revision is not None and revision not in revisions:
+        config.attributes["connection"] = connection
+        if revision is None:
+            schema.metadata.create_all(connection)
+            command.stamp(config, schema.REVISION)
+            return
+        if revision not in revisions:
             newer = f"has schema {revision}, newer than the {schema.REVISION} of this program; upgrade ipexperf"
             raise HistoryError(f"the {name} {newer}.")
-        if revision is not None and path:
+        if path:
             _back_up(path, path.with_name(f"{path.name}.backup-{revision}"))
-        config.attributes["connection"] = connection
         try:
             command.upgrade(config, schema.REVISION)
         except (CommandError, SQLAlchemyError) as error:

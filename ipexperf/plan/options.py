@@ -70,6 +70,8 @@ class Option:
     """True if an environment variable sets it too, because CI systems set such things for a machine."""
     common: bool = False
     """True if `pytest --help` shows it: a stranger's help has no room for all."""
+    page: str = ""
+    """Where the documentation says more, from the page of options."""
     short: str | None = None
     """A second spelling without the prefix. pytest has it only in runs that opt in: other plugins use such names."""
 
@@ -114,6 +116,7 @@ _AXIS_HELP = {
     "mode": shipped("mode"),
     "stack": shipped("stack"),
 }
+_AXIS_PAGES = {"model": "../how-to/measure-your-own.md", "device": "devices.md", "dtype": "accuracy.md"}
 
 OPTIONS: tuple[Option, ...] = (
     *(
@@ -127,6 +130,7 @@ OPTIONS: tuple[Option, ...] = (
             in_ci=axis == "device",
             common=True,
             short=f"--{axis}",
+            page=_AXIS_PAGES.get(axis, ""),
         )
         for axis in AXES
     ),
@@ -134,10 +138,11 @@ OPTIONS: tuple[Option, ...] = (
         "--perf-preset",
         preset,
         "quick",
-        "which part of the matrix: quick, nightly, operators or full",
+        "which part of the matrix: preflight, quick, nightly, operators or full",
         "NAME",
         in_ci=True,
         common=True,
+        page="#presets",
     ),
     Option(
         "--perf-db",
@@ -148,6 +153,7 @@ OPTIONS: tuple[Option, ...] = (
         in_ci=True,
         common=True,
         scope=MEASURE,
+        page="database.md",
     ),
     Option(
         "--perf-baselines",
@@ -158,6 +164,7 @@ OPTIONS: tuple[Option, ...] = (
         in_ci=True,
         common=True,
         scope=MEASURE,
+        page="live-baselines.md",
     ),
     Option(
         "--perf-baseline",
@@ -167,6 +174,7 @@ OPTIONS: tuple[Option, ...] = (
         "that software differs and can be installed again",
         "WORD",
         scope=RUN,
+        page="live-baselines.md",
     ),
     Option(
         "--perf-report",
@@ -176,9 +184,17 @@ OPTIONS: tuple[Option, ...] = (
         "DIR",
         common=True,
         scope=RUN,
+        page="report.md",
     ),
     Option(
-        "--perf-launches", positive, None, "processes per case (default: the preset's)", "N", common=True, scope=RUN
+        "--perf-launches",
+        positive,
+        None,
+        "processes per case (default: the preset's)",
+        "N",
+        common=True,
+        scope=RUN,
+        page="rounds.md",
     ),
     Option(
         "--perf-twin",
@@ -187,6 +203,7 @@ OPTIONS: tuple[Option, ...] = (
         "measure the reference twice in each round, to show the noise (default: the preset's)",
         "WORD",
         scope=RUN,
+        page="rounds.md#what-shares-a-round",
     ),
     Option(
         "--perf-precision",
@@ -195,6 +212,7 @@ OPTIONS: tuple[Option, ...] = (
         "make up to twice as many rounds while a ratio's interval is wider either way (default: the preset's)",
         "P",
         scope=RUN,
+        page="rounds.md#how-many-rounds",
     ),
     Option(
         "--perf-batch",
@@ -203,6 +221,7 @@ OPTIONS: tuple[Option, ...] = (
         "batch size of every case (default: the preset's, or the model's)",
         "N",
         common=True,
+        page="models.md",
     ),
     Option(
         "--perf-size",
@@ -210,6 +229,7 @@ OPTIONS: tuple[Option, ...] = (
         None,
         "size of inputs: small, normal or a number (default: the preset's)",
         "SIZE",
+        page="models.md",
     ),
     Option(
         "--perf-knobs",
@@ -219,11 +239,36 @@ OPTIONS: tuple[Option, ...] = (
         "N=V",
         repeat=True,
         common=True,
+        page="knobs.md",
     ),
-    Option("--perf-ablate", words, (), "measure each case also with each of these knobs off", "KNOBS", repeat=True),
+    Option(
+        "--perf-ablate",
+        words,
+        (),
+        "measure each case also with each of these knobs off",
+        "KNOBS",
+        repeat=True,
+        page="knobs.md",
+    ),
     Option("--perf-samples", positive, 12, "minimum number of samples per launch", "N", scope=RUN),
-    Option("--perf-seconds", seconds, 0.6, "minimum sampling time per launch, in seconds", "S", scope=RUN),
-    Option("--perf-budget", seconds, None, "start no launch after this many seconds", "S", common=True, scope=MEASURE),
+    Option(
+        "--perf-seconds",
+        seconds,
+        0.6,
+        "minimum sampling time per launch, in seconds; 12 times this is the most",
+        "S",
+        scope=RUN,
+    ),
+    Option(
+        "--perf-budget",
+        seconds,
+        None,
+        "begin no round after this many seconds",
+        "S",
+        common=True,
+        scope=MEASURE,
+        page="verdicts.md#outcomes",
+    ),
     Option(
         "--perf-against",
         str,
@@ -232,6 +277,7 @@ OPTIONS: tuple[Option, ...] = (
         "ARM",
         common=True,
         scope=RUN,
+        page="verdicts.md#pairs",
     ),
     Option(
         "--perf-tolerance",
@@ -240,11 +286,26 @@ OPTIONS: tuple[Option, ...] = (
         "with pairs: ignore slowdowns up to this fraction (default: 5%%)",
         "F",
         scope=MEASURE,
+        page="verdicts.md#pairs",
     ),
     Option(
-        "--perf-alpha", rate, None, "with pairs: false alarm rate of each case (default: 0.005)", "P", scope=MEASURE
+        "--perf-alpha",
+        rate,
+        None,
+        "with pairs: false alarm rate of each case (default: 0.005)",
+        "P",
+        scope=MEASURE,
+        page="verdicts.md#pairs",
     ),
-    Option("--perf-max-pairs", positive, None, "with pairs: stop after this many (default: 24)", "N", scope=MEASURE),
+    Option(
+        "--perf-max-pairs",
+        positive,
+        None,
+        "with pairs: stop after this many (default: 24)",
+        "N",
+        scope=MEASURE,
+        page="verdicts.md#pairs",
+    ),
     Option(
         "--perf-inconclusive",
         one_of("pass", "fail", "skip"),
@@ -252,6 +313,7 @@ OPTIONS: tuple[Option, ...] = (
         "outcome of a test whose verdict is inconclusive: pass, fail or skip",
         "WORD",
         scope=RUN,
+        page="verdicts.md#outcomes",
     ),
     Option(
         "--perf-gate",
@@ -262,6 +324,7 @@ OPTIONS: tuple[Option, ...] = (
         repeat=True,
         common=True,
         scope=MEASURE,
+        page="verdicts.md#other-metrics-than-time",
     ),
     Option(
         "--perf-structure",
@@ -271,6 +334,7 @@ OPTIONS: tuple[Option, ...] = (
         "(any), or warn (none)",
         "WORD",
         scope=MEASURE,
+        page="fingerprint.md#losses",
     ),
     Option(
         "--perf-moved",
@@ -280,6 +344,7 @@ OPTIONS: tuple[Option, ...] = (
         "governor: fail or warn",
         "WORD",
         scope=RUN,
+        page="verdicts.md#this-host-under-another-key",
     ),
     Option(
         "--perf-contended",
@@ -288,10 +353,25 @@ OPTIONS: tuple[Option, ...] = (
         "fail the run if more than this share of its cases does not count because the machine was busy",
         "F",
         scope=RUN,
+        page="verdicts.md#contention",
     ),
-    Option("--perf-timeout", seconds, 600.0, "time limit of one request to a worker, in seconds", "S", scope=MEASURE),
+    Option(
+        "--perf-timeout",
+        seconds,
+        600.0,
+        "time limit of one request to a worker, in seconds; training weights has six times this",
+        "S",
+        scope=MEASURE,
+    ),
     Option("--perf-threads", positive, None, "threads per worker (default: one for each core it runs on)", "N"),
-    Option("--perf-placement", places.read, None, "where workers run: cores=0-3,node=0,openmp=iomp5", "WORDS"),
+    Option(
+        "--perf-placement",
+        places.read,
+        None,
+        "where workers run: cores=0-3,node=0,openmp=iomp5",
+        "WORDS",
+        page="placement.md",
+    ),
     Option(
         "--perf-start",
         one_of(start.AUTO, start.FRESH),
@@ -299,8 +379,16 @@ OPTIONS: tuple[Option, ...] = (
         "how workers begin: auto (fresh in the first round, forked after the imports in the others) or fresh",
         "WORD",
         scope=MEASURE,
+        page="cold-start.md",
     ),
-    Option("--perf-device-index", index, 0, "index of the xpu or cuda device", "N"),
+    Option(
+        "--perf-device-index",
+        index,
+        0,
+        "which of several xpu or cuda devices, of those that the vendor's variable leaves",
+        "N",
+        page="devices.md#which-card",
+    ),
     Option(
         "--perf-lease",
         one_of("wait", "fail", "off"),
@@ -309,6 +397,7 @@ OPTIONS: tuple[Option, ...] = (
         "WORD",
         in_ci=True,
         scope=MEASURE,
+        page="lease.md",
     ),
     Option(
         "--perf-fleet",
@@ -318,6 +407,7 @@ OPTIONS: tuple[Option, ...] = (
         "ADDRESS",
         common=True,
         scope=PYTEST,
+        page="fleet.md",
     ),
     Option(
         "--perf-hosts",
@@ -326,6 +416,7 @@ OPTIONS: tuple[Option, ...] = (
         "with a fleet: the hosts to measure on, such as 'device=xpu and driver>=25'",
         "TEST",
         scope=PYTEST,
+        page="fleet.md#who-measures-what",
     ),
     Option(
         "--perf-spread",
@@ -334,6 +425,7 @@ OPTIONS: tuple[Option, ...] = (
         "with a fleet: measure the matrix on each of these hosts, or share it out over equal ones",
         "WORD",
         scope=PYTEST,
+        page="fleet.md",
     ),
     Option(
         "--perf-resume",
@@ -342,6 +434,7 @@ OPTIONS: tuple[Option, ...] = (
         "with a fleet: take over what its hosts kept of this run, which was cut off",
         "RUN",
         scope=PYTEST,
+        page="fleet.md",
     ),
     Option(
         "--perf-data",
@@ -350,16 +443,23 @@ OPTIONS: tuple[Option, ...] = (
         "folder with CIFAR-10 in its on-disk format (default: embedded digits)",
         "DIR",
         in_ci=True,
+        page="data.md",
     ),
     Option(
         "--perf-cache",
         Path,
         None,
-        "folder for trained weights and the like (default: .ipexperf in this folder)",
+        "folder of trained weights, quantised networks and ceilings (default: .ipexperf in this folder)",
         "DIR",
         in_ci=True,
     ),
-    Option("--perf-python", str, None, "interpreter of the workers (default: this one)", "PYTHON"),
+    Option(
+        "--perf-python",
+        str,
+        None,
+        "interpreter of the workers, with torch; it needs no ipexperf (default: this one)",
+        "PYTHON",
+    ),
     Option(
         "--perf-environment",
         lock,
@@ -369,20 +469,36 @@ OPTIONS: tuple[Option, ...] = (
         "LOCK",
         common=True,
         scope=PYTEST,
+        page="live-baselines.md#the-lock",
     ),
     Option(
         "--perf-load",
         words,
         (),
-        "modules or .py files that register models, modes, devices",
+        "modules or .py files that register models, modes, devices, or define networks",
         "NAMES",
         repeat=True,
         in_ci=True,
         common=True,
+        page="../how-to/add-a-model.md",
     ),
     Option("--perf-no-record", flag, False, "write nothing to the database", scope=MEASURE),
-    Option("--perf-no-pulse", flag, False, "do not time two fixed kernels before and after each launch", scope=MEASURE),
-    Option("--perf-no-roof", flag, False, "do not measure the machine's peak compute and bandwidth", scope=MEASURE),
+    Option(
+        "--perf-no-pulse",
+        flag,
+        False,
+        "do not time two fixed kernels before and after each launch",
+        scope=MEASURE,
+        page="verdicts.md#contention",
+    ),
+    Option(
+        "--perf-no-roof",
+        flag,
+        False,
+        "do not measure the machine's peak compute and bandwidth",
+        scope=MEASURE,
+        page="roofline.md",
+    ),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from page_text import FENCED, LINK, anchor, sections
 
 from ipexperf import cli
-from ipexperf.plan import matrix, options
+from ipexperf.plan import options
 
 ROOT = Path(__file__).parents[2]
 HOW_TO = ROOT / "docs" / "how-to"
@@ -139,46 +140,32 @@ def anchors(page: Path) -> set[str]:
     return {anchor(title) for title in sections(text)} | set(re.findall(r'<a name="([\w-]+)">', text))
 
 
-def rows() -> dict[str, list[str]]:
-    """The tables' rows of the options' page, by flag: flag, variable, default, meaning."""
-    cells = [
-        [cell.strip() for cell in line.strip("|").split(" | ")] for line in OPTIONS.splitlines() if line.startswith("|")
-    ]
-    return {re.split(r"[ =]", row[0].strip("`"))[0]: row for row in cells if row[0].startswith("`--")}
+def row(option: options.Option) -> str:
+    """The option's row in the page of options."""
+    between = "=" if option.flag in PATHS else " "
+    spelled = option.flag if option.switch else f"{option.flag}{between}{option.metavar}"
+    names = ", ".join(f"`{name}`" for name in (spelled, option.short) if name)
+    variable = f"`{option.variable}`" if option.variable else ""
+    default = "" if option.default in (None, ()) or option.switch else f"`{option.default}`"
+    more = f": [{option.page.split('#')[0].split('/')[-1].removesuffix('.md') or 'below'}]({option.page})"
+    told = option.help.replace("%%", "%")
+    return f"| {names} | {variable} | {default} | {told}{more if option.page else ''} |"
 
 
-def test_every_option_has_its_row() -> None:
-    """The page's tables hold every option and no other, each with its flag, variable and metavar."""
-    found = rows()
-    assert set(found) == {option.flag for option in options.OPTIONS}
-    for option in options.OPTIONS:
-        between = "=" if option.flag in PATHS else " "
-        spelled = option.flag if option.switch else f"{option.flag}{between}{option.metavar}"
-        spelled += f"`, `{option.short}" if option.short else ""
-        assert found[option.flag][:2] == [f"`{spelled}`", f"`{option.variable}`" if option.variable else ""]
-        assert found[option.flag][3], option.flag
-
-
-@pytest.mark.parametrize("option", options.OPTIONS, ids=lambda option: option.name)
-def test_every_option_tells_its_default(option: options.Option) -> None:
-    """A default that is a value is the row's; one that is found elsewhere is told in words."""
-    told = rows()[option.flag][2]
-    if option.switch:
-        assert (told, option.default) == ("off", False)
-    elif option.default in (None, ()):
-        assert told
-        assert not re.fullmatch(r"`[\d.]+`", told)
-    elif isinstance(option.default, float):
-        assert float(told.strip("`")) == option.default
-    else:
-        assert told == f"`{option.default}`"
-
-
-@pytest.mark.parametrize("axis", ["device", "dtype", "mode", "stack"])
-def test_an_axis_row_names_every_value(axis: str) -> None:
-    """The row of an axis names what is shipped, in the order in which it is listed, before it says more of it."""
-    meaning = rows()[f"--perf-{axis}"][3]
-    assert re.match(r"`\w+`(, `\w+`)*", meaning).group().replace("`", "").split(", ") == list(matrix.names(axis))  # type: ignore[union-attr]
+def test_the_page_of_options_is_made_of_their_table() -> None:
+    """IPEXPERF_GOLDEN=1 writes it anew. Who adds an option writes its help, and where more is said of it."""
+    parts = []
+    for scope, title in options.SCOPES.items():
+        rows = [row(option) for option in options.OPTIONS if option.scope == scope]
+        head = "| option | variable | default | meaning |\n|---|---|---|---|"
+        parts.append("\n".join([f"## {title[0].upper()}{title[1:]}\n", head, *rows]))
+    begin, end = "<!-- options -->\n\n", "\n\n<!-- end of options -->"
+    before, _, rest = OPTIONS.partition(begin)
+    _, _, after = rest.partition(end)
+    whole = before + begin + "\n\n".join(parts) + end + after
+    if os.environ.get("IPEXPERF_GOLDEN"):
+        (ROOT / "docs" / "reference" / "options.md").write_text(whole)
+    assert whole == OPTIONS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

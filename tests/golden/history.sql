@@ -3,7 +3,7 @@ CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO "alembic_version" VALUES('0003');
+INSERT INTO "alembic_version" VALUES('0005');
 CREATE TABLE baseline (
 	id INTEGER NOT NULL, 
 	uid VARCHAR(64) NOT NULL, 
@@ -18,6 +18,32 @@ CREATE TABLE baseline (
 	CONSTRAINT fk_baseline_series_id FOREIGN KEY(series_id) REFERENCES series (id), 
 	CONSTRAINT fk_baseline_run_id FOREIGN KEY(run_id) REFERENCES run (id), 
 	CONSTRAINT fk_baseline_superseded_by FOREIGN KEY(superseded_by) REFERENCES baseline (id)
+);
+CREATE TABLE bisection (
+	id INTEGER NOT NULL, 
+	uid VARCHAR(64) NOT NULL, 
+	case_id INTEGER NOT NULL, 
+	machine_key TEXT NOT NULL, 
+	started_at VARCHAR(32) NOT NULL, 
+	finished_at VARCHAR(32) NOT NULL, 
+	good TEXT NOT NULL, 
+	bad TEXT NOT NULL, 
+	outcome TEXT NOT NULL, 
+	reason TEXT NOT NULL, 
+	culprits JSON NOT NULL, 
+	suspects JSON NOT NULL, 
+	ends JSON, 
+	ratio DOUBLE, 
+	lo DOUBLE, 
+	hi DOUBLE, 
+	ran JSON NOT NULL, 
+	last_good VARCHAR(64), 
+	first_bad VARCHAR(64), 
+	measured INTEGER NOT NULL, 
+	differences INTEGER NOT NULL, 
+	CONSTRAINT pk_bisection PRIMARY KEY (id), 
+	CONSTRAINT uq_bisection_uid UNIQUE (uid), 
+	CONSTRAINT fk_bisection_case_id FOREIGN KEY(case_id) REFERENCES "case" (id)
 );
 CREATE TABLE "case" (
 	id INTEGER NOT NULL, 
@@ -87,6 +113,13 @@ INSERT INTO "launch" VALUES(2,5,0,1,'ok','','{"started_at": "2026-11-23T10:03:31
 INSERT INTO "launch" VALUES(2,5,1,1,'ok','','{"started_at": "2026-11-23T10:03:31.222000+00:00", "finished_at": "2026-11-23T10:03:36.027000+00:00", "block": 56, "metrics": {"step_time": 0.00037322654459005984, "throughput": 2679.337829784771, "p50": 0.00037286439276483307, "p90": 0.0003854968393040638, "cpu_time": 0.0003726097767857145, "warm_time": 0.003167934002703987, "page_faults": 0.0045662100456621}, "gate": {"cpu_pressure": 0.0889569928675714, "held_up": 0.0032025344598756696, "io_pressure": 0.002271031248576673, "memory_pressure": 0.0, "others": 0.48813568063248514, "run_delay": 0.0032025344598756696, "steal": 0.0, "turns": 10.0, "turns_dropped": 0.0, "arms": 3.0, "turn_warm": 7.0, "steady": 1.0, "first_step": 0.00035860799835063517, "forked": 1.0}, "proof": [{"name": "start", "ok": true, "found": "fork", "expected": "fork"}, {"name": "dtype", "ok": false, "found": "a dtype nobody asked for", "expected": "fp32"}], "accuracy": [], "contended": "", "notes": [], "fingerprint": null, "against": null, "roof": null}','');
 INSERT INTO "launch" VALUES(2,6,0,1,'ok','','{"started_at": "2026-11-23T10:03:31.222000+00:00", "finished_at": "2026-11-23T10:03:36.027000+00:00", "block": 66, "metrics": {"step_time": 0.0003570446212754839, "throughput": 2800.770381101562, "p50": 0.0003570446212754839, "p90": 0.00036918663637620875, "cpu_time": 0.0003436902424242432, "import_time": 0.21003663499868708, "prepare_time": 0.00022421599715016782, "warm_time": 0.0024666719982633367, "page_faults": 0.0010787486515641855, "peak_memory": 67108864.0, "accuracy": 1.0, "agreement": 1.0, "fidelity": 0.0}, "gate": {"cpu_pressure": 0.054936170151543985, "held_up": 0.005308805267202372, "io_pressure": 0.0014558611723711954, "memory_pressure": 0.0, "others": 0.48386131509210056, "run_delay": 0.005308805267202372, "steal": 0.0, "turns": 9.0, "turns_dropped": 0.0, "arms": 3.0, "turn_warm": 5.0, "steady": 1.0, "first_step": 0.0003122280031675473}, "proof": [{"name": "dtype", "ok": false, "found": "a dtype nobody asked for", "expected": "bf16"}], "accuracy": [{"name": "fidelity", "ok": true, "found": "0.00e+00", "expected": "at most 1e-12"}], "contended": "", "notes": [], "fingerprint": null, "against": null, "roof": null}','');
 INSERT INTO "launch" VALUES(2,6,1,1,'ok','','{"started_at": "2026-11-23T10:03:31.222000+00:00", "finished_at": "2026-11-23T10:03:36.027000+00:00", "block": 56, "metrics": {"step_time": 0.00035084599994661403, "throughput": 2850.253387959856, "p50": 0.00034642221427410344, "p90": 0.00037143171435413284, "cpu_time": 0.0003508743928571422, "warm_time": 0.003239041005144827, "page_faults": 0.005136986301369863}, "gate": {"cpu_pressure": 0.0889569928675714, "held_up": 0.0032025344598756696, "io_pressure": 0.002271031248576673, "memory_pressure": 0.0, "others": 0.48813568063248514, "run_delay": 0.0032025344598756696, "steal": 0.0, "turns": 10.0, "turns_dropped": 0.0, "arms": 3.0, "turn_warm": 0.0, "steady": 1.0, "first_step": 0.0003566750019672327, "forked": 1.0}, "proof": [{"name": "start", "ok": true, "found": "fork", "expected": "fork"}, {"name": "dtype", "ok": false, "found": "a dtype nobody asked for", "expected": "bf16"}], "accuracy": [], "contended": "", "notes": [], "fingerprint": null, "against": null, "roof": null}','');
+CREATE TABLE lock (
+	id INTEGER NOT NULL, 
+	uid VARCHAR(64) NOT NULL, 
+	text TEXT NOT NULL, 
+	CONSTRAINT pk_lock PRIMARY KEY (id), 
+	CONSTRAINT uq_lock_uid UNIQUE (uid)
+);
 CREATE TABLE measurement (
 	series_id INTEGER NOT NULL, 
 	run_id INTEGER NOT NULL, 
@@ -673,4 +706,5 @@ CREATE INDEX ix_round_environment_id ON round (environment_id);
 CREATE INDEX ix_seat_case_id ON seat (case_id);
 CREATE INDEX ix_paired_base_id ON paired (base_id);
 CREATE INDEX ix_paired_case_id ON paired (case_id);
+CREATE INDEX ix_bisection_case_id ON bisection (case_id);
 COMMIT;

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from history_records import HARDWARE, OK, make_case, make_measurement
 
-from ipexperf.history import History, exports, merging, pruning, schema
+from ipexperf.history import History, exports, merging, pruning
 from ipexperf.judge.bisection import Change
 from ipexperf.judge.bisection_record import BisectionRecord, RecordedRatio
 
@@ -86,18 +86,6 @@ def test_a_run_shows_and_exports_the_searches_of_its_cases_on_its_machine(target
     assert detail.bisections == (SEARCH,)
     assert detail.to_json()["bisections"][0]["culprits"][0][0]["name"] == "torch"
     assert exports.pytest_benchmark(detail)["bisections"][0]["outcome"] == "culprit"
-
-
-def test_a_history_of_an_older_version_gets_the_table(path, monkeypatch):
-    monkeypatch.setattr(schema, "REVISION", "0004")
-    with History.open(path) as history:
-        uid = history.start_run(HARDWARE, {})
-        assert history.find_run(uid).uid == uid
-    monkeypatch.undo()
-    assert kept(path) == []
-    keep(path, SEARCH)
-    assert kept(path) == [SEARCH]
-    assert path.with_name("history.db.backup-0004").exists()
 
 
 def test_merging_brings_searches_and_their_locks_once(path, tmp_path):

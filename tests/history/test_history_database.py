@@ -6,13 +6,14 @@ import gc
 import shutil
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from history_records import HARDWARE, OK, make_measurement, make_round
+from history_records import HARDWARE, OK, make_measurement
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
@@ -20,6 +21,7 @@ from ipexperf import cli
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, database, gc_pause, schema
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "history.sql"
 SECOND = """
 import sqlalchemy as sa
 from alembic import op
@@ -55,12 +57,15 @@ def refusal(path, **options):
     return message
 
 
-def test_the_migrations_make_the_schema_of_the_code(path):
-    with History.open(path) as history, history._engine.connect() as connection:
-        context = MigrationContext.configure(connection)
-        assert compare_metadata(context, schema.metadata) == []
-        tables = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'measurement'").scalar_one()
-        assert "WITHOUT ROWID" in tables
+def test_a_new_history_and_a_migrated_one_have_the_schema_of_the_code(path):
+    """The recorded history is of the first schema: the migrations bring it to where a new one begins."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(GOLDEN.read_text())
+    for history_of in (path, path.with_name("new.db")):
+        with History.open(history_of) as history, history._engine.connect() as connection:
+            assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
+            made = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'measurement'").scalar_one()
+            assert "WITHOUT ROWID" in made
     config = Config()
     config.set_main_option("script_location", str(database.MIGRATIONS))
     assert ScriptDirectory.from_config(config).get_heads() == [schema.REVISION]
@@ -112,27 +117,6 @@ def test_an_older_history_is_backed_up_and_migrated(path, request):
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0006",)]
     with closing(sqlite3.connect(path.with_name("history.db.backup-0005"))) as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0005",)]
-        assert connection.execute("SELECT uid FROM run").fetchall() == [(uid,)]
-
-
-def test_a_history_without_rounds_gets_their_tables(path, monkeypatch):
-    """Its old runs have no rounds and are unchanged. A run that continues gets rounds."""
-    newest = schema.REVISION
-    monkeypatch.setattr(schema, "REVISION", "0002")
-    with History.open(path) as history:
-        uid = history.start_run(HARDWARE, {})
-        history.record(uid, make_measurement(), OK)
-    with closing(sqlite3.connect(path)) as connection:
-        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        assert "selftest" in tables
-        assert not tables & {"round", "seat", "paired"}
-    monkeypatch.setattr(schema, "REVISION", newest)
-    with History.open(path) as history:
-        detail = history.show(uid)
-        assert (len(detail.cases), detail.rounds, history.paired(detail.cases)) == (1, (), {})
-        history.record_round(uid, make_round())
-        assert history.show(uid).rounds == (make_round(),)
-    with closing(sqlite3.connect(path.with_name("history.db.backup-0002"))) as connection:
         assert connection.execute("SELECT uid FROM run").fetchall() == [(uid,)]
 
 

@@ -7,7 +7,7 @@ import math
 import pytest
 from history_records import HARDWARE, OK, make_case, make_measurement
 
-from ipexperf.history import History, merging, pruning, schema
+from ipexperf.history import History, merging, pruning
 from ipexperf.history.selftests import record, trials
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.selftest import Trial
@@ -77,20 +77,6 @@ def test_trials_belong_to_no_run(target):
     with History.open(target) as history:
         assert history.runs() == []
         assert history.trend() == []
-
-
-def test_a_history_of_an_older_version_gets_the_table(path, monkeypatch):
-    """After a backup, and with all of its content."""
-    monkeypatch.setattr(schema, "REVISION", "0001")
-    with History.open(path) as history:
-        uid = history.start_run(HARDWARE, {})
-        history.record(uid, make_measurement(), OK)
-    monkeypatch.undo()
-    assert kept(path) == []
-    keep(path, make_trial())
-    with History.open(path) as history:
-        assert len(history.measurements(uid)) == 1
-    assert path.with_name("history.db.backup-0001").exists()
 
 
 def test_merging_brings_trials_once(path, tmp_path):

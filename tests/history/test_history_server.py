@@ -30,7 +30,7 @@ def refusal(target, **options):
     return message
 
 
-def test_the_migrations_make_the_schema_of_the_code(server):
+def test_a_new_history_has_the_schema_of_the_code(server):
     with History.open(server.database()) as history, history._engine.connect() as connection:
         context = MigrationContext.configure(connection)
         assert compare_metadata(context, schema.metadata) == []
