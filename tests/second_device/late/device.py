@@ -9,9 +9,11 @@ from typing import Any
 
 import late_device as library
 import torch
+from torch import _tensor_str
 
 Event = functools.partial(torch.Event, "late")
 _LAYOUT = torch._C._conv_determine_backend_memory_format
+_PRINTED = _tensor_str.tensor_totype
 
 
 def _layout(images: torch.Tensor, weight: torch.Tensor, backend: Any) -> Any:
@@ -22,7 +24,13 @@ def _layout(images: torch.Tensor, weight: torch.Tensor, backend: Any) -> Any:
     return _LAYOUT(images, weight, backend)
 
 
+def _printed(tensor: torch.Tensor) -> torch.Tensor:
+    """The dtype in which torch prints numbers: it knows of its own devices which have no float64."""
+    return tensor.float() if tensor.device.type == "late" and not library.float64() else _PRINTED(tensor)
+
+
 torch._C._conv_determine_backend_memory_format = _layout
+_tensor_str.tensor_totype = _printed
 # It has no fused attention, and torch would compute the plain one in float32.
 torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(enabled=True)
 
