@@ -6,6 +6,7 @@ import argparse
 import os
 import shutil
 import sys
+import textwrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ipexperf import __version__, commands, variables
@@ -17,7 +18,7 @@ from ipexperf.errors import IpexperfError
 from ipexperf.report.lines import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -86,14 +87,32 @@ def _answer(words: Sequence[str]) -> int:
     return status
 
 
+class Overview(Parser):
+    """The whole command, whose help has its subcommands by topic."""
+
+    subcommands: Mapping[str, Sequence[argparse.ArgumentParser]] = {}
+
+    def format_help(self) -> str:
+        lines = [f"usage: {self.prog} COMMAND ...", "", self.description or ""]
+        for topic, parsers in self.subcommands.items():
+            lines += ["", f"{topic}:"]
+            for parser in parsers:
+                begin = f"    {parser.prog.split()[-1]:<10}"
+                told = f"{begin}{(parser.description or '')[:1].lower()}{(parser.description or '')[1:].rstrip('.')}"
+                lines += textwrap.wrap(told, min(Page.width, 100), subsequent_indent=" " * len(begin))
+        return "\n".join([*lines, "", f"`{self.prog} COMMAND --help` says what a command takes.", ""])
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = Parser(
-        prog="ipexperf", description="Measure, compare and query performance runs."
-    )
+    parser = Overview(prog="ipexperf", description="Measure, compare and query performance runs.")
     parser.add_argument("--version", action="version", version=f"ipexperf {__version__}")
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    for add in commands.every():
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
+    topics: dict[str, list[argparse.ArgumentParser]] = {topic: [] for topic in console.TOPICS}
+    for topic, add in commands.every():
+        known = set(subparsers.choices)
         add(subparsers)
+        topics.setdefault(topic, []).extend(made for name, made in subparsers.choices.items() if name not in known)
+    parser.subcommands = topics
     return parser
 
 

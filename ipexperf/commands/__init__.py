@@ -18,12 +18,16 @@ GROUP = "ipexperf.commands"
 """The entry points by which an installed package names functions that declare its subcommands."""
 
 
-def every() -> Iterator[Callable[[Subparsers], None]]:
-    """Yield the functions that declare a subcommand, in alphabetical order of the files, and then those of packages."""
+OTHERS = "of other packages"
+
+
+def every() -> Iterator[tuple[str, Callable[[Subparsers], None]]]:
+    """Yield the functions that declare a subcommand, each with its topic: ours, and then those of packages."""
     for module in pkgutil.iter_modules(__path__):
-        yield from getattr(importlib.import_module(f"{__name__}.{module.name}"), "COMMANDS", ())
+        found = importlib.import_module(f"{__name__}.{module.name}")
+        yield from ((found.TOPIC, add) for add in getattr(found, "COMMANDS", ()))
     for point in sorted(importlib.metadata.entry_points(group=GROUP)):
-        yield functools.partial(_declare, point)
+        yield OTHERS, functools.partial(_declare, point)
 
 
 def _declare(point: importlib.metadata.EntryPoint, subparsers: Subparsers) -> None:

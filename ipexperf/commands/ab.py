@@ -270,4 +270,5 @@ def _kernel_lines(comparison: Comparison) -> Sequence[str]:
     return [f"ran      {line}" for line in state.changes or (state.reason or "the same kernels in both arms",)]
 
 
+TOPIC = console.COMPARE
 COMMANDS = (add_ab,)

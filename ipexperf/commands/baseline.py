@@ -356,4 +356,5 @@ def add_baseline(subparsers: console.Subparsers) -> None:
     different.set_defaults(run=run_diff)
 
 
+TOPIC = console.JUDGE
 COMMANDS = (add_baseline,)

@@ -280,4 +280,5 @@ def _again(record: BisectionRecord, neighbours: tuple[str, str] | None, argument
     return ""
 
 
+TOPIC = console.COMPARE
 COMMANDS = (add_bisect,)

@@ -33,4 +33,5 @@ def run_cases(arguments: argparse.Namespace) -> int:
     return 0
 
 
+TOPIC = console.PLAN
 COMMANDS = (add_cases,)

@@ -85,4 +85,5 @@ def run_speedup(arguments: argparse.Namespace) -> int:
     return console.output(arguments, rows, lambda: rows, *drawn, *((lambda: twins_text(twins),) if twins else ()))
 
 
+TOPIC = console.HISTORY
 COMMANDS = (add_compare, add_speedup)

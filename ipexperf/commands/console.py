@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - the type has no public name
 
+PLAN, COMPARE, JUDGE = "before a run", "measure and compare", "accept and judge"
+HISTORY, FILES, HOSTS = "look at what was measured", "histories as files", "many hosts"
+TOPICS = (PLAN, COMPARE, JUDGE, HISTORY, FILES, HOSTS)
+"""What commands are for, in the order of the help. Each file in this folder has one as its TOPIC."""
+
 RUN = "last, last~3, YYYY-MM-DD, a branch, or the beginning of a uid or a commit"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of what a spreadsheet runs as a formula."""

@@ -98,4 +98,5 @@ def _measured(options: Options, policy: PairPolicy) -> list[str]:
     return report.lines(done.done[0], policy) if done.done else ["nothing was measured: the time was up"]
 
 
+TOPIC = console.PLAN
 COMMANDS = (add_doctor,)

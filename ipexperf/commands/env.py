@@ -156,4 +156,5 @@ def _beyond(environments: Sequence[Environment], limit: int) -> list[Environment
     return gone
 
 
+TOPIC = console.PLAN
 COMMANDS = (add_env,)

@@ -339,4 +339,5 @@ def _report(evidence: Evidence, path: Path) -> None:
     console.say(f"{_summary(evidence)}\nwritten to {path}")
 
 
+TOPIC = console.COMPARE
 COMMANDS = (add_evidence,)

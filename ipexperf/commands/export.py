@@ -99,4 +99,5 @@ def _write_parquet(table: pd.DataFrame, path: Path) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 
 
+TOPIC = console.HISTORY
 COMMANDS = (add_export,)

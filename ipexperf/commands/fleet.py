@@ -199,4 +199,5 @@ def run_down(arguments: argparse.Namespace) -> int:
     return 0
 
 
+TOPIC = console.HOSTS
 COMMANDS = (add_fleet,)

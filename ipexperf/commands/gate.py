@@ -153,4 +153,5 @@ def _only_contended(recorded: Recorded) -> bool:
     return any(document.get("contended") for document in documents) and all(check["ok"] for check in checks)
 
 
+TOPIC = console.JUDGE
 COMMANDS = (add_gate,)

@@ -35,4 +35,5 @@ def run_hosts(arguments: argparse.Namespace) -> int:
     return console.output(arguments, rows, lambda: rows, lambda: kinds_table(kinds), lambda: kinds_text(kinds))
 
 
+TOPIC = console.HOSTS
 COMMANDS = (add_hosts,)

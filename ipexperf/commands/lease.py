@@ -103,4 +103,5 @@ def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+TOPIC = console.PLAN
 COMMANDS = (add_lease,)

@@ -197,4 +197,5 @@ def _print(arguments: argparse.Namespace, page: Page, findings: Findings, run: s
             write_text(path, draw(page))
 
 
+TOPIC = console.COMPARE
 COMMANDS = (add_migrate,)

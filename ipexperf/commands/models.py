@@ -138,4 +138,5 @@ def _text(row: ModelRow, *, measured: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
+TOPIC = console.PLAN
 COMMANDS = (add_models,)

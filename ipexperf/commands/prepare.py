@@ -61,4 +61,5 @@ def _ready(prerequisites: Prerequisites, case: Case) -> bool:
     return True
 
 
+TOPIC = console.PLAN
 COMMANDS = (add_prepare,)

@@ -84,4 +84,5 @@ def _factor(recorded: Recorded, paired: Paired | None) -> str:
     return "" if estimate is None else SpeedRatio(estimate.ratio(inverted=True), paired=True).cell
 
 
+TOPIC = console.HISTORY
 COMMANDS = (add_report,)

@@ -63,4 +63,5 @@ def run_show(arguments: argparse.Namespace) -> int:
     )
 
 
+TOPIC = console.HISTORY
 COMMANDS = (add_runs, add_show)

@@ -86,4 +86,5 @@ def _print(done: Selftest, left_out: Counter[str]) -> None:
     sys.stdout.flush()
 
 
+TOPIC = console.PLAN
 COMMANDS = (add_selftest,)

@@ -79,4 +79,5 @@ def run_changes(arguments: argparse.Namespace) -> int:
     )
 
 
+TOPIC = console.HISTORY
 COMMANDS = (add_trend, add_changes)

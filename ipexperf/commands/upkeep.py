@@ -213,4 +213,5 @@ def _accepted(folder: Path) -> set[str]:
     return {session.run for file in baseline.every(folder) for case in file.cases for session in case.sessions}
 
 
+TOPIC = console.FILES
 COMMANDS = (add_merge, add_share, add_prune, add_db)

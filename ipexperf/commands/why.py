@@ -131,4 +131,5 @@ def _before(
     return f"baseline, accepted {baseline_case.accepted_at[:10]} by {baseline_case.accepted_by}", old
 
 
+TOPIC = console.HISTORY
 COMMANDS = (add_why,)
