@@ -90,29 +90,33 @@ def _answer(words: Sequence[str]) -> int:
 class Overview(Parser):
     """The whole command, whose help has its subcommands by topic."""
 
-    subcommands: Mapping[str, Sequence[argparse.ArgumentParser]] = {}
+    topics: Mapping[str, Mapping[str, str]] = {}
+    """For each topic the subcommands, each with what it is for."""
 
     def format_help(self) -> str:
         lines = [f"usage: {self.prog} COMMAND ...", "", self.description or ""]
-        for topic, parsers in self.subcommands.items():
+        for topic, subcommands in self.topics.items():
             lines += ["", f"{topic}:"]
-            for parser in parsers:
-                begin = f"    {parser.prog.split()[-1]:<10}"
-                told = f"{begin}{(parser.description or '')[:1].lower()}{(parser.description or '')[1:].rstrip('.')}"
-                lines += textwrap.wrap(told, min(Page.width, 100), subsequent_indent=" " * len(begin))
+            for name, purpose in subcommands.items():
+                begin = f"    {name:<10}"
+                lines += textwrap.wrap(f"{begin}{purpose}", min(Page.width, 100), subsequent_indent=" " * len(begin))
         return "\n".join([*lines, "", f"`{self.prog} COMMAND --help` says what a command takes.", ""])
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = Overview(prog="ipexperf", description="Measure, compare and query performance runs.")
     parser.add_argument("--version", action="version", version=f"ipexperf {__version__}")
-    subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
-    topics: dict[str, list[argparse.ArgumentParser]] = {topic: [] for topic in console.TOPICS}
+    plain: type[argparse.ArgumentParser] = Parser
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=plain)
+    topics: dict[str, dict[str, str]] = {topic: {} for topic in console.TOPICS}
     for topic, add in commands.every():
         known = set(subparsers.choices)
         add(subparsers)
-        topics.setdefault(topic, []).extend(made for name, made in subparsers.choices.items() if name not in known)
-    parser.subcommands = topics
+        told = {shown.dest: shown.help or "" for shown in subparsers._choices_actions}  # noqa: SLF001 - has no public name
+        topics.setdefault(topic, {}).update(
+            {name: told.get(name, "") for name in subparsers.choices if name not in known}
+        )
+    parser.topics = topics
     return parser
 
 
