@@ -14,8 +14,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 59_950,
-    "lines of tests": 58_750,
+    "lines of the package and the suites": 60_000,
+    "lines of tests": 58_760,
     "lines of benchmarks": 9_750,
     "words of pages": 88_350,
     "decisions": 30,

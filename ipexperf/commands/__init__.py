@@ -18,14 +18,15 @@ GROUP = "ipexperf.commands"
 """The entry points by which an installed package names functions that declare its subcommands."""
 
 
-OTHERS = "of other packages"
+OTHERS = "others"
 
 
 def every() -> Iterator[tuple[str, Callable[[Subparsers], None]]]:
     """Yield the functions that declare a subcommand, each with its topic: ours, and then those of packages."""
     for module in pkgutil.iter_modules(__path__):
         found = importlib.import_module(f"{__name__}.{module.name}")
-        yield from ((found.TOPIC, add) for add in getattr(found, "COMMANDS", ()))
+        topic = getattr(found, "TOPIC", OTHERS)
+        yield from ((topic, add) for add in getattr(found, "COMMANDS", ()))
     for point in sorted(importlib.metadata.entry_points(group=GROUP)):
         yield OTHERS, functools.partial(_declare, point)
 
