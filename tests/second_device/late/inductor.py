@@ -30,5 +30,9 @@ class PythonWrapperCodegen(Plain):  # type: ignore[misc] # torch is not followed
 
 # Which code there is for a device of somebody's own, torch looks up under CUDA's name.
 config.cuda_backend = "cpp"
+# Code for CPUs is not reordered after fusion; torch asks the device's name, and later versions fail for ours.
+for _name in ("loop_ordering_after_fusion", "loop_reindexing_after_fusion"):
+    if hasattr(config, _name):
+        setattr(config, _name, False)
 device_interface.register_interface_for_device("late", device_interface.CpuInterface)
 common.register_device_op_overrides("late", CpuDeviceOpOverrides())
