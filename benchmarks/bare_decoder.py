@@ -15,7 +15,7 @@ import bare_loop
 import torch
 
 from ipexperf.bench import registry
-from ipexperf.bench.models import _transformers
+from ipexperf.bench.stacks import _transformers
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 BATCHES = 4

@@ -9,6 +9,9 @@ from typing import TypeVar
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import (
+    COMPILED,
+    EXPORTED,
+    TRAINING,
     Cell,
     Dataset,
     Device,
@@ -24,7 +27,9 @@ from ipexperf.bench.api import (
     Split,
     Stack,
     Task,
+    Tensors,
     Workbench,
+    tensors,
 )
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.evidence.proof import jitted
@@ -39,7 +44,10 @@ from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import METRICS, Accuracy, Check, Gate, Metric
 
 __all__ = [
+    "COMPILED",
+    "EXPORTED",
     "INFERENCE_KNOBS",
+    "TRAINING",
     "Accelerator",
     "Accuracy",
     "Case",
@@ -65,12 +73,14 @@ __all__ = [
     "Split",
     "Stack",
     "Task",
+    "Tensors",
     "UsageError",
     "Workbench",
     "WorkerError",
     "jitted",
     "model",
     "register",
+    "tensors",
     "torch",
     "torchvision",
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,29 +22,38 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
     from ipexperf.result import Measurement, Verdict
 
+SITES = "ipexperf.sites"
+"""The entry points by which an installed package starts the runs of an invocation on other hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The runs of an invocation on other hosts."""
+
+    runs: dict[str, Run]
+    """By host. Hosts that share a matrix have one run, whose name is empty."""
+    absent: dict[str, str]
+    """The hosts that take no part, each with its reason."""
+    close: Callable[[], None]
+
 
 class Invocation:
     """The runs of an invocation, by the names of their hosts. The name of this host is empty."""
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None], *, collecting: bool = False) -> None:
         """Plan the runs. `collecting`: nothing will be measured, so nothing is made for it."""
-        from ipexperf.fleet import runs
-
         self.options = options
-        runs.check(options)
+        _check(options)
         lock = _lock(options)
-        self._cluster: runs.Cluster | None = None
-        self._absent: dict[str, str] = {}
-        """The hosts of the fleet that take no part, each with its reason."""
+        self._elsewhere: Elsewhere | None = None
         if options.fleet is None:
             if lock is not None:
                 with _blaming(options.sources["environment"]):
                     options = site.in_environment(options, lock, folder, say, collecting=collecting)
             self.runs = {"": Run(options, folder, say)}
         else:
-            self._cluster = runs.connect(options, folder)
-            started = runs.start(options, folder, say, self._cluster, lock, collecting=collecting)
-            self.runs, self._absent = started.runs, started.absent
+            self._elsewhere = _start_elsewhere(options)(options, folder, say, lock, collecting=collecting)
+            self.runs = self._elsewhere.runs
         self.cases = tuple(Planned(case, host) for host, run in self.runs.items() for case in run.plan.cases)
 
     def open(self, command: tuple[str, ...]) -> None:
@@ -84,11 +95,16 @@ class Invocation:
         """
         well: list[bool] = []
         with ExitStack() as closing:
-            if self._cluster is not None:
-                closing.callback(self._cluster.close)
+            if self._elsewhere is not None:
+                closing.callback(self._elsewhere.close)
             for run in reversed(self.runs.values()):
                 closing.callback(lambda run: well.append(run.finish(status)), run)
         return all(well) and not self._absent
+
+    @property
+    def _absent(self) -> Mapping[str, str]:
+        """The hosts that take no part, each with its reason."""
+        return self._elsewhere.absent if self._elsewhere else {}
 
     @property
     def worth_telling(self) -> bool:
@@ -114,6 +130,21 @@ class Invocation:
             for host, run in self.runs.items()
             for name, value in junit.of_run(run.settled().line, run.trouble, fails=not well)
         ]
+
+
+def _check(options: Options) -> None:
+    """Raise UsageError for options that make no sense without a fleet."""
+    for name, flag in (("hosts", "--perf-hosts"), ("spread", "--perf-spread"), ("resume", "--perf-resume")):
+        if options.fleet is None and options.sources.get(name, "").startswith("--"):
+            raise UsageError(f"{flag} needs a fleet: name one by --perf-fleet ADDRESS")
+
+
+def _start_elsewhere(options: Options) -> Callable[..., Elsewhere]:
+    """What starts the runs on the hosts of a fleet."""
+    for point in importlib.metadata.entry_points(group=SITES, name="fleet"):
+        start: Callable[..., Elsewhere] = point.load()
+        return start
+    raise UsageError(f"{options.sources['fleet']}: no installed package measures on a fleet")
 
 
 @contextmanager

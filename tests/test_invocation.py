@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf.invocation import Invocation
+from ipexperf.invocation import Elsewhere, Invocation
 
 
 class Part:
@@ -28,7 +28,7 @@ class Part:
 def invocation(closed: list[str], **errors: BaseException | None) -> Any:
     one: Any = Invocation.__new__(Invocation)
     one.runs = {name: Part(closed, name, error) for name, error in errors.items()}
-    one._cluster, one._absent = Part(closed, "cluster"), {}
+    one._elsewhere = Elsewhere(one.runs, {}, Part(closed, "cluster").close)
     return one
 
 

@@ -49,7 +49,7 @@ ORPHAN_SECONDS = 180.0
 BLINK, LONG, SHORT = (3.0, 12.0), (40.0, 60.0), (20.0, 60.0)
 KINDS = ("nothing", "blink", "while", "ever", "power", "alone", "head", "server", "night")
 ENDED = re.compile(r"test_it\[([^\]]+)\] (PASSED|FAILED)")
-MEASURING = b"ipexperf.fleet.worker"
+MEASURING = b"ipexperf.tools.fleet.worker"
 POSTGRES = """
 import sys
 sys.path.insert(0, {tests!r})

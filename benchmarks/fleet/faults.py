@@ -60,7 +60,7 @@ COMMAND_SECONDS = 20.0
 VICTIMS = ("case", "worker", "agent", "node", "pytest", "head", "hang", "disk")
 NEEDLES = {
     "case": b"bench/boot.py",
-    "worker": b"ipexperf.fleet.worker",
+    "worker": b"ipexperf.tools.fleet.worker",
     "agent": b"ray::Agent",
     "node": b"raylet/raylet",
 }
@@ -142,7 +142,7 @@ class Rack:
 
     def start(self, name: str, *words: str) -> None:
         """Start a node as if it were alone on its machine."""
-        code = "import sys; from ipexperf.fleet import membership; membership.members = lambda: []; "
+        code = "import sys; from ipexperf.tools.fleet import membership; membership.members = lambda: []; "
         code += "from ipexperf import cli; sys.exit(cli.main())"
         command = [sys.executable, "-c", code, "fleet", *words, f"--name={name}", f"--folder={self.folder / name}"]
         ended = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ipexperf.fleet import cluster, membership
-from ipexperf.fleet.agent import Agent
 from ipexperf.judge import pairs
+from ipexperf.tools.fleet import cluster, membership
+from ipexperf.tools.fleet.agent import Agent
 
 ROOT = Path(__file__).parents[2]
 HALF = Path(__file__).with_name("half.py")

@@ -116,7 +116,7 @@ class Hosts:
 
     def __init__(self, names: list[str], seconds: float, *, alike: bool) -> None:
         """`seconds`: how long a group takes a host. `alike`: whether all have one machine key."""
-        from ipexperf.fleet.worker import HEARTBEAT_SECONDS
+        from ipexperf.tools.fleet.worker import HEARTBEAT_SECONDS
 
         self.names, self.seconds, self.alike = names, seconds, alike
         self._beat = HEARTBEAT_SECONDS
@@ -130,7 +130,7 @@ class Hosts:
         threading.Thread(target=self._run, daemon=True).start()
 
     def hosts(self) -> list[Any]:
-        from ipexperf.fleet.hosts import Host
+        from ipexperf.tools.fleet.hosts import Host
 
         return [Host(name, name, name, {"device": "cpu"}) for name in self.names]
 
@@ -217,7 +217,7 @@ class Channel:
 
 def opened(machine_key: str) -> str:
     from ipexperf.bench.machine.facts import Facts
-    from ipexperf.fleet import messages
+    from ipexperf.tools.fleet import messages
 
     facts = Facts("/usr/bin/python", {}, frozenset({"avx2"}), cores=2)
     when = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
@@ -305,7 +305,7 @@ def launch(index: int) -> Any:
 
 @functools.cache
 def launch_texts() -> str:
-    from ipexperf.fleet import codec
+    from ipexperf.tools.fleet import codec
 
     return json.dumps([codec.plain(launch(index)) for index in range(LAUNCHES)], separators=(",", ":"))
 
@@ -318,9 +318,9 @@ def dispatch(
     `judged`: whether there are accepted baselines.
     """
     from ipexperf import invocation
-    from ipexperf.fleet import runs
     from ipexperf.plan.gates import AS_ALL
     from ipexperf.plan.options import Options
+    from ipexperf.tools.fleet import runs
 
     rack = Hosts([f"host{number:04d}" for number in range(hosts)], seconds, alike=share)
     runs.connect = lambda _, __: rack  # type: ignore[assignment]
@@ -405,9 +405,9 @@ def poll(agents: int, seconds: float) -> dict[str, Any]:
     os.environ.update({"RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0", "RAY_AUTH_MODE": "disabled"})
     import ray
 
-    from ipexperf.fleet.agent import Agent
-    from ipexperf.fleet.cluster import RayChannel
-    from ipexperf.fleet.link import POLL_SECONDS
+    from ipexperf.tools.fleet.agent import Agent
+    from ipexperf.tools.fleet.cluster import RayChannel
+    from ipexperf.tools.fleet.link import POLL_SECONDS
 
     ray.init("local", num_cpus=0, include_dashboard=False, log_to_driver=False, configure_logging=False)
     try:

@@ -26,7 +26,6 @@ from typing import Any
 from ipexperf import cli, lock
 from ipexperf.bench.machine import variables
 from ipexperf.bench.networks import own_target
-from ipexperf.bisect.answers import AnswerLog
 from ipexperf.conduct import protocol
 from ipexperf.dashboard import folder
 from ipexperf.environments import make
@@ -34,6 +33,7 @@ from ipexperf.errors import IpexperfError
 from ipexperf.history import History, addresses
 from ipexperf.judge import baseline
 from ipexperf.plan import arms, gates, matrix, options
+from ipexperf.tools.bisect.answers import AnswerLog
 
 BITS = (
     *(

@@ -24,7 +24,7 @@ class Optimizer(Knob):
     """The knob for the optimizer."""
 
     name: str = "optimizer"
-    help: str = "what updates the weights; lamb is IPEX's own, and IPEX fuses all of them but adamw"
+    help: str = "what updates the weights; lamb is IPEX's own, and IPEX fuses all of them but adamw on the CPU"
     values: tuple[str, ...] = ("sgd", "adagrad", "adam", "adamw", "lamb")
     choice: bool = True
 

@@ -15,6 +15,8 @@ from ipexperf.case import Case
 from ipexperf.errors import UsageError
 
 T = TypeVar("T")
+FOLDERS = ("ipexperf.bench", "ipexperf.zoo")
+"""The packages whose folders have leaves: `devices`, `models` and so on."""
 ALIKE = 0.8
 """The least similarity of a suggested option. It is high because most options begin with `--perf-`."""
 
@@ -39,10 +41,12 @@ class Registry(Generic[T]):
     def _search(self) -> None:
         if not self._searched:
             self._searched = True
-            package = importlib.import_module(f"ipexperf.bench.{self.kind}s")
-            for module in pkgutil.iter_modules(package.__path__):
-                if not module.name.startswith("_"):
-                    importlib.import_module(f"{package.__name__}.{module.name}")
+            for parent in FOLDERS:
+                if importlib.util.find_spec(parent) and importlib.util.find_spec(f"{parent}.{self.kind}s"):
+                    package = importlib.import_module(f"{parent}.{self.kind}s")
+                    for module in pkgutil.iter_modules(package.__path__):
+                        if not module.name.startswith("_"):
+                            importlib.import_module(f"{package.__name__}.{module.name}")
 
     def names(self) -> tuple[str, ...]:
         """Return all names in alphabetical order."""

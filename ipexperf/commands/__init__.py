@@ -1,4 +1,7 @@
-"""The subcommands of `ipexperf`. A file in this folder with `COMMANDS` declares them, or a package's entry point."""
+"""The subcommands of `ipexperf`: those of this folder's files with `COMMANDS`, and those of entry points.
+
+The tools in `ipexperf.tools` come through entry points, like commands of other packages.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,22 @@ OTHERS = "others"
 
 
 def every() -> Iterator[tuple[str, Callable[[Subparsers], None]]]:
-    """Yield the functions that declare a subcommand, each with its topic: ours, and then those of packages."""
+    """Yield the functions that declare a subcommand, each with its topic."""
     for module in pkgutil.iter_modules(__path__):
         found = importlib.import_module(f"{__name__}.{module.name}")
         topic = getattr(found, "TOPIC", OTHERS)
         yield from ((topic, add) for add in getattr(found, "COMMANDS", ()))
-    for point in sorted(importlib.metadata.entry_points(group=GROUP)):
-        yield OTHERS, functools.partial(_declare, point)
+    points = importlib.metadata.entry_points(group=GROUP)
+    for point in sorted(points, key=lambda point: (not point.module.startswith("ipexperf."), point.name)):
+        yield _topic(point), functools.partial(_declare, point)
+
+
+def _topic(point: importlib.metadata.EntryPoint) -> str:
+    """What a package's command is for. If its module cannot be imported, declaring the command says why."""
+    try:
+        return str(getattr(importlib.import_module(point.module), "TOPIC", OTHERS))
+    except Exception:  # noqa: BLE001 - whatever somebody else's package raises
+        return OTHERS
 
 
 def _declare(point: importlib.metadata.EntryPoint, subparsers: Subparsers) -> None:

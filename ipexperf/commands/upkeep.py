@@ -103,9 +103,7 @@ def add_db(subparsers: console.Subparsers) -> None:
                 "copy", type=Path, nargs="?", metavar="FILE", help="default: a file beside it, named by the time"
             )
         if name == "deliver":
-            subparser.add_argument(
-                "--cache", type=Path, metavar="DIR", help="cache folder of the runs (default: .ipexperf)"
-            )
+            console.add_cache(subparser, "where the runs wait, ")
         subparser.set_defaults(run=run)
 
 
@@ -155,7 +153,7 @@ def run_backup(arguments: argparse.Namespace) -> int:
 def run_deliver(arguments: argparse.Namespace) -> int:
     from ipexperf.history.spool import Spool
 
-    spool = Spool.of(arguments.db, arguments.cache or Path.cwd() / ".ipexperf")
+    spool = Spool.of(arguments.db, arguments.cache)
     if spool is None or not spool.waiting():
         console.say("no run waits on this host")
         return 0

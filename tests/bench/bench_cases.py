@@ -13,12 +13,12 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Examples, Model, Settings, Workbench
-from ipexperf.bench.datasets._random import RandomData
 from ipexperf.case import Case
+from ipexperf.zoo.datasets._random import RandomData
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench.models import _decoder, decoders
+from ipexperf.zoo.models import _decoder, decoders
 
 if TYPE_CHECKING:
     from collections.abc import Callable

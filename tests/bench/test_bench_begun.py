@@ -13,8 +13,8 @@ from bench_cases import SIZE, bench
 from ipexperf.bench import registry
 from ipexperf.bench.api import Packaged, Split, Workbench
 from ipexperf.bench.artifacts import weights
-from ipexperf.bench.models import _probe
 from ipexperf.errors import WorkerError
+from ipexperf.zoo.models import _probe
 
 torch = pytest.importorskip("torch")
 

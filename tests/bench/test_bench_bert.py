@@ -11,7 +11,7 @@ from ipexperf.bench.evidence import proof
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench.models import _bert, _probe
+from ipexperf.zoo.models import _bert, _probe
 
 SMALL = _bert.Shape(layers=2, width=16, heads=4)
 TOKENS = [[101, 7592, 2088, 102, 0, 0], [101, 3958, 27227, 2001, 1037, 102]]

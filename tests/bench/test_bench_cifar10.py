@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ipexperf.bench.datasets.cifar10 import DEVIATION, FOLDER, MEAN, Cifar10
-from ipexperf.bench.datasets.cifar10 import FILES as FILE_NAMES
 from ipexperf.errors import WorkerError
+from ipexperf.zoo.datasets.cifar10 import DEVIATION, FOLDER, MEAN, Cifar10
+from ipexperf.zoo.datasets.cifar10 import FILES as FILE_NAMES
 
 if TYPE_CHECKING:
     from types import ModuleType

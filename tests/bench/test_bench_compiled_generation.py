@@ -19,9 +19,9 @@ torch = pytest.importorskip("torch")
 from bench_cases import TOKENS, decoder, generation, named
 
 from ipexperf.bench.artifacts import rounding
-from ipexperf.bench.models import _decoder
 from ipexperf.bench.modes import _compiled_generation
 from ipexperf.bench.modes.decode_compile import CompiledDecodeSession
+from ipexperf.zoo.models import _decoder
 
 SIZE, BATCH = 8, 2
 SHAPE = _decoder.Shape(

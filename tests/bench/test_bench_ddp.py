@@ -13,12 +13,12 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
-from ipexperf.bench.datasets.digits import Digits
 from ipexperf.bench.modes import _rank, _ranks
 from ipexperf.bench.modes.train_ddp import DdpSession
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
+from ipexperf.zoo.datasets.digits import Digits
 
 CORES = list(range(5))
 

@@ -17,10 +17,10 @@ torch = pytest.importorskip("torch")
 
 from bench_cases import named
 
-from ipexperf.bench.models import _decoder, decoders
 from ipexperf.bench.modes import _generation
 from ipexperf.bench.stacks import _stock_weights
 from ipexperf.errors import WorkerError
+from ipexperf.zoo.models import _decoder, decoders
 
 SIZE, BATCH = 8, 2
 LLAMA = _decoder.Shape(
@@ -56,7 +56,7 @@ def decoder(shape: _decoder.Shape) -> Any:
 def test_it_computes_what_transformers_computes(shape: _decoder.Shape) -> None:
     """The same weights give the same outputs, for whole texts and token by token."""
     pytest.importorskip("transformers")
-    from ipexperf.bench.models import _transformers
+    from ipexperf.bench.stacks import _transformers
 
     ours = decoder(shape)
     theirs = _transformers.network(ours, decoders.QWEN if shape.bias else decoders.LLAMA)

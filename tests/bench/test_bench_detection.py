@@ -13,8 +13,8 @@ from ipexperf.bench.api import Split
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench.tasks import _anchors, _boxes, detection
-from ipexperf.bench.tasks._boxes import Detections
+from ipexperf.zoo.tasks import _anchors, _boxes, detection
+from ipexperf.zoo.tasks._boxes import Detections
 
 TASK: Any = registry.tasks.get("detection")
 CLASSES = 3

@@ -12,8 +12,8 @@ from ipexperf.bench.api import tensors
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 
-from ipexperf.bench.models import ssd
-from ipexperf.bench.tasks import _anchors, detection
+from ipexperf.zoo.models import ssd
+from ipexperf.zoo.tasks import _anchors, detection
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:torchvision"),

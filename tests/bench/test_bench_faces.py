@@ -9,10 +9,10 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.artifacts import weights
-from ipexperf.bench.datasets import faces
-from ipexperf.bench.datasets.faces import Faces
-from ipexperf.bench.models import mtcnn
 from ipexperf.errors import WorkerError
+from ipexperf.zoo.datasets import faces
+from ipexperf.zoo.datasets.faces import Faces
+from ipexperf.zoo.models import mtcnn
 
 if TYPE_CHECKING:
     from pathlib import Path

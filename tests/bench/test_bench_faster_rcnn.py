@@ -14,7 +14,7 @@ from ipexperf.bench.api import tensors
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 
-from ipexperf.bench.models import faster_rcnn
+from ipexperf.zoo.models import faster_rcnn
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:torchvision"),

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 from bench_cases import liar, named
 
-from ipexperf.bench.models import _gpt
+from ipexperf.zoo.models import _gpt
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import pytest
 from test_bench_wordpiece import WORDS, document
 
-from ipexperf.bench.datasets import glosses
-from ipexperf.bench.datasets.glosses import GLOSSES, NOUNS, TOKENIZER, Glosses
 from ipexperf.errors import WorkerError
+from ipexperf.zoo.datasets import glosses
+from ipexperf.zoo.datasets.glosses import GLOSSES, NOUNS, TOKENIZER, Glosses
 
 if TYPE_CHECKING:
     from ipexperf.bench.api import Examples, Packaged
@@ -85,7 +85,7 @@ def test_the_definitions_are_read(path: str) -> None:
 
 def pieces(text: str) -> list[str]:
     """The pieces of a text."""
-    from ipexperf.bench.datasets._wordpiece import WordPiece
+    from ipexperf.zoo.datasets._wordpiece import WordPiece
 
     return [WORDS[number] for number in WordPiece(document()).tokens(text, 16)[1:-1]]
 
@@ -136,7 +136,7 @@ def test_the_text_is_foretold_byte_by_byte(path: str, monkeypatch: pytest.Monkey
     """Each target is the byte behind its input, across pieces too, and the text has each definition once."""
     import torch
 
-    from ipexperf.bench.datasets import gloss_text
+    from ipexperf.zoo.datasets import gloss_text
 
     monkeypatch.setattr(gloss_text, "HELD_OUT", 2)
     monkeypatch.setattr(gloss_text, "TRAIN", 5)

@@ -153,7 +153,7 @@ def test_faster_rcnn_in_a_graph_in_bf16_is_all_bf16() -> None:
     """The real one: two convolutions of its pyramid run while a map waits for them."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("torchvision")
-    from ipexperf.bench.models import faster_rcnn
+    from ipexperf.zoo.models import faster_rcnn
 
     network = faster_rcnn.faster_rcnn().eval()
     images = torch.rand(2, 3, 64, 64).contiguous(memory_format=torch.channels_last)

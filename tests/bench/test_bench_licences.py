@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def unstated() -> list[str]:
     """The shipped sets of data that say nothing of their licence; what other tests registered is not meant."""
     found = {name: registry.datasets.get(name) for name in registry.datasets.names()}
-    shipped = {name: one for name, one in found.items() if type(one).__module__.startswith("ipexperf.bench.datasets.")}
+    shipped = {name: one for name, one in found.items() if type(one).__module__.startswith("ipexperf.zoo.datasets.")}
     return [name for name, one in shipped.items() if one.licence == Dataset.licence]
 
 

@@ -9,18 +9,18 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Settings, Workbench
-from ipexperf.bench.datasets import activations
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.models import decoders, operators
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES
+from ipexperf.zoo.datasets import activations
+from ipexperf.zoo.models import decoders, operators
 
 torch = pytest.importorskip("torch")
 
 from bench_cases import named
 
-from ipexperf.bench.models import _decoder, _operators
 from ipexperf.bench.modes import _generation, _operator
+from ipexperf.zoo.models import _decoder, _operators
 
 if TYPE_CHECKING:
     from ipexperf.bench.modes._operator import OperatorSession

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.bench.datasets import photographs
-from ipexperf.bench.datasets.photographs import DEVIATION, LEAST, LEFT, MEAN, TEST, TRAIN, Photographs
 from ipexperf.errors import WorkerError
+from ipexperf.zoo.datasets import photographs
+from ipexperf.zoo.datasets.photographs import DEVIATION, LEAST, LEFT, MEAN, TEST, TRAIN, Photographs
 
 torch = pytest.importorskip("torch")
 Image = pytest.importorskip("PIL.Image")

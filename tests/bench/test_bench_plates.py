@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Examples, Split
-from ipexperf.bench.datasets import plates
-from ipexperf.bench.tasks.plates import decoded
 from ipexperf.errors import WorkerError
+from ipexperf.zoo.datasets import plates
+from ipexperf.zoo.tasks.plates import decoded
 
 torch = pytest.importorskip("torch")
 

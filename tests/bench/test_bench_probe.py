@@ -11,7 +11,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Examples, Split
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.evidence import accuracy
-from ipexperf.bench.models import _probe
+from ipexperf.zoo.models import _probe
 
 torch = pytest.importorskip("torch")
 

@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
-from ipexperf.bench.datasets import movielens
-from ipexperf.bench.datasets.movielens import FILES, FOLDER, GENRES, MovieLens
 from ipexperf.bench.modes import _apart
 from ipexperf.errors import WorkerError
+from ipexperf.zoo.datasets import movielens
+from ipexperf.zoo.datasets.movielens import FILES, FOLDER, GENRES, MovieLens
 
 torch = pytest.importorskip("torch")
 
 from ipexperf.bench.evidence import proof
-from ipexperf.bench.models._dlrm import Dlrm
+from ipexperf.zoo.models._dlrm import Dlrm
 
 RATINGS = """user_id:token\titem_id:token\trating:float\ttimestamp:float
 7\t30\t5\t881250949
@@ -123,7 +123,7 @@ def test_the_real_ratings_are_those_that_the_tables_are_made_for() -> None:
     assert (len(split.train), len(split.test)) == (80_000, 20_000)
     sparse = torch.cat([split.train.inputs[1], split.test.inputs[1]])
     rows = [int(sparse[:, table].max()) + 1 for table in range(5)] + [int(sparse[:, 5:].max()) + 1]
-    dlrm = importlib.import_module("ipexperf.bench.models.dlrm")
+    dlrm = importlib.import_module("ipexperf.zoo.models.dlrm")
     assert tuple(rows) == dlrm.TABLES
     assert 0.5 < float(split.test.targets[0].mean()) < 0.6
 

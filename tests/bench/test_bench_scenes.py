@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench.api import Examples
-from ipexperf.bench.datasets import scenes
-from ipexperf.bench.datasets.scenes import Scenes
 from ipexperf.errors import WorkerError
+from ipexperf.zoo.datasets import scenes
+from ipexperf.zoo.datasets.scenes import Scenes
 
 if TYPE_CHECKING:
     from pathlib import Path

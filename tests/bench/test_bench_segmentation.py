@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Examples, Split
-from ipexperf.bench.datasets import roads
-from ipexperf.bench.tasks.segmentation import overlap
 from ipexperf.errors import WorkerError
+from ipexperf.zoo.datasets import roads
+from ipexperf.zoo.tasks.segmentation import overlap
 
 torch = pytest.importorskip("torch")
 

@@ -18,8 +18,8 @@ torch = pytest.importorskip("torch")
 
 from bench_cases import liar, named
 
-from ipexperf.bench.models import _decoder, _gpt, decoders
 from ipexperf.bench.modes import _engine, _serving, serve
+from ipexperf.zoo.models import _decoder, _gpt, decoders
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,10 +18,10 @@ from bench_cases import alone
 from ipexperf.bench import registry
 from ipexperf.bench.api import Examples, Split, tensors
 from ipexperf.bench.artifacts import weights
-from ipexperf.bench.datasets.digits import Digits
 from ipexperf.bench.evidence import accuracy, proof
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
+from ipexperf.zoo.datasets.digits import Digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,8 +20,8 @@ torch = pytest.importorskip("torch")
 from bench_cases import TOKENS, generation, named
 
 from ipexperf.bench.artifacts import rounding
-from ipexperf.bench.models import _decoder
 from ipexperf.bench.stacks import _torchao_weights
+from ipexperf.zoo.models import _decoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable

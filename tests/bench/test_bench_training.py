@@ -14,7 +14,6 @@ import pytest
 from ipexperf.bench import optimizers, registry
 from ipexperf.bench.api import Settings, Workbench
 from ipexperf.bench.artifacts import weights
-from ipexperf.bench.datasets.digits import Digits
 from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.modes.train import TrainSession
@@ -22,6 +21,7 @@ from ipexperf.bench.process.worker import workbench
 from ipexperf.case import Case
 from ipexperf.dtypes import CURVE_STEPS, DTYPES
 from ipexperf.result import Check
+from ipexperf.zoo.datasets.digits import Digits
 
 pytestmark = [
     pytest.mark.torch,

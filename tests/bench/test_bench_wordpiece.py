@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench.datasets._wordpiece import WordPiece
-from ipexperf.bench.datasets.glosses import TOKENIZER
 from ipexperf.errors import WorkerError
+from ipexperf.zoo.datasets._wordpiece import WordPiece
+from ipexperf.zoo.datasets.glosses import TOKENIZER
 
 WORDS = (
     *("[UNK]", "[CLS]", "[SEP]", "want", "##want", "##ed", "wa", "un", "runn", "##ing", ","),

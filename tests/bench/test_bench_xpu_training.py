@@ -12,9 +12,9 @@ from bench_cases import bench, named
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings, Workbench
-from ipexperf.bench.datasets import plates
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
+from ipexperf.zoo.datasets import plates
 
 pytest.importorskip("torch")
 pytest.importorskip("PIL")

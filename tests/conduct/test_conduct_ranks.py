@@ -15,13 +15,13 @@ import conduct_play
 import pytest
 
 from ipexperf.bench.api import Settings
-from ipexperf.bench.datasets.digits import Digits
 from ipexperf.bench.process import guard
 from ipexperf.case import Case
 from ipexperf.conduct import gate
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
+from ipexperf.zoo.datasets.digits import Digits
 
 pytestmark = [
     pytest.mark.torch,

@@ -14,12 +14,12 @@ import pytest
 
 from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Packaged
-from ipexperf.bench.models import _probe
 from ipexperf.case import Case
 from ipexperf.conduct import checksum
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
+from ipexperf.zoo.models import _probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.ledger import files, tables
+from ipexperf.tools.evidence import files, tables
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / files.FOLDER).glob("*.json"))

@@ -24,6 +24,7 @@ FIRST_STEPS = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "docs" / "tu
 """The README, in both languages, and the tutorial: a newcomer copies their commands."""
 OPTIONS = (ROOT / "docs" / "reference" / "options.md").read_text()
 HISTORY = (ROOT / "docs" / "reference" / "history.md").read_text()
+REPORT = (ROOT / "docs" / "reference" / "report.md").read_text()
 PATHS = (
     "--perf-db",
     "--perf-baselines",
@@ -188,13 +189,16 @@ def test_every_subcommand_is_explained(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_every_option_of_a_question_is_explained() -> None:
-    """No option of a command that asks a history goes without a word on its page."""
+    """No option of a command that asks or keeps a history goes without a word on their pages."""
     shared = {"--help", "--db", "--json", "--csv", "--limit"}
     found = set()
     for path in sorted((ROOT / "ipexperf" / "commands").glob("*.py")):
-        if path.stem in ("look", "trend", "compare", "export", "upkeep", "telling"):
+        if re.search(r"^TOPIC = console.(HISTORY|FILES)$", path.read_text(), re.MULTILINE):
             found |= set(re.findall(r'"(--[a-z]+)"', path.read_text()))
     assert "--rolling" in found
-    assert [
-        option for option in sorted(found - shared) if f"`{option}" not in HISTORY and f" {option} " not in HISTORY
-    ] == []
+    pages = HISTORY + REPORT + (ROOT / "docs" / "reference" / "fingerprint.md").read_text()
+    assert [x for x in sorted(found - shared) if f"`{x}" not in pages and f" {x} " not in pages] == []
+
+
+def test_the_summary_on_the_page_is_that_of_the_golden_file() -> None:
+    assert f"```\n{(ROOT / 'tests' / 'report' / 'golden' / 'run.txt').read_text()}```" in REPORT

@@ -27,7 +27,7 @@ def model(name: str) -> Callable[[Callable[[], Callable[[], int]]], Callable[[],
 def host() -> int:
     """The process that measures on this host: an ancestor of this worker."""
     pid = os.getpid()
-    while b"ipexperf.fleet.worker" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+    while b"ipexperf.tools.fleet.worker" not in Path(f"/proc/{pid}/cmdline").read_bytes():
         pid = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
     return pid
 

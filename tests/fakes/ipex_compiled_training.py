@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench.api import Settings, Workbench
-from ipexperf.bench.datasets.digits import Digits
 from ipexperf.bench.modes.train_compile import CompiledTraining
 from ipexperf.bench.process.worker import workbench
 from ipexperf.case import Case
+from ipexperf.zoo.datasets.digits import Digits
 
 SMALL = Path(__file__).parent / "small_training.py"
 

@@ -19,8 +19,8 @@ from ipexperf.bench.api import Cell, Dataset, Examples, Settings, Split, Workben
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.evidence import quantised
 from ipexperf.bench.machine import facts
-from ipexperf.bench.models._dlrm import Dlrm
 from ipexperf.case import Case
+from ipexperf.zoo.models._dlrm import Dlrm
 
 TABLES = (11, 13, 5)
 LAYERS = 5
@@ -136,7 +136,7 @@ def in_int8() -> dict[str, Any]:
 if __name__ == "__main__":
     registry.datasets.add("made", Made())
     registry.stacks.get("ipex").start()
-    from ipexperf.bench.models import _dlrm_ipex
+    from ipexperf.zoo.models import _dlrm_ipex
 
     def still(tables: Any, lr: float) -> Any:
         del lr

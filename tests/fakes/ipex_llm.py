@@ -13,9 +13,9 @@ import torch
 from bench_cases import TOKENS, generation
 
 from ipexperf.bench.machine import facts
-from ipexperf.bench.models import _decoder
 from ipexperf.bench.stacks import _ipex_llm
 from ipexperf.dtypes import DTYPES
+from ipexperf.zoo.models import _decoder
 
 SIZE = 16
 SHAPED: dict[str, Any] = {"layers": 2, "width": 128, "heads": 4, "inner": 192, "vocabulary": TOKENS, "positions": SIZE}
@@ -50,7 +50,7 @@ def never_optimised() -> Any:
     """A session whose network IPEX never saw."""
     opened = session("prefill")
     ours = opened.untouched()
-    from ipexperf.bench.models import _transformers
+    from ipexperf.bench.stacks import _transformers
 
     theirs = _transformers.network(ours, opened.bench.model.transformers_class)
     opened.network = _ipex_llm.Decoder(Plain(theirs), LLAMA.layers, torch.float32)

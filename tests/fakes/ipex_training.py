@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench.api import Settings
-from ipexperf.bench.datasets.digits import Digits
 from ipexperf.bench.modes.train import TrainSession
 from ipexperf.bench.optimizers import Optimizer
 from ipexperf.bench.process.worker import workbench
 from ipexperf.case import Case
+from ipexperf.zoo.datasets.digits import Digits
 
 SMALL = Path(__file__).parent / "small_training.py"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -231,36 +230,6 @@ def deliver(target: str, folder: Path) -> int:
     assert spool is not None
     with History.open(target) as server:
         return spool.deliver(server).files
-
-
-def test_random_cuts_lose_nothing_and_double_nothing(
-    server: Server, made: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
-) -> None:
-    """Anywhere in the traffic, also while an earlier run is delivered."""
-    cuts = 0
-    for seed in range(5):
-        chance = random.Random(seed)  # noqa: S311 - moments, no secret
-        direct = server.database(made)
-        target, folder = line.url(named(direct)), tmp_path / str(seed)
-
-        def cut(_: bytes, chance: random.Random = chance) -> str:
-            return chance.choice(["before", "after"]) if chance.random() < 0.03 else ""
-
-        run = Played(target, folder)
-        run.recorder.open()
-        line.cut_when = cut
-        run.play()
-        for _ in range(10):
-            line.up = True
-            try:
-                deliver(target, folder)
-            except UnavailableError:
-                cuts += 1
-        line.cut_when, line.up = lambda _: "", True
-        deliver(target, folder)
-        assert waiting(target, folder) == []
-        assert content(direct) == whole, seed
-    assert cuts > 0
 
 
 @pytest.fixture(scope="module")

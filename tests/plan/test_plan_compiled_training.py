@@ -10,10 +10,11 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import TRAINING
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError
-from ipexperf.migrate import advice
-from ipexperf.plan import groups, matrix, migration
-from ipexperf.plan.migration import StackSide
+from ipexperf.plan import groups, matrix
 from ipexperf.plan.options import Options
+from ipexperf.tools.migrate import advice
+from ipexperf.tools.migrate import plan as migration
+from ipexperf.tools.migrate.plan import StackSide
 
 AVX2 = frozenset({"avx2", "fma"})
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}

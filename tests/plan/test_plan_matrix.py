@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Cell, Device, Model
-from ipexperf.bench.datasets.cifar10 import FILES, FOLDER
 from ipexperf.bench.devices.cpu import Cpu
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes.infer import Infer
@@ -23,6 +22,7 @@ from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
+from ipexperf.zoo.datasets.cifar10 import FILES, FOLDER
 
 AVX2 = frozenset({"avx2", "fma"})
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512vl", "avx512dq"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipexperf.bench.datasets._random import RandomData
-from ipexperf.bench.models._gpt import BYTES, Gpt, Shape
 from ipexperf.ext import Examples, model, register, torch
+from ipexperf.zoo.datasets._random import RandomData
+from ipexperf.zoo.models._gpt import BYTES, Gpt, Shape
 
 
 class Counting(RandomData):

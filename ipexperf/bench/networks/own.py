@@ -16,7 +16,7 @@ from ipexperf.bench.api import TRAINING, Dataset, Model, Split
 from ipexperf.bench.machine import source as files
 from ipexperf.bench.networks import own_build, own_training
 from ipexperf.bench.networks.own_target import HUBS, Target, importable, parse
-from ipexperf.bench.networks.own_task import OwnTraining
+from ipexperf.bench.networks.own_task import Own, OwnTraining
 from ipexperf.errors import UsageError
 
 BATCH = 32
@@ -24,6 +24,8 @@ HELD_OUT = 64
 """Number of examples for fidelity, and of others for the calibration of int8."""
 TRAINED = 256
 """Number of examples to train on."""
+
+registry.tasks.add("own", Own())
 
 
 def register(text: str) -> str:

@@ -76,7 +76,7 @@ class Decoder(torch.nn.Module):  # type: ignore[misc] # torch has no types here
 
 def optimised(network: Any, bench: Workbench, mapping: Any = None) -> Decoder:
     """Optimise a decoder as the vendor's guide says, with packed weights if there is a mapping for them."""
-    transformers = importlib.import_module("ipexperf.bench.models._transformers")
+    transformers = importlib.import_module("ipexperf.bench.stacks._transformers")
     llm = importlib.import_module("intel_extension_for_pytorch").llm
     dtype = torch_dtype(bench.case.dtype)
     transformers_network = transformers.network(network, bench.model.transformers_class)

@@ -1,0 +1,1 @@
+"""Tools around a run: each folder comes through entry points, and the rest works without it."""

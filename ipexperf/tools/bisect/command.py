@@ -1,0 +1,283 @@
+"""`ipexperf bisect`: find which package, variable, version or commit makes a case slower."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.commands import console, planning
+from ipexperf.commands.progress import Progress
+from ipexperf.errors import UsageError
+
+if TYPE_CHECKING:
+    from ipexperf.case import Case
+    from ipexperf.judge.bisection_record import BisectionRecord, RecordedRatio
+    from ipexperf.plan.options import Options
+    from ipexperf.tools.bisect.answers import AnswerLog, Measured
+    from ipexperf.tools.bisect.search import Report, Strategy
+    from ipexperf.tools.bisect.software import End, Say, Software
+
+SHORT = {"--max-pairs": "max_pairs", "--tolerance": "tolerance"}
+UNKNOWN = 3
+"""Exit status if nothing can be told."""
+
+
+def add_bisect(subparsers: console.Subparsers) -> None:
+    purpose = "find which package, variable, version or commit makes a case slower"
+    parser = console.declare(subparsers, "bisect", purpose)
+    text = "the quick end: PYTHON, lock:FILE, baseline:NAME or run:RUN, and KEY=VALUE (default: this interpreter)"
+    parser.add_argument("--good", default="", metavar="ARM", help=text)
+    parser.add_argument("--bad", default=None, metavar="ARM", help="the slow end, written like --good")
+    versions = parser.add_argument_group("versions of one package, beside the other packages of --good")
+    versions.add_argument("--package", metavar="NAME", help="the package")
+    text = "its versions in this order, the quick one first; or FIRST..LAST: what an index has between"
+    versions.add_argument("--versions", metavar="A,B,C", help=text)
+    versions.add_argument("--wheels", type=Path, metavar="FOLDER", help="or the versions in a folder of wheels")
+    versions.add_argument("--index", metavar="URL", help="index that lists the versions FIRST..LAST (default: pip's)")
+    commits = parser.add_argument_group("commits, with the packages of --good")
+    commits.add_argument("--commits", metavar="GOOD..BAD", help="the commits of the first-parent line")
+    commits.add_argument("--repo", type=Path, metavar="FOLDER", help="their repository (default: this folder)")
+    text = "what to run in each worktree; a wheel that it leaves in dist is installed, else the worktree is imported"
+    commits.add_argument("--build", metavar="COMMAND", help=text)
+    parser.add_argument("--fresh", action="store_true", help="forget the answers of an earlier try")
+    parser.add_argument("--no-fingerprint", action="store_true", help="answer every question by timing alone")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the random start order")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
+    planning.add_short(parser, SHORT)
+    planning.add_options(parser, without=("budget",))
+    parser.set_defaults(run=run_bisect)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTask:
+    """A search, with the names and the software of both ends."""
+
+    searched: Strategy[Any]
+    good: Software
+    names: tuple[str, str]
+    bad_key: str
+    python: str
+    """The interpreter of the good end, under which the case is planned."""
+
+
+def run_bisect(arguments: argparse.Namespace) -> int:
+    """Search, and print what was found. Every answer is kept: after an interruption the same command goes on."""
+    from ipexperf.bench import loading
+    from ipexperf.conduct import interrupts
+    from ipexperf.conduct.conductor import Conductor, now
+    from ipexperf.judge.policy import PairPolicy
+    from ipexperf.plan import arms
+    from ipexperf.tools.bisect import search
+    from ipexperf.tools.bisect.answers import AnswerLog, log_path
+    from ipexperf.tools.bisect.laboratory import Laboratory
+
+    options = planning.resolve(arguments)
+    _check(arguments)
+    arms.check(options)
+    policy = PairPolicy(**arms.policy(options))
+    loading.load(options.load)
+    cache = (options.cache or Path.cwd() / ".ipexperf").absolute()
+    progress = Progress()
+    task = _task(arguments, options, cache, progress.say)
+    # Weights and the like are made by the good end: a candidate may be unable to.
+    options = dataclasses.replace(options, python=task.python)
+    case = _case(options)
+    log = AnswerLog(log_path(cache, case, task.good.key, task.bad_key), fresh=arguments.fresh)
+    count = task.searched.differences
+    progress.say(f"{count} differences between both ends; the answers are kept in {log.path}")
+    conductor = Conductor(options, Path.cwd(), progress.say)
+    opened = functools.partial(planning.recorder, "bisect", options, progress.say)
+    recorder = opened()
+    laboratory = Laboratory(
+        case,
+        task.good,
+        cache,
+        conductor,
+        opened,
+        policy,
+        progress,
+        log,
+        arguments.seed,
+    )
+    started = now()
+    try:
+        with progress:
+            report = search.find(task.searched, laboratory, progress.say, fingerprint=not arguments.no_fingerprint)
+        record = _record(case, task, report, cache, (started, now()))
+        recorder.bisection(record)
+    except KeyboardInterrupt:
+        progress.say(f"interrupted after {len(log)} answers, which are kept: the same command goes on")
+        raise
+    finally:
+        with interrupts.deferred():
+            laboratory.close()
+            conductor.close()
+            recorder.close()
+    _print(record, log, arguments)
+    return UNKNOWN if record.outcome == "cannot tell" else 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for options of two kinds of search."""
+    is_given = {
+        name: getattr(arguments, name) is not None
+        for name in ("bad", "package", "versions", "wheels", "index", "commits", "repo", "build")
+    }
+    kinds = [name for name in ("bad", "package", "commits") if is_given[name]]
+    if len(kinds) != 1:
+        raise UsageError("expected one of --bad ARM, --package NAME and --commits GOOD..BAD")
+    needs = {"versions": "package", "wheels": "package", "index": "package", "repo": "commits", "build": "commits"}
+    for name, kind in needs.items():
+        if is_given[name] and not is_given[kind]:
+            raise UsageError(f"--{name} is for a search with --{kind}: say that too")
+    if is_given["package"] and is_given["versions"] == is_given["wheels"]:
+        raise UsageError("--package: expected one of --versions A,B,C and --wheels FOLDER")
+    if is_given["index"] and ".." not in (arguments.versions or ""):
+        raise UsageError("--index is asked for the versions between two others: say --versions FIRST..LAST")
+
+
+def _task(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> SearchTask:
+    from ipexperf.tools.bisect import software
+
+    good = software.end(arguments.good, "--good", options, cache, say)
+    if arguments.package:
+        return _versions(arguments, good)
+    if arguments.commits:
+        return _commits(arguments, good, cache)
+    from ipexperf.tools.bisect.mixes import MixSearch
+
+    bad = software.end(arguments.bad, "--bad", options, cache, say)
+    names = (arguments.good or "this interpreter", arguments.bad or "this interpreter")
+    good_end = software.Locked(good.lock)
+    return SearchTask(MixSearch.between(good, bad), good_end, names, software.Locked(bad.lock).key, good.python)
+
+
+def _versions(arguments: argparse.Namespace, good: End) -> SearchTask:
+    from ipexperf.bench.machine.inventory import normalised
+    from ipexperf.tools.bisect import versions
+    from ipexperf.tools.bisect.ordered import ListedSoftware, OrderedSearch
+
+    name, python = normalised(arguments.package), good.lock.python
+    first, between, last = (arguments.versions or "").partition("..")
+    if arguments.wheels:
+        releases = versions.in_folder(arguments.wheels, name, python)
+        where = f"{arguments.wheels} has"
+    elif between:
+        releases = versions.in_index(versions.index_of(arguments.index), name, first, last, python)
+        where = f"the index has from {first} to {last}"
+    else:
+        releases, where = versions.listed(arguments.versions), "--versions has"
+    if len(releases) < 2:
+        count = "one version" if releases else "no version"
+        raise UsageError(f"{where} {count} of {name} for Python {python}: a search needs two ends")
+    candidates = [versions.WithVersion(good, name, release) for release in releases]
+    changes = versions.changes(name, releases)
+    entries = [ListedSoftware(*both) for both in zip(candidates, changes, strict=True)]
+    ends = (f"{name} {releases[0].version}", f"{name} {releases[-1].version}")
+    return SearchTask(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
+
+
+def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> SearchTask:
+    from ipexperf.tools.bisect import commits
+    from ipexperf.tools.bisect.ordered import ListedSoftware, OrderedSearch
+
+    repository = commits.Repository((arguments.repo or Path.cwd()).absolute(), arguments.build or "")
+    listed = repository.commits(arguments.commits)
+    repository.clear_remains(cache)
+    candidates = [commits.AtCommit(good, repository, commit) for commit in listed]
+    changes = commits.changes(listed)
+    entries = [ListedSoftware(*both) for both in zip(candidates, changes, strict=True)]
+    ends = (f"commit {changes[0].name}", f"commit {changes[-1].name}")
+    return SearchTask(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
+
+
+def _record(case: Case, task: SearchTask, report: Report[Any], cache: Path, times: tuple[str, str]) -> BisectionRecord:
+    from ipexperf.judge.bisection_record import BisectionRecord
+
+    conclusion, searched = report.conclusion, task.searched
+    both = (conclusion.last_good, conclusion.first_bad)
+    locks = [searched.software(candidate).lock(cache) if candidate is not None else None for candidate in both]
+    measured = report.culprit or report.ends
+    return BisectionRecord(
+        case=case,
+        good=task.names[0],
+        bad=task.names[1],
+        outcome=conclusion.outcome,
+        reason=conclusion.reason,
+        culprits=conclusion.culprits,
+        suspects=conclusion.suspects,
+        ends=_ratio(report.ends),
+        culprit=_ratio(report.culprit),
+        ran=measured.ran if measured else (),
+        last_good=locks[0].text if locks[0] else "",
+        first_bad=locks[1].text if locks[1] else "",
+        measured=report.asked,
+        differences=searched.differences,
+        machine_key=measured.machine if measured else "",
+        started_at=times[0],
+        finished_at=times[1],
+    )
+
+
+def _ratio(measured: Measured | None) -> RecordedRatio | None:
+    from ipexperf.judge.bisection_record import RecordedRatio
+
+    if measured is None or measured.ratio is None:
+        return None
+    return RecordedRatio(measured.ratio, measured.lo, measured.hi)
+
+
+def _print(record: BisectionRecord, log: AnswerLog, arguments: argparse.Namespace) -> None:
+    from ipexperf.judge.baseline import write_text
+    from ipexperf.report import bisections
+
+    neighbours = None
+    if record.last_good and record.first_bad:
+        paths = [log.path.with_name(f"{log.path.stem}-{end}.txt") for end in ("good", "bad")]
+        for path, text in zip(paths, (record.last_good, record.first_bad), strict=True):
+            write_text(path, text)
+        neighbours = (str(paths[0]), str(paths[1]))
+    if arguments.json:
+        console.say_json({**record.to_json(), "neighbours": neighbours})
+        return
+    again = _again(record, neighbours, arguments)
+    console.say("\n".join(bisections.block(record, neighbours, again)))
+
+
+def _case(options: Options) -> Case:
+    """The one case of the plan."""
+    from ipexperf import run
+    from ipexperf.plan import arms
+
+    cases = run.plan(options).cases
+    if len(cases) != 1:
+        names = ", ".join(case.id for case in cases[:3]) or "none"
+        raise UsageError(f"bisect measures one case, and these options choose {len(cases)} ({names}): name its axes")
+    if reason := arms.no_turns(cases[0]):
+        raise UsageError(f"{cases[0].id} cannot be measured in pairs: {reason}")
+    return cases[0]
+
+
+def _again(record: BisectionRecord, neighbours: tuple[str, str] | None, arguments: argparse.Namespace) -> str:
+    """The command that compares the last good and the first bad candidate, or empty if none does."""
+    from ipexperf.bench import registry
+    from ipexperf.report import rerun
+
+    model = registry.models.get(record.case.model)
+    load = [name for name in planning.resolve(arguments).load if name != model.target]
+    axes = rerun.options(record.case, target=model.target or "", load=load, plain_size=model.size)
+    if neighbours is not None:
+        sides = (f"--{name} lock:{shlex.quote(path)}" for name, path in zip("ab", neighbours, strict=True))
+        return f"ipexperf ab {' '.join(sides)} {axes}"
+    if arguments.commits and len(record.culprits) == 1 and len(record.culprits[0]) == 1:
+        sha = record.culprits[0][0].name
+        return f"ipexperf bisect --commits {sha}~1..{sha} {axes}, with the other options as they were"
+    return ""
+
+
+TOPIC = console.COMPARE

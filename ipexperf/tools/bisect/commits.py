@@ -1,0 +1,240 @@
+"""The commits of a repository, each checked out in a worktree of its own while it is measured.
+
+The commits of the first-parent line are an ordered list, and the search over it is the one for versions. Why not
+`git bisect run`: docs/adr/0053-search-commits-ourselves.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import filelock
+
+from ipexperf import lock as locks
+from ipexperf import scratch
+from ipexperf.conduct import interrupts
+from ipexperf.environments import make
+from ipexperf.errors import LockError, UsageError
+from ipexperf.judge.bisection import Change
+from ipexperf.lock import Lock
+from ipexperf.tools.bisect.answers import FOLDER
+from ipexperf.tools.bisect.software import End, Installed, Locked, Say
+from ipexperf.tools.bisect.versions import with_package
+
+SHORT = 12
+"""Digits of a commit that are shown."""
+GIT = ("git", "-c", "core.hooksPath=/dev/null")
+"""Run git without the repository's hooks: they would run for every commit, with effects that nobody asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit: its hash, its author, its date and its subject."""
+
+    sha: str
+    author: str
+    date: str
+    subject: str
+
+
+@dataclass(slots=True)
+class Repository:
+    """A local repository, and how a commit of it becomes software.
+
+    Without a build command, workers import the worktree itself: it and its `src` come first in PYTHONPATH. They do so
+    too after a command that builds in place. If the command leaves a wheel in `dist`, that wheel is installed instead.
+    """
+
+    folder: Path
+    build: str = ""
+    wheels: bool | None = field(default=None, init=False)
+    """True if the build leaves a wheel. The first commit built decides; all others must do the same."""
+
+    def git(self, *words: str) -> str:
+        """Return what git prints. Raise UsageError with git's message if it fails."""
+        completed = self._run(words)
+        if completed.returncode:
+            reason = (completed.stderr.strip().splitlines() or ["no message"])[-1]
+            raise UsageError(f"git {words[0]} in {self.folder}: {reason}")
+        return completed.stdout
+
+    def holds(self, *words: str) -> bool:
+        """Return True if git ends with status 0."""
+        return self._run(words).returncode == 0
+
+    def _run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        # In a session of its own: Ctrl-C must not leave half a worktree.
+        try:
+            return subprocess.run(
+                [*GIT, "-C", str(self.folder), *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UsageError(f"git cannot be started: {error.strerror}") from error
+
+    def commits(self, ends: str) -> list[Commit]:
+        """Return the commits of `GOOD..BAD` on the first-parent line, GOOD and BAD included."""
+        good, dots, bad = ends.partition("..")
+        if not (good and dots and bad) or bad.startswith("."):
+            raise UsageError(f"--commits '{ends}': expected GOOD..BAD")
+        shas = [self._sha(name) for name in (good, bad)]
+        if shas[0] == shas[1]:
+            return self._described("-1", shas[0])
+        if not self.holds("merge-base", "--is-ancestor", *shas):
+            exchanged = self.holds("merge-base", "--is-ancestor", *reversed(shas))
+            reason = "BAD is an ancestor of GOOD: are they exchanged?" if exchanged else "GOOD is no ancestor of BAD"
+            raise UsageError(f"--commits {ends}: {reason}")
+        return [*self._described("-1", shas[0]), *self._described("--reverse", f"{shas[0]}..{shas[1]}")]
+
+    def _sha(self, name: str) -> str:
+        if name.startswith("-") or not self.holds("rev-parse", "--quiet", "--verify", f"{name}^{{commit}}"):
+            if not self.holds("rev-parse", "--git-dir"):
+                raise UsageError(f"--repo {self.folder} is no git repository")
+            raise UsageError(f"--commits: {self.folder} has no commit '{name}'")
+        return self.git("rev-parse", "--verify", f"{name}^{{commit}}").strip()
+
+    def _described(self, *words: str) -> list[Commit]:
+        text = self.git("log", "--first-parent", "--format=%H%x00%an%x00%as%x00%s", *words, "--")
+        return [Commit(*line.split("\0", 3)) for line in text.splitlines()]
+
+    def worktrees(self, cache: Path) -> Path:
+        """Return the folder that holds our worktrees of this repository."""
+        git_folder = self.git("rev-parse", "--absolute-git-dir").strip()
+        return cache.absolute() / FOLDER / "worktrees" / hashlib.sha256(git_folder.encode()).hexdigest()[:SHORT]
+
+    @contextlib.contextmanager
+    def worktree(self, cache: Path, commit: Commit) -> Iterator[Path]:
+        """Make a worktree of a commit. It is removed however the block ends."""
+        folder = self.worktrees(cache)
+        place = folder / f"{commit.sha[:SHORT]}-{os.getpid()}"
+        scratch.made(folder)
+        guard = Path(f"{place}.lock")
+        with filelock.FileLock(guard):
+            try:
+                with interrupts.deferred():
+                    self.git("worktree", "add", "--detach", "--force", str(place), commit.sha)
+                yield place
+            finally:
+                with interrupts.deferred():
+                    self._remove(place)
+                    guard.unlink(missing_ok=True)
+
+    def clear_remains(self, cache: Path) -> None:
+        """Remove the worktrees of killed processes: those whose lock no process holds."""
+        for guard in self.worktrees(cache).glob("*.lock"):
+            with contextlib.suppress(filelock.Timeout), filelock.FileLock(guard, timeout=0):
+                self._remove(guard.with_suffix(""))
+                guard.unlink(missing_ok=True)
+
+    def _remove(self, place: Path) -> None:
+        self.holds("worktree", "remove", "--force", "--force", str(place))
+        shutil.rmtree(place, ignore_errors=True)  # what git left, such as files of a build in a worktree it lost
+        self.holds("worktree", "prune")
+
+
+@dataclass(frozen=True, slots=True)
+class AtCommit:
+    """The software of a candidate: the good end's packages with one commit of the repository."""
+
+    base: End
+    repository: Repository
+    commit: Commit
+
+    @property
+    def key(self) -> str:
+        content = f"{self.base.lock.digest} {self.commit.sha} {self.repository.build}"
+        return f"{self.commit.sha[:SHORT]}-{hashlib.sha256(content.encode()).hexdigest()[:SHORT]}"
+
+    @contextlib.contextmanager
+    def ready(self, cache: Path, say: Say) -> Iterator[Installed]:
+        if (lock := self.lock(cache)) is not None and make.find(cache, lock) is not None:
+            self._same_form(wheels=True)
+            with Locked(lock).ready(cache, say) as installed:
+                yield installed
+            return
+        with contextlib.ExitStack() as stack:
+            tree = stack.enter_context(self.repository.worktree(cache, self.commit))
+            wheel = self._built(tree, cache, say) if self.repository.build else None
+            self._same_form(wheels=wheel is not None)
+            if wheel is None:
+                path = os.pathsep.join(str(path) for path in (tree / "src", tree) if path.is_dir())
+                variables = dict(self.base.lock.variables) | {"PYTHONPATH": path}
+                yield Installed(self.base.python, tuple(sorted(variables.items())))
+                return
+            package = make.keep_wheel(cache, wheel, self.base.lock, say)
+            lock = with_package(self.base.lock, package)
+            scratch.made(self._lock_file(cache).parent)
+            self._lock_file(cache).write_text(lock.text, encoding="utf-8")
+            stack.close()
+            yield stack.enter_context(Locked(lock).ready(cache, say))
+
+    def lock(self, cache: Path) -> Lock | None:
+        """Return the lock with the wheel of this commit, or None if none was built."""
+        path = self._lock_file(cache)
+        return locks.read(path) if path.exists() else None
+
+    def _lock_file(self, cache: Path) -> Path:
+        return cache / FOLDER / "built" / f"{self.key}.txt"
+
+    def _same_form(self, *, wheels: bool) -> None:
+        if self.repository.wheels is None:
+            self.repository.wheels = wheels
+        if self.repository.wheels is not wheels:
+            difference = "left no wheel in dist, as that of the good end did" if not wheels else "left a wheel in dist"
+            raise LockError(f"its build {difference}: they cannot be compared")
+
+    def _built(self, tree: Path, cache: Path, say: Say) -> Path | None:
+        """Run the build command in the worktree. Return the wheel that it left in `dist`, or None."""
+        before = set((tree / "dist").glob("*.whl"))
+        log = cache / FOLDER / "built" / f"{self.key}.log"
+        scratch.made(log.parent)
+        say(f"building {self.commit.sha[:SHORT]}: {self.repository.build}")
+        with log.open("wb") as output:
+            status = _run_to_end(self.repository.build, tree, output)
+        if status:
+            raise LockError(f"its build ended with {status}: {log}")
+        wheels = sorted(set((tree / "dist").glob("*.whl")) - before)
+        if len(wheels) > 1:
+            raise LockError(f"its build left {len(wheels)} wheels in dist, expected one")
+        return wheels[0] if wheels else None
+
+
+def _run_to_end(command: str, folder: Path, output: BinaryIO) -> int:
+    """Run a shell command and return its status. Kill all processes that it started, also when interrupted."""
+    process = subprocess.Popen(  # noqa: S602 - a command line is what the user gave
+        command,
+        shell=True,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        return process.wait()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def changes(commits: Sequence[Commit]) -> list[Change]:
+    """Describe each commit as a change, for people."""
+    return [
+        Change("commit", commit.sha[:SHORT], None, f"{commit.subject} ({commit.author}, {commit.date})")
+        for commit in commits
+    ]

@@ -1,0 +1,222 @@
+"""The versions of one package, each installed with the good end's other packages."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from packaging import tags
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from ipexperf import lock as locks
+from ipexperf.bench.machine.inventory import Inventory, Package
+from ipexperf.conduct import lease
+from ipexperf.environments import make
+from ipexperf.errors import LockError, UsageError
+from ipexperf.judge import requirements
+from ipexperf.judge.bisection import Change
+from ipexperf.lock import Lock
+from ipexperf.tools.bisect.software import End, Installed, Locked, Say
+
+INDEX_SECONDS = 30.0
+"""Time limit for an index to list the versions of a package."""
+_NO_INDEX = "no index answers: list the versions with --versions A,B,C, or give a folder with --wheels"
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A version of a package, from a wheel or from an index."""
+
+    version: str
+    wheel: Path | None = None
+    date: str = ""
+    """The date of its upload, if the index tells it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithVersion:
+    """The software of a candidate: the good end with another version of one package."""
+
+    base: End
+    package: str
+    release: Release
+
+    @property
+    def key(self) -> str:
+        if self.release.wheel is None:
+            return self._pinned().digest
+        return hashlib.sha256(f"{self.base.lock.digest} {_digest(self.release.wheel)}".encode()).hexdigest()[:16]
+
+    @contextlib.contextmanager
+    def ready(self, cache: Path, say: Say) -> Iterator[Installed]:
+        lock = self._resolved(cache, say)
+        environment = make.make(cache, lock, say, [self.base.python], leasing=lease.OFF)
+        if reasons := _conflicts(self.base.inventory, make.inventory_of(environment)):
+            raise LockError(f"it does not fit the other packages: {'; '.join(reasons[:2])}")
+        with Locked(lock).ready(cache, say) as installed:
+            yield installed
+
+    def lock(self, cache: Path) -> Lock | None:
+        return self._resolved(cache, lambda _: None)
+
+    def _resolved(self, cache: Path, say: Say) -> Lock:
+        """Return the lock of the whole environment. A wheel is installed once, because only that tells its content."""
+        if self.release.wheel is None:
+            return self._pinned()
+        return with_package(self.base.lock, _stored(cache, self.release.wheel, self.base.lock, say))
+
+    def _pinned(self) -> Lock:
+        present = {package.name: package for package in self.base.lock.packages}.get(self.package)
+        if present is not None and present.version == self.release.version:
+            return self.base.lock
+        return with_package(self.base.lock, Package(self.package, self.release.version, ""))
+
+
+_STORED: dict[tuple[Path, str, Lock], Package] = {}
+"""The packages of wheels that this process has put into the store."""
+
+
+def _stored(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
+    """Put a wheel into the store, and return its package. Each wheel is installed once, to learn its content."""
+    key = cache, _digest(wheel), lock
+    if key not in _STORED:
+        _STORED[key] = make.keep_wheel(cache, wheel, lock, say)
+    return _STORED[key]
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def with_package(lock: Lock, package: Package) -> Lock:
+    """Return the lock with this package in place of the version that it has."""
+    packages = {present.name: present for present in lock.packages} | {package.name: package}
+    return dataclasses.replace(lock, packages=tuple(packages[name] for name in sorted(packages)), libraries=(), name="")
+
+
+def _conflicts(before: Inventory, after: Inventory) -> list[str]:
+    """Return the requirements that are broken after the change and were not before."""
+    old, new = (
+        requirements.broken(
+            {package.name: (package.version, package.requires) for package in inventory.packages}, inventory.python
+        )
+        for inventory in (before, after)
+    )
+    return [sentence for sentence in new if sentence not in old]
+
+
+def listed(text: str) -> list[Release]:
+    """Parse the versions that a user lists, in this order."""
+    versions = [word.strip() for word in text.split(",")]
+    try:
+        parsed = [Version(version) for version in versions]
+    except InvalidVersion as error:
+        raise UsageError(f"--versions: {error}") from None
+    twice = sorted({str(version) for version in parsed if parsed.count(version) > 1})
+    if twice:
+        raise UsageError(f"--versions: {twice[0]} is there twice")
+    return [Release(str(version)) for version in parsed]
+
+
+def in_folder(folder: Path, package: str, python: str) -> list[Release]:
+    """Return the versions of a package in a folder of wheels, oldest first, that fit this version of Python."""
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        raise UsageError(f"--wheels {folder}: {error.strerror}") from None
+    wheels: dict[Version, Path] = {}
+    for path in paths:
+        if path.suffix == ".whl" and (version := _version_for(path.name, package, python)) is not None:
+            wheels[version] = path
+    return [Release(str(version), wheels[version]) for version in sorted(wheels)]
+
+
+def _version_for(wheel: str, package: str, python: str) -> Version | None:
+    """Return the version in the name of a wheel, or None if it is of another package or does not fit this Python."""
+    try:
+        name, version, _, of_wheel = parse_wheel_filename(wheel)
+    except (InvalidWheelFilename, InvalidVersion):
+        return None  # an sdist, or a name that no installer takes either
+    fits = name == canonicalize_name(package) and _tags(python) & of_wheel
+    return version if fits else None
+
+
+@functools.cache
+def _tags(python: str) -> frozenset[tags.Tag]:
+    series = [int(part) for part in locks.series(python)]
+    return frozenset([*tags.cpython_tags(series), *tags.compatible_tags(series)])
+
+
+def in_index(url: str, package: str, first: str, last: str, python: str) -> list[Release]:
+    """Return the versions from the first to the last that have wheels for this Python in an index, oldest first."""
+    try:
+        lowest, highest = Version(first), Version(last)
+    except InvalidVersion as error:
+        raise UsageError(f"--versions: {error}") from None
+    dates: dict[Version, str] = {}
+    for file in _files(url, package):
+        version = _version_for(str(file.get("filename")), package, python)
+        if version is not None and lowest <= version <= highest and not file.get("yanked"):
+            dates[version] = min(
+                filter(None, (dates.get(version), str(file.get("upload-time") or "")[:10])), default=""
+            )
+    return [Release(str(version), date=dates[version]) for version in sorted(dates)]
+
+
+def _files(url: str, package: str) -> list[dict[str, Any]]:
+    """Ask an index for the files of a package (PEP 691)."""
+    if not url.startswith(("https://", "http://")):
+        raise UsageError(f"--index {url}: expected the https address of an index")
+    address = f"{url.rstrip('/')}/{canonicalize_name(package)}/"
+    request = urllib.request.Request(address, headers={"Accept": "application/vnd.pypi.simple.v1+json"})  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=INDEX_SECONDS) as reply:  # noqa: S310 - the scheme was checked
+            document = json.load(reply)
+        files = [dict(file) for file in document["files"]]
+    except urllib.error.HTTPError as error:
+        if error.code == HTTPStatus.NOT_FOUND:
+            raise UsageError(f"the index has no package {package}") from None
+        raise UsageError(f"{_NO_INDEX} ({error})") from None
+    except OSError as error:  # urllib's own error is one
+        raise UsageError(f"{_NO_INDEX} ({error})") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise UsageError(
+            "the index does not answer in JSON (PEP 691): list the versions with --versions A,B,C"
+        ) from None
+    return files
+
+
+def index_of(url_option: str | None) -> str:
+    """Return the URL of the index: the user's option, or the one that pip is configured to use."""
+    if url := url_option or os.environ.get("PIP_INDEX_URL"):
+        return url
+    command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    completed = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if completed.returncode or not completed.stdout.strip():
+        raise UsageError("--versions FIRST..LAST asks an index: name it with --index URL, or list --versions A,B,C")
+    return completed.stdout.strip()
+
+
+def changes(package: str, releases: Sequence[Release]) -> list[Change]:
+    """Describe each version as a change from the one before it. The first has none before."""
+    before = [None, *(release.version for release in releases)]
+    names = [f"{release.version} of {release.date}" if release.date else release.version for release in releases]
+    return [Change("package", package, old, new) for old, new in zip(before, names, strict=False)]

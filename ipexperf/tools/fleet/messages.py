@@ -1,0 +1,238 @@
+"""The messages between a controller and the process on a host: one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ipexperf.bench.machine.facts import Facts
+from ipexperf.case import Case
+from ipexperf.compare.against import OtherSide
+from ipexperf.compare.request import ArmRequest, GroupRequest, LockArm
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.plan.arms import ArmWords
+from ipexperf.plan.gates import GateWish
+from ipexperf.plan.groups import Group
+from ipexperf.plan.options import Options
+from ipexperf.result import Measurement, RoundRecord, Verdict
+from ipexperf.tools.fleet import codec
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """The first request: the options of the run, and the name of its journal on this host."""
+
+    NAME: ClassVar[str] = "open"
+    run: str
+    """The name of the run, the same on all of its hosts."""
+    options: Options
+    lock: str = ""
+    """The text of a lock, in whose environment this host measures. Empty: in its own."""
+    wheels: str = ""
+    """The digest of the archive with its wheels that no index has, or an empty text."""
+    resume: str = ""
+    """A run whose controller went away: groups that it completed on this host are not measured again."""
+    collecting: bool = False
+    """Whether tests are only collected, so that the host makes no environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Measure this group. Groups are measured in the order of their requests."""
+
+    NAME: ClassVar[str] = "measure"
+    number: int
+    request: GroupRequest
+
+    @property
+    def group(self) -> Group:
+        return self.request.group
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Compare the cases of this group with another arm, in rounds of their own."""
+
+    NAME: ClassVar[str] = "compare"
+    number: int
+    group: Group
+    wishes: tuple[GateWish, ...]
+    """The wish of the test of each case, in their order."""
+    lock: str = ""
+    """The digest of the lock whose software the arm runs. Empty: it is the arm of `Opened`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Return the machine_key of this device."""
+
+    NAME: ClassVar[str] = "key"
+    number: int
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class LockRequest:
+    """Return the lock of the software that is measured."""
+
+    NAME: ClassVar[str] = "software"
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Make the software of a lock an arm."""
+
+    NAME: ClassVar[str] = "prepare"
+    number: int
+    request: ArmRequest
+    wheels: str = ""
+    """As in `Open`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the group in flight and leave out the others."""
+
+    NAME: ClassVar[str] = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Bye:
+    """End, and remove the journal, because everything has arrived."""
+
+    NAME: ClassVar[str] = "bye"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherArm:
+    """The arm of `--perf-against` as a host understands it."""
+
+    words: ArmWords
+    cases: tuple[tuple[Case, Case], ...]
+    """Each planned case with the case that the arm runs for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The answer to `Open`: a description of the host."""
+
+    NAME: ClassVar[str] = "opened"
+    facts: Facts
+    hardware: Mapping[str, Any]
+    time: str
+    """Its clock, in UTC."""
+    against: OtherArm | None = None
+    """None: the run compares with no other arm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to `Key` and `LockRequest`."""
+
+    NAME: ClassVar[str] = "answer"
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The answer to `Prepare`."""
+
+    NAME: ClassVar[str] = "prepared"
+    number: int
+    arm: LockArm | None
+    problem: str = ""
+    """Why this host cannot make the software, if there is no arm."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressLine:
+    """A line of progress."""
+
+    NAME: ClassVar[str] = "said"
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alive:
+    """Sent every few seconds, whatever else is going on."""
+
+    NAME: ClassVar[str] = "alive"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupProgress:
+    """A group after a round: its measurements so far, and the rounds that are new."""
+
+    NAME: ClassVar[str] = "progress"
+    number: int
+    """The number of the group's request."""
+    group: str
+    """The group's name."""
+    measurements: tuple[tuple[Case, Measurement], ...]
+    """Each with the case as planned."""
+    rounds: tuple[RoundRecord, ...]
+    over: bool
+    """Whether the group is complete, or was stopped."""
+    verdicts: tuple[tuple[Verdict, PairPolicy], ...] = ()
+    """The verdict on each measurement, in their order, if the group is compared with another arm."""
+    others: tuple[tuple[Case, OtherSide], ...] = ()
+    """The results of the other arm, once the group is complete, if it runs the software of a lock."""
+    comparison: str = ""
+    """A digest of both arms and of how they were judged, if the group is compared with another arm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The request cannot be met. The host goes on with the next one."""
+
+    NAME: ClassVar[str] = "refused"
+    number: int
+    """The number of the request, or 0."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The process on the host ended. The agent that started it sends this."""
+
+    NAME: ClassVar[str] = "exited"
+    status: int
+    log: str
+    """The end of its log."""
+
+
+Question = Key | LockRequest | Prepare
+Request = Open | Measure | Compare | Question | Stop | Bye
+Reply = Opened | Answer | Prepared | ProgressLine | Alive | GroupProgress | Refused | Exited
+REQUESTS: tuple[type[Request], ...] = (Open, Measure, Compare, Key, LockRequest, Prepare, Stop, Bye)
+REPLIES: tuple[type[Reply], ...] = (Opened, Answer, Prepared, ProgressLine, Alive, GroupProgress, Refused, Exited)
+
+
+def line(message: Request | Reply) -> str:
+    """The message as a line, without its end."""
+    return json.dumps({"is": message.NAME, **codec.plain(message)}, separators=(",", ":"))
+
+
+def request(text: str) -> Request:
+    """The request that a line holds. Raises ValueError if it holds none."""
+    message: Request = _read(text, REQUESTS)
+    return message
+
+
+def reply(text: str) -> Reply:
+    """The reply that a line holds. Raises ValueError if it holds none."""
+    message: Reply = _read(text, REPLIES)
+    return message
+
+
+def _read(text: str, kinds: tuple[type[Any], ...]) -> Any:
+    document = json.loads(text)
+    name = document.pop("is", None) if isinstance(document, dict) else None
+    for kind in kinds:
+        if name == kind.NAME:
+            return codec.record(kind, document)
+    raise ValueError(f"no message is called {name!r}")

@@ -1,0 +1,201 @@
+"""The runs of a fleet: one for each host, or one that several equal hosts share."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ipexperf.bench.process import environment as surroundings
+from ipexperf.environments import make
+from ipexperf.errors import HostLostError, UsageError
+from ipexperf.history.values import run_uid
+from ipexperf.invocation import Elsewhere
+from ipexperf.run import Run
+from ipexperf.tools.fleet import choice, code, hosts, local
+from ipexperf.tools.fleet.hosts import Host
+from ipexperf.tools.fleet.link import Channel, Link, MessageBoard
+from ipexperf.tools.fleet.messages import Open
+from ipexperf.tools.fleet.remote import RemoteSite
+
+if TYPE_CHECKING:
+    from ipexperf.lock import Lock
+    from ipexperf.plan.options import Options
+
+GHOST_SECONDS = 60.0
+"""Longest wait until Ray notices that a host is gone, which takes it half a minute."""
+POLL_SECONDS = 1.0
+
+
+class Cluster(Protocol):
+    """Finds hosts and connects to them."""
+
+    def hosts(self) -> list[Host]: ...
+    def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Channel: ...
+    def close(self) -> None: ...
+
+
+def connect(options: Options, folder: Path) -> Cluster:
+    """The cluster that the options name."""
+    from ipexperf.tools.fleet import cluster
+
+    assert options.fleet is not None  # noqa: S101 - the caller has looked
+    if local.named(options.fleet):
+        return local.LocalFleet(options.fleet, options.cache or folder / ".ipexperf")
+    return cluster.RayCluster(options.fleet)
+
+
+def elsewhere(
+    options: Options, folder: Path, say: Callable[[str], None], lock: Lock | None, *, collecting: bool
+) -> Elsewhere:
+    """Start the runs of an invocation on the hosts of the fleet that the options name."""
+    return start(options, folder, say, connect(options, folder), lock, collecting=collecting)
+
+
+def start(
+    options: Options,
+    folder: Path,
+    say: Callable[[str], None],
+    cluster: Cluster,
+    lock: Lock | None = None,
+    *,
+    collecting: bool = False,
+) -> Elsewhere:
+    """Open the hosts and plan their runs. A host that cannot take part is left out, unless none is left.
+
+    With a lock, each host measures in the environment of that lock, which it makes unless it has it.
+    With `collecting` a host makes no environment, because nothing will be measured.
+    """
+    chosen = choice.chosen(_hosts(cluster, say), options.hosts)
+    board, name = MessageBoard(say), run_uid()
+    if options.no_record is False:
+        say(f"fleet: if this is cut off, --perf-resume {name} goes on with what the hosts have")
+    say(f"fleet: {len(chosen)} {'host' if len(chosen) == 1 else 'hosts'}: {', '.join(host.name for host in chosen)}")
+    starting = _Starting(options, folder, say, board, name)
+    try:
+        starting.open(chosen, cluster, lock, collecting=collecting)
+        runs, absent = starting.plan(collecting=collecting)
+        return Elsewhere(runs, absent, cluster.close)
+    except BaseException:
+        starting.close()
+        raise
+
+
+class _Starting:
+    """Opens hosts and plans their runs."""
+
+    def __init__(
+        self, options: Options, folder: Path, say: Callable[[str], None], board: MessageBoard, name: str
+    ) -> None:
+        self._options, self._folder, self._say, self._board, self._name = options, folder, say, board, name
+        self._store = make.store_of(options.cache or folder / ".ipexperf")
+        """Has wheels of packages that no index has."""
+        self._chosen: list[str] = []
+        self._links: list[Link] = []
+        self._absent: dict[str, str] = {}
+
+    def open(self, chosen: Sequence[Host], cluster: Cluster, lock: Lock | None, *, collecting: bool) -> None:
+        """Start the process on each host, all at once, so that none waits for a busy one."""
+        options = self._options
+        self._chosen = [host.name for host in chosen]
+        digest, archive = code.pack(options.load)
+        wheels, sent = code.pack_wheels(code.wheels_of(lock, self._store)) if lock else ("", b"")
+        load = tuple(code.loaded(name) if name.endswith(".py") else name for name in options.load)
+        sent_options = dataclasses.replace(options, load=load, db="")  # which may have a password
+        request = Open(self._name, sent_options, lock.text if lock else "", wheels, options.resume or "", collecting)
+        links: dict[str, Link] = {}
+
+        def begin(host: Host) -> None:
+            with self._taking_part(host):
+                channel = cluster.channel(host, self._board.put, wait=options.lease != "fail")
+                link = links[host.name] = Link(host, channel, self._board)
+                if wheels:
+                    link.install(wheels, sent)
+                link.open(request, digest, archive)
+
+        try:
+            self._board.all_at_once(begin, chosen)
+        finally:
+            self._links = [links[host.name] for host in chosen if host.name in links]
+            self._sort_absent()
+        for link in self._links:
+            if link.host.name not in self._absent:  # else it has failed already
+                with self._taking_part(link.host):
+                    link.wait_open()
+
+    def plan(self, *, collecting: bool) -> tuple[dict[str, Run], dict[str, str]]:
+        """Make the runs of the hosts that are left, and say why others are not.
+
+        `collecting`: no host makes the environment of an arm.
+        """
+        source = surroundings.source(self._folder)
+        judged = dataclasses.replace(self._options, fleet=None)
+        here = [link for link in self._links if link.host.name not in self._absent]
+        runs: dict[str, Run] = {}
+        if here and self._options.spread == "share":
+            site = RemoteSite(here, self._board, self._name, source, self._store)
+            runs[""] = Run(judged, self._folder, self._say, site)
+        else:
+            for link in here:
+                with self._taking_part(link.host):
+                    site = RemoteSite([link], self._board, self._name, source, self._store)
+                    runs[link.host.name] = Run(judged, self._folder, self._say, site)
+        if not collecting:
+            self._find_baselines(runs)
+        if not runs:
+            host, reason = next(iter(self._absent.items()))
+            raise UsageError(f"host {host}: {reason}")
+        for host, reason in self._absent.items():
+            self._say(f"{host} takes no part: {reason}")
+        absent = [link for link in self._links if link.host.name in self._absent]
+        self._board.all_at_once(lambda link: link.close(stop=False), absent)
+        return runs, dict(self._absent)
+
+    def _find_baselines(self, runs: dict[str, Run]) -> None:
+        """Find the baselines of each run. All hosts make the environments for them at the same time."""
+        named = {link.host.name: link.host for link in self._links}
+
+        def find(name: str) -> None:
+            if name in named:
+                with self._taking_part(named[name]):
+                    runs[name].find_baselines()
+            else:  # of several equal hosts
+                try:
+                    runs[name].find_baselines()
+                except HostLostError as error:
+                    raise UsageError(str(error)) from None
+
+        self._board.all_at_once(find, list(runs))
+        self._sort_absent()
+        for name in self._absent:
+            runs.pop(name, None)
+
+    def _sort_absent(self) -> None:
+        """Sort the hosts that take no part like the others, because threads end in any order."""
+        self._absent = {name: self._absent[name] for name in self._chosen if name in self._absent}
+
+    @contextlib.contextmanager
+    def _taking_part(self, host: Host) -> Iterator[None]:
+        """Leave the host out if something goes wrong."""
+        try:
+            yield
+        except (HostLostError, UsageError) as error:
+            self._absent.setdefault(host.name, str(error))
+
+    def close(self) -> None:
+        self._board.all_at_once(lambda link: link.close(stop=False), self._links)
+
+
+def _hosts(cluster: Cluster, say: Callable[[str], None]) -> list[Host]:
+    """The hosts of the cluster. Waits until Ray has noticed that hosts which joined again had been away."""
+    until, announced = time.monotonic() + GHOST_SECONDS, False
+    while (names := hosts.ghosts(present := cluster.hosts())) and time.monotonic() < until:
+        if not announced:
+            say(f"fleet: {', '.join(names)} joined again: waiting until Ray has noticed that the earlier one is gone")
+            announced = True
+        time.sleep(POLL_SECONDS)
+    hosts.check_names(present)
+    return present

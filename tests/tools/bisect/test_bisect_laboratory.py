@@ -1,0 +1,132 @@
+"""How the laboratory of `ipexperf bisect` decides what is slow."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.errors import LockError, UsageError
+from ipexperf.judge import sequential
+from ipexperf.judge.bisection import Answer
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.tools.bisect.answers import AnswerLog, Measured
+from ipexperf.tools.bisect.laboratory import SHARE, Laboratory, in_doubt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Named:
+    """Software that is only a name."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+class Told(Laboratory):
+    """A laboratory in which every measurement ends as the test says."""
+
+    def __init__(self, folder: Path, *ends: Measured, policy: PairPolicy | None = None) -> None:
+        nothing: Any = None
+        log = AnswerLog(folder / "log.jsonl")
+        super().__init__(nothing, nothing, folder, nothing, nothing, policy or PairPolicy(), self, log)
+        self.ends = list(ends)
+        self.policies: list[PairPolicy] = []
+
+    def say(self, text: str) -> None:
+        del text
+
+    def show(self, standing: object) -> None:
+        del standing
+
+    def _measure(self, candidate: Any, policy: PairPolicy) -> Measured:
+        del candidate
+        self.policies.append(policy)
+        return self.ends.pop(0)
+
+
+BAD: Any = Named("bad")
+VAGUE = Measured(Answer.BAD, "seen", 1.134, 1.085, 1.19)
+SHARP = Measured(Answer.BAD, "seen", 1.08, 1.07, 1.09)
+
+
+def test_a_difference_that_is_known_well_is_not_measured_again(tmp_path: Path) -> None:
+    laboratory = Told(tmp_path)
+    clear = Measured(Answer.BAD, "seen", 3.0, 2.7, 3.4)
+    assert laboratory.sized(BAD, clear) is clear
+    assert laboratory.policies == []
+
+
+@pytest.mark.parametrize("most", [24, 10])
+def test_a_vague_difference_is_measured_again_with_a_fixed_number_of_pairs(tmp_path: Path, most: int) -> None:
+    """What stopped early because it looked large says nothing of how large it is. The judge looks once, at the end."""
+    laboratory = Told(tmp_path, SHARP, policy=PairPolicy(max_pairs=most))
+    assert laboratory.sized(BAD, VAGUE) is SHARP
+    [policy] = laboratory.policies
+    assert next(pairs for pairs in range(1, 25) if sequential.due(pairs, policy)) == most
+    assert sequential.decide([math.log(1.08)] * most, policy).outcome == "regressed"
+    assert laboratory.sized(BAD, VAGUE) == SHARP, "the answer is kept for the next try"
+    assert len(laboratory.policies) == 1
+
+
+def test_a_difference_that_does_not_come_again_is_unsure(tmp_path: Path) -> None:
+    laboratory = Told(tmp_path, Measured(Answer.GOOD, "it is ok", 1.0, 0.98, 1.02))
+    ends = laboratory.sized(BAD, VAGUE)
+    assert (ends.answer, ends.reason) == (Answer.UNSURE, "the second time: it is ok")
+
+
+def test_candidates_are_judged_by_what_is_sure_of_the_difference(tmp_path: Path) -> None:
+    """A candidate as slow as the bad end must not be called good because the bad end once looked slower."""
+    laboratory = Told(tmp_path, SHARP)
+    laboratory.judge_by(VAGUE)
+    laboratory.timed(BAD)
+    [policy] = laboratory.policies
+    assert policy.tolerance == pytest.approx(SHARE * 0.085)
+    as_slow = [math.log(1.08 + wobble) for wobble in (-0.01, 0.01) * 12]
+    assert sequential.decide(as_slow, policy, last=True).outcome == "regressed"
+    harmless = [math.log(1 + wobble) for wobble in (-0.01, 0.01) * 12]
+    assert sequential.decide(harmless, policy, last=True).outcome == "ok"
+
+
+@pytest.mark.parametrize(
+    ("answer", "lo", "expected"),
+    [
+        (Answer.GOOD, 0.98, Answer.GOOD),
+        (Answer.GOOD, 1.01, Answer.GOOD),
+        (Answer.GOOD, 1.06, Answer.UNSURE),
+        (Answer.BAD, 1.06, Answer.BAD),
+    ],
+)
+def test_what_is_surely_slower_is_not_good(answer: Answer, lo: float, expected: Answer) -> None:
+    """Neither is it bad: half of the difference may be another culprit's, and nothing is guessed."""
+    measured = in_doubt(Measured(answer, "seen", lo + 0.02, lo, lo + 0.04), math.log(1.02))
+    assert measured.answer is expected
+
+
+def test_the_device_is_held_before_anything_is_built(tmp_path: Path) -> None:
+    """A build would disturb what somebody else measures."""
+    steps: list[str] = []
+
+    class Unmade:
+        """Software that cannot be made, and a conductor with nothing to conduct."""
+
+        key = "unmade"
+
+        def ready(self, *_: object) -> None:
+            steps.append("build")
+            raise LockError("its build ended with 1")
+
+        def reserve(self, cases: list[str]) -> None:
+            steps.extend(cases)
+
+    stub: Any = Unmade()
+    case: Any = "case"
+    laboratory = Told(tmp_path)
+    real: Any = Laboratory(
+        case, stub, tmp_path, stub, lambda: stub, PairPolicy(), laboratory, AnswerLog(tmp_path / "other.jsonl")
+    )
+    with pytest.raises(UsageError, match="the good end cannot be measured: its build ended with 1"):
+        real.timed(stub)
+    assert steps == ["case", "build"]

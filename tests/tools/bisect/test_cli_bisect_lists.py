@@ -1,0 +1,280 @@
+"""`ipexperf bisect` among versions of a package and commits: the first slow one, past those that cannot be had."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "environments"))
+import quick_uv
+from small_wheels import a_wheel, an_unpacked_environment
+
+from ipexperf import cli
+from ipexperf.errors import UsageError
+from ipexperf.tools.bisect import versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.process
+CELL = ("--model", "paced", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
+DRIVER = """
+    import importlib, os, re, signal, subprocess, sys, time
+    from ipexperf import cli
+    from ipexperf.tools.bisect.answers import Measured
+    from ipexperf.tools.bisect.laboratory import Laboratory
+    from ipexperf.judge.bisection import Answer
+
+    count = 0
+
+    def measured(self, against, began):
+        '''A clock that is right: it reads the pace that each arm would import.'''
+        global count
+        count += 1
+        if count == int(os.environ.get("KILL_AT", "0")):
+            os.kill(os.getpid(), int(os.environ["KILL_BY"]))
+            time.sleep(30)
+        paces = []
+        for words in (against.words, against.own):
+            env = {name: value for name, value in words.variables.items() if value != "\\0"}
+            command = [words.python, "-c", "import pace; print(pace.TIMES)"]
+            paces.append(int(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout))
+        ratio = paces[1] / paces[0]
+        answer = Answer.BAD if ratio > 1 else Answer.GOOD
+        return Measured(answer, "seen", ratio, ratio, ratio, seconds=1.0, machine="here")
+
+    Laboratory._compared = measured
+    status = cli.main(sys.argv[1:])
+    print(f"measured {count}", file=sys.stderr)
+    sys.exit(status)
+"""
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An environment that no search changes."""
+    folder = tmp_path_factory.mktemp("good")
+    wheels = [
+        a_wheel(folder, "dep", "1.0", {"dep.py": ""}),
+        a_wheel(folder, "pace", "0.9", {"pace.py": "TIMES = 1\n"}),
+    ]
+    return an_unpacked_environment(folder / "good", *wheels)
+
+
+@pytest.fixture
+def command(tmp_path: Path, fake: str, good: str) -> Callable[..., subprocess.CompletedProcess[str]]:
+    driver = tmp_path / "driver.py"
+    driver.write_text(textwrap.dedent(DRIVER))
+
+    def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        root = str(Path(__file__).parents[3])
+        return subprocess.run(
+            [sys.executable, str(driver), "bisect", "--good", good, f"--perf-load={fake}", *CELL, *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": root, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    return run
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> str:
+    """A PATH for a search of which another one installs with pip."""
+    folder = tmp_path / "quick"
+    folder.mkdir()
+    quick_uv.put(folder)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    """Versions whose names sort otherwise than they follow; 1.3 does not fit beside the others."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for version, times in (("1.0", 1), ("1.2", 1), ("1.3", 1), ("1.9", 1), ("1.10", 2), ("1.11", 2)):
+        requires = ("dep>=2",) if version == "1.3" else ()
+        a_wheel(folder, "pace", version, {"pace.py": f"TIMES = {times}\nV = '{version}'\n"}, requires)
+    return folder
+
+
+def test_the_first_slow_version_is_named_and_a_killed_search_goes_on(
+    command: Callable[..., subprocess.CompletedProcess[str]], wheels: Path, quick: str
+) -> None:
+    words = ("--package", "pace", "--wheels", str(wheels))
+    killed = command(*words, KILL_AT="3", KILL_BY=str(int(signal.SIGKILL)), PATH=quick)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    done = command(*words, PATH=quick)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("CULPRIT: pace 1.10 is the first that is slower: the one before it is not\n"
+                                  "  pace: 1.9 -> 1.10\n")  # fmt: skip
+    assert done.stderr.count("known from an earlier try") == 2
+    again = command(*words, PATH=quick)
+    assert (again.stdout, again.stderr.splitlines()[-1]) == (done.stdout, "measured 0")
+
+
+@pytest.fixture
+def index(wheels: Path) -> Iterator[str]:
+    """An index that answers in JSON (PEP 691): wheels, an sdist, a wheel of another Python, and a yanked one."""
+    names = [path.name for path in wheels.iterdir()]
+    files = [{"filename": name, "upload-time": f"2026-0{len(name) % 9 + 1}-01T00:00:00Z"} for name in names]
+    files += [
+        {"filename": "pace-1.4.tar.gz"},
+        {"filename": "pace-1.5-cp27-cp27m-win32.whl"},
+        {"filename": "pace-1.6-py3-none-any.whl", "yanked": "it was broken"},
+    ]
+    kind = "application/vnd.pypi.simple.v1+json"
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = self.path == "/simple/pace/" and self.headers["Accept"] == kind
+            body = json.dumps({"meta": {"api-version": "1.1"}, "name": "pace", "files": files}).encode()
+            self.send_response(200 if known else 404)
+            self.send_header("Content-Type", kind)
+            self.end_headers()
+            self.wfile.write(body if known else b"")
+
+        def log_message(self, *words: object) -> None:
+            del words
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/simple"
+        server.shutdown()
+        thread.join()
+
+
+def test_an_index_says_which_versions_lie_between(index: str) -> None:
+    """In the order of versions, with the day that each appeared; no sdist, no other Python, none that was yanked."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    releases = versions.in_index(index, "Pace", "1.2", "1.10", python)
+    assert [one.version for one in releases] == ["1.2", "1.3", "1.9", "1.10"]
+    assert all(one.date.startswith("2026-") and len(one.date) == len("2026-01-01") for one in releases)
+    with pytest.raises(UsageError, match="the index has no package nothing"):
+        versions.in_index(index, "nothing", "1", "2", python)
+
+
+def test_the_versions_of_an_index_are_searched(
+    command: Callable[..., subprocess.CompletedProcess[str]], index: str, wheels: Path
+) -> None:
+    """The index lists them; pip installs each, here from a folder."""
+    words = ("--package", "pace", "--versions", "1.0..1.11", "--index", index)
+    done = command(*words, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("CULPRIT: pace 1.10 of 2026-")
+    assert "5 differences between both ends" in done.stderr
+
+
+def git(folder: Path, *words: str) -> str:
+    name = ("-c", "user.name=A Author", "-c", "user.email=a@b.c")
+    done = subprocess.run(["git", *name, "-C", str(folder), *words], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    for number, times in enumerate((1, 1, 1, 2, 2)):
+        (folder / "pace.py").write_text(f"TIMES = {times}\nNUMBER = {number}\n")
+        (folder / "build.sh").write_text("exit 7\n" if number == 1 else "true\n")
+        git(folder, "add", ".")
+        git(folder, "commit", "-qm", f"change {number}")
+    return folder
+
+
+def test_the_first_slow_commit_is_named_past_one_that_does_not_build(
+    command: Callable[..., subprocess.CompletedProcess[str]], repository: Path
+) -> None:
+    done = command("--commits", "HEAD~4..HEAD", "--repo", str(repository), "--build", "sh build.sh")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("CULPRIT: commit ")
+    assert "change 3 (A Author, " in done.stdout.splitlines()[1]
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+def test_a_wheel_that_a_build_leaves_is_installed(
+    command: Callable[..., subprocess.CompletedProcess[str]], repository: Path, tmp_path: Path, quick: str
+) -> None:
+    """Not the worktree: it is gone by then, and the neighbours' locks have the wheel."""
+    build = repository.parent / "build.py"
+    build.write_text(
+        "import runpy, sys\nfrom pathlib import Path\n"
+        f"sys.path.append({str(Path(__file__).parents[2] / 'environments')!r})\n"
+        "from small_wheels import a_wheel\n"
+        "Path('dist').mkdir()\n"
+        "text = Path('pace.py').read_text()\n"
+        "version = f\"1.{runpy.run_path('pace.py')['NUMBER']}\"\n"
+        "a_wheel(Path('dist'), 'pace', version, {'pace.py': text})\n"
+    )
+    words = ("--commits", "HEAD~2..HEAD", "--repo", str(repository), "--build", f"{sys.executable} {build}")
+    done = command(*words, PATH=quick)
+    assert done.returncode == 0, done.stderr
+    assert "change 3 (A Author, " in done.stdout.splitlines()[1]
+    locks = sorted((tmp_path / ".ipexperf/bisect").glob("*.txt"))
+    pins = [next(line for line in lock.read_text().splitlines() if line.startswith("pace==")) for lock in locks]
+    assert [pin.split()[0] for pin in pins] == ["pace==1.3", "pace==1.2"]
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    assert command(*words, PATH=quick).stderr.endswith("measured 0\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_no_worktree_stays_after_a_search_that_was_ended(
+    command: Callable[..., subprocess.CompletedProcess[str]], repository: Path, number: signal.Signals
+) -> None:
+    """After SIGTERM at once, after SIGKILL with the next search."""
+    words = ("--commits", "HEAD~4..HEAD", "--repo", str(repository))
+    done = command(*words, KILL_AT="2", KILL_BY=str(int(number)))
+    if number is signal.SIGTERM:
+        assert done.returncode == 130, done.stderr
+    else:
+        assert len(git(repository, "worktree", "list").splitlines()) > 1
+        assert command(*words).returncode == 0
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--commits", "HEAD..HEAD~2"), "BAD is an ancestor of GOOD: are they exchanged?"),
+        (("--commits", "HEAD"), "expected GOOD..BAD"),
+        (("--commits", "nothing..HEAD"), "has no commit 'nothing'"),
+        (("--package", "pace"), "expected one of --versions A,B,C and --wheels FOLDER"),
+        (("--package", "pace", "--versions", "1.0,x"), "Invalid version: 'x'"),
+        (("--package", "pace", "--versions", "1.0"), "one version of pace"),
+        (("--package", "pace", "--versions", "1..2", "--index", "http://127.0.0.1:9/"), "no index answers"),
+        ((), "expected one of --bad ARM, --package NAME and --commits GOOD..BAD"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    good: str,
+    fake: str,
+    request: pytest.FixtureRequest,
+    words: tuple[str, ...],
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    repo = ("--repo", str(request.getfixturevalue("repository"))) if "--commits" in words else ()
+    status = cli.main(["bisect", "--good", good, f"--perf-load={fake}", *CELL, *words, *repo])
+    out, err = capsys.readouterr()
+    assert (status, out) == (cli.USAGE_ERROR, "")
+    (sentence,) = [line for line in err.splitlines() if not line.startswith("  ")]  # without lines of progress
+    assert reason in sentence

@@ -1,0 +1,102 @@
+"""The hosts that `--perf-hosts` chooses, and its errors."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipexperf.errors import UsageError
+from ipexperf.tools.fleet import choice, hosts
+from ipexperf.tools.fleet.hosts import Host
+
+RACK = [
+    Host("arc1", "1", labels={"device": "cpu_xpu", "driver": "25.9", "memory": "64", "room": "a"}),
+    Host("arc2", "2", labels={"device": "cpu_xpu", "driver": "25.31", "memory": "128", "room": "b"}),
+    Host("xeon", "3", labels={"device": "cpu", "memory": "512", "room": "b"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (None, "arc1 arc2 xeon"),
+        ("", "arc1 arc2 xeon"),
+        ("device=xpu", "arc1 arc2"),
+        ("device=cpu", "arc1 arc2 xeon"),
+        ("device!=xpu", "xeon"),
+        ("driver>=25.10", "arc2"),
+        ("driver<25.10", "arc1"),
+        ("memory>64", "arc2 xeon"),
+        ("device=xpu and room=b", "arc2"),
+        ("room=a or memory>=512", "arc1 xeon"),
+        ("not device=xpu", "xeon"),
+        ("not (room=a or device!=xpu)", "arc2"),
+        ("room=a or device=xpu and driver>25.10", "arc1 arc2"),
+        ("name=xeon", "xeon"),
+        ("room = b AND NOT name = xeon", "arc2"),
+    ],
+)
+def test_hosts_are_chosen_by_their_labels(text: str | None, names: str) -> None:
+    assert " ".join(host.name for host in choice.chosen(RACK, text)) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("devise=xpu", "no host has a label devise: did you mean device?"),
+        ("zzz=1", "there are device, driver, memory, name, room"),
+        ("device", "at its end it lacks a comparison behind device"),
+        ("device=", "at its end it lacks a value behind device="),
+        ("=xpu", "'=' instead of a label"),
+        ("(room=a", "a parenthesis is not closed"),
+        ("room=a)", "')' is too much"),
+        ("room=a room=b", "'room' is too much"),
+        ("room=a and", "at its end it lacks a label"),
+        ("device=!", "'!' is not understood"),
+        ("room=c", "none of the 3 hosts matches"),
+    ],
+)
+def test_an_invalid_text_is_one_sentence(text: str, reason: str) -> None:
+    with pytest.raises(UsageError) as error:
+        choice.chosen(RACK, text)
+    assert reason in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_fleet_without_hosts_says_how_to_join_one() -> None:
+    with pytest.raises(UsageError, match="ipexperf fleet join"):
+        choice.chosen([], None)
+
+
+@given(st.text(alphabet="()=<>! andort\tdevice7.", max_size=40))
+def test_any_text_is_valid_or_refused_in_one_sentence(text: str) -> None:
+    try:
+        assert all(host in RACK for host in choice.chosen(RACK, text))
+    except UsageError:
+        return
+
+
+def test_two_hosts_of_one_name_are_refused() -> None:
+    with pytest.raises(UsageError, match="two hosts of the fleet are called a"):
+        hosts.check_names([Host("a", "1"), Host("b", "2"), Host("a", "3")])
+    hosts.check_names(RACK)
+
+
+def test_only_the_groups_of_a_lost_host_move_and_they_move_back_with_it() -> None:
+    names = ["a", "b", "c", "d"]
+    groups = [f"model{number} cpu infer 8x32" for number in range(400)]
+    before = {group: hosts.ranked(names, group)[0] for group in groups}
+    without = {group: hosts.ranked([name for name in names if name != "b"], group)[0] for group in groups}
+    assert {group for group in groups if before[group] != without[group]} == {
+        group for group in groups if before[group] == "b"
+    }
+    shares = [list(before.values()).count(name) for name in names]
+    assert min(shares) > 60, shares
+    assert {group: hosts.ranked(names[::-1], group)[0] for group in groups} == before
+
+
+def test_a_host_that_joined_again_is_listed_once() -> None:
+    rack = [Host("a", "1", "10.0.0.1"), Host("a", "2", "10.0.0.1"), Host("b", "3", "10.0.0.2")]
+    assert hosts.ghosts(rack) == ["a"]
+    assert hosts.ghosts([Host("a", "1", "10.0.0.1"), Host("a", "2", "10.0.0.2")]) == []

@@ -1,0 +1,198 @@
+"""Hosts of Ray while an agent starts there, and a head that is gone. Ray itself is not needed."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipexperf.errors import HostLostError, UsageError
+from ipexperf.tools.fleet import cluster as clusters
+from ipexperf.tools.fleet.cluster import RayChannel, RayCluster
+from ipexperf.tools.fleet.hosts import Host
+
+HOST = Host("a", "node-a")
+
+
+class Starting:
+    """A module like Ray, whose agent is ready after so many looks."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+        self.killed = 0
+
+    def remote(self, _: type) -> Any:
+        return self
+
+    def options(self, **_: Any) -> Any:
+        made = type("Made", (), {"__ray_ready__": type("Ready", (), {"remote": staticmethod(lambda: "started")})})
+        return type("Agents", (), {"remote": staticmethod(lambda: made)})
+
+    def wait(self, requests: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+        del timeout
+        self.looks -= 1
+        return ([], requests) if self.looks > 0 else (requests, [])
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": True, "NodeID": HOST.node}]
+
+    def kill(self, _: Any) -> None:
+        self.killed += 1
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[RayCluster, Starting]]:
+    """A cluster whose host is free for so many looks, and then no longer."""
+
+    def make(looks: int, *, free: int) -> tuple[RayCluster, Starting]:
+        cluster, module = object.__new__(RayCluster), Starting(looks)
+        left = iter([True] * free)
+        monkeypatch.setattr(cluster, "_ray", module, raising=False)
+        monkeypatch.setattr(cluster, "_pinned_to", lambda _: None)
+        monkeypatch.setattr(cluster, "free", lambda: {HOST.name: next(left, False)})
+        return cluster, module
+
+    return make
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_an_agent_that_starts_slowly_is_not_taken_for_another_run(
+    starts: Callable[..., tuple[RayCluster, Starting]], *, wait: bool
+) -> None:
+    """The agent itself has taken the host. The run neither waits nor refuses it."""
+    cluster, module = starts(5, free=1)
+    said: list[str] = []
+    cluster.channel(HOST, said.append, wait=wait)
+    assert said == []
+    assert module.killed == 0
+
+
+def test_a_host_that_another_run_has_is_waited_for_or_refused(
+    starts: Callable[..., tuple[RayCluster, Starting]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, _ = starts(5, free=0)
+    said: list[str] = []
+    cluster.channel(HOST, said.append, wait=True)
+    assert said == ["a: waiting for another run of the fleet"]
+    monkeypatch.setattr(clusters, "START_SECONDS", 0.0)
+    for free in (0, 1):  # also one that somebody else took in the same moment
+        cluster, module = starts(5, free=free)
+        with pytest.raises(UsageError, match="another run measures there"):
+            cluster.channel(HOST, said.append, wait=False)
+        assert module.killed == 1
+
+
+def test_a_head_that_does_not_answer_is_an_error_after_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clusters, "CALL_SECONDS", 0.01)
+    answers = threading.Event()
+    cluster = object.__new__(RayCluster)
+    monkeypatch.setattr(cluster, "_ray", type("Silent", (), {"nodes": staticmethod(answers.wait)}), raising=False)
+    with pytest.raises(UsageError, match="the head of the fleet did not answer within 0 s"):
+        cluster.alive(HOST)
+    answers.set()
+
+
+def test_an_error_of_a_call_of_the_head_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        clusters._answer_of_head(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ("ActorUnavailableError", "its agent cannot be reached any more"),
+        ("RayActorError", "it died because its node has died. Node Id: 1"),
+        ("GetTimeoutError", "it did not answer within 60 s"),
+    ],
+)
+def test_the_reason_for_a_lost_host_is_short(error: str, reason: str) -> None:
+    class Errors:
+        RayError = type("RayError", (Exception,), {})
+        RayTaskError = type("RayTaskError", (RayError,), {})
+        GetTimeoutError = type("GetTimeoutError", (RayError,), {})
+        RayActorError = type("RayActorError", (RayError,), {})
+        ActorUnavailableError = type("ActorUnavailableError", (RayActorError,), {})
+
+    class Module:
+        exceptions = Errors
+
+        @staticmethod
+        def get(reference: str, timeout: float) -> None:
+            del reference, timeout
+            raise getattr(Errors, error)("The actor 94fe is unavailable\nit died because its node has died. Node Id: 1")
+
+    actor = type("Actor", (), {"send": type("Send", (), {"remote": staticmethod(lambda _: "call")})})
+    with pytest.raises(HostLostError) as lost:
+        RayChannel(Module, actor).send([])
+    assert str(lost.value) == reason
+
+
+def test_ray_does_not_kill_a_run_whose_head_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default it would after a minute, before the run has reported the loss. It still ends those of `fleet up`."""
+    for name in clusters.HEAD_LOST:
+        monkeypatch.setenv(name, "")  # so that it is put back afterwards
+        monkeypatch.delenv(name)
+    seen: list[str | None] = []
+
+    class Module(Starting):
+        _private = type("Private", (), {"worker": type("Worker", (), {})})
+
+        def init(self, **_: Any) -> None:
+            seen.extend(os.environ.get(name) for name in clusters.HEAD_LOST)
+
+    def module() -> Module:
+        seen.extend(os.environ.get(name) for name in clusters.HEAD_LOST)
+        return Module(0)
+
+    monkeypatch.setattr(clusters, "ray", module)
+    monkeypatch.setattr(clusters, "agree", lambda *_: None)
+    RayCluster("10.0.0.5:6379")
+    assert seen == [*clusters.HEAD_LOST.values()] * 2, "it is set before Ray is imported"
+
+
+@pytest.mark.parametrize("variable", ["", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"])
+@pytest.mark.parametrize("demanded", [False, True])
+def test_a_token_is_sent_to_a_head_that_demands_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, *, demanded: bool
+) -> None:
+    """All processes of a cluster must agree, and a token may be here that its head has never seen."""
+    answering(monkeypatch, tmp_path, "InvalidAuthToken: AuthenticationError" if demanded else "")
+    file = tmp_path / ".ray" / "auth_token"
+    file.parent.mkdir()
+    file.write_text("0" * 64)
+    if variable:
+        monkeypatch.setenv(variable, str(file.rename(tmp_path / "token")))
+    clusters.agree("auto", "--perf-fleet")
+    assert os.environ["RAY_AUTH_MODE"] == ("token" if demanded else "disabled")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "reason"),
+    [("AuthenticationError", "the head asks for a token: copy ~/.ray"), ("nothing", "this host is in no fleet that")],
+)
+def test_a_head_that_refuses_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: str, reason: str
+) -> None:
+    answering(monkeypatch, tmp_path, refusal)
+    with pytest.raises(UsageError, match=reason):
+        clusters.agree("auto", "--perf-fleet")
+
+
+def test_a_mode_that_the_user_has_set_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(monkeypatch, tmp_path, "")
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    clusters.agree("auto", "--perf-fleet")
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, home: Path, without: str) -> None:
+    """Have a head answer who sends a token, and refuse others with this text, unless it is empty."""
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
+        monkeypatch.setenv(name, "")  # so that it is put back afterwards
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(clusters, "_refusal", lambda _, mode: "" if mode == "token" else without)
