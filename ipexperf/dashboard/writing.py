@@ -133,9 +133,7 @@ class _Site:
             name: {"glyph": outcome.glyph, "tone": outcome.tone, "numbers": outcome.numbers}
             for name, outcome in rows.items()
         }
-        tables = {"outcomes": signs, "dtypes": list(DTYPES)}
-        text = f"window.ipexperfTables = {json.dumps(tables, separators=(',', ':'))};\n"
-        (self._root / "assets" / "tables.js").write_text(text, encoding="utf-8", errors="replace")
+        self._write_script("tables.js", "ipexperfTables", {"outcomes": signs, "dtypes": list(DTYPES)})
 
     def _write_runs(self) -> None:
         """Write the list of runs that all pages share: time and name of each."""
@@ -149,8 +147,12 @@ class _Site:
             ]
             for place, run in enumerate(self._story.board.runs)
         ]
-        text = f"window.ipexperfRuns = {json.dumps(rows, separators=(',', ':'))};\n"
-        (self._root / "assets" / "runs.js").write_text(text, encoding="utf-8", errors="replace")
+        self._write_script("runs.js", "ipexperfRuns", rows)
+
+    def _write_script(self, file: str, name: str, value: object) -> None:
+        """Write a script that gives the others a value."""
+        text = f"window.{name} = {json.dumps(value, separators=(',', ':'))};\n"
+        (self._root / "assets" / file).write_text(text, encoding="utf-8", errors="replace")
 
     def _draw(self, name: str, template: str, context: Mapping[str, Any]) -> None:
         text = self._pages.get_template(template).render(page=name, root="../" * name.count("/"), **context)
