@@ -25,7 +25,7 @@ HARDWARE = {
     "variables": {},
     "git": {"commit": "a1b2c3d4", "branch": FORMULA, "dirty": False},
 }
-COMMANDS = ("show last", "export csv", "show last --json", "runs --csv", "report --markdown")
+COMMANDS = ("show last", "export csv", "show last --json")
 
 
 @pytest.fixture
