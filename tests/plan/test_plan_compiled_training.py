@@ -44,15 +44,6 @@ def test_it_shares_the_rounds_of_eager_training_which_is_the_reference() -> None
     assert {groups.plain_mode(case) for case in group.cases} == {"train"}
 
 
-def test_optimizers_are_those_of_training() -> None:
-    """Each that is asked for is a case, and Lamb is IPEX's."""
-    found = plan(knobs=(("optimizer", "adagrad"), ("optimizer", "lamb")))
-    base = "resnet18-cpu-fp32-train_compile"
-    names = ("ipex+optimizer:adagrad", "ipex+optimizer:lamb", "stock+optimizer:adagrad")
-    assert ids(found) == [f"{base}-{name}" for name in names]
-    assert [left.reason for left in found.left_out] == ["Lamb comes with IPEX: the stack stock has none"]
-
-
 @pytest.mark.parametrize(
     ("wishes", "sentence"),
     [

@@ -256,21 +256,13 @@ def test_what_the_cpu_lacks_leaves_ipex_cells_out(flags: frozenset[str], dtype: 
     assert (f"resnet18-cpu-{dtype}-infer-ipex" in ids(plan)) == (reason is None)
 
 
-def test_an_accelerator_is_looked_for_only_where_it_is_asked_for() -> None:
-    """The CPU is the default, and torch is not asked about devices that nobody wants."""
-    assert matrix.accelerators(Options()) == ()
-    assert matrix.accelerators(Options(device=("cpu",))) == ()
-    assert matrix.accelerators(Options(device=("xpu",))) == ("xpu",)
-    assert matrix.accelerators(Options(device=("all",))) == ("cuda", "xpu")
-    assert matrix.accelerators(Options(), "cuda") == ("cuda",)
-
-
-def test_torch_is_not_asked_for_a_device_that_is_none_of_its_own(fake: str) -> None:
-    """A device of somebody's own is planned without a process that imports torch, alone or beside an accelerator."""
+def test_an_accelerator_is_looked_for_only_where_it_is_asked_for(fake: str) -> None:
+    """The CPU is the default. Torch is asked about no device that nobody wants, nor about one that is not its own."""
     loading.load([fake])
-    assert matrix.accelerators(Options(device=("fake",))) == ()
+    assert matrix.accelerators(Options()) == ()
     assert matrix.accelerators(Options(device=("fake", "xpu"))) == ("xpu",)
     assert matrix.accelerators(Options(device=("all",))) == ("cuda", "xpu")
+    assert matrix.accelerators(Options(), "cuda") == ("cuda",)
 
 
 def test_an_absent_accelerator_is_refused_by_name_and_left_out_of_all() -> None:
@@ -334,12 +326,6 @@ def test_a_model_says_on_which_stack_a_dtype_makes_no_sense() -> None:
     cells = [Cell("shy", "cpu", "int8", "infer_jit", stack) for stack in ("stock", "ipex")]
     mode = registry.modes.get("infer_jit")
     assert [registry.models.get("shy").why_not(cell, mode, facts()) for cell in cells] == ["noise", None]
-
-
-def test_one_name_cannot_be_registered_twice() -> None:
-    """A second leaf of a known name is a mistake that is said at once."""
-    with pytest.raises(UsageError, match="the model 'resnet18' is registered twice"):
-        registry.model("resnet18", size=1, batch_train=1, batch_infer=1)(object)
 
 
 def test_a_file_that_is_loaded_twice_registers_once(fake: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,10 +40,6 @@ def test_each_optimizer_that_is_asked_for_is_a_case() -> None:
             {"knobs": (("optimizer", "adma"),)},
             "--perf-knobs: optimizer: expected one of sgd, adagrad, adam, adamw, lamb, got 'adma'",
         ),
-        (
-            {"knobs": (("optimizer", "lamb"),), "stack": ("stock",)},
-            "resnet18 cannot run here: Lamb comes with IPEX: the stack stock has none",
-        ),
         ({"knobs": (("optimizer", "adam"),), "mode": ("infer",)}, "neither infer nor ipex has a knob optimizer"),
         ({"ablate": ("optimizer",)}, "the knob optimizer has no 'off'"),
         ({"knobs": (("accumulate", "0"),)}, "accumulate: expected a whole number of at least 1, got '0'"),
