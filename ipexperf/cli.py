@@ -57,6 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _answer(words: Sequence[str]) -> int:
     parser = _parser()
+    for word in words:
+        if word.startswith("--") and word.endswith("=--"):
+            # argparse of Python before 3.13 would take it for an empty list.
+            parser.error(f"argument {word.removesuffix('=--')}: expected one argument, got '--'")
     arguments = parser.parse_args(words)
     if any(name.startswith(variables.PREFIX) for name in os.environ):
         from ipexperf.plan import options

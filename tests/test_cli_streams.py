@@ -106,7 +106,8 @@ def test_words_that_make_no_sense_are_one_sentence(history, capsys, words):
     assert "cret" not in told
 
 
-def test_a_value_that_no_option_takes_is_a_wrong_use(history, capsys):
+@pytest.mark.parametrize("words", [("show", "last", "--db=--"), ("runs", "--limit", "9" * 30)], ids=" ".join)
+def test_a_value_that_no_option_takes_is_a_wrong_use(history, capsys, words):
     with pytest.raises(SystemExit, match="2"):
-        main(("runs", "--limit", "9" * 30))
+        main(words)
     assert "error: argument --" in capsys.readouterr().err

@@ -636,6 +636,9 @@ def _given(option: Option, parsed: Callable[[str], Any]) -> tuple[Any, str] | No
         value, source = [*shortly, *(value or ())], option.short
     if value is None:
         return None
+    if value == [] or (option.repeat and [] in value):
+        # argparse of Python before 3.13 takes the value `--` for an empty list.
+        raise UsageError(f"{source}: expected a value, got '--'")
     return (tuple(word for part in value for word in part) if option.repeat else value), source
 
 
