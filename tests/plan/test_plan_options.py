@@ -78,7 +78,6 @@ def test_a_switch_of_the_ini_file_is_on() -> None:
         ("--perf-seconds=soon", "--perf-seconds: expected seconds, got 'soon'"),
         ("--model=' , '", "--model: expected a comma list of names, got nothing"),
         ("--perf-launches", "--perf-launches: expected one argument"),
-        ("--perf-db=--", "--perf-db: expected a value, got '--'"),
         ("--perf-lanches=2", "there is no option --perf-lanches: did you mean --perf-launches?"),
         ("mynets:small", "there is no option mynets:small"),
     ],

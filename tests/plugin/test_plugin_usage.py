@@ -52,6 +52,7 @@ def refused(result: pytest.RunResult, told: str) -> None:
         (("--device", "xpu"), "--device xpu: xpu cannot run here: torch not installed"),
         (("--perf-launches", "0"), "expected a whole number of at least 1, got '0'"),
         (("--perf-batch", "9" * 20), "expected a whole number of at most 2147483647, got '999"),
+        (("--perf-db=--",), "--perf-db: expected a value, got '--'"),
         (("--perf-launches",), "ERROR: --perf-launches: expected a value"),
         (("--perf-gate", "-q"), "ERROR: --perf-gate: expected a value"),
         (("--device",), "ERROR: --device: expected a value"),
