@@ -53,11 +53,6 @@ def test_the_same_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert (found["parameters"], found["flops"], found["measured_at"]) == (None, None, None)
 
 
-def test_an_unknown_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "--model", "resnet5"]) == USAGE_ERROR
-    assert "unknown model 'resnet5'" in capsys.readouterr().err
-
-
 @pytest.mark.process
 @needs_torch
 def test_a_look_counts_parameters_and_arithmetic(capsys: pytest.CaptureFixture[str]) -> None:

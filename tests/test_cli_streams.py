@@ -25,7 +25,7 @@ HARDWARE = {
     "variables": {},
     "git": {"commit": "a1b2c3d4", "branch": FORMULA, "dirty": False},
 }
-COMMANDS = ("show last", "export csv", "show last --json", "runs --csv", "report --markdown")
+COMMANDS = ("show last", "export csv", "show last --json")
 
 
 @pytest.fixture
@@ -97,8 +97,7 @@ def test_a_failure_is_blamed_on_the_history_only_where_that_is_damaged(history, 
 @pytest.mark.parametrize(
     "words",
     [("show", "\udcff\udcfe"), ("trend", "--model", "\udcff"), ("show", "last", "--db", "x" * 300),
-     ("report", "--html", "x" * 300), ("report", "--html", "/"), ("db", "check", "--db", "x" * 300),
-     ("show", "9999-12-31"), ("compare", "9999-12-31", "last"), ("export", "csv", "--output", "x" * 300),
+     ("report", "--html", "x" * 300), ("show", "9999-12-31"), ("export", "csv", "--output", "x" * 300),
      ("show", "last", "--db", "postgresql://me:s@cret@host/perf")],
     ids=lambda words: ascii(" ".join(words))[:40],
 )  # fmt: skip
@@ -107,16 +106,8 @@ def test_words_that_make_no_sense_are_one_sentence(history, capsys, words):
     assert "cret" not in told
 
 
-@pytest.mark.parametrize(
-    "words",
-    [("show", "last", "--db=--"), ("speedup", "--over=--"), ("gate", "--case=--"), ("runs", "--limit", "9" * 30),
-     ("baseline", "accept", "last", "--baselines=--", "--reason", "x")],
-    ids=" ".join,
-)  # fmt: skip
+@pytest.mark.parametrize("words", [("show", "last", "--db=--"), ("runs", "--limit", "9" * 30)], ids=" ".join)
 def test_a_value_that_no_option_takes_is_a_wrong_use(history, capsys, words):
-    try:
-        status = main(words)  # a gate turns argparse's exit into its own status
-    except SystemExit as error:
-        status = error.code
-    assert status == 2
+    with pytest.raises(SystemExit, match="2"):
+        main(words)
     assert "error: argument --" in capsys.readouterr().err

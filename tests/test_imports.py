@@ -39,10 +39,3 @@ def test_imports_have_no_cycles() -> None:
     assert sum(map(len, graph.values())) > 1000
     order = list(graphlib.TopologicalSorter(graph).static_order())
     assert len(order) == len(known)
-
-
-def test_lazy_imports_count_as_imports() -> None:
-    known = {"a": Path(), "b": Path()}
-    lazy, typed = "def f():\n    import b\n", "if TYPE_CHECKING:\n    from a import thing\n"
-    assert (imports(lazy, known), imports(typed, known)) == ({"b"}, {"a"})
-    assert imports('importlib.import_module("b").f()\n', known) == {"b"}

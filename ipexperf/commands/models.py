@@ -65,7 +65,7 @@ def run_models(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.say_json([asdict(row) for row in rows])
     else:
-        sys.stdout.write("\n".join(_text(row, measured=arguments.measure) for row in rows))
+        sys.stdout.write("\n".join(map(_text, rows)))
     return 0
 
 
@@ -120,7 +120,7 @@ def _measured(model: Model, options: Options, prerequisites: Prerequisites, miss
     return {}
 
 
-def _text(row: ModelRow, *, measured: bool) -> str:
+def _text(row: ModelRow) -> str:
     missing = f"; missing: {row.data_missing}" if row.data_missing else ""
     lines = [
         row.name,
@@ -129,7 +129,7 @@ def _text(row: ModelRow, *, measured: bool) -> str:
         f"  size     {row.sizes}",
         f"  batch    {row.batches}",
     ]
-    if measured and row.parameters is not None and row.flops is not None:
+    if row.parameters is not None and row.flops is not None:
         lines.append(
             f"  takes    {row.parameters / 1e6:.2f} million parameters, "
             f"{row.flops / 1e9:.2f} GFLOP for one of {row.measured_at}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data, roof
 from ipexperf.history.bisections import of_cases
+from ipexperf.history.comparison import accuracy
 from ipexperf.history.recorded_fingerprints import fingerprint_of
 from ipexperf.judge import structure
 from ipexperf.judge.environment import differences
@@ -53,7 +54,7 @@ def context(
         "notes": list(dict.fromkeys(note for launch in recorded.counted for note in launch.document.get("notes", ()))),
         "failures": _failures(recorded),
         "ran": _fingerprint(entry),
-        "differs": _differs(entry),
+        "differs": differences(entry.before.environment, recorded.environment) if entry.before else [],
         "happened": [_change_row(story, mark) for mark in reversed(entry.marks)],
         "reproduce": _reproduce(recorded, run.meta),
         "as_it_was": data.own_command(run.meta),
@@ -102,8 +103,8 @@ def _figures(entry: CaseStory) -> list[tuple[str, str, str]]:
         rows.append((verdict_of_metric.metric, changed(verdict_of_metric), f"{word} than what it was compared with"))
     if entry.factor is not None:
         rows.append(("over stock fp32", f"{entry.factor.times:.2f}\N{MULTIPLICATION SIGN}", _over(entry.factor)))
-    if right := data.right(recorded):
-        rows.append((right.metric, data.formatted(right.metric, right.value), ""))
+    if score := accuracy(recorded):
+        rows.append((score[0], data.formatted(*score), ""))
     memory = recorded.metrics.get("peak_memory")
     if memory is not None and memory.median is not None:
         rows.append(("peak memory", data.formatted("peak_memory", memory.median), ""))
@@ -156,11 +157,6 @@ def _failures(recorded: Recorded) -> list[dict[str, str]]:
     ]
 
 
-def _where_else(entry: CaseStory) -> str:
-    """Name the other side of the comparison of a case's fingerprint."""
-    return "in the other arm" if AGAINST in dict(entry.case.knobs) else "in the baseline"
-
-
 def _fingerprint(entry: CaseStory) -> dict[str, Any] | None:
     """Return the fingerprint, and its differences from the baseline, the other arm or the run before."""
     state, fingerprint = fingerprint_of(entry.newest)
@@ -170,7 +166,8 @@ def _fingerprint(entry: CaseStory) -> dict[str, Any] | None:
     judged = verdict.structure if verdict else None
     rows: list[tuple[str, list[str]]] = []
     if judged and judged.changes:
-        rows.append((f"otherwise than {_where_else(entry)}", list(judged.changes[:CHANGES])))
+        other = "other arm" if AGAINST in dict(entry.case.knobs) else "baseline"
+        rows.append((f"otherwise than in the {other}", list(judged.changes[:CHANGES])))
     before = fingerprint_of(entry.before)[1] if entry.before else None
     if before and before["version"] == fingerprint["version"] and before["digest"] != fingerprint["digest"]:
         lines = (
@@ -182,11 +179,6 @@ def _fingerprint(entry: CaseStory) -> dict[str, Any] | None:
     if state.changes:
         rows.append(("between the launches of this run", list(state.changes[:CHANGES])))
     return {"line": fingerprints.in_one_line(fingerprint), "reason": state.reason, "changes": rows}
-
-
-def _differs(entry: CaseStory) -> list[str]:
-    """Return the differences from the environment of the run before."""
-    return differences(entry.before.environment, entry.newest.environment) if entry.before else []
 
 
 def _change_row(story: Story, mark: Mark) -> dict[str, Any]:

@@ -6,9 +6,9 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.case import AXES
 from ipexperf.dashboard.story import MEMORY
 from ipexperf.history.comparison import accuracy
 from ipexperf.outcomes import place
@@ -90,50 +90,51 @@ def spark(spots: Sequence[Spot]) -> list[float | None]:
     return [short(spot.median) if spot.outcome == "ok" else None for spot in spots[-SPARK:]]
 
 
-@dataclass(frozen=True, slots=True)
-class Right:
-    """The accuracy of a case: metric and value."""
-
-    metric: str
-    value: float
-
-    @property
-    def text(self) -> str:
-        """The metric and its value, for people."""
-        return f"{self.metric} {formatted(self.metric, self.value)}"
-
-
-def right(recorded: Recorded | None) -> Right | None:
-    """Return the metric that describes the accuracy best, if any was measured."""
+def right(recorded: Recorded | None) -> str | None:
+    """Return the metric that describes the accuracy best with its value, if any was measured."""
     score = accuracy(recorded)
-    return Right(*score) if score else None
+    return f"{score[0]} {formatted(*score)}" if score else None
+
+
+def named(entry: CaseStory, root: str = "") -> dict[str, Any]:
+    """Return what every table says of a case: its page, its names and its machine."""
+    case = entry.case
+    return {
+        "page": f"{root}cases/{entry.slug}.html",
+        "id": case.id,
+        **{name: getattr(case, name) for name in (*AXES, "batch", "size")},
+        "machine": entry.line.machine_key,
+    }
+
+
+def timed(story: Story, entry: CaseStory, spot: Spot) -> dict[str, Any]:
+    """Return the step time of a case in a run, over that of the last good run before, or why not."""
+    last, why_not = story.over_last(entry, spot)
+    return {
+        "step": short(spot.median),
+        "lo": short(spot.lo),
+        "hi": short(spot.hi),
+        "n": spot.n,
+        "last": short(last),
+        "no_last": why_not or None,
+    }
 
 
 def row(story: Story, entry: CaseStory, newest: int) -> dict[str, Any]:
     """Return a case as a row of the overview. Keys are short because there may be thousands of rows."""
-    case, recorded = entry.case, entry.newest
-    spot, verdict = entry.now, recorded.verdict
-    last, why_not = story.over_last(entry, spot)
+    recorded, spot = entry.newest, entry.now
+    verdict = recorded.verdict
     verdict_of_time = verdict if verdict and verdict.metric == PRIMARY else None
-    good = right(recorded)
     return drop(
         {
-            "page": f"cases/{entry.slug}.html",
-            "id": case.id,
-            **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch", "size")},
-            "machine": entry.line.machine_key,
+            **named(entry),
             "outcome": recorded.outcome,
-            "step": short(spot.median),
-            "lo": short(spot.lo),
-            "hi": short(spot.hi),
-            "n": spot.n,
+            **timed(story, entry, spot),
             "ratio": short(verdict_of_time.ratio) if verdict_of_time else None,
             "ratio_lo": short(verdict_of_time.lo) if verdict_of_time else None,
             "ratio_hi": short(verdict_of_time.hi) if verdict_of_time else None,
-            "last": short(last),
-            "no_last": why_not or None,
             "factor": short(entry.factor.times) if entry.factor else None,
-            "right": good.text if good else None,
+            "right": right(recorded),
             "spark": spark(entry.line.usual),
             "old": newest - spot.run or None,
             "tried": entry.line.experiments.get(entry.spots[-1].run),

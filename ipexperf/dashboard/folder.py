@@ -21,7 +21,7 @@ def check(folder: Path) -> None:
     """Raise UsageError if the folder is not writable, or holds anything but a report."""
     try:
         _check_place(folder)
-    except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL
+    except OSError as error:  # such as a name that is too long
         raise UsageError(f"the report {str(folder)!r} cannot be written: {_reason(error)}") from error
 
 
@@ -59,7 +59,9 @@ def whole(folder: Path) -> Iterator[Path]:
             yield new
             _list(new)
             new.chmod(0o755)  # whatever the umask: the permissions of a normal folder
-            _replace(new, folder, place / "old")
+            if folder.exists():
+                folder.rename(place / "old")
+            new.rename(folder)
     except OSError as error:
         raise UsageError(f"the report {folder} cannot be written: {_reason(error)}") from error
 
@@ -79,7 +81,7 @@ def _foreign_file(folder: Path) -> str:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         written = set(manifest["files"]) if manifest["made_by"] == MAKER else set()
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError):
         written = set()
     if not written:
         return first.name  # without a manifest it is no report, and may be a whole disk: do not walk it
@@ -93,16 +95,3 @@ def _files(folder: Path) -> list[str]:
 def _list(folder: Path) -> None:
     document = {"made_by": MAKER, "files": [*_files(folder), MANIFEST]}
     (folder / MANIFEST).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-
-def _replace(new: Path, folder: Path, old: Path) -> None:
-    """Move a folder to `old`, and a new one into its place. Move the old one back if that fails."""
-    if not folder.exists():
-        new.rename(folder)
-        return
-    folder.rename(old)
-    try:
-        new.rename(folder)
-    except OSError:
-        old.rename(folder)
-        raise

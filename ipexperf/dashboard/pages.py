@@ -85,12 +85,8 @@ def _urgency(mark: Mark) -> int:
 
 
 def _change(board: Board, mark: Mark, entry: CaseStory) -> dict[str, Any]:
-    case, run = entry.case, board.runs[mark.run]
     return {
-        "page": f"cases/{entry.slug}.html",
-        "id": case.id,
-        **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
-        "machine": entry.line.machine_key,
+        **data.named(entry),
         "outcome": entry.newest.outcome,
         "kind": _kind(mark),
         "text": mark.text,
@@ -98,7 +94,7 @@ def _change(board: Board, mark: Mark, entry: CaseStory) -> dict[str, Any]:
         "before": data.short(mark.before),
         "after": data.short(mark.after),
         "run": mark.run,
-        "when": data.moment(run.started_at),
+        "when": data.moment(board.runs[mark.run].started_at),
         "lines": list(mark.lines),
     }
 
@@ -177,27 +173,17 @@ def run_page(story: Story, place: int, entries: Sequence[tuple[CaseStory, int]])
 
 def _case_of(story: Story, entry: CaseStory, index: int) -> dict[str, Any]:
     """Return a case as a row of a run."""
-    case, spot = entry.case, entry.spots[index]
+    spot = entry.spots[index]
     judged = entry.line.verdicts.get(spot.run)
     newest = spot.run == entry.now.run
     verdict = entry.newest.verdict if newest else None
-    last, why_not = story.over_last(entry, spot)
-    good = data.right(entry.newest) if newest else None
     return data.drop(
         {
-            "page": f"../cases/{entry.slug}.html",
-            "id": case.id,
-            **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
-            "machine": entry.line.machine_key,
+            **data.named(entry, root="../"),
             "outcome": _outcome(entry, index),
-            "step": data.short(spot.median),
-            "lo": data.short(spot.lo),
-            "hi": data.short(spot.hi),
-            "n": spot.n,
+            **data.timed(story, entry, spot),
             "ratio": data.short(judged.ratio) if judged else None,
-            "last": data.short(last),
-            "no_last": why_not or None,
-            "right": good.text if good else None,
+            "right": data.right(entry.newest) if newest else None,
             "why": verdict.reason if verdict else None,
         }
     )
@@ -236,18 +222,15 @@ def pairs(story: Story) -> dict[str, Any]:
 
 
 def _pair(story: Story, entry: CaseStory) -> dict[str, Any]:
-    case, verdict = entry.case, entry.newest.verdict
+    verdict = entry.newest.verdict
     evidence = verdict.evidence if verdict and isinstance(verdict.evidence, PairsEvidence) else None
     ratios = [math.exp(x) for x in evidence.log_ratios if math.isfinite(x)] if evidence else []
     speed = verdict.speed or verdict if verdict else None
     return data.drop(
         {
-            "page": f"cases/{entry.slug}.html",
-            "id": case.id,
-            **{name: getattr(case, name) for name in ("model", "device", "dtype", "mode", "stack", "batch")},
-            "machine": entry.line.machine_key,
+            **data.named(entry),
             "outcome": speed.outcome if speed else entry.newest.outcome,
-            "arm": dict(case.knobs)[AGAINST],
+            "arm": dict(entry.case.knobs)[AGAINST],
             "ratio": data.short(verdict.ratio) if verdict else None,
             "lo": data.short(verdict.lo) if verdict else None,
             "hi": data.short(verdict.hi) if verdict else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 
 from ipexperf import __version__, outcomes
-from ipexperf.case import AGAINST
 from ipexperf.dashboard import case_page, folder, pages
 from ipexperf.dashboard.story import by_run, gather
 from ipexperf.dtypes import DTYPES
@@ -24,7 +23,6 @@ from ipexperf.result import PRIMARY
 if TYPE_CHECKING:
     from ipexperf.dashboard.story import CaseStory, Story
     from ipexperf.history import History
-    from ipexperf.history.host_times import Kind
 
 HERE = Path(__file__).parent
 SECURITY = (
@@ -57,36 +55,39 @@ def write(history: History, target: Path, limit: int = RUNS) -> Written:
     """Write a report of the newest runs. An older report in the same place is replaced when this one is complete."""
     with folder.whole(target) as new, gc_pause.held_off():
         story = gather(history, limit)
-        kinds = host_times.kinds(history, since=story.board.runs[0].started_at) if story.board.runs else []
-        _Site(new, story, kinds).write(history)
+        _Site(new, history, story).write()
     return Written(target / "index.html", len(story.entries), len(story.board.runs), story.board.older)
 
 
 class _Site:
-    """The pages of one report. `paged` are the runs with a page of their own."""
+    """The pages of one report. `_paged` are the runs with a page of their own, `_more` the pages that not all have."""
 
-    def __init__(self, root: Path, story: Story, kinds: Sequence[Kind]) -> None:
+    def __init__(self, root: Path, history: History, story: Story) -> None:
         self._root = root
+        self._history = history
         self._story = story
         newest = {entry.now.run for entry in story.entries}
         last = range(max(0, len(story.board.runs) - RUN_PAGES), len(story.board.runs))
         self._paged = {*sorted(newest)[-RUN_PAGES:], *last}
-        self._pairs = any(AGAINST in dict(entry.case.knobs) for entry in story.entries)
-        self._gains = pages.gains(story)
-        self._kinds = kinds
+        self._more: dict[str, dict[str, Any]] = {}
+        gains, pairs = pages.gains(story), pages.pairs(story)
+        if gains["data"]["rows"]:
+            self._more["speedups.html"] = gains
+        if pairs["data"]["rows"]:
+            self._more["pairs.html"] = pairs
+        if kinds := host_times.kinds(history, since=story.board.runs[0].started_at):
+            self._more["hosts.html"] = pages.hosts(kinds, over_hosts.newest(history))
         self._pages = _pages(
             paged=self._paged,
             runs=story.board.runs,
             nav=[
                 ("index.html", "Overview"),
                 ("runs.html", "Runs"),
-                *((("speedups.html", "Speed-ups"),) if self._gains["data"]["rows"] else ()),
-                *((("pairs.html", "A/B"),) if self._pairs else ()),
-                *((("hosts.html", "Hosts"),) if kinds else ()),
+                *((name, context["title"]) for name, context in self._more.items()),
             ],
         )
 
-    def write(self, history: History) -> None:
+    def write(self) -> None:
         """Write all files."""
         for name in ("cases", "runs"):
             (self._root / name).mkdir()
@@ -94,23 +95,19 @@ class _Site:
         shutil.copytree(HERE / "vendor" / "uplot", self._root / "assets" / "uplot")
         self._write_tables()
         self._write_runs()
-        self._draw("index.html", "overview.html", pages.overview(self._story, pages.trust(history, self._story)))
+        self._draw("index.html", "overview.html", pages.overview(self._story, pages.trust(self._history, self._story)))
         entries_of = by_run(self._story.entries)
         self._draw("runs.html", "runs.html", {"title": "Runs", "rows": pages.run_rows(self._story, entries_of)})
-        if self._gains["data"]["rows"]:
-            self._draw("speedups.html", "speedups.html", self._gains)
-        if self._pairs:
-            self._draw("pairs.html", "pairs.html", pages.pairs(self._story))
-        if self._kinds:
-            self._draw("hosts.html", "hosts.html", pages.hosts(self._kinds, over_hosts.newest(history)))
+        for name, context in self._more.items():
+            self._draw(name, name, context)
         for place in sorted(self._paged):
             name = f"runs/{self._story.board.runs[place].uid}.html"
             self._draw(name, "run.html", pages.run_page(self._story, place, entries_of[place]))
-        self._write_cases(history)
+        self._write_cases()
 
-    def _write_cases(self, history: History) -> None:
-        samples = _samples(history, self._story)
-        searches = history.bisections()
+    def _write_cases(self) -> None:
+        samples = _samples(self._history, self._story)
+        searches = self._history.bisections()
         entries = self._story.entries
         for index, entry in enumerate(entries):
             page_links = {
@@ -133,9 +130,7 @@ class _Site:
             name: {"glyph": outcome.glyph, "tone": outcome.tone, "numbers": outcome.numbers}
             for name, outcome in rows.items()
         }
-        tables = {"outcomes": signs, "dtypes": list(DTYPES)}
-        text = f"window.ipexperfTables = {json.dumps(tables, separators=(',', ':'))};\n"
-        (self._root / "assets" / "tables.js").write_text(text, encoding="utf-8", errors="replace")
+        self._write_script("tables.js", "ipexperfTables", {"outcomes": signs, "dtypes": list(DTYPES)})
 
     def _write_runs(self) -> None:
         """Write the list of runs that all pages share: time and name of each."""
@@ -149,8 +144,12 @@ class _Site:
             ]
             for place, run in enumerate(self._story.board.runs)
         ]
-        text = f"window.ipexperfRuns = {json.dumps(rows, separators=(',', ':'))};\n"
-        (self._root / "assets" / "runs.js").write_text(text, encoding="utf-8", errors="replace")
+        self._write_script("runs.js", "ipexperfRuns", rows)
+
+    def _write_script(self, file: str, name: str, value: object) -> None:
+        """Write a script that gives the others a value."""
+        text = f"window.{name} = {json.dumps(value, separators=(',', ':'))};\n"
+        (self._root / "assets" / file).write_text(text, encoding="utf-8", errors="replace")
 
     def _draw(self, name: str, template: str, context: Mapping[str, Any]) -> None:
         text = self._pages.get_template(template).render(page=name, root="../" * name.count("/"), **context)

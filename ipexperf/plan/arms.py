@@ -162,8 +162,8 @@ def _why_no_interpreter(word: str) -> str:
 def check(options: Options) -> None:
     """Refuse flags that mean nothing for pairs. Ini keys and variables are ignored, because they are for all runs."""
     for name in OF_LAUNCHES:
-        if options.sources.get(name, "").startswith("--"):
-            raise UsageError(f"{options.sources[name]}: pairs take turns until the judge is sure: say --perf-max-pairs")
+        if flag := options.flag(name):
+            raise UsageError(f"{flag}: pairs take turns until the judge is sure: say --perf-max-pairs")
 
 
 def live_possible(options: Options) -> bool:
@@ -174,8 +174,8 @@ def live_possible(options: Options) -> bool:
 def check_launches(options: Options) -> None:
     """Refuse flags that are only for pairs."""
     for name in OF_PAIRS:
-        if options.sources.get(name, "").startswith("--"):
-            raise UsageError(f"{options.sources[name]}: only pairs have that: say --perf-against ARM too")
+        if flag := options.flag(name):
+            raise UsageError(f"{flag}: only pairs have that: say --perf-against ARM too")
 
 
 def policy(options: Options) -> dict[str, Any]:

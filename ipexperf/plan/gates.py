@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.errors import UsageError
-from ipexperf.plan import matrix
+from ipexperf.plan import matrix, values
 from ipexperf.plan.options import Options
 from ipexperf.result import METRICS, PRIMARY
 
@@ -70,10 +71,11 @@ def repeats_builds(gate: Iterable[str]) -> bool:
 
 def wish(mark: Mapping[str, Any], source: str) -> GateWish:
     """Parse the arguments of a test's mark that say how its case is judged."""
-    names = mark.get("gate")
-    if names is None:
-        return GateWish(matrix.tolerance(mark, source))
-    argument = f"{source}: pytest.mark.perf: gate"
-    if isinstance(names, str) or not names:
-        raise UsageError(f"{argument}: expected a list of metrics, such as ['step_time'], got {names!r}")
-    return GateWish(matrix.tolerance(mark, source), checked(names, argument))
+    names, tolerance, where = mark.get("gate"), mark.get("tolerance"), f"{source}: pytest.mark.perf"
+    if names is not None and (isinstance(names, str) or not names):
+        raise UsageError(f"{where}: gate: expected a list of metrics, such as ['step_time'], got {names!r}")
+    try:
+        fraction = None if tolerance is None else values.fraction(str(tolerance))
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"{where}: tolerance: {error}") from None
+    return GateWish(fraction, None if names is None else checked(names, f"{where}: gate"))

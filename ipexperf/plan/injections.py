@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ipexperf.bench import registry
@@ -80,7 +80,7 @@ def chosen(names: tuple[str, ...] | None, options: Options, facts: Facts) -> tup
 
 def slowed(injection: Injection, case: Case, facts: Facts) -> tuple[Case, str | None]:
     """Return the case changed by the slowed arm, and the reason why it cannot be slowed down like this, or None."""
-    if reason := next((reason for why in _WHY_NOT if (reason := why(injection, case, facts))), None):
+    if reason := _why_not(injection, case, facts):
         return case, reason
     slowed_case, unmet = injection.words.case(case, facts)
     if unmet is None and injection.words.knobs and slowed_case == case:
@@ -88,37 +88,15 @@ def slowed(injection: Injection, case: Case, facts: Facts) -> tuple[Case, str | 
     return slowed_case, arms.why_not(slowed_case, facts, unmet)
 
 
-def _steps_elsewhere(injection: Injection, case: Case, facts: Facts) -> str | None:
-    del facts
-    if not injection.settings or registry.modes.get(case.mode).processes(case) == 1:
-        return None
-    return f"the steps of {case.mode} run in processes of their own"
-
-
-def _instructions(injection: Injection, case: Case, facts: Facts) -> str | None:
-    flags = {name.lower(): flag for name, flag in INSTRUCTIONS}
-    if injection.name not in flags:
-        return None
-    if case.device != "cpu":
-        return f"oneDNN's instructions are those of a CPU, not of {case.device}"
-    flag = flags[injection.name]
-    return None if flag in facts.cpu_flags else f"this CPU has no {flag}: {injection.name} would change nothing"
-
-
-def _graph(injection: Injection, case: Case, facts: Facts) -> str | None:
-    del facts
-    if injection.name not in (injections.UNFROZEN, injections.UNFUSED):
-        return None
-    mode = registry.modes.get(case.mode)
-    if mode.graph != TRACED or mode.cold or quantised(case.dtype):
-        return f"{injection.name} is for a graph traced before the first step, not for {case.dtype} in {case.mode}"
-    if injection.name == injections.UNFUSED and (case.stack, case.device) != ("ipex", "cpu"):
-        return "only IPEX's fusion on the CPU can be switched off"
-    return None
-
-
-def _threads(injection: Injection, case: Case, facts: Facts) -> str | None:
-    del facts
+def _why_not(injection: Injection, case: Case, facts: Facts) -> str | None:
+    """Return the reason against an injection, whatever its arm, or None."""
+    mode, flags = registry.modes.get(case.mode), {name.lower(): flag for name, flag in INSTRUCTIONS}
+    if injection.settings and mode.processes(case) != 1:
+        return f"the steps of {case.mode} run in processes of their own"
+    if injection.name in flags:
+        return _instructions(injection.name, flags[injection.name], case, facts)
+    if injection.name in (injections.UNFROZEN, injections.UNFUSED):
+        return _graph(injection.name, case)
     if injection.name != "threads":
         return None
     if case.device != "cpu":
@@ -126,10 +104,16 @@ def _threads(injection: Injection, case: Case, facts: Facts) -> str | None:
     return None if injection.settings["threads"] >= 1 else "one thread cannot become fewer"
 
 
-_WHY_NOT: tuple[Callable[[Injection, Case, Facts], str | None], ...] = (
-    _steps_elsewhere,
-    _instructions,
-    _graph,
-    _threads,
-)
-"""The reasons against an injection, checked in this order."""
+def _instructions(name: str, flag: str, case: Case, facts: Facts) -> str | None:
+    if case.device != "cpu":
+        return f"oneDNN's instructions are those of a CPU, not of {case.device}"
+    return None if flag in facts.cpu_flags else f"this CPU has no {flag}: {name} would change nothing"
+
+
+def _graph(name: str, case: Case) -> str | None:
+    mode = registry.modes.get(case.mode)
+    if mode.graph != TRACED or mode.cold or quantised(case.dtype):
+        return f"{name} is for a graph traced before the first step, not for {case.dtype} in {case.mode}"
+    if name == injections.UNFUSED and (case.stack, case.device) != ("ipex", "cpu"):
+        return "only IPEX's fusion on the CPU can be switched off"
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 from collections import Counter
@@ -21,7 +20,6 @@ from ipexperf.errors import UsageError, WorkerError
 from ipexperf.plan import knobs, sizes
 from ipexperf.plan.options import Options
 from ipexperf.plan.presets import PRESETS, Preset
-from ipexperf.plan.values import fraction
 
 ALL = "all"
 MARK = ("models", "own", "operators", "tolerance", "gate")
@@ -31,8 +29,6 @@ REASONS = 3
 CIFAR = "cifar10"
 PATH_OR_REASON = [NoneType, str]
 """The types, in any order, of what a data set's `find` returns."""
-
-
 DEFAULT_DEVICE = ("cpu",)
 
 
@@ -114,17 +110,6 @@ def mark_arguments(marks: Iterable[Any], source: str) -> dict[str, Any]:
                 raise UsageError(f"{source}: pytest.mark.perf: {registry.unknown('argument', name, MARK)}")
         arguments = {**mark.kwargs, **arguments}
     return arguments
-
-
-def tolerance(mark: Mapping[str, Any], source: str) -> float | None:
-    """Return the tolerance in a test's mark, which replaces `--perf-tolerance`, or None."""
-    value = mark.get("tolerance")
-    if value is None:
-        return None
-    try:
-        return fraction(str(value))
-    except argparse.ArgumentTypeError as error:
-        raise UsageError(f"{source}: pytest.mark.perf: tolerance: {error}") from None
 
 
 def accelerators(options: Options, *also: str) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """Every option in one table. Values are parsed once, strictly: command line before variable, ini key and default."""
 
+# ruff: noqa: RUF009 - `_option` returns a field, and its values never change
+
 from __future__ import annotations
 
 import argparse
@@ -14,34 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf import bench, variables
-from ipexperf.case import AXES
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
 from ipexperf.plan import placement as places
-from ipexperf.plan import sizes, start
+from ipexperf.plan import sizes, values
+from ipexperf.plan import start as starts
 from ipexperf.plan.presets import PRESETS
-from ipexperf.plan.values import (
-    flag,
-    fraction,
-    index,
-    lock,
-    one_of,
-    positive,
-    rate,
-    seconds,
-    settings,
-    share,
-    words,
-)
 from ipexperf.result import StructureGate
 
 if TYPE_CHECKING:
     import pytest
-
-
-def preset(text: str) -> str:
-    """A preset's name."""
-    return one_of(*PRESETS)(text)
 
 
 PLAN, MEASURE, RUN, PYTEST = "plan", "measure", "run", "pytest"
@@ -56,9 +40,9 @@ SCOPES = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its flag, parser, default and help text."""
+    """One option: its field in Options, its parser, default and help text."""
 
-    flag: str
+    name: str
     read: Callable[[str], Any]
     default: Any
     help: str
@@ -76,9 +60,8 @@ class Option:
     """A second spelling without the prefix. pytest has it only in runs that opt in: other plugins use such names."""
 
     @property
-    def name(self) -> str:
-        """Its field in Options."""
-        return self.flag.removeprefix("--perf-").replace("-", "_")
+    def flag(self) -> str:
+        return f"--perf-{self.name.replace('_', '-')}"
 
     @property
     def dest(self) -> str:
@@ -96,7 +79,7 @@ class Option:
 
     @property
     def switch(self) -> bool:
-        return self.read is flag
+        return self.read is values.flag
 
 
 INI = "ipexperf"
@@ -118,34 +101,48 @@ _AXIS_HELP = {
 }
 _AXIS_PAGES = {"model": "../how-to/measure-your-own.md", "device": "devices.md", "dtype": "accuracy.md"}
 
-OPTIONS: tuple[Option, ...] = (
-    *(
-        Option(
-            f"--perf-{axis}",
-            words,
-            None,
-            f"{_AXIS_HELP[axis]}, or all (comma list, repeatable)",
-            "NAMES",
-            repeat=True,
-            in_ci=axis == "device",
-            common=True,
-            short=f"--{axis}",
-            page=_AXIS_PAGES.get(axis, ""),
-        )
-        for axis in AXES
-    ),
-    Option(
-        "--perf-preset",
-        preset,
+
+def _option(
+    read: Callable[[str], Any], default: Any, text: str, metavar: str | None = None, **more: str | bool | None
+) -> Any:
+    """A field of Options, with what else Option says of it."""
+    return field(default=default, metadata={"read": read, "help": text, "metavar": metavar, **more})
+
+
+def _axis(name: str) -> Any:
+    """The field of an axis."""
+    return _option(
+        values.words,
+        None,
+        f"{_AXIS_HELP[name]}, or all (comma list, repeatable)",
+        "NAMES",
+        repeat=True,
+        in_ci=name == "device",
+        common=True,
+        short=f"--{name}",
+        page=_AXIS_PAGES.get(name, ""),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The value of every option. `sources` says where each that is not a default came from, such as `--perf-db`."""
+
+    model: tuple[str, ...] | None = _axis("model")
+    device: tuple[str, ...] | None = _axis("device")
+    dtype: tuple[str, ...] | None = _axis("dtype")
+    mode: tuple[str, ...] | None = _axis("mode")
+    stack: tuple[str, ...] | None = _axis("stack")
+    preset: str = _option(
+        values.one_of(*PRESETS),
         "quick",
         "which part of the matrix: preflight, quick, nightly, operators or full",
         "NAME",
         in_ci=True,
         common=True,
         page="#presets",
-    ),
-    Option(
-        "--perf-db",
+    )
+    db: str = _option(
         str,
         "ipexperf.db",
         "results: a SQLite file or an SQLAlchemy URL",
@@ -154,9 +151,8 @@ OPTIONS: tuple[Option, ...] = (
         common=True,
         scope=MEASURE,
         page="database.md",
-    ),
-    Option(
-        "--perf-baselines",
+    )
+    baselines: Path = _option(
         Path,
         Path("baselines"),
         "folder of the accepted baselines",
@@ -165,19 +161,17 @@ OPTIONS: tuple[Option, ...] = (
         common=True,
         scope=MEASURE,
         page="live-baselines.md",
-    ),
-    Option(
-        "--perf-baseline",
-        one_of("auto", "live", "stored"),
+    )
+    baseline: str = _option(
+        values.one_of("auto", "live", "stored"),
         "auto",
         "live: in turns with the software that the baseline was accepted on; stored: by its numbers; auto: live where "
         "that software differs and can be installed again",
         "WORD",
         scope=RUN,
         page="live-baselines.md",
-    ),
-    Option(
-        "--perf-report",
+    )
+    report: Path | None = _option(
         Path,
         None,
         "write an HTML report to this folder at the end of the run",
@@ -185,92 +179,82 @@ OPTIONS: tuple[Option, ...] = (
         common=True,
         scope=RUN,
         page="report.md",
-    ),
-    Option(
-        "--perf-launches",
-        positive,
+    )
+    launches: int | None = _option(
+        values.positive,
         None,
         "processes per case (default: the preset's)",
         "N",
         common=True,
         scope=RUN,
         page="rounds.md",
-    ),
-    Option(
-        "--perf-twin",
-        one_of("on", "off"),
+    )
+    twin: str | None = _option(
+        values.one_of("on", "off"),
         None,
         "measure the reference twice in each round, to show the noise (default: the preset's)",
         "WORD",
         scope=RUN,
         page="rounds.md#what-shares-a-round",
-    ),
-    Option(
-        "--perf-precision",
-        fraction,
+    )
+    precision: float | None = _option(
+        values.fraction,
         None,
         "make up to twice as many rounds while a ratio's interval is wider either way (default: the preset's)",
         "P",
         scope=RUN,
         page="rounds.md#how-many-rounds",
-    ),
-    Option(
-        "--perf-batch",
-        positive,
+    )
+    batch: int | None = _option(
+        values.positive,
         None,
         "batch size of every case (default: the preset's, or the model's)",
         "N",
         common=True,
         page="models.md",
-    ),
-    Option(
-        "--perf-size",
+    )
+    size: str | int | None = _option(
         sizes.read,
         None,
         "size of inputs: small, normal or a number (default: the preset's)",
         "SIZE",
         page="models.md",
-    ),
-    Option(
-        "--perf-knobs",
-        settings,
+    )
+    knobs: tuple[tuple[str, str], ...] = _option(
+        values.settings,
         (),
         "settings to change, such as level=O0; each value makes a separate case",
         "N=V",
         repeat=True,
         common=True,
         page="knobs.md",
-    ),
-    Option(
-        "--perf-ablate",
-        words,
+    )
+    ablate: tuple[str, ...] = _option(
+        values.words,
         (),
         "measure each case also with each of these knobs off",
         "KNOBS",
         repeat=True,
         page="knobs.md",
-    ),
-    Option("--perf-samples", positive, 12, "minimum number of samples per launch", "N", scope=RUN),
-    Option(
-        "--perf-seconds",
-        seconds,
+    )
+    samples: int = _option(values.positive, 12, "minimum number of samples per launch", "N", scope=RUN)
+    seconds: float = _option(
+        values.seconds,
         0.6,
         "minimum sampling time per launch, in seconds; 12 times this is the most",
         "S",
         scope=RUN,
-    ),
-    Option(
-        "--perf-budget",
-        seconds,
+    )
+    budget: float | None = _option(
+        values.seconds,
         None,
         "begin no round after this many seconds",
         "S",
         common=True,
         scope=MEASURE,
         page="verdicts.md#outcomes",
-    ),
-    Option(
-        "--perf-against",
+    )
+    against: str | None = _option(
         str,
         None,
         "measure in pairs with this arm: baseline, PYTHON, KEY=VALUE, stack=stock, ...",
@@ -278,46 +262,41 @@ OPTIONS: tuple[Option, ...] = (
         common=True,
         scope=RUN,
         page="verdicts.md#pairs",
-    ),
-    Option(
-        "--perf-tolerance",
-        fraction,
+    )
+    tolerance: float | None = _option(
+        values.fraction,
         None,
         "with pairs: ignore slowdowns up to this fraction (default: 5%%)",
         "F",
         scope=MEASURE,
         page="verdicts.md#pairs",
-    ),
-    Option(
-        "--perf-alpha",
-        rate,
+    )
+    alpha: float | None = _option(
+        values.rate,
         None,
         "with pairs: false alarm rate of each case (default: 0.005)",
         "P",
         scope=MEASURE,
         page="verdicts.md#pairs",
-    ),
-    Option(
-        "--perf-max-pairs",
-        positive,
+    )
+    max_pairs: int | None = _option(
+        values.positive,
         None,
         "with pairs: stop after this many (default: 24)",
         "N",
         scope=MEASURE,
         page="verdicts.md#pairs",
-    ),
-    Option(
-        "--perf-inconclusive",
-        one_of("pass", "fail", "skip"),
+    )
+    inconclusive: str = _option(
+        values.one_of("pass", "fail", "skip"),
         "pass",
         "outcome of a test whose verdict is inconclusive: pass, fail or skip",
         "WORD",
         scope=RUN,
         page="verdicts.md#outcomes",
-    ),
-    Option(
-        "--perf-gate",
-        words,
+    )
+    gate: tuple[str, ...] | None = _option(
+        values.words,
         None,
         "metrics that fail a case if they become worse, e.g. step_time,compile_time, or all (default: time and memory)",
         "NAMES",
@@ -325,82 +304,75 @@ OPTIONS: tuple[Option, ...] = (
         common=True,
         scope=MEASURE,
         page="verdicts.md#other-metrics-than-time",
-    ),
-    Option(
-        "--perf-structure",
-        one_of("loss", "fail", "warn"),
+    )
+    structure: StructureGate = _option(
+        values.one_of("loss", "fail", "warn"),
         "loss",
         "fail a test whose case runs different kernels than its baseline: loss (those that can only cost time), fail "
         "(any), or warn (none)",
         "WORD",
         scope=MEASURE,
         page="fingerprint.md#losses",
-    ),
-    Option(
-        "--perf-moved",
-        one_of("fail", "warn"),
+    )
+    moved: str = _option(
+        values.one_of("fail", "warn"),
         "fail",
         "outcome of a test whose baseline is of this host as it no longer is, such as with fewer cores or another "
         "governor: fail or warn",
         "WORD",
         scope=RUN,
         page="verdicts.md#this-host-under-another-key",
-    ),
-    Option(
-        "--perf-contended",
-        share,
+    )
+    contended: float = _option(
+        values.share,
         0.5,
         "fail the run if more than this share of its cases does not count because the machine was busy",
         "F",
         scope=RUN,
         page="verdicts.md#contention",
-    ),
-    Option(
-        "--perf-timeout",
-        seconds,
+    )
+    timeout: float = _option(
+        values.seconds,
         600.0,
         "time limit of one request to a worker, in seconds; training weights has six times this",
         "S",
         scope=MEASURE,
-    ),
-    Option("--perf-threads", positive, None, "threads per worker (default: one for each core it runs on)", "N"),
-    Option(
-        "--perf-placement",
+    )
+    threads: int | None = _option(
+        values.positive, None, "threads per worker (default: one for each core it runs on)", "N"
+    )
+    placement: places.PlacementWish | None = _option(
         places.read,
         None,
         "where workers run: cores=0-3,node=0,openmp=iomp5",
         "WORDS",
         page="placement.md",
-    ),
-    Option(
-        "--perf-start",
-        one_of(start.AUTO, start.FRESH),
-        start.AUTO,
+    )
+    start: str = _option(
+        values.one_of(starts.AUTO, starts.FRESH),
+        starts.AUTO,
         "how workers begin: auto (fresh in the first round, forked after the imports in the others) or fresh",
         "WORD",
         scope=MEASURE,
         page="cold-start.md",
-    ),
-    Option(
-        "--perf-device-index",
-        index,
+    )
+    device_index: int = _option(
+        values.index,
         0,
         "which of several xpu or cuda devices, of those that the vendor's variable leaves",
         "N",
         page="devices.md#which-card",
-    ),
-    Option(
-        "--perf-lease",
-        one_of("wait", "fail", "off"),
+    )
+    lease: str = _option(
+        values.one_of("wait", "fail", "off"),
         "wait",
         "if another process measures on the device: wait for it, fail, or measure all the same (off)",
         "WORD",
         in_ci=True,
         scope=MEASURE,
         page="lease.md",
-    ),
-    Option(
-        "--perf-fleet",
+    )
+    fleet: str | None = _option(
         str,
         None,
         "measure on the hosts of this fleet, and judge and record here",
@@ -408,61 +380,54 @@ OPTIONS: tuple[Option, ...] = (
         common=True,
         scope=PYTEST,
         page="fleet.md",
-    ),
-    Option(
-        "--perf-hosts",
+    )
+    hosts: str | None = _option(
         str,
         None,
         "with a fleet: the hosts to measure on, such as 'device=xpu and driver>=25'",
         "TEST",
         scope=PYTEST,
         page="fleet.md#who-measures-what",
-    ),
-    Option(
-        "--perf-spread",
-        one_of("each", "share"),
+    )
+    spread: str = _option(
+        values.one_of("each", "share"),
         "each",
         "with a fleet: measure the matrix on each of these hosts, or share it out over equal ones",
         "WORD",
         scope=PYTEST,
         page="fleet.md",
-    ),
-    Option(
-        "--perf-resume",
+    )
+    resume: str | None = _option(
         str,
         None,
         "with a fleet: take over what its hosts kept of this run, which was cut off",
         "RUN",
         scope=PYTEST,
         page="fleet.md",
-    ),
-    Option(
-        "--perf-data",
+    )
+    data: Path | None = _option(
         Path,
         None,
         "folder with CIFAR-10 in its on-disk format (default: embedded digits)",
         "DIR",
         in_ci=True,
         page="data.md",
-    ),
-    Option(
-        "--perf-cache",
+    )
+    cache: Path | None = _option(
         Path,
         None,
         "folder of trained weights, quantised networks and ceilings (default: .ipexperf in this folder)",
         "DIR",
         in_ci=True,
-    ),
-    Option(
-        "--perf-python",
+    )
+    python: str | None = _option(
         str,
         None,
         "interpreter of the workers, with torch; it needs no ipexperf (default: this one)",
         "PYTHON",
-    ),
-    Option(
-        "--perf-environment",
-        lock,
+    )
+    environment: str | None = _option(
+        values.lock,
         None,
         "measure in the environment of this lock, made if it is missing: shipped:NAME, lock:FILE, baseline:NAME or "
         "run:RUN",
@@ -470,10 +435,9 @@ OPTIONS: tuple[Option, ...] = (
         common=True,
         scope=PYTEST,
         page="live-baselines.md#the-lock",
-    ),
-    Option(
-        "--perf-load",
-        words,
+    )
+    load: tuple[str, ...] = _option(
+        values.words,
         (),
         "modules or .py files that register models, modes, devices, or define networks",
         "NAMES",
@@ -481,78 +445,22 @@ OPTIONS: tuple[Option, ...] = (
         in_ci=True,
         common=True,
         page="../how-to/add-a-model.md",
-    ),
-    Option("--perf-no-record", flag, False, "write nothing to the database", scope=MEASURE),
-    Option(
-        "--perf-no-pulse",
-        flag,
+    )
+    no_record: bool = _option(values.flag, False, "write nothing to the database", scope=MEASURE)
+    no_pulse: bool = _option(
+        values.flag,
         False,
         "do not time two fixed kernels before and after each launch",
         scope=MEASURE,
         page="verdicts.md#contention",
-    ),
-    Option(
-        "--perf-no-roof",
-        flag,
+    )
+    no_roof: bool = _option(
+        values.flag,
         False,
         "do not measure the machine's peak compute and bandwidth",
         scope=MEASURE,
         page="roofline.md",
-    ),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The value of every option. `sources` says where each that is not a default came from, such as `--perf-db`."""
-
-    model: tuple[str, ...] | None = None
-    device: tuple[str, ...] | None = None
-    dtype: tuple[str, ...] | None = None
-    mode: tuple[str, ...] | None = None
-    stack: tuple[str, ...] | None = None
-    preset: str = "quick"
-    db: str = "ipexperf.db"
-    baselines: Path = Path("baselines")
-    baseline: str = "auto"
-    report: Path | None = None
-    launches: int | None = None
-    twin: str | None = None
-    precision: float | None = None
-    batch: int | None = None
-    size: str | int | None = None
-    knobs: tuple[tuple[str, str], ...] = ()
-    ablate: tuple[str, ...] = ()
-    samples: int = 12
-    seconds: float = 0.6
-    budget: float | None = None
-    against: str | None = None
-    tolerance: float | None = None
-    alpha: float | None = None
-    max_pairs: int | None = None
-    inconclusive: str = "pass"
-    timeout: float = 600.0
-    gate: tuple[str, ...] | None = None
-    structure: StructureGate = "loss"
-    moved: str = "fail"
-    contended: float = 0.5
-    threads: int | None = None
-    placement: places.PlacementWish | None = None
-    start: str = start.AUTO
-    device_index: int = 0
-    lease: str = "wait"
-    fleet: str | None = None
-    hosts: str | None = None
-    spread: str = "each"
-    resume: str | None = None
-    data: Path | None = None
-    cache: Path | None = None
-    python: str | None = None
-    environment: str | None = None
-    load: tuple[str, ...] = ()
-    no_record: bool = False
-    no_pulse: bool = False
-    no_roof: bool = False
+    )
     sources: Mapping[str, str] = field(default_factory=dict)
 
     def axis(self, name: str) -> tuple[str, ...] | None:
@@ -563,6 +471,11 @@ class Options:
         """The flag by which the command line sets an option. Empty if an ini file, a variable or nothing does."""
         source = self.sources.get(name, "")
         return source if source.startswith("--") else ""
+
+
+OPTIONS: tuple[Option, ...] = tuple(
+    Option(part.name, default=part.default, **part.metadata) for part in fields(Options) if part.metadata
+)
 
 
 def declarer(parser: pytest.Parser) -> Callable[..., None]:
@@ -644,8 +557,8 @@ def short_flags(parser: pytest.Parser, words: Collection[str]) -> list[str]:
     for option in valued():
         if option.short and option.short in words:
             with contextlib.suppress(pytest.UsageError):  # somebody else's option of that name takes no such value
-                values = parser.parse_known_and_unknown_args([f"{option.short}=x"])[0]
-                flags += [option.short] if getattr(values, option.short_dest, None) else []
+                parsed = parser.parse_known_and_unknown_args([f"{option.short}=x"])[0]
+                flags += [option.short] if getattr(parsed, option.short_dest, None) else []
     return flags
 
 
@@ -668,8 +581,7 @@ def unknown_variables(environment: Mapping[str, str] = os.environ) -> str:
     for name in sorted(environment):
         if name.startswith(prefix) and name not in names and name not in variables.OF_THE_CHECKOUT:
             near = nearest(name.removeprefix(prefix), ends).removeprefix(": did you mean ")
-            shown = name if name.isprintable() else ascii(name)
-            texts.append(f"{shown} (did you mean {prefix}{near})" if near else shown)
+            texts.append(f"{name} (did you mean {prefix}{near})" if near else name)
     return f"ignored: there is no variable {', '.join(texts)}" if texts else ""
 
 
@@ -678,7 +590,7 @@ def of_ini(words: Sequence[str]) -> Callable[[str], Any]:
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
     add_arguments(parser.add_argument, short=True)
     try:
-        values, unknown = parser.parse_known_args(words)
+        parsed, unknown = parser.parse_known_args(words)
     except argparse.ArgumentError as error:
         raise UsageError(f"{INI}: {error.argument_name}: {error.message}") from None
     if unknown:
@@ -686,7 +598,7 @@ def of_ini(words: Sequence[str]) -> Callable[[str], Any]:
 
         hint = nearest_option(unknown, [option.flag for option in OPTIONS])
         raise UsageError(f"{INI}: there is no option {unknown[0].partition('=')[0]}{hint}")
-    return vars(values).get
+    return vars(parsed).get
 
 
 def resolve(
@@ -695,26 +607,25 @@ def resolve(
     environment: Mapping[str, str] = os.environ,
 ) -> Options:
     """Take each option from the first place that sets it. `command_line` returns None for options that it lacks."""
-    values: dict[str, Any] = {}
+    chosen: dict[str, Any] = {}
     sources: dict[str, str] = {}
     in_file = of_ini(ini) if ini else lambda _: None
     for option in OPTIONS:
         if (given := _given(option, command_line)) is not None:
-            values[option.name], sources[option.name] = given
+            chosen[option.name], sources[option.name] = given
         elif text := environment.get(option.variable):
             try:
-                values[option.name] = option.read(text)
+                chosen[option.name] = option.read(text)
             except argparse.ArgumentTypeError as error:
                 raise UsageError(f"{option.variable}: {error}") from None
             sources[option.name] = option.variable
         elif (given := _given(option, in_file)) is not None:
-            values[option.name], sources[option.name] = given[0], f"{INI}: {given[1]}"
+            chosen[option.name], sources[option.name] = given[0], f"{INI}: {given[1]}"
         else:
-            values[option.name] = option.default
-    values["model"], values["load"] = adopted(values["model"], values["load"], sources)
-    values["load"] = tuple(dict.fromkeys((*values["load"], *targets_of(values["against"] or ""))))
-    assert set(values) | {"sources"} == {part.name for part in fields(Options)}  # noqa: S101 - both list every option
-    return Options(**values, sources=sources)
+            chosen[option.name] = option.default
+    chosen["model"], chosen["load"] = adopted(chosen["model"], chosen["load"], sources)
+    chosen["load"] = tuple(dict.fromkeys((*chosen["load"], *targets_of(chosen["against"] or ""))))
+    return Options(**chosen, sources=sources)
 
 
 def _given(option: Option, parsed: Callable[[str], Any]) -> tuple[Any, str] | None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
+
+from ipexperf.plan.values import one_of
 
 KNOB = "placement"
 """The name of the knob that holds the placement of a case."""
@@ -36,36 +40,26 @@ class PlacementWish:
         return ",".join(f"{name}={value}" for name, value in values.items() if value is not None)
 
 
-def _wrong(text: str) -> argparse.ArgumentTypeError:
-    return argparse.ArgumentTypeError(text)
-
-
 def _cores(text: str) -> tuple[int, ...]:
     """Parse a core list: `0-3,8`, or `0-3+8`."""
     cores: list[int] = []
     for part in re.split(r"[,+]", text):
         matched = re.fullmatch(r"(\d+)(?:-(\d+))?", part, re.ASCII)
         if matched is None:
-            raise _wrong(f"cores: expected numbers and ranges such as 0-3,8, got '{part}'")
+            raise argparse.ArgumentTypeError(f"expected numbers and ranges such as 0-3,8, got '{part}'")
         first, last = int(matched[1]), int(matched[2] or matched[1])
         if last < first or last >= MOST:
             why = "it ends before it begins" if last < first else f"no core has a number above {MOST - 1}"
-            raise _wrong(f"cores: '{part}' is not a range of cores: {why}")
+            raise argparse.ArgumentTypeError(f"'{part}' is not a range of cores: {why}")
         cores += range(first, last + 1)
     if len(set(cores)) != len(cores):
-        raise _wrong(f"cores: '{text}' names a core twice")
+        raise argparse.ArgumentTypeError(f"'{text}' names a core twice")
     return tuple(sorted(cores))
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        raise _wrong(f"{name}: expected one of {', '.join(allowed)}, got '{value}'")
-    return value
 
 
 def _node(value: str) -> int:
     if not (value.isascii() and value.isdigit() and int(value) < MOST):
-        raise _wrong(f"node: expected the number of a memory node, got '{value}'")
+        raise argparse.ArgumentTypeError(f"expected the number of a memory node, got '{value}'")
     return int(value)
 
 
@@ -76,6 +70,13 @@ def read(text: str) -> PlacementWish:
         OPENMP,
     )
 
+    parsers: dict[str, Callable[[str], Any]] = {
+        "cores": _cores,
+        "node": _node,
+        "openmp": one_of(*OPENMP),
+        "allocator": one_of(*ALLOCATORS),
+        "launcher": one_of(*LAUNCHERS),
+    }
     parts: dict[str, str] = {}
     last = ""
     for word in (word.strip() for word in text.split(",")):
@@ -83,18 +84,17 @@ def read(text: str) -> PlacementWish:
         if not equals and last == "cores":
             parts["cores"] += f",{word}"
             continue
-        names = [field.name for field in fields(PlacementWish)]
-        if not equals or name not in names:
-            raise _wrong(f"expected NAME=VALUE with one of {', '.join(names)}, got '{word}'")
+        if not equals or name not in parsers:
+            raise argparse.ArgumentTypeError(f"expected NAME=VALUE with one of {', '.join(parsers)}, got '{word}'")
         if name in parts:
-            raise _wrong(f"{name} is there twice")
+            raise argparse.ArgumentTypeError(f"{name} is there twice")
         parts[name], last = value, name
     if "launcher" in parts and len(parts) > 1:
-        raise _wrong("launcher: the launcher decides everything: leave the others out")
-    return PlacementWish(
-        cores=_cores(parts["cores"]) if "cores" in parts else None,
-        node=_node(parts["node"]) if "node" in parts else None,
-        openmp=_one_of("openmp", parts["openmp"], tuple(OPENMP)) if "openmp" in parts else None,
-        allocator=_one_of("allocator", parts["allocator"], tuple(ALLOCATORS)) if "allocator" in parts else None,
-        launcher=_one_of("launcher", parts["launcher"], tuple(LAUNCHERS)) if "launcher" in parts else None,
-    )
+        raise argparse.ArgumentTypeError("launcher: the launcher decides everything: leave the others out")
+    wish: dict[str, Any] = {}
+    try:
+        for name, value in parts.items():
+            wish[name] = parsers[name](value)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{name}: {error}") from None
+    return PlacementWish(**wish)

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
+from ipexperf.report.lines import named
 from ipexperf.report.units import digits, plural, seconds, size
 
 if TYPE_CHECKING:
@@ -22,17 +23,12 @@ GIGA = 1e9
 
 def structure_lines(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
     """Lines for cases whose kernels differ from those of their baseline, and for unstable ones."""
-    structures = [(x.case.id, verdict.structure) for x in measurements if (verdict := verdicts.get(x.case.uid))]
+    judged = [(x.case.id, verdict) for x in measurements if (verdict := verdicts.get(x.case.uid))]
+    structures = [(name, verdict.structure) for name, verdict in judged if verdict.structure is not None]
     pairs = any(AGAINST in dict(x.case.knobs) for x in measurements)
-    lost = [
-        (name, structure) for name, structure in structures if structure is not None and structure.losses and not pairs
-    ]
-    changed = [
-        (name, structure)
-        for name, structure in structures
-        if structure is not None and structure.outcome == "changed" and (name, structure) not in lost
-    ]
-    unstable = [name for name, structure in structures if structure is not None and structure.outcome == "unstable"]
+    lost = [(name, structure) for name, structure in structures if structure.losses and not pairs]
+    changed = [one for one in structures if one[1].outcome == "changed" and one not in lost]
+    unstable = [name for name, structure in structures if structure.outcome == "unstable"]
     lines = []
     if lost:
         lines.append(f"OPTIMISATIONS LOST ({len(lost)}): these run what can only cost time")
@@ -42,7 +38,7 @@ def structure_lines(measurements: Sequence[Measurement], verdicts: Mapping[str, 
         lines.append(f"STRUCTURE CHANGED ({len(changed)}): these run different kernels than {other}")
         lines += _limited([(name, structure.changes, structure.reason) for name, structure in changed])
     if unstable:
-        lines.append(f"STRUCTURE UNSTABLE ({len(unstable)}): the kernels differ from step to step: {_names(unstable)}")
+        lines.append(f"STRUCTURE UNSTABLE ({len(unstable)}): the kernels differ from step to step: {named(unstable)}")
     return lines
 
 
@@ -55,11 +51,6 @@ def _limited(cases: Sequence[tuple[str, Sequence[str], str]]) -> list[str]:
     return [*lines, *([f"    and {plural(len(cases) - TOLD, 'more case')}"] if len(cases) > TOLD else [])]
 
 
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - TOLD} more" if len(names) > TOLD else ""
-    return ", ".join(names[:TOLD]) + more
-
-
 def in_one_line(comparison: Mapping[str, Any] | None) -> str:
     """A fingerprint in one line."""
     if comparison is None:
@@ -70,7 +61,7 @@ def in_one_line(comparison: Mapping[str, Any] | None) -> str:
         return "not all could be captured: " + "; ".join(
             f"{name}: {why}" for name, why in comparison["missing"].items()
         )
-    parts = [f"{comparison['digest'][:SHORT]}"]
+    parts = [comparison["digest"][:SHORT]]
     structure = comparison.get("structure", {})
     kernels: Counter[tuple[str, str]] = Counter()
     for row in structure.get("primitives", ()):

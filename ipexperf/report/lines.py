@@ -9,7 +9,6 @@ NARROWEST, WIDEST = 80, 120
 """Columns. No table fits into less, and no sentence is easy to read in more."""
 NAMED = 4
 """Most cases to name in one line. The rest are counted."""
-
 REASON = 200
 """Longest reason in a cell of a table. An error of torch may fill a screen."""
 
@@ -38,6 +37,11 @@ def wrapped(text: str) -> list[str]:
 def labelled(label: str, text: str) -> list[str]:
     """Wrap a text that begins with a label."""
     return wrapped(f"{label}: {text}")
+
+
+def listed(label: str, meaning: str, names: Sequence[str]) -> list[str]:
+    """What happened to so many cases, and to which. Nothing if it happened to none."""
+    return labelled(f"{label} ({len(names)})", f"{meaning}: {named(names)}") if names else []
 
 
 def named(names: Sequence[str], limit: int = NAMED) -> str:

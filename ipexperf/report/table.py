@@ -17,7 +17,7 @@ from ipexperf.plan.groups import groups, plain_mode
 from ipexperf.report import roofs
 from ipexperf.report.advice import advice
 from ipexperf.report.fingerprints import structure_lines
-from ipexperf.report.lines import WIDEST, Page, labelled, named, wrapped
+from ipexperf.report.lines import WIDEST, Page, labelled, listed, named, wrapped
 from ipexperf.report.moved import moved_lines
 from ipexperf.report.shares import ratio_lines
 from ipexperf.report.speeds import SpeedRatio, Speeds
@@ -172,9 +172,7 @@ def run_lines(line: str, slower: Sequence[str], *, fails: bool, spoilt: bool = F
 
 def missing_lines(missing: Sequence[str]) -> list[str]:
     """The lines for cases that were accepted and that a run does not have."""
-    if not missing:
-        return []
-    return labelled(f"NOT IN THIS RUN ({len(missing)})", f"a baseline was accepted for them here: {named(missing)}")
+    return listed("NOT IN THIS RUN", "a baseline was accepted for them here", missing)
 
 
 def swallowed_lines(failing: Sequence[str]) -> list[str]:
@@ -182,7 +180,7 @@ def swallowed_lines(failing: Sequence[str]) -> list[str]:
     why = (
         "their tests failed, but something (xfail, a try around perf(), a hook in a conftest.py) reports none as failed"
     )
-    return labelled(f"THE RUN FAILS ({len(failing)})", f"{why}: {named(failing)}")
+    return listed("THE RUN FAILS", why, failing)
 
 
 def ratio_column(speeds: Speeds) -> tuple[str, dict[str, SpeedRatio]]:
@@ -328,8 +326,7 @@ def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
     kinds += _cut(measurements)
     lines = []
     for word, meaning, names in kinds:
-        if names:
-            lines += labelled(f"{word} ({len(names)})", f"{meaning}: {named(names)}")
+        lines += listed(word, meaning, names)
     lines += _emulated(measurements)
     lines += _fewer(measurements)
     lines += _settings(measurements)
@@ -355,7 +352,7 @@ def _emulated(measurements: Sequence[Measurement]) -> list[str]:
     """Cases in a dtype that the processor emulates."""
     ids = [x.case.id for x in measurements if any(launch.emulated for launch in x.counted)]
     meaning = "this CPU has no instructions for the dtype, so the speed is not that of the dtype"
-    return labelled(f"EMULATED ({len(ids)})", f"{meaning}: {named(ids)}") if ids else []
+    return listed("EMULATED", meaning, ids)
 
 
 def _fewer(measurements: Sequence[Measurement]) -> list[str]:
@@ -376,7 +373,7 @@ def _settings(measurements: Sequence[Measurement]) -> list[str]:
     changed = {x.case.id: launch.settings for x in measurements for launch in x.counted if launch.settings}
     texts = [f"{name} ({settings})" for name, settings in changed.items()]
     meaning = "their launches ran under unlike settings, so their median is of neither"
-    return labelled(f"SETTINGS CHANGED ({len(texts)})", f"{meaning}: {named(texts)}") if texts else []
+    return listed("SETTINGS CHANGED", meaning, texts)
 
 
 def _slowing(measurements: Sequence[Measurement]) -> list[str]:
@@ -384,4 +381,4 @@ def _slowing(measurements: Sequence[Measurement]) -> list[str]:
     found = {x.case.id: times for x in measurements if (times := growth.slowdown(x.counted)) is not None}
     texts = [f"{name} ({digits(times)} times)" for name, times in found.items()]
     meaning = "in every launch, so the step time depends on how long was measured"
-    return labelled(f"SLOWER AND SLOWER ({len(texts)})", f"{meaning}: {named(texts)}") if texts else []
+    return listed("SLOWER AND SLOWER", meaning, texts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 import subprocess
@@ -86,14 +85,6 @@ class Browser:
         """The errors and warnings of the console."""
         found = self._ask("POST", "/se/log", {"type": "browser"})
         return [one["message"] for one in found if one["level"] in ("SEVERE", "WARNING")]
-
-    def size(self, width: int, height: int) -> None:
-        """Make the window so large."""
-        self._ask("POST", "/window/rect", {"width": width, "height": height})
-
-    def picture(self, path: Path) -> None:
-        """Keep what the window shows."""
-        path.write_bytes(base64.b64decode(self._ask("GET", "/screenshot")))
 
     def close(self) -> None:
         """End the browser and its driver."""

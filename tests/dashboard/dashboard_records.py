@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -159,3 +161,10 @@ def take_turns(path: Path, times: float) -> str:
             moment = f"2026-05-{RUNS:02d}T02:0{number}:00Z"
             history.record_round(uid, RoundRecord(f"{number:032x}", "all", number, "together", seats, moment, 9.0, 8))
     return uid
+
+
+def read(page: Path) -> dict[str, Any]:
+    """The data of a page, as the browser gets it."""
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)
+    found: dict[str, Any] = json.loads(text)
+    return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import change_records as records
 import pytest
 from browser import MISSING
+from dashboard_records import read
 
 from ipexperf.dashboard import writing
 from ipexperf.history import History
@@ -34,12 +34,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def page(pages: Path, model: str) -> Path:
     (path,) = pages.glob(f"cases/{model}-*.html")
     return path
-
-
-def read(path: Path) -> dict[str, Any]:
-    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
-    document: dict[str, Any] = json.loads(text)
-    return document
 
 
 def marks(pages: Path, model: str) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_records import FASTER, PAIRED, PLAIN, environment, fill, judged, measured, step, take_turns
+from dashboard_records import FASTER, PAIRED, PLAIN, environment, fill, judged, measured, read, step, take_turns
 
 from ipexperf.case import Case
 from ipexperf.dashboard import writing
@@ -47,8 +46,7 @@ def pages(path: Path) -> Path:
 
 
 def rows(report: Path, page: str, key: str = "rows") -> list[dict[str, Any]]:
-    (text,) = re.findall(r'id="data">(.*?)</script>', (report / page).read_text(), re.DOTALL)
-    found: list[dict[str, Any]] = json.loads(text)[key]
+    found: list[dict[str, Any]] = read(report / page)[key]
     return found
 
 

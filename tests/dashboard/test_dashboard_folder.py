@@ -83,28 +83,6 @@ def test_a_report_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
     assert sorted(path.name for path in target.iterdir()) == [folder.MANIFEST, "one"]
 
 
-def test_a_report_that_cannot_be_put_in_place_gives_the_old_one_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the last step fails, the older report is there again."""
-    target = tmp_path / "report"
-    write(target, one="1")
-    rename = Path.rename
-    tried = []
-
-    def fails(self: Path, to: Path) -> Path:
-        tried.append(to)
-        if len(tried) == 2:
-            raise OSError(28, "No space left on device")
-        return rename(self, to)
-
-    monkeypatch.setattr(Path, "rename", fails)
-    with pytest.raises(UsageError, match="cannot be written: No space left on device"):
-        write(target, two="2")
-    assert sorted(path.name for path in target.iterdir()) == [folder.MANIFEST, "one"]
-    assert len(tried) == 3
-
-
 def test_a_folder_without_a_list_of_its_files_is_not_walked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The root of the file system has millions of files, and some that nobody may read."""
     monkeypatch.setattr(Path, "rglob", lambda *_: pytest.fail("walked"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import html
-import json
 import math
 import re
 from dataclasses import replace
@@ -27,6 +26,7 @@ from dashboard_records import (
     STEADY,
     environment,
     fill,
+    read,
     step,
     take_turns,
 )
@@ -46,13 +46,6 @@ from ipexperf.judge.selftest import Trial
 from ipexperf.result import PairsEvidence, Verdict
 
 VENDOR = Path(writing.HERE) / "vendor" / "uplot"
-
-
-def read(page: Path) -> dict[str, Any]:
-    """The data of a page, as the browser gets it."""
-    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)
-    found: dict[str, Any] = json.loads(text)
-    return found
 
 
 def page(report: Path, case: Any) -> Path:

@@ -51,11 +51,6 @@ def test_a_workflow_asks_for_what_there_is(path: Path) -> None:
     assert set(re.findall(r"IPEXPERF_(\w+)", text)) <= {one.variable[9:] for one in options.OPTIONS}
 
 
-def test_an_option_that_is_gone_would_be_seen() -> None:
-    """The check above knows a misspelt option from a right one."""
-    assert unknown(["suites/", "--perf-prest", "nightly", "--perf-db=x", "-q"]) == ["--perf-prest"]
-
-
 def test_every_workflow_is_on_its_page() -> None:
     """And the pages name no other."""
     pages = "".join((ROOT / "docs" / page).read_text() for page in PAGES)

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import plan_records
 import pytest
+from plan_records import CARDS, facts, ids
 
-from ipexperf.bench.machine.facts import HEADERS, Facts
+from ipexperf.bench.machine.facts import HEADERS
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
-from ipexperf.plan.options import Options
 
-AVX2 = frozenset({"avx2", "fma"})
-PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
 CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("infer_compile",), "stack": ("all",)}
 
 
 def plan(compiler: str = "/usr/bin/g++", headers: tuple[str, ...] = HEADERS, **wishes: Any) -> matrix.Plan:
-    options = Options(**{**CELL, **wishes})
-    matrix.check_names(options)
-    devices = {"xpu": "", "cuda": ""}
-    facts = Facts("/env/bin/python", PACKAGES, AVX2, devices, compiler=compiler, headers=frozenset(headers))
-    return matrix.make(options, facts)
-
-
-def ids(found: matrix.Plan) -> list[str]:
-    return [case.id for case in found.cases]
+    here = facts(accelerators=CARDS, compiler=compiler, headers=frozenset(headers))
+    return plan_records.plan({**CELL, **wishes}, here)
 
 
 def test_both_stacks_compile() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import plan_records
 import pytest
+from plan_records import CARDS, facts, ids
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import TRAINING
@@ -16,26 +18,15 @@ from ipexperf.tools.migrate import advice
 from ipexperf.tools.migrate import plan as migration
 from ipexperf.tools.migrate.plan import StackSide
 
-AVX2 = frozenset({"avx2", "fma"})
-PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
 CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_compile",), "stack": ("all",)}
 
 
-def options(**wishes: Any) -> Options:
-    return Options(**{**CELL, **wishes})
-
-
 def here(compiler: str = "/usr/bin/g++") -> Facts:
-    return Facts("/env/bin/python", PACKAGES, AVX2, {"xpu": "", "cuda": ""}, compiler=compiler, cores=2)
+    return facts(accelerators=CARDS, compiler=compiler, cores=2)
 
 
 def plan(compiler: str = "/usr/bin/g++", **wishes: Any) -> matrix.Plan:
-    matrix.check_names(options(**wishes))
-    return matrix.make(options(**wishes), here(compiler))
-
-
-def ids(found: matrix.Plan) -> list[str]:
-    return [case.id for case in found.cases]
+    return plan_records.plan({**CELL, **wishes}, here(compiler))
 
 
 def test_both_stacks_train_compiled() -> None:
@@ -51,15 +42,6 @@ def test_it_shares_the_rounds_of_eager_training_which_is_the_reference() -> None
     assert len(group.cases) == 4
     assert group.reference.id == "resnet18-cpu-fp32-train-stock"
     assert {groups.plain_mode(case) for case in group.cases} == {"train"}
-
-
-def test_optimizers_are_those_of_training() -> None:
-    """Each that is asked for is a case, and Lamb is IPEX's."""
-    found = plan(knobs=(("optimizer", "adagrad"), ("optimizer", "lamb")))
-    base = "resnet18-cpu-fp32-train_compile"
-    names = ("ipex+optimizer:adagrad", "ipex+optimizer:lamb", "stock+optimizer:adagrad")
-    assert ids(found) == [f"{base}-{name}" for name in names]
-    assert [left.reason for left in found.left_out] == ["Lamb comes with IPEX: the stack stock has none"]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +89,7 @@ def test_it_is_in_the_full_preset_once_in_nightly_and_not_in_the_quick_one() -> 
 
 def test_a_migration_compares_eager_training_with_both_ways_of_stock() -> None:
     """Eager training on IPEX beside eager and compiled training on stock, and the change of a script is one line."""
-    wish = options(mode=("train", "train_compile"), stack=None)
+    wish = Options(**{**CELL, "mode": ("train", "train_compile"), "stack": None})
     rows = migration.make(StackSide("ipex", here(), wish), StackSide("stock", here(), wish)).rows
     row = next(row for row in rows if row.case.id == "resnet18-cpu-fp32-train-ipex")
     assert [case.id.removeprefix("resnet18-cpu-fp32-") for case in row.candidates] == [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from plan_records import AVX2, facts
 
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
@@ -12,20 +13,19 @@ from ipexperf.errors import UsageError
 from ipexperf.plan import injections
 from ipexperf.plan.options import Options
 
-PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
-HERE = Facts("/env/bin/python", PACKAGES, frozenset({"avx", "avx2", "fma"}), cores=2)
+HERE = facts(flags=AVX2 | {"avx"}, cores=2)
 JIT = Case("resnet18", "cpu", "fp32", "infer_jit", "ipex", 32, 32, 1, "digits")
 UNTRACED = "unfrozen is for a graph traced before the first step, not for "
 EVERY = {injection.name: injection for injection in injections.every(Options(), HERE)}
 
 
-def why_not(name: str, case: Case = JIT, facts: Facts = HERE) -> str | None:
-    every = {injection.name: injection for injection in injections.every(Options(), facts)}
-    return injections.slowed(every[name], case, facts)[1]
+def why_not(name: str, case: Case = JIT, here: Facts = HERE) -> str | None:
+    every = {injection.name: injection for injection in injections.every(Options(), here)}
+    return injections.slowed(every[name], case, here)[1]
 
 
-def able(case: Case, facts: Facts = HERE) -> set[str]:
-    return {name for name in EVERY if why_not(name, case, facts) is None}
+def able(case: Case, here: Facts = HERE) -> set[str]:
+    return {name for name in EVERY if why_not(name, case, here) is None}
 
 
 def test_a_jitted_case_on_ipex_can_have_all_that_this_machine_can() -> None:
@@ -42,7 +42,7 @@ def test_a_larger_cpu_has_more_steps_down() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "case", "facts", "told"),
+    ("name", "case", "here", "told"),
     [
         ("avx2", JIT, HERE, "this CPU has no avx512bw: avx2 would change nothing"),
         ("threads", JIT, replace(HERE, cores=1), "one thread cannot become fewer"),
@@ -58,9 +58,9 @@ def test_a_larger_cpu_has_more_steps_down() -> None:
         ),
     ],
 )
-def test_what_a_case_cannot_have_has_a_reason(name: str, case: Case, facts: Facts, told: str) -> None:
+def test_what_a_case_cannot_have_has_a_reason(name: str, case: Case, here: Facts, told: str) -> None:
     """An injection that would change nothing is no injection: it would be counted as a miss."""
-    assert why_not(name, case, facts) == told
+    assert why_not(name, case, here) == told
 
 
 def test_only_what_is_busy_has_a_known_size() -> None:

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import plan_records
 import pytest
+from plan_records import CARDS, facts, ids
 
-from ipexperf.bench.machine.facts import Facts
 from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 
-PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "scikit-learn": "1.7"}
 CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train",), "stack": ("stock",)}
 
 
 def plan(**wishes: Any) -> matrix.Plan:
-    options = Options(**{**CELL, **wishes})
-    matrix.check_names(options)
-    return matrix.make(options, Facts("/env/bin/python", PACKAGES, frozenset({"avx2"}), {"xpu": "", "cuda": ""}))
-
-
-def ids(found: matrix.Plan) -> list[str]:
-    return [case.id for case in found.cases]
+    return plan_records.plan({**CELL, **wishes}, facts(accelerators=CARDS))
 
 
 def test_each_input_is_a_case_and_the_default_is_the_plain_one() -> None:
@@ -98,12 +92,8 @@ def test_facts_are_asked_under_the_pin(tmp_path: Any) -> None:
 
 def test_fp16_training_is_left_out_on_a_card_without_float64() -> None:
     """Torch's gradient scaler computes in float64: what the card has not is told before anything is measured."""
-    options = Options(**{**CELL, "device": ("xpu", "cuda"), "dtype": ("fp16",)})
-    known = {"xpu": "", "cuda": ""}
-    cards = {name: [{"float64": name == "cuda"}] for name in known}
-    facts = Facts("/env/bin/python", PACKAGES, frozenset(), known, cards)
+    here = facts(accelerators=CARDS, cards={name: [{"float64": name == "cuda"}] for name in CARDS})
     with pytest.raises(UsageError, match="fp16 training needs float64 for its gradient scaler, which this xpu lacks"):
-        matrix.make(options, facts)
-    options = Options(**{**CELL, "device": ("all",), "dtype": ("fp16",)})
-    assert ids(matrix.make(options, facts)) == ["resnet18-cuda-fp16-train-stock"]
-    assert Facts.from_json(facts.to_json()).cards == cards
+        plan_records.plan({**CELL, "device": ("xpu", "cuda"), "dtype": ("fp16",)}, here)
+    found = plan_records.plan({**CELL, "device": ("all",), "dtype": ("fp16",)}, here)
+    assert ids(found) == ["resnet18-cuda-fp16-train-stock"]

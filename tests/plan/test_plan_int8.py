@@ -5,38 +5,29 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import plan_records
 import pytest
+from plan_records import AVX2, CARDS, FOR_CARDS, facts, ids
 
 from ipexperf.bench import registry
-from ipexperf.bench.machine.facts import HEADERS, Facts
+from ipexperf.bench.machine.facts import HEADERS
 from ipexperf.bench.modes.infer import Infer
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
-from ipexperf.plan.options import Options
 
-PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
-AVX2 = frozenset({"avx2", "fma"})
 INT8: dict[str, Any] = {"model": ("resnet18",), "dtype": ("int8",), "mode": ("infer_jit",), "stack": ("all",)}
 
 
 def plan(flags: frozenset[str] = AVX2, accelerators: dict[str, str] | None = None, **wishes: Any) -> matrix.Plan:
-    options = Options(**{**INT8, **wishes})
-    matrix.check_names(options)
-    packages = {**PACKAGES, "intel-extension-for-pytorch": "2.8.10+xpu"} if accelerators else PACKAGES
-    return matrix.make(options, Facts("/env/bin/python", packages, flags, accelerators or {}))
+    here = facts(FOR_CARDS if accelerators else None, flags, accelerators=accelerators or {})
+    return plan_records.plan({**INT8, **wishes}, here)
 
 
 def exported(pt2e: str, **wishes: Any) -> matrix.Plan:
     """The plan of compiled int8 if this package has the tools for each device."""
-    options = Options(**{**INT8, "mode": ("infer_compile",), **wishes})
     homes = dict.fromkeys(("x86", "xpu"), pt2e)
-    accelerators = dict.fromkeys(("xpu", "cuda"), "")
-    more: dict[str, Any] = {"compiler": "g++", "pt2e": homes, "headers": frozenset(HEADERS)}
-    return matrix.make(options, Facts("/env/bin/python", PACKAGES, AVX2, accelerators, **more))
-
-
-def ids(found: matrix.Plan) -> list[str]:
-    return [case.id for case in found.cases]
+    here = facts(accelerators=CARDS, compiler="g++", pt2e=homes, headers=frozenset(HEADERS))
+    return plan_records.plan({**INT8, "mode": ("infer_compile",), **wishes}, here)
 
 
 def test_a_script_is_planned_on_both_stacks_where_the_cpu_has_avx2() -> None:
@@ -124,8 +115,7 @@ def test_what_int8_cannot_do_is_refused_with_the_reason(wishes: dict[str, Any], 
 
 def test_the_nightly_run_has_int8_and_the_quick_one_has_not() -> None:
     """Quantising takes minutes once: the quick preset is as quick as it was."""
-    facts = Facts("/env/bin/python", PACKAGES, AVX2)
-    quick, nightly = (ids(matrix.make(Options(preset=name), facts)) for name in ("quick", "nightly"))
+    quick, nightly = (ids(plan_records.plan({"preset": name})) for name in ("quick", "nightly"))
     assert not [name for name in quick if "-int8-" in name]
     assert {name for name in nightly if name.startswith("resnet50-cpu-int8-")} == {
         f"resnet50-cpu-int8-{mode}-{stack}" for mode in ("infer_jit", "realtime") for stack in ("ipex", "stock")

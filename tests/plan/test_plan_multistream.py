@@ -5,30 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import plan_records
 import pytest
+from plan_records import CARDS, facts, ids
 
-from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
-from ipexperf.plan.options import Options
 from ipexperf.plan.placement import read
 
-AVX2 = frozenset({"avx2", "fma"})
-PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
 CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("multistream",), "stack": ("ipex",)}
 ID = "resnet18-cpu-fp32-multistream-ipex"
 
 
 def plan(
-    iomp5: str = "/env/lib/libiomp5.so", packages: Mapping[str, str | None] = PACKAGES, **wishes: Any
+    iomp5: str = "/env/lib/libiomp5.so", packages: Mapping[str, str | None] | None = None, **wishes: Any
 ) -> matrix.Plan:
-    options = Options(**{**CELL, **wishes})
-    matrix.check_names(options)
-    return matrix.make(options, Facts("/env/bin/python", packages, AVX2, {"xpu": "", "cuda": ""}, cores=4, iomp5=iomp5))
-
-
-def ids(found: matrix.Plan) -> list[str]:
-    return [case.id for case in found.cases]
+    here = facts(packages, accelerators=CARDS, cores=4, iomp5=iomp5)
+    return plan_records.plan({**CELL, **wishes}, here)
 
 
 def test_streams_are_ipexs_alone() -> None:
@@ -44,7 +37,7 @@ def test_without_intels_openmp_it_is_left_out_with_how_to_get_it() -> None:
     with pytest.raises(UsageError, match=told):
         plan(iomp5="")
     with pytest.raises(UsageError, match="intel-extension-for-pytorch not installed"):
-        plan(iomp5="", packages={**PACKAGES, "intel-extension-for-pytorch": None})
+        plan(iomp5="", packages={"intel-extension-for-pytorch": None})
     found = plan(iomp5="", mode=None, preset="full", stack=("all",))
     assert ID not in ids(found)
     [reason] = [left.reason for left in found.left_out if left.id == ID]

@@ -73,12 +73,8 @@ def test_a_switch_of_the_ini_file_is_on() -> None:
     ("words", "told"),
     [
         ("--perf-launches=0", "--perf-launches: expected a whole number of at least 1, got '0'"),
-        ("--perf-launches=-3", "--perf-launches: expected a whole number of at least 1, got '-3'"),
-        ("--perf-launches=2.5", "--perf-launches: expected a whole number of at least 1, got '2.5'"),
         ("--perf-batch=many", "--perf-batch: expected a whole number of at least 1, got 'many'"),
         ("--perf-seconds=nan", "--perf-seconds: expected seconds over 0, got 'nan'"),
-        ("--perf-timeout=inf", "--perf-timeout: expected seconds over 0, got 'inf'"),
-        ("--perf-budget=-1", "--perf-budget: expected seconds over 0, got '-1'"),
         ("--perf-seconds=soon", "--perf-seconds: expected seconds, got 'soon'"),
         ("--model=' , '", "--model: expected a comma list of names, got nothing"),
         ("--perf-launches", "--perf-launches: expected one argument"),
@@ -104,7 +100,6 @@ def test_a_variable_that_cannot_be_read_is_refused_with_its_name() -> None:
         (["IPEXPERF_FLEET_FOLDR"], "IPEXPERF_FLEET_FOLDR (did you mean IPEXPERF_FLEET_FOLDER?)"),
         (["IPEXPERF_DEVISE", "HOME"], "IPEXPERF_DEVISE (did you mean IPEXPERF_DEVICE?)"),
         (["IPEXPERF_ZQX", "IPEXPERF_DBB"], "IPEXPERF_DBB (did you mean IPEXPERF_DB?), IPEXPERF_ZQX"),
-        (["IPEXPERF_A\nB"], r"'IPEXPERF_A\nB'"),
     ],
 )
 def test_a_variable_that_nobody_reads_is_named(names: list[str], told: str) -> None:
@@ -120,12 +115,6 @@ def test_every_variable_that_the_sources_name_is_known() -> None:
     names -= {"IPEXPERF_DEVISE"}  # the documents' example of a misspelled one
     assert {"IPEXPERF_LEASES", "IPEXPERF_DB"} <= names
     assert options.unknown_variables(dict.fromkeys([*names, "IPEXPERF_GOLDEN"], "x")) == ""
-
-
-def test_a_bad_value_on_the_command_line_is_refused_by_the_parser() -> None:
-    """The command line's own parser refuses the same texts."""
-    with pytest.raises(argparse.ArgumentError, match="expected a whole number of at least 1, got '0'"):
-        resolved("--perf-launches", "0")
 
 
 def test_a_repeated_option_adds_up() -> None:
@@ -158,10 +147,3 @@ def test_declaring_the_options_imports_no_leaf() -> None:
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     loaded = {name for name in told.stdout.split() if name.startswith("ipexperf.bench")}
     assert loaded == {"ipexperf.bench"}
-
-
-def test_every_option_has_its_own_name() -> None:
-    """No two options share a flag or a field."""
-    for part in ("flag", "name"):
-        found = [getattr(option, part) for option in options.OPTIONS]
-        assert len(found) == len(set(found)), part

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plan_records import facts, plan
 
-from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.machine.placement import ALLOCATORS, OPENMP, ranges
-from ipexperf.case import AGAINST, CONDITIONS
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import LAUNCHERS, PlacementWish
 
-FACTS = Facts(
-    "/env/bin/python",
-    {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"},
-    frozenset({"avx2"}),
-    cores=8,
-)
+FACTS = facts(cores=8)
+REALTIME: dict[str, Any] = {"model": ("resnet18",), "mode": ("realtime",), "dtype": ("fp32",), "stack": ("stock",)}
 cores = st.sets(st.integers(0, 40), min_size=1).map(lambda found: tuple(sorted(found)))
 words = st.builds(
     PlacementWish,
@@ -69,12 +65,8 @@ def test_any_text_is_a_wish_or_one_sentence(text: str) -> None:
         ("cores=0,0", "cores: '0,0' names a core twice"),
         ("cores=0-99999", "no core has a number above 4095"),
         ("cores=a", "cores: expected numbers and ranges such as 0-3,8, got 'a'"),
-        ("cores=²", "cores: expected numbers and ranges such as 0-3,8, got '²'"),
-        ("cores=", "got ''"),
         ("node=x", "node: expected the number of a memory node, got 'x'"),
         ("openmp=tbb", "openmp: expected one of iomp5, gomp, got 'tbb'"),
-        ("allocator=mimalloc", "allocator: expected one of jemalloc, tcmalloc, libc, got 'mimalloc'"),
-        ("launcher=slurm", "launcher: expected one of ipexrun, xeon, got 'slurm'"),
         ("launcher=xeon,cores=0", "the launcher decides everything"),
         ("cores=0,node=0,cores=1", "cores is there twice"),
         ("node=0,1", "expected NAME=VALUE with one of cores, node, openmp, allocator, launcher, got '1'"),
@@ -94,8 +86,7 @@ def test_a_placed_case_is_another_case() -> None:
     found = []
     for text in (None, "cores=0-3", "cores=0-3,openmp=gomp"):
         asked = None if text is None else placement.read(text)
-        plan = matrix.make(Options(model=("resnet18",), mode=("infer",), stack=("stock",), placement=asked), FACTS)
-        found.append(plan.cases[0])
+        found.append(plan({**REALTIME, "mode": ("infer",), "placement": asked}, FACTS).cases[0])
     assert len({case.uid for case in found}) == 3
     assert found[0].knobs == ()
     assert found[1].id.endswith("-stock+placement:cores=0-3")
@@ -108,39 +99,25 @@ def test_a_placement_is_no_knob_that_can_be_turned() -> None:
         matrix.check_names(Options(knobs=(("placement", "cores=0"),)))
 
 
-def planned(options: Options) -> matrix.Plan:
-    matrix.check_names(options)
-    return matrix.make(options, FACTS)
-
-
 @pytest.mark.parametrize(
     ("turned", "told"),
     [
         ((("instances", "3"), ("cores", "4")), "instances=3 with cores=4 need 12 cores, but only 8 may be used here"),
-        ((("instances", "9"),), "instances=9 with cores=1 need 9 cores, but only 8 may be used here"),
-        ((("cores", "9"),), "instances=1 with cores=9 need 9 cores, but only 8 may be used here"),
         ((("instances", "0"),), "instances: expected a whole number of at least 1, got '0'"),
     ],
 )
 def test_more_instances_than_there_are_cores_for_are_refused(turned: tuple[tuple[str, str], ...], told: str) -> None:
     """What was asked for by name and has no room ends the run before anything is measured."""
-    options = Options(model=("resnet18",), mode=("realtime",), dtype=("fp32",), stack=("stock",), knobs=turned)
     with pytest.raises(UsageError, match=told):
-        planned(options)
+        plan({**REALTIME, "knobs": turned}, FACTS)
 
 
 def test_realtime_answers_one_image_at_a_time() -> None:
     """Its batch is 1 whatever the model's, and another is refused; so is another number of threads."""
-    wish = {"model": ("resnet18",), "mode": ("realtime",), "dtype": ("fp32",), "stack": ("stock",)}
-    [case] = matrix.make(Options(**wish), FACTS).cases
+    [case] = plan(REALTIME, FACTS).cases
     assert (case.batch, case.knobs) == (1, ())
-    assert matrix.make(Options(**wish, batch=1), FACTS).cases == (case,)
+    assert plan({**REALTIME, "batch": 1}, FACTS).cases == (case,)
     with pytest.raises(UsageError, match="realtime always has batch 1: --perf-batch 8 does not apply"):
-        matrix.make(Options(**wish, batch=8), FACTS)
+        plan({**REALTIME, "batch": 8}, FACTS)
     with pytest.raises(UsageError, match="realtime always uses one thread per core"):
-        matrix.make(Options(**wish, threads=1), FACTS)
-
-
-def test_conditions_are_told_from_settings() -> None:
-    """A case keeps them where its settings are left out, as in a ratio to stock fp32."""
-    assert {placement.KNOB, AGAINST} == CONDITIONS
+        plan({**REALTIME, "threads": 1}, FACTS)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import plan_records
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix, sizes
-from ipexperf.plan.options import Options
 
-PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "scikit-learn": "1.7"}
 PUBLISHED = {"fp32": 160, "bf16": 112}
 
 
@@ -27,21 +25,18 @@ def declared() -> None:
 
 def plan(**wishes: Any) -> matrix.Plan:
     cell: dict[str, Any] = {"model": ("grown", "plain"), "dtype": ("fp32",), "mode": ("infer",), "stack": ("stock",)}
-    options = Options(**{**cell, **wishes})
-    matrix.check_names(options)
-    return matrix.make(options, Facts("/env/bin/python", PACKAGES, frozenset({"avx2"})))
+    return plan_records.plan({**cell, **wishes})
 
 
 def found(**wishes: Any) -> list[tuple[str, int, int]]:
     return [(case.model, case.size, case.batch) for case in plan(**wishes).cases]
 
 
-@pytest.mark.parametrize(("text", "value"), [("small", "small"), ("normal", "normal"), ("96", 96)])
-def test_a_size_is_a_word_or_a_number(text: str, value: object) -> None:
-    assert sizes.read(text) == value
+def test_a_size_is_a_word_or_a_number() -> None:
+    assert [sizes.read(text) for text in ("small", "normal", "96")] == ["small", "normal", 96]
 
 
-@pytest.mark.parametrize("text", ["large", "0", "-3", "1.5", "1e2", ""])
+@pytest.mark.parametrize("text", ["large", "0", "1.5", ""])
 def test_any_other_size_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="expected small, normal or a whole number of at least 1"):
         sizes.read(text)

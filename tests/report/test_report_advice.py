@@ -14,7 +14,7 @@ from ipexperf.case import Case
 from ipexperf.judge.policy import Policy
 from ipexperf.report.advice import BRACKETS, NO_TURNS, advice
 from ipexperf.report.speeds import Speeds
-from ipexperf.report.table import TWIN, summary_lines
+from ipexperf.report.table import summary_lines
 from ipexperf.result import Launch, Measurement, RoundRecord, Verdict
 
 PLAIN = Case("resnet18", "cpu", "fp32", "infer", "stock", 32, 32, data="digits")
@@ -72,6 +72,8 @@ def test_the_summary_of_a_run() -> None:
     lines = summary_lines([*asked, *taught], NONE_YET, {}, ["ipexperf show last"], (), rounds)
     golden("run.txt", "\n".join(lines))
     assert max(map(len, lines)) <= 120
+    quiet = "".join(summary_lines(asked, NONE_YET, {}, [], (), together(asked)))
+    assert ("twin" in quiet, "dropped" in quiet) == (False, False)
 
 
 def test_the_summary_of_a_run_whose_twin_differs() -> None:
@@ -81,6 +83,7 @@ def test_the_summary_of_a_run_whose_twin_differs() -> None:
     lines = summary_lines([*asked, *taught], NONE_YET, {}, [], (), rounds)
     golden("run_distrusted.txt", "\n".join(lines))
     assert sum("DO NOT TRUST" in line for line in lines) == 1
+    assert not any("TRUST" in line for line in advice_of(asked, together(asked, twin=1.01)))
 
 
 def test_the_best_configuration_is_one_sentence() -> None:
@@ -243,33 +246,6 @@ def test_one_line_says_whether_anything_got_slower(outcomes: list[str], words: s
     assert words in advice_of(made, None, verdicts)
 
 
-def test_a_twin_has_a_row_below_its_reference() -> None:
-    """With its own ratio. Without a twin there is no such row and no explanation of one."""
-    made = measured(STEPS)
-    lines = summary_lines(made, NONE_YET, {}, [], (), together(made, twin=1.0))
-    at = next(place for place, line in enumerate(lines) if line.startswith(TWIN))
-    assert lines[at - 1].startswith(f"{PLAIN.id} ")
-    column = next(line for line in lines if line.startswith("case")).index("x fp32")
-    assert lines[at][:column].strip() == TWIN.strip()
-    assert lines[at][column:].startswith(("0.99", "1.00"))
-    assert "twin" not in "".join(summary_lines(made, NONE_YET, {}, [], (), together(made)))
-
-
-def test_a_warning_names_a_twin_that_differs() -> None:
-    """It says by how much and what to look at, before the ratios that it makes doubtful."""
-    made = measured(STEPS)
-    rounds = together(made, twin=1.1)
-    first, second = advice_of(made, rounds)[:2]
-    assert first.startswith("DO NOT TRUST THE RATIOS of resnet18, inference: the same case a second time")
-    assert "ran 0.9" in first
-    assert "ipexperf doctor" in first
-    assert second.startswith("resnet18, inference: bf16 on ipex")
-    row = next(line for line in summary_lines(made, NONE_YET, {}, [], (), rounds) if line.startswith(TWIN))
-    assert row.endswith(" DIFFERS")
-    quiet = advice_of(made, together(made, twin=1.01))
-    assert not any("TRUST" in line for line in quiet)
-
-
 def test_a_process_that_was_twice_as_slow_is_named() -> None:
     """With its round. Without an odd process there is no line."""
     made = measured(STEPS)
@@ -281,13 +257,6 @@ def test_a_process_that_was_twice_as_slow_is_named() -> None:
     told = " ".join(" ".join(summary_lines(made, NONE_YET, {}, [], (), rounds)).split())
     assert f"ratios discount it: {slow.case.id}: 2.1" in told
     assert "times in round 2" in told
-
-
-def test_turns_that_were_dropped_are_counted_in_one_line() -> None:
-    made = measured(STEPS)
-    lines = summary_lines(made, NONE_YET, {}, [], (), together(made, dropped=4))
-    assert "12 of 36 turns were dropped: the machine was busy with something else meanwhile" in lines
-    assert "dropped" not in "".join(summary_lines(made, NONE_YET, {}, [], (), together(made)))
 
 
 def test_intervals_are_shortened_or_left_out_if_there_is_no_room() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_records import FAST, LONG, PLAIN, SLOW, crashed, measurement, together, unproven
+from report_records import FAST, LONG, PLAIN, SLOW, crashed, measurement, together
 
 from ipexperf.report import github, markdown
 from ipexperf.report.advice import advice
@@ -101,10 +101,6 @@ def test_a_failed_case_is_an_error_and_a_contended_or_changed_one_a_warning():
     assert told[0].startswith("::error title=regressed%3A resnet50-cpu-bf16-infer_jit-ipex (batch 8)::101.0%25 slower")
     assert told[1].endswith("::relu no longer fused")
     assert github.annotated(rows(fine=OK), "", fails=False) == []
-
-
-def test_a_run_that_fails_as_a_whole_is_an_error():
-    """A run that passes with a line about it is a warning."""
     assert github.annotated((), "platform shift: 8.0% slower", fails=True) == [
         "::error title=ipexperf%3A the run::platform shift: 8.0%25 slower"
     ]
@@ -184,11 +180,3 @@ def test_a_command_sets_the_variables_that_tune_libraries():
     """Without them the same case may run other kernels."""
     shell = {"ONEDNN_VERBOSE": "1", "LD_PRELOAD": "/opt/a b.so"}
     assert command(PLAIN, 3, variables=shell).startswith("LD_PRELOAD='/opt/a b.so' ONEDNN_VERBOSE=1 pytest suites/ --")
-
-
-def test_an_unproven_case_is_reported_as_invalid():
-    """Its numbers are shown, with the remark that they do not count."""
-    one = unproven()
-    told = markdown.text(markdown.rows([one], {one.case.uid: Verdict("invalid", "proof failed")}), "", None)
-    assert "| ⚠️ |" in told
-    assert "**invalid**: proof failed" in told

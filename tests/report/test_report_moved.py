@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 from report_records import FAST, PLAIN, SLOW, measurement
 
-from ipexperf.case import Case
 from ipexperf.judge.metrics import combined
 from ipexperf.report import markdown
 from ipexperf.report.block import failure_block
 from ipexperf.report.junit import properties
 from ipexperf.report.moved import changed, moved_lines
 from ipexperf.report.table import summary_lines
-from ipexperf.result import METRICS, Level, Verdict
+from ipexperf.result import Level, Verdict
 
 MIB = 2.0**20
 OK = Verdict("ok", "a slowdown above 5% is excluded", ratio=1.01, lo=0.99, hi=1.03)
@@ -47,27 +46,6 @@ def test_the_summary_has_a_line_for_each_metric_that_moved() -> None:
     ]
     assert moved_lines([MADE], {FAST.uid: OK}) == []
     assert set(lines) <= set(summary_lines([MADE], {FAST.uid: LARGER}, {}, []))
-
-
-def test_the_summary_computes_the_uid_of_a_case_a_few_times_and_not_for_each_metric(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A uid is a digest. One for each metric and outcome took most of the end of a run of thousands of cases."""
-    asked: list[Case] = []
-    uid = vars(Case)["uid"].fget
-
-    def digest(case: Case) -> str:
-        asked.append(case)
-        return str(uid(case))
-
-    monkeypatch.setattr(Case, "uid", property(digest))
-    verdicts = {FAST.uid: LARGER}
-    asked.clear()
-    moved_lines([MADE], verdicts)
-    assert asked == [FAST]
-    asked.clear()
-    summary_lines([MADE], verdicts, {}, [])
-    assert len(asked) < len(METRICS)
 
 
 def test_the_change_in_the_table_is_that_of_the_time() -> None:
