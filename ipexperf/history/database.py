@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, SAWarning, SQLAlchemyError
 
 from ipexperf.errors import HistoryError, UnavailableError
@@ -21,8 +21,6 @@ from ipexperf.history.addresses import file_of, hidden, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-
-    from sqlalchemy.engine import URL
 
 BUSY_SECONDS = 10
 CACHE_KIB = 64 * 1024
@@ -101,6 +99,20 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
         engine.dispose()
         raise
     return engine, name
+
+
+def open_read_only(path: Path) -> tuple[Engine, str]:
+    """Connect to a file that stays as it is: it is not migrated. Return the engine, and the name for messages."""
+    url = URL.create("sqlite", database=str(path))
+    engine = create_engine(url, creator=lambda: connect(path, "ro"), json_deserializer=_finite_json)
+    _behave(engine)
+    return engine, f"history {path}"
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Connect to a file without SQLAlchemy: with `ro` for reading, with `rw` for writing."""
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
 
 
 @contextmanager
@@ -253,9 +265,8 @@ def _missing(backend: str) -> str:
 def _check_path(path: Path, *, create: bool) -> None:
     try:
         _check_place(path, create=create)
-    except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise HistoryError(f"the history {str(path)!r} cannot be opened: {reason}.") from error
+    except OSError as error:  # such as a name that is too long
+        raise HistoryError(f"the history {str(path)!r} cannot be opened: {error.strerror}.") from error
 
 
 def _check_place(path: Path, *, create: bool) -> None:

@@ -206,7 +206,7 @@ def known_metric(name: str) -> Metric:
 
 def _run_row(connection: Connection, selector: str) -> RowMapping:
     uid = selectors.resolve(connection, selector)
-    return connection.execute(statements.runs().where(run.c.uid == uid)).mappings().one()
+    return connection.execute(statements.runs().add_columns(environment.c.doc).where(run.c.uid == uid)).mappings().one()
 
 
 def _run_records(connection: Connection, records: Any) -> list[RunRecord]:
