@@ -129,7 +129,9 @@ def changes_table(changed: Sequence[Changed]) -> Table:
             ratio(change.ratio),
             f"{change.score:.1f}",
             _runs(change),
-            *(f"{moment(at)} {uid[:SHORT]}" for at, uid in _bracket(change)),
+            f"{moment(change.last_started_at)} {change.last_run[:SHORT]}",
+            f"{moment(change.first_started_at)} {change.first_run[:SHORT]}",
+            f"{moment(change.known_started_at)} {change.known_run[:SHORT]}",
         )
     return drawn
 
@@ -193,15 +195,6 @@ def _unsteady(change: Changed) -> str:
     each = f", {change.ratio ** (1 / (change.runs_after - 1)) - 1:+.2%} a run" if change.ratio else ""
     before, after = human(change.before, change.unit), human(change.after, change.unit)
     return f"{name}: drifts from {before} to {after}{each}: no run is to blame"
-
-
-def _bracket(change: Changed) -> tuple[tuple[str, str], ...]:
-    """The runs around a change, and the one with which it became known."""
-    return (
-        (change.last_started_at, change.last_run),
-        (change.first_started_at, change.first_run),
-        (change.known_started_at, change.known_run),
-    )
 
 
 def _by_series(points: Sequence[Point]) -> list[Point]:
