@@ -82,7 +82,7 @@ def later(moment: datetime, step: timedelta) -> datetime:
 
 def _parsed(text: str) -> datetime:
     try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return datetime.fromisoformat(text)
     except ValueError:
         raise HistoryError(f"{text!r} is not a date or time such as '2026-01-31' or '2026-01-31T12:00Z'.") from None
 

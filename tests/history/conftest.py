@@ -5,12 +5,9 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 import postgres
 import pytest
-from sqlalchemy import event
 
 from ipexperf.history import History
 
@@ -58,24 +55,3 @@ def history(target: str) -> Iterator[History]:
     """A history without a run."""
     with History.open(target) as opened:
         yield opened
-
-
-@pytest.fixture
-def statements() -> Callable[[History], AbstractContextManager[list[str]]]:
-    """Lists what a history has its database execute within a block."""
-
-    @contextmanager
-    def listing(history: History) -> Iterator[list[str]]:
-        executed: list[str] = []
-
-        def note(connection: Any, cursor: Any, words: str, *more: Any) -> None:
-            del connection, cursor, more
-            executed.append(words)
-
-        event.listen(history._engine, "before_cursor_execute", note)
-        try:
-            yield executed
-        finally:
-            event.remove(history._engine, "before_cursor_execute", note)
-
-    return listing
