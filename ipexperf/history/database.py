@@ -76,11 +76,12 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
             engine = create_engine(
                 url,
                 connect_args=_arguments(url),
-                json_deserializer=_finite_json,
                 pool_pre_ping=path is None,  # a server may have restarted since the last case
             )
     except ImportError as error:
-        raise HistoryError(f"the {name} cannot be opened: {error}; {_missing(url.get_backend_name())}.") from error
+        postgresql = url.get_backend_name() == "postgresql"
+        driver = "the extra `postgresql` of ipexperf" if postgresql else "the driver that its URL names"
+        raise HistoryError(f"the {name} cannot be opened: {error}; install {driver}.") from error
     except SAWarning as error:
         refused = f"its driver does not take these arguments of the URL: {', '.join(url.query)}"
         raise HistoryError(f"the {name} cannot be opened: {refused}.") from error
@@ -104,7 +105,7 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
 def open_read_only(path: Path) -> tuple[Engine, str]:
     """Connect to a file that stays as it is: it is not migrated. Return the engine, and the name for messages."""
     url = URL.create("sqlite", database=str(path))
-    engine = create_engine(url, creator=lambda: connect(path, "ro"), json_deserializer=_finite_json)
+    engine = create_engine(url, creator=lambda: connect(path, "ro"))
     _behave(engine)
     return engine, f"history {path}"
 
@@ -211,20 +212,9 @@ def _decoded(name: str) -> Iterator[None]:
         yield
     except (json.JSONDecodeError, UnicodeError):
         raise  # `translated` has a better sentence
-    except RecursionError as error:
-        raise HistoryError(f"the {name} is damaged: it holds a document that is nested too deeply.") from error
     except UNDECODABLE as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise HistoryError(f"the {name} is damaged: it holds a row that cannot be read ({reason}).") from error
-
-
-def _finite_json(text: str) -> Any:
-    """Parse JSON as it is standardised: NaN, which Python would accept, is damage."""
-    return json.loads(text, parse_constant=_refuse)
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def _is_transient(error: DBAPIError | sqlite3.Error) -> bool:
@@ -255,11 +245,6 @@ def _arguments(url: URL) -> dict[str, Any]:
     by_backend = {"sqlite": {"timeout": BUSY_SECONDS}, "postgresql": server}
     chosen = by_backend.get(url.get_backend_name(), {})
     return {name: value for name, value in chosen.items() if name not in url.query}
-
-
-def _missing(backend: str) -> str:
-    extra = "the extra `postgresql` of ipexperf" if backend == "postgresql" else "the driver that its URL names"
-    return f"install {extra}"
 
 
 def _check_path(path: Path, *, create: bool) -> None:

@@ -122,7 +122,7 @@ class Queries:
         """Return the floating point operations of a case's step in each run since a moment that has counted them."""
         with reading(self._engine, self._name) as connection:
             found = connection.execute(statements.work(case_uid, since)).all()
-            return {uid: int(text) for uid, text in found if text.isdigit()}  # else the history is damaged: unknown
+            return {uid: int(text) for uid, text in found}
 
     def environment(self, run_uid: str, case_uid: str) -> dict[str, Any]:
         """Return the environment of a case in a run: that of its first launch, else the run's."""
@@ -257,8 +257,6 @@ def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
     answer = []
     for case_id, fact in cases.items():
         case_launches = launches.get(case_id, [])
-        if PRIMARY not in metrics[case_id]:
-            raise ValueError(f"a case of the run {row['uid']} has no {PRIMARY}")
         judged = verdicts.get(case_id)
         answer.append(
             Recorded(

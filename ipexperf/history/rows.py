@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AXES, Case
-from ipexperf.errors import HistoryError
 from ipexperf.history import evidence
 from ipexperf.history.values import content_uid, finite, now, pack, series_uid, storable, summary, utc
 from ipexperf.result import METRICS, PRIMARY, Metric
@@ -154,8 +153,6 @@ def policy_row(verdict: Verdict, policy: Constants | None) -> dict[str, Any]:
     if verdict.constants is not None:
         return {"uid": content_uid(verdict.constants), "doc": dict(verdict.constants)}
     document = {"policy": verdict.policy} if policy is None else policy.to_json()
-    if policy is not None and policy.label != verdict.policy:
-        raise HistoryError(f"a verdict by {verdict.policy!r} cannot be kept under the policy {policy.label!r}.")
     return {"uid": content_uid(document), "doc": document}
 
 

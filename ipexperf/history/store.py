@@ -198,9 +198,6 @@ class History(Queries):
                 .where(series.c.metric.in_([judged.metric for judged in verdicts.values()]))
             )
             ids = {(item.uid, item.metric): item.series_id for item in connection.execute(query)} if verdicts else {}
-            for case_uid, judged in verdicts.items():
-                if (case_uid, judged.metric) not in ids:
-                    raise HistoryError(f"the run {run_uid} has no case {case_uid}; record it before settling it.")
             _judge(connection, row.id, [(ids[uid, item.metric], item) for uid, item in verdicts.items()], policy)
 
         self._append(write)
@@ -367,8 +364,6 @@ def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
     uids = [series_uid(version.uid, accepted.machine_key, PRIMARY) for version in (accepted.case, accepted.former)]
     query = select(series.c.uid, series.c.id).where(series.c.uid.in_(uids))
     ids = {row.uid: row.id for row in connection.execute(query)}
-    if uids[0] not in ids:
-        raise HistoryError(f"{accepted.case.id} was never recorded on {accepted.machine_key} in this history.")
     values = {**rows.baseline_row(accepted), "series_id": ids[uids[0]], "run_id": run_id}
     mine = identify(connection, baseline, values)
     others = (baseline.c.series_id.in_(list(ids.values())), baseline.c.id != mine, baseline.c.superseded_by.is_(None))
