@@ -270,7 +270,7 @@ def _prepare_file(path: Path, name: str, *, create: bool) -> None:
     """Refuse a file that is not a history before changing anything, then turn the write-ahead log on."""
     with translated(name), closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        _check_tables(tables, name, create=create)
+        check_tables(tables, name, create=create)
         deadline = time.monotonic() + BUSY_SECONDS
         while not _logs_ahead(connection):
             if time.monotonic() > deadline:
@@ -281,10 +281,11 @@ def _prepare_file(path: Path, name: str, *, create: bool) -> None:
 def _check_server(engine: Engine, name: str, *, create: bool) -> None:
     """Refuse a database on a server that is not a history."""
     with reading(engine, name) as connection:
-        _check_tables(set(inspect(connection).get_table_names()), name, create=create)
+        check_tables(set(inspect(connection).get_table_names()), name, create=create)
 
 
-def _check_tables(tables: Collection[str], name: str, *, create: bool) -> None:
+def check_tables(tables: Collection[str], name: str, *, create: bool = False) -> None:
+    """Raise HistoryError if a database with these tables is not a history, or is empty and none is to be created."""
     if tables and "alembic_version" not in tables:
         raise HistoryError(f"the {name} is a database of something else: it has no ipexperf schema.")
     if not tables and not create:

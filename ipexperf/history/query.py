@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -190,11 +191,17 @@ class Queries:
 
     def board(self, metrics: Sequence[str], limit: int) -> Board:
         """Return all cases of the newest runs, with these metrics through time."""
-        return board.read(self._engine, self._name, metrics, limit)
+        with reading(self._engine, self._name) as connection:
+            return board.read(connection, metrics, limit)
 
     def samples_of(self, run: BoardRun) -> dict[int, dict[int, tuple[float, ...]]]:
         """Return the step time samples of every case of a run, by the row id of the case and by launch that counts."""
-        return board.samples_of_run(self._engine, self._name, run.number)
+        query = statements.samples_that_count().where(samples.c.run_id == run.number, series.c.metric == PRIMARY)
+        by_launch: dict[int, dict[int, tuple[float, ...]]] = defaultdict(dict)
+        with reading(self._engine, self._name) as connection:
+            for row in connection.execute(query):
+                by_launch[row.case_id][row.launch] = unpack(row.data)
+        return by_launch
 
 
 def known_metric(name: str) -> Metric:

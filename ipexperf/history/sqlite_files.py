@@ -84,10 +84,7 @@ def _recover(path: Path) -> None:
 def revision(connection: sqlite3.Connection, path: Path) -> str:
     """Return the schema revision of a file. Raise HistoryError if it is not a history."""
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if not tables:
-        raise HistoryError(f"the history {path} is empty: it has no tables.")
-    if "alembic_version" not in tables:
-        raise HistoryError(f"the history {path} is a database of something else: it has no ipexperf schema.")
+    database.check_tables(tables, f"history {path}")
     record = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     return str(record[0]) if record else "none"
 
