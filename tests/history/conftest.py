@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import postgres
 import pytest
@@ -50,8 +51,16 @@ def target(place: Callable[[], str]) -> str:
     return place()
 
 
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of a history without a run, to be copied."""
+    path = tmp_path_factory.mktemp("empty") / "history.db"
+    History.open(path).close()
+    return path
+
+
 @pytest.fixture
-def history(target: str) -> Iterator[History]:
-    """A history without a run."""
-    with History.open(target) as opened:
+def history(empty_file: Path, tmp_path: Path) -> Iterator[History]:
+    """A history without a run, in a file. Tests of what only a database does have both kinds."""
+    with History.open(shutil.copy(empty_file, tmp_path / "history.db")) as opened:
         yield opened

@@ -21,6 +21,13 @@ CASE, BASE = make_case(), make_case(dtype="fp32")
 SECONDS = st.floats(min_value=1e-9, max_value=1e6)
 
 
+@pytest.fixture
+def history(target):
+    """On both kinds of databases."""
+    with History.open(target) as opened:
+        yield opened
+
+
 def begin(history, *cases, day=4, environment=ENVIRONMENT):
     """A run of these cases."""
     uid = history.start_run(environment, {"started_at": f"2026-05-{day:02d}T08:00:00Z", "suite": "nightly"})

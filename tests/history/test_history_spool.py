@@ -28,7 +28,6 @@ pytestmark = pytest.mark.server
 
 JUDGED = replace(OK, policy=Policy().label)
 MODELS = ("one", "two", "three", "four")
-TIMED = {**ENVIRONMENT, "hardware": {"cpu": "Xeon 8480+", "threads": 2}}
 LOCAL = ("id", "uid", "judged_at", "started_at", "finished_at")
 """Columns that differ from history to history, or from run to run."""
 
