@@ -88,16 +88,16 @@ def add_db(subparsers: console.Subparsers) -> None:
 
 
 def run_check(arguments: argparse.Namespace) -> int:
-    from ipexperf.history import sqlite_files
+    from ipexperf.history import schema, sqlite_files
 
-    problems = sqlite_files.check(arguments.db)
-    rows = ", ".join(f"{count} {name}" for name, count in problems.rows.items())
-    console.say(f"{problems.path}: no fault found, schema {problems.revision}, {problems.bytes} bytes")
+    checked = sqlite_files.check(arguments.db)
+    rows = ", ".join(f"{count} {name}" for name, count in checked.rows.items())
+    console.say(f"{checked.path}: no fault found, schema {checked.revision}, {checked.bytes} bytes")
     console.say(f"rows: {rows}")
-    if problems.unfinished:
-        console.say(f"{plural(problems.unfinished, 'run')} did not end: still running, or killed")
-    if problems.revision != problems.newest:
-        console.say(f"this program writes schema {problems.newest}: `ipexperf db upgrade` brings it up to date")
+    if checked.unfinished:
+        console.say(f"{plural(checked.unfinished, 'run')} did not end: still running, or killed")
+    if checked.revision != schema.REVISION:
+        console.say(f"this program writes schema {schema.REVISION}: `ipexperf db upgrade` brings it up to date")
     return 0
 
 

@@ -35,7 +35,6 @@ class Checked:
 
     path: str
     revision: str
-    newest: str
     rows: dict[str, int]
     bytes: int
     unfinished: int
@@ -110,7 +109,7 @@ def check(target: str | os.PathLike[str], *, recompute: bool = True) -> Checked:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         counts = {name: _count(connection, name) for name in schema.metadata.tables if name in tables}
         unfinished = _count(connection, "run", "status = 'running'")
-    return Checked(str(path), number, schema.REVISION, counts, path.stat().st_size, unfinished)
+    return Checked(str(path), number, counts, path.stat().st_size, unfinished)
 
 
 def backup(target: str | os.PathLike[str], copy: Path | None = None) -> Path:
