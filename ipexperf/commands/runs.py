@@ -35,7 +35,6 @@ def run_show(arguments: argparse.Namespace) -> int:
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector)
         paired = history.paired(detail.cases)
-    from ipexperf.history.flat import rows as flat_rows
     from ipexperf.history.ratio_tables import twins_text
     from ipexperf.history.recorded_fingerprints import fingerprint_of, medians, roof
     from ipexperf.history.tables import cases_table, failures_text, run_text
@@ -52,7 +51,7 @@ def run_show(arguments: argparse.Namespace) -> int:
     return console.output(
         arguments,
         finite(detail.to_json()),  # a turn may have taken no time that is a number
-        lambda: flat_rows(detail),
+        detail.to_rows,
         lambda: run_text(detail),
         lambda: cases_table(detail.cases) if detail.cases else "No cases were recorded.",
         *((lambda: twins_text(twins),) if twins else ()),

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import functools
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
 from ipexperf.errors import HistoryError
 from ipexperf.report.units import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ipexperf.history.merging import Merged
 
 
 def add_merge(subparsers: console.Subparsers) -> None:
@@ -26,40 +19,27 @@ def add_merge(subparsers: console.Subparsers) -> None:
 
 
 def run_merge(arguments: argparse.Namespace) -> int:
-    from ipexperf.history import addresses, merging
+    from ipexperf.history import merging
 
-    merge: Callable[[Path], Merged]
-    if addresses.file_of(arguments.db) is None:
-        path, merge = addresses.hidden(arguments.db), functools.partial(_merge_into_server, arguments)
-    else:
-        file = merging.check(arguments.db, arguments.others)
-        path, merge = str(file), functools.partial(merging.merge, file)
-    for other in arguments.others:
-        merged = merge(other)
-        if not merged.new:
-            console.say(f"{other}: nothing that {path} does not have already")
-            continue
-        new = (
-            plural(merged.runs, "run"),
-            plural(merged.cases, "case"),
-            plural(merged.measurements, "measurement"),
-            plural(merged.launches, "launch", "launches"),
-            *((plural(merged.rounds, "round"),) if merged.rounds else ()),
-            *((plural(merged.trials, "trial") + " of a selftest",) if merged.trials else ()),
-            *((plural(merged.bisections, "bisection"),) if merged.bisections else ()),
-        )
-        went_on = f", and {plural(merged.updated, 'run')} went on" if merged.updated else ""
-        console.say(f"{other}: {', '.join(new)} new in {path}{went_on}")
+    path = merging.check(arguments.db, arguments.others)
+    with console.open_history(arguments) as history:
+        for other in arguments.others:
+            merged = merging.merge(history, other)
+            if not merged.new:
+                console.say(f"{other}: nothing that {path} does not have already")
+                continue
+            new = (
+                plural(merged.runs, "run"),
+                plural(merged.cases, "case"),
+                plural(merged.measurements, "measurement"),
+                plural(merged.launches, "launch", "launches"),
+                *((plural(merged.rounds, "round"),) if merged.rounds else ()),
+                *((plural(merged.trials, "trial") + " of a selftest",) if merged.trials else ()),
+                *((plural(merged.bisections, "bisection"),) if merged.bisections else ()),
+            )
+            went_on = f", and {plural(merged.updated, 'run')} went on" if merged.updated else ""
+            console.say(f"{other}: {', '.join(new)} new in {path}{went_on}")
     return 0
-
-
-def _merge_into_server(arguments: argparse.Namespace, other: Path) -> Merged:
-    from ipexperf.history import copying, merging
-    from ipexperf.history.store import History
-
-    merging.check_other(other)
-    with console.open_history(arguments) as server, History.open(other, create=False) as history:
-        return copying.copy(history, server)
 
 
 def add_share(subparsers: console.Subparsers) -> None:
@@ -108,16 +88,16 @@ def add_db(subparsers: console.Subparsers) -> None:
 
 
 def run_check(arguments: argparse.Namespace) -> int:
-    from ipexperf.history import sqlite_files
+    from ipexperf.history import schema, sqlite_files
 
-    problems = sqlite_files.check(arguments.db)
-    rows = ", ".join(f"{count} {name}" for name, count in problems.rows.items())
-    console.say(f"{problems.path}: no fault found, schema {problems.revision}, {problems.bytes} bytes")
+    checked = sqlite_files.check(arguments.db)
+    rows = ", ".join(f"{count} {name}" for name, count in checked.rows.items())
+    console.say(f"{checked.path}: no fault found, schema {checked.revision}, {checked.bytes} bytes")
     console.say(f"rows: {rows}")
-    if problems.unfinished:
-        console.say(f"{plural(problems.unfinished, 'run')} did not end: still running, or killed")
-    if problems.revision != problems.newest:
-        console.say(f"this program writes schema {problems.newest}: `ipexperf db upgrade` brings it up to date")
+    if checked.unfinished:
+        console.say(f"{plural(checked.unfinished, 'run')} did not end: still running, or killed")
+    if checked.revision != schema.REVISION:
+        console.say(f"this program writes schema {schema.REVISION}: `ipexperf db upgrade` brings it up to date")
     return 0
 
 

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Select, select
 
 from ipexperf.case import Case
-from ipexperf.history import experiments
-from ipexperf.history.database import reading
+from ipexperf.history import experiments, statements
 from ipexperf.history.rows import case_of
-from ipexperf.history.schema import baseline, case, environment, launch, measurement, run, samples, series, verdict
+from ipexperf.history.schema import baseline, case, environment, launch, measurement, run, series, verdict
 from ipexperf.history.selectors import check_begun
-from ipexperf.history.statements import NEWEST_FIRST, samples_that_count
-from ipexperf.history.values import unpack
 from ipexperf.result import PRIMARY
 
-if TYPE_CHECKING:
-    from sqlalchemy import Engine
-
-
-SAME = ("uid", "started_at", "finished_at", "status", "branch", "torch_version", "ipex_version", "machine_key", "meta")
+SAME = (
+    *("uid", "started_at", "finished_at", "status", "branch", "commit"),
+    *("torch_version", "ipex_version", "machine_key", "meta"),
+)
 """Fields of a run that have the same name in a row."""
 
 
@@ -108,57 +103,30 @@ class Board:
     """Number of older runs that were left out."""
 
 
-def read(engine: Engine, name: str, metrics: Sequence[str], limit: int) -> Board:
+def read(connection: Connection, metrics: Sequence[str], limit: int) -> Board:
     """Read the newest runs with these metrics of every case. Raise HistoryError if the history has no runs."""
-    with reading(engine, name) as connection:
-        check_begun(connection)
-        runs = [_run(row) for row in connection.execute(_newest(limit))][::-1]
-        every = connection.execute(select(run.c.id)).all()
-        lines, of_series = _lines(connection, metrics)
-        places = {recorded_run.number: place for place, recorded_run in enumerate(runs)}
-        _fill(connection, metrics, of_series, places)
-        _judge(connection, of_series, places)
-        _accept(connection, of_series, places)
-        measured = [line for line in lines.values() if line.spots.get(PRIMARY)]
-        _surround(connection, {(line.number, line.machine_key): line for line in measured}, places)
-        wanted = {recorded_run.environment for recorded_run in runs} | {
-            x for line in measured for x in line.environments.values()
-        }
-        documents = {
-            row.id: row.doc
-            for row in connection.execute(select(environment.c.id, environment.c.doc))
-            if row.id in wanted
-        }
+    check_begun(connection)
+    runs = [_run(row) for row in connection.execute(statements.runs().limit(limit))][::-1]
+    every = connection.execute(select(run.c.id)).all()
+    lines, of_series = _lines(connection, metrics)
+    places = {recorded_run.number: place for place, recorded_run in enumerate(runs)}
+    _fill(connection, metrics, of_series, places)
+    _judge(connection, of_series, places)
+    _accept(connection, of_series, places)
+    measured = [line for line in lines.values() if line.spots.get(PRIMARY)]
+    _surround(connection, {(line.number, line.machine_key): line for line in measured}, places)
+    wanted = {recorded_run.environment for recorded_run in runs} | {
+        x for line in measured for x in line.environments.values()
+    }
+    documents = {
+        row.id: row.doc for row in connection.execute(select(environment.c.id, environment.c.doc)) if row.id in wanted
+    }
     _try(measured, runs, documents)
     return Board(runs, measured, documents, len(every) - len(runs))
 
 
-def samples_of_run(engine: Engine, name: str, run_number: int) -> dict[int, dict[int, tuple[float, ...]]]:
-    """Return the step time samples of every case of a run, by the row id of the case and by launch that counts."""
-    query = samples_that_count().where(samples.c.run_id == run_number, series.c.metric == PRIMARY)
-    by_launch: dict[int, dict[int, tuple[float, ...]]] = defaultdict(dict)
-    with reading(engine, name) as connection:
-        for row in connection.execute(query):
-            by_launch[row.case_id][row.launch] = unpack(row.data)
-    return by_launch
-
-
-def _newest(limit: int) -> Select[Any]:
-    return (
-        select(run, environment.c.machine_key)
-        .join(environment, environment.c.id == run.c.environment_id)
-        .order_by(*NEWEST_FIRST)
-        .limit(limit)
-    )
-
-
 def _run(row: Any) -> BoardRun:
-    return BoardRun(
-        number=row.id,
-        commit=row.commit_sha,
-        environment=row.environment_id,
-        **{name: getattr(row, name) for name in SAME},
-    )
+    return BoardRun(number=row.id, environment=row.environment_id, **{name: getattr(row, name) for name in SAME})
 
 
 def _lines(

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, SAWarning, SQLAlchemyError
 
 from ipexperf.errors import HistoryError, UnavailableError
@@ -21,8 +21,6 @@ from ipexperf.history.addresses import file_of, hidden, url_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-
-    from sqlalchemy.engine import URL
 
 BUSY_SECONDS = 10
 CACHE_KIB = 64 * 1024
@@ -78,11 +76,12 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
             engine = create_engine(
                 url,
                 connect_args=_arguments(url),
-                json_deserializer=_finite_json,
                 pool_pre_ping=path is None,  # a server may have restarted since the last case
             )
     except ImportError as error:
-        raise HistoryError(f"the {name} cannot be opened: {error}; {_missing(url.get_backend_name())}.") from error
+        postgresql = url.get_backend_name() == "postgresql"
+        driver = "the extra `postgresql` of ipexperf" if postgresql else "the driver that its URL names"
+        raise HistoryError(f"the {name} cannot be opened: {error}; install {driver}.") from error
     except SAWarning as error:
         refused = f"its driver does not take these arguments of the URL: {', '.join(url.query)}"
         raise HistoryError(f"the {name} cannot be opened: {refused}.") from error
@@ -101,6 +100,20 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
         engine.dispose()
         raise
     return engine, name
+
+
+def open_read_only(path: Path) -> tuple[Engine, str]:
+    """Connect to a file that stays as it is: it is not migrated. Return the engine, and the name for messages."""
+    url = URL.create("sqlite", database=str(path))
+    engine = create_engine(url, creator=lambda: connect(path, "ro"))
+    _behave(engine)
+    return engine, f"history {path}"
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Connect to a file without SQLAlchemy: with `ro` for reading, with `rw` for writing."""
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
 
 
 @contextmanager
@@ -199,20 +212,9 @@ def _decoded(name: str) -> Iterator[None]:
         yield
     except (json.JSONDecodeError, UnicodeError):
         raise  # `translated` has a better sentence
-    except RecursionError as error:
-        raise HistoryError(f"the {name} is damaged: it holds a document that is nested too deeply.") from error
     except UNDECODABLE as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise HistoryError(f"the {name} is damaged: it holds a row that cannot be read ({reason}).") from error
-
-
-def _finite_json(text: str) -> Any:
-    """Parse JSON as it is standardised: NaN, which Python would accept, is damage."""
-    return json.loads(text, parse_constant=_refuse)
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def _is_transient(error: DBAPIError | sqlite3.Error) -> bool:
@@ -245,17 +247,11 @@ def _arguments(url: URL) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if name not in url.query}
 
 
-def _missing(backend: str) -> str:
-    extra = "the extra `postgresql` of ipexperf" if backend == "postgresql" else "the driver that its URL names"
-    return f"install {extra}"
-
-
 def _check_path(path: Path, *, create: bool) -> None:
     try:
         _check_place(path, create=create)
-    except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise HistoryError(f"the history {str(path)!r} cannot be opened: {reason}.") from error
+    except OSError as error:  # such as a name that is too long
+        raise HistoryError(f"the history {str(path)!r} cannot be opened: {error.strerror}.") from error
 
 
 def _check_place(path: Path, *, create: bool) -> None:
@@ -274,7 +270,7 @@ def _prepare_file(path: Path, name: str, *, create: bool) -> None:
     """Refuse a file that is not a history before changing anything, then turn the write-ahead log on."""
     with translated(name), closing(sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        _check_tables(tables, name, create=create)
+        check_tables(tables, name, create=create)
         deadline = time.monotonic() + BUSY_SECONDS
         while not _logs_ahead(connection):
             if time.monotonic() > deadline:
@@ -285,10 +281,11 @@ def _prepare_file(path: Path, name: str, *, create: bool) -> None:
 def _check_server(engine: Engine, name: str, *, create: bool) -> None:
     """Refuse a database on a server that is not a history."""
     with reading(engine, name) as connection:
-        _check_tables(set(inspect(connection).get_table_names()), name, create=create)
+        check_tables(set(inspect(connection).get_table_names()), name, create=create)
 
 
-def _check_tables(tables: Collection[str], name: str, *, create: bool) -> None:
+def check_tables(tables: Collection[str], name: str, *, create: bool = False) -> None:
+    """Raise HistoryError if a database with these tables is not a history, or is empty and none is to be created."""
     if tables and "alembic_version" not in tables:
         raise HistoryError(f"the {name} is a database of something else: it has no ipexperf schema.")
     if not tables and not create:

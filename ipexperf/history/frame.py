@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from ipexperf.history import changed, comparison, flat, speedups
-from ipexperf.history.records import Point, RunRecord, Summary
+from ipexperf.history import changed, comparison, speedups
+from ipexperf.history.records import SHOWN, Point, RunRecord, Summary
 from ipexperf.history.store import History
 from ipexperf.result import PRIMARY
 
@@ -33,8 +33,8 @@ def runs(db: Target, limit: int | None = None) -> pd.DataFrame:
 def show(db: Target, run: str = "last") -> pd.DataFrame:
     """Return one row per case and metric of one run."""
     with History.open(db, create=False) as history:
-        rows = flat.rows(history.show(run))
-    return _typed(pd.DataFrame(rows, columns=list(flat.SHOWN)), [*_numbers(Summary), "ratio"])
+        rows = history.show(run).to_rows()
+    return _typed(pd.DataFrame(rows, columns=list(SHOWN)), [*_numbers(Summary), "ratio"])
 
 
 def compare(db: Target, first: str, second: str = "last", *, metric: str = PRIMARY) -> pd.DataFrame:

@@ -111,12 +111,8 @@ def _filled(entry: Medians, points: Sequence[tuple[int, float | None]], runs: Se
 
 def _runs(connection: Connection, branch: Wanted, since: str | None, before: str | None, past: int) -> list[Moment]:
     """Select the runs to examine, oldest first."""
-    query = (
-        select(run.c.id, run.c.uid, run.c.started_at, run.c.commit_sha, environment.c.machine_key)
-        .join(environment, environment.c.id == run.c.environment_id)
-        .where(*statements.narrowed_by({run.c.branch: branch}))
-        .order_by(*statements.NEWEST_FIRST)
-    )
+    columns = (run.c.id, run.c.uid, run.c.started_at, run.c.commit_sha, environment.c.machine_key)
+    query = statements.runs().with_only_columns(*columns).where(*statements.narrowed_by({run.c.branch: branch}))
     if before is not None:
         query = query.where(run.c.started_at < before)
     moments = list(map(Moment._make, connection.execute(query).all()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
@@ -175,59 +175,56 @@ def of_runs(
             "two versions, such as torch=2.8 and torch=2.9."
         )
     old, new = (_cases_of_side(history, side) for side in sides)
-    keys = sorted({*old.cases, *new.cases}, key=lambda key: (key[0].id, key[0].uid, key[1]))
-    whole = [(key, _shares(old.cases.get(key, {}), new.cases.get(key, {}), metric)) for key in keys]
-    judged = sum(_judgeable(shares) for _, shares in whole)
+    keys = sorted({*old, *new}, key=lambda key: (key[0].id, key[0].uid, key[1]))
+    whole = [(key, _shares(old.get(key, {}), new.get(key, {}), metric)) for key in keys]
+    judged = sum(shares.judgeable for _, shares in whole)
     policy = HostsPolicy() if kind.gate is None else replace(HostsPolicy(), tolerance=kind.gate.tolerance)
     policies = _policies(whole, policy.shared(judged))
     cases = tuple(_over_hosts(key, shares, metric, kind.unit, policies[key[1]]) for key, shares in whole)
     first, second = (_side(name, side) for name, side in zip(names, sides, strict=True))
-    return HostsComparison(first, second, cases, tuple(_notes((first, second), (old, new), cases)))
+    shared = sum(member.host is None for side in sides for member in side)
+    return HostsComparison(first, second, cases, tuple(_notes((first, second), shared, cases)))
 
 
 Key = tuple[Case, str]
 """A case and the kind of its hosts."""
 
 
-@dataclass(frozen=True, slots=True)
-class _SideCases:
-    """The recorded cases of a side, by case and kind, and then by host."""
+class _Shares(NamedTuple):
+    """The results of all hosts for a case, and the ratios of those that have one, for the judge."""
 
-    cases: Mapping[Key, Mapping[str, list[Recorded]]]
-    shared: int
-    """Runs that several hosts shared, which are left out."""
+    hosts: list[HostShare]
+    ratios: list[HostRatio]
+
+    @property
+    def judgeable(self) -> bool:
+        return len(self.ratios) >= LEAST_HOSTS
 
 
-def _cases_of_side(history: History, side: Sequence[Member]) -> _SideCases:
+def _cases_of_side(history: History, side: Sequence[Member]) -> dict[Key, dict[str, list[Recorded]]]:
+    """Return the recorded cases of a side by case and kind, and then by host. Runs that hosts shared are left out."""
     cases: dict[Key, dict[str, list[Recorded]]] = defaultdict(lambda: defaultdict(list))
     for member in side:
         if member.host is not None:
             for recorded in history.measurements(member.uid):
                 cases[recorded.case, recorded.machine_key][member.host].append(recorded)
-    return _SideCases(cases, sum(member.host is None for member in side))
+    return cases
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """The result of one host, with its ratio for the judge if it has one."""
-
-    host_share: HostShare
-    ratio: HostRatio | None
-
-
-def _shares(old: Mapping[str, Sequence[Recorded]], new: Mapping[str, Sequence[Recorded]], metric: str) -> list[_Share]:
-    return [_share(host, old.get(host, ()), new.get(host, ()), metric) for host in sorted({*old, *new})]
-
-
-def _share(host: str, old: Sequence[Recorded], new: Sequence[Recorded], metric: str) -> _Share:
-    sound = [[recorded for recorded in side if not unsound(recorded, metric)] for side in (old, new)]
-    counts = (len(sound[0]), len(sound[1]))
-    if note := _why_not((old, new), sound, metric):
-        return _Share(HostShare(host, None, counts, note), None)
-    ratio = several_hosts.of_runs(host, *([recorded.values[metric] for recorded in side] for side in sound))
-    if ratio is None:
-        return _Share(HostShare(host, None, counts, NO_SPREAD), None)
-    return _Share(HostShare(host, ratio.ratio, counts, ""), ratio)
+def _shares(old: Mapping[str, Sequence[Recorded]], new: Mapping[str, Sequence[Recorded]], metric: str) -> _Shares:
+    shares = _Shares([], [])
+    for host in sorted({*old, *new}):
+        sides = (old.get(host, ()), new.get(host, ()))
+        sound = [[recorded for recorded in side if not unsound(recorded, metric)] for side in sides]
+        note, ratio = _why_not(sides, sound, metric), None
+        if not note:
+            ratio = several_hosts.of_runs(host, *([recorded.values[metric] for recorded in side] for side in sound))
+            note = NO_SPREAD if ratio is None else ""
+        if ratio is not None:
+            shares.ratios.append(ratio)
+        counts = (len(sound[0]), len(sound[1]))
+        shares.hosts.append(HostShare(host, ratio.ratio if ratio is not None else None, counts, note))
+    return shares
 
 
 def _why_not(sides: Sequence[Sequence[Recorded]], sound: Sequence[Sequence[Recorded]], metric: str) -> str:
@@ -241,26 +238,18 @@ def _why_not(sides: Sequence[Sequence[Recorded]], sound: Sequence[Sequence[Recor
     return f"other hardware: {', '.join(fields)}" if fields else ""
 
 
-def _judgeable(shares: Sequence[_Share]) -> bool:
-    return sum(share.ratio is not None for share in shares) >= LEAST_HOSTS
-
-
-def _policies(whole: Sequence[tuple[Key, Sequence[_Share]]], policy: HostsPolicy) -> dict[str, HostsPolicy]:
+def _policies(whole: Sequence[tuple[Key, _Shares]], policy: HostsPolicy) -> dict[str, HostsPolicy]:
     """The policy for the hosts of each kind."""
     ratios: dict[str, list[list[HostRatio]]] = defaultdict(list)
     for (_, machine_key), shares in whole:
-        ratios[machine_key].append([share.ratio for share in shares if share.ratio is not None])
+        ratios[machine_key].append(shares.ratios)
     return {machine_key: several_hosts.corrected(cases, policy) for machine_key, cases in ratios.items()}
 
 
-def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, policy: HostsPolicy) -> OverHosts:
+def _over_hosts(key: Key, shares: _Shares, metric: str, unit: str, policy: HostsPolicy) -> OverHosts:
     case, machine_key = key
-    combined = None
-    if _judgeable(shares):
-        combined = several_hosts.judge([share.ratio for share in shares if share.ratio is not None], policy)
+    combined = several_hosts.judge(shares.ratios, policy) if shares.judgeable else None
     odd = combined.odd if combined else ()
-    results = [share.host_share for share in shares]
-    hosts = (replace(result, note="odd") if result.host in odd else result for result in results)
     names = ("outcome", "ratio", "lo", "hi", "mde", "spread")
     numbers: dict[str, Any] = {name: getattr(combined, name, None) for name in names}
     return OverHosts(
@@ -272,22 +261,21 @@ def _over_hosts(key: Key, shares: Sequence[_Share], metric: str, unit: str, poli
         assumed_spread=policy.likely_spread,
         odd=odd,
         disagree=combined.disagree if combined else False,
-        reason=combined.reason if combined else _too_few(shares),
-        hosts=tuple(hosts),
+        reason=combined.reason if combined else _too_few(shares.hosts),
+        hosts=tuple(replace(share, note="odd") if share.host in odd else share for share in shares.hosts),
         policy=policy.label,
     )
 
 
-def _too_few(shares: Sequence[_Share]) -> str:
+def _too_few(shares: Sequence[HostShare]) -> str:
     """Why there is no verdict: one host or none measured both."""
-    usable = [share.host_share.host for share in shares if share.ratio is not None]
-    reasons = Counter(share.host_share.note for share in shares if share.ratio is None)
-    why = "; ".join(f"{reason} on {_named(_of(shares, reason))}" for reason in reasons)
+    usable = [share.host for share in shares if share.ratio is not None]
+    without: dict[str, list[str]] = defaultdict(list)
+    for share in shares:
+        if share.ratio is None:
+            without[share.note].append(share.host)
+    why = "; ".join(f"{reason} on {_named(hosts)}" for reason, hosts in without.items())
     return f"{f'only {usable[0]} measured both' if usable else 'no host measured both'}{f': {why}' if why else ''}"
-
-
-def _of(shares: Sequence[_Share], reason: str) -> list[str]:
-    return [share.host_share.host for share in shares if share.host_share.note == reason]
 
 
 def _named(names: Sequence[str]) -> str:
@@ -306,13 +294,11 @@ def _side(selector: str, side: Sequence[Member]) -> SoftwareRuns:
     )
 
 
-def _notes(
-    sides: Sequence[SoftwareRuns], cases_of_sides: Sequence[_SideCases], cases: Sequence[OverHosts]
-) -> Iterator[str]:
+def _notes(sides: Sequence[SoftwareRuns], shared: int, cases: Sequence[OverHosts]) -> Iterator[str]:
     for side, name in zip(sides, ("first", "second"), strict=True):
         if len(side.software) > 1:
             yield f"the {name} mixes {len(side.software)} softwares: a ratio is over all of them"
-    if shared := sum(side.shared for side in cases_of_sides):
+    if shared:
         yield f"{shared} runs that several hosts shared are left out: each of their cases was on one host alone"
     if len(kinds := {case.machine_key for case in cases}) > 1:
         yield f"hosts of {len(kinds)} kinds: a ratio is over the hosts of one kind, because others may differ"

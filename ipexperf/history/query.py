@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -122,7 +123,7 @@ class Queries:
         """Return the floating point operations of a case's step in each run since a moment that has counted them."""
         with reading(self._engine, self._name) as connection:
             found = connection.execute(statements.work(case_uid, since)).all()
-            return {uid: int(text) for uid, text in found if text.isdigit()}  # else the history is damaged: unknown
+            return {uid: int(text) for uid, text in found}
 
     def environment(self, run_uid: str, case_uid: str) -> dict[str, Any]:
         """Return the environment of a case in a run: that of its first launch, else the run's."""
@@ -190,11 +191,17 @@ class Queries:
 
     def board(self, metrics: Sequence[str], limit: int) -> Board:
         """Return all cases of the newest runs, with these metrics through time."""
-        return board.read(self._engine, self._name, metrics, limit)
+        with reading(self._engine, self._name) as connection:
+            return board.read(connection, metrics, limit)
 
     def samples_of(self, run: BoardRun) -> dict[int, dict[int, tuple[float, ...]]]:
         """Return the step time samples of every case of a run, by the row id of the case and by launch that counts."""
-        return board.samples_of_run(self._engine, self._name, run.number)
+        query = statements.samples_that_count().where(samples.c.run_id == run.number, series.c.metric == PRIMARY)
+        by_launch: dict[int, dict[int, tuple[float, ...]]] = defaultdict(dict)
+        with reading(self._engine, self._name) as connection:
+            for row in connection.execute(query):
+                by_launch[row.case_id][row.launch] = unpack(row.data)
+        return by_launch
 
 
 def known_metric(name: str) -> Metric:
@@ -206,7 +213,7 @@ def known_metric(name: str) -> Metric:
 
 def _run_row(connection: Connection, selector: str) -> RowMapping:
     uid = selectors.resolve(connection, selector)
-    return connection.execute(statements.runs().where(run.c.uid == uid)).mappings().one()
+    return connection.execute(statements.runs().add_columns(environment.c.doc).where(run.c.uid == uid)).mappings().one()
 
 
 def _run_records(connection: Connection, records: Any) -> list[RunRecord]:
@@ -257,8 +264,6 @@ def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
     answer = []
     for case_id, fact in cases.items():
         case_launches = launches.get(case_id, [])
-        if PRIMARY not in metrics[case_id]:
-            raise ValueError(f"a case of the run {row['uid']} has no {PRIMARY}")
         judged = verdicts.get(case_id)
         answer.append(
             Recorded(

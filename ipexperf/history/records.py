@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeAlias, TypedDict
 
 from ipexperf.case import AXES, Case
@@ -162,6 +162,31 @@ class RunDetail:
         document["bisections"] = [search.to_json() for search in self.bisections]
         return document
 
+    def to_rows(self) -> list[dict[str, Any]]:
+        """One row per case and metric. Verdicts are in the rows of the metrics that were judged."""
+        return [_row(recorded, summary) for recorded in self.cases for summary in recorded.metrics.values()]
+
+
+SHOWN = (
+    *("run_uid", "case_id", "case_uid", *AXES, "batch", *(field.name for field in fields(Summary))),
+    *("verdict", "ratio", "launches", "machine_key"),
+)
+"""The columns of these rows."""
+
+
+def _row(recorded: Recorded, summary: Summary) -> dict[str, Any]:
+    judged = (recorded.verdict, *recorded.verdict.others) if recorded.verdict else ()
+    verdict = next((other for other in judged if other.metric == summary.metric), None)
+    return {
+        "run_uid": recorded.run_uid,
+        **of_case(recorded.case),
+        **asdict(summary),
+        "verdict": verdict.outcome if verdict else None,
+        "ratio": verdict.ratio if verdict else None,
+        "launches": len(recorded.counted),
+        "machine_key": recorded.machine_key,
+    }
+
 
 OF_OTHERS = ("metric", "outcome", "reason", "ratio", "lo", "hi", "p_value", "mde", "level", "policy")
 """The fields of a document for the verdict on another metric than speed."""
@@ -218,3 +243,8 @@ class Point:
     def case_id(self) -> str:
         """The id of the case."""
         return "-".join(getattr(self, axis) for axis in AXES) + self.knobs
+
+    @property
+    def series(self) -> tuple[str, str, str]:
+        """Equal for the points of one series."""
+        return self.case_uid, self.machine_key, self.metric

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ipexperf.history.records import Point
-
-
-def series_of(point: Point) -> tuple[str, str, str]:
-    """Return a key for the series of a point."""
-    return point.case_uid, point.machine_key, point.metric
 
 
 def roll(points: Sequence[Point], width: int | None, limit: int | None) -> list[Point]:
@@ -23,19 +18,15 @@ def roll(points: Sequence[Point], width: int | None, limit: int | None) -> list[
     if width is None:
         return [*points]
     last: dict[tuple[str, str, str], deque[float]] = defaultdict(lambda: deque(maxlen=width))
-    left: dict[tuple[str, str, str], int] = defaultdict(int)
-    rolled = []
-    for point in points:
-        left[series_of(point)] += 1
-        if point.outcome == "ok" and point.median is not None:
-            recent = last[series_of(point)]
-            recent.append(point.median)
-            if len(recent) == width:
-                point = replace(point, rolling=statistics.median(recent))  # noqa: PLW2901 - the same point with its median
-        rolled.append(point)
+    left = Counter(point.series for point in points)
     newest = []
-    for point in rolled:
-        if limit is None or left[series_of(point)] <= limit:
-            newest.append(point)
-        left[series_of(point)] -= 1
+    for point in points:
+        median = None
+        if point.outcome == "ok" and point.median is not None:
+            recent = last[point.series]
+            recent.append(point.median)
+            median = statistics.median(recent) if len(recent) == width else None
+        if limit is None or left[point.series] <= limit:
+            newest.append(replace(point, rolling=median))
+        left[point.series] -= 1
     return newest

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Select, exists, insert, select
 
-from ipexperf.errors import HistoryError
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case as case_table
 from ipexperf.history.schema import environment, launch, paired, round_, run, seat
@@ -27,11 +26,6 @@ def write(
     connection: Connection, run_id: int, environment_id: int, record: RoundRecord, cases: Mapping[Case, int]
 ) -> None:
     """Write a round of a run. `cases` has the row id of each case; `environment_id` is that of the run."""
-    if len(record.seats) < 2:
-        raise HistoryError(f"the round {record.uid} has {len(record.seats)} arms; a round is of two or more.")
-    if connection.execute(select(exists().where(round_.c.uid == record.uid))).scalar_one():
-        raise HistoryError(f"the history has the round {record.uid} already; each is recorded once.")
-    pairs = [*_pairs(record, cases)]
     where = _environment(connection, run_id, record, cases)
     numbers = {name: getattr(record, name) for name in ("number", "seconds", "turns", "dropped")}
     values = {"uid": record.uid, "run_id": run_id, "environment_id": environment_id if where is None else where}
@@ -39,7 +33,7 @@ def write(
     stored = insert(round_).returning(round_.c.id)
     key = {"round_id": connection.execute(stored, {**values, **texts, **numbers}).scalar_one()}
     connection.execute(insert(seat), [{**key, **_seat(place, x, cases)} for place, x in enumerate(record.seats)])
-    connection.execute(insert(paired), [{**key, **pair} for pair in pairs])
+    connection.execute(insert(paired), [{**key, **pair} for pair in _pairs(record, cases)])
 
 
 def _environment(connection: Connection, run_id: int, record: RoundRecord, cases: Mapping[Case, int]) -> int | None:
@@ -67,11 +61,7 @@ def _seat(place: int, arm: SeatRecord, cases: Mapping[Case, int]) -> dict[str, A
 def _pairs(record: RoundRecord, cases: Mapping[Case, int]) -> Iterator[dict[str, Any]]:
     """Yield the ratio of each two arms, the later seat over the earlier one."""
     for (first, base), (second, other) in combinations(enumerate(record.seats), 2):
-        try:
-            ratio = log_ratio(base.times, other.times, paired=record.schedule == "together")
-        except ValueError as error:
-            names = f"{base.case.id} and {other.case.id}"
-            raise HistoryError(f"the round {record.uid} has no ratio of {names}: {error}.") from error
+        ratio = log_ratio(base.times, other.times, paired=record.schedule == "together")
         yield {
             "base_place": first,
             "place": second,

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AXES, Case
-from ipexperf.errors import HistoryError
 from ipexperf.history import evidence
 from ipexperf.history.values import content_uid, finite, now, pack, series_uid, storable, summary, utc
 from ipexperf.result import METRICS, PRIMARY, Metric
@@ -36,8 +35,6 @@ def environment_row(document: Mapping[str, Any]) -> dict[str, Any]:
 
     The text of its lock has a row of its own.
     """
-    if not isinstance(document.get("machine_key"), str):
-        raise HistoryError("an environment needs a `machine_key`, which says what can be compared.")
     stored = finite({key: value for key, value in document.items() if key not in ELSEWHERE})
     return {"uid": content_uid(stored), "machine_key": stored["machine_key"], "doc": stored}
 
@@ -140,19 +137,15 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
             "roof": launch.roof,
         }
     )
-    if refused := _refused(launch):
-        document["samples_refused"] = refused
     texts = {name: storable(getattr(launch, name)) for name in ("outcome", "reason", "log")}
     return {"launch": launch.index, **texts, "doc": document}
 
 
 def sample_blobs(launch: Launch) -> Iterator[tuple[str, bytes]]:
-    """Yield the samples of a launch by series. A column with a number that is not finite is left out."""
+    """Yield the samples of a launch by series."""
     if launch.samples:
-        refused = _refused(launch)
-        for name in _SAMPLED:
-            if name not in refused:
-                yield name, pack(_column(launch, name))
+        for name, column in _SAMPLED.items():
+            yield name, pack([getattr(sample, column) for sample in launch.samples])
 
 
 def policy_row(verdict: Verdict, policy: Constants | None) -> dict[str, Any]:
@@ -160,8 +153,6 @@ def policy_row(verdict: Verdict, policy: Constants | None) -> dict[str, Any]:
     if verdict.constants is not None:
         return {"uid": content_uid(verdict.constants), "doc": dict(verdict.constants)}
     document = {"policy": verdict.policy} if policy is None else policy.to_json()
-    if policy is not None and policy.label != verdict.policy:
-        raise HistoryError(f"a verdict by {verdict.policy!r} cannot be kept under the policy {policy.label!r}.")
     return {"uid": content_uid(document), "doc": document}
 
 
@@ -197,11 +188,3 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
     if verdict.level is not None:
         reason["level"] = asdict(verdict.level)
     return {"outcome": verdict.outcome, **numbers, "reason": finite(reason), "judged_at": now()}
-
-
-def _column(launch: Launch, name: str) -> list[float]:
-    return [getattr(sample, _SAMPLED[name]) for sample in launch.samples]
-
-
-def _refused(launch: Launch) -> list[str]:
-    return [name for name in _SAMPLED if not all(map(math.isfinite, _column(launch, name)))]

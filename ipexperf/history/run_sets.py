@@ -6,16 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, select
-
 from ipexperf.errors import HistoryError
-from ipexperf.history import selectors
-from ipexperf.history.host_times import host_of
-from ipexperf.history.schema import environment, run
-from ipexperf.history.statements import NEWEST_FIRST
+from ipexperf.history import selectors, statements
+from ipexperf.history.schema import environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import Connection, Row
 
 SOFTWARE = re.compile(r"(torch|ipex)=(\S+)")
 COMMIT = 10
@@ -37,6 +35,10 @@ class Member:
     ipex: str | None
 
     @property
+    def of_fleet(self) -> bool:
+        return self.together != self.uid
+
+    @property
     def software(self) -> str:
         commit = f", commit {self.commit[:COMMIT]}" if self.commit else ""
         return f"torch {self.torch or '-'}, IPEX {self.ipex or '-'}{commit}"
@@ -44,17 +46,21 @@ class Member:
 
 def members(connection: Connection) -> list[Member]:
     """Return all runs, newest first."""
-    columns = (run.c.uid, run.c.started_at, run.c.commit_sha, run.c.torch_version, run.c.ipex_version, run.c.meta)
-    query = select(*columns, environment.c.doc).join(environment, environment.c.id == run.c.environment_id)
-    rows = connection.execute(query.order_by(*NEWEST_FIRST)).mappings()
-    return [_member(row) for row in rows]
+    return [_member(row) for row in connection.execute(statements.runs().add_columns(environment.c.doc))]
 
 
-def _member(row: Mapping[Any, Any]) -> Member:
-    fleet = row["meta"].get("fleet") or {}
-    versions = (row["commit_sha"], row["torch_version"], row["ipex_version"])
-    host = host_of(row["meta"], row["doc"])
-    return Member(row["uid"], str(fleet.get("run") or row["uid"]), host, row["started_at"], *versions)
+def _member(row: Row[Any]) -> Member:
+    fleet = row.meta.get("fleet") or {}
+    versions = (row.commit, row.torch_version, row.ipex_version)
+    return Member(row.uid, str(fleet.get("run") or row.uid), _host_of(row.meta, row.doc), row.started_at, *versions)
+
+
+def _host_of(meta: Mapping[str, Any], document: Mapping[str, Any]) -> str | None:
+    """The host of a run: its name in the fleet, or its own. None if several shared the run: each case has another."""
+    hosts = list((meta.get("fleet") or {}).get("hosts") or ())
+    if len(hosts) > 1:
+        return None
+    return hosts[0] if hosts else str((document.get("hardware") or {}).get("host") or "unknown")
 
 
 def resolve(connection: Connection, selector: str) -> list[Member]:

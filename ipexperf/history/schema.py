@@ -6,8 +6,6 @@ row with an outcome and without numbers. `run.id` is not chronological after a m
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import (
     JSON,
     Boolean,
@@ -21,30 +19,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    TypeDecorator,
 )
-
-
-class Document(TypeDecorator[dict[str, Any]]):
-    """A JSON object. Another value, which only a damaged or foreign history has, raises ValueError when it is read."""
-
-    impl = JSON
-    cache_ok = True
-    kind: type = dict
-
-    def process_result_value(self, value: Any, dialect: Any) -> Any:
-        del dialect
-        if value is None or isinstance(value, self.kind):
-            return value
-        raise ValueError(f"a document is a JSON {type(value).__name__} instead of a {self.kind.__name__}")
-
-
-class Documents(Document):
-    """A JSON array."""
-
-    cache_ok = True
-    kind = list
-
 
 REVISION = "0005"
 """The newest migration. A history with this revision is opened without alembic."""
@@ -64,7 +39,7 @@ environment = Table(
     Column("id", Integer, primary_key=True),
     Column("uid", String(64), nullable=False, unique=True),
     Column("machine_key", Text, nullable=False, index=True),
-    Column("doc", Document, nullable=False),
+    Column("doc", JSON, nullable=False),
 )
 
 # What can be installed again of an environment. Its uid is the digest that the environment's document names.
@@ -89,7 +64,7 @@ case = Table(
     Column("stack", Text, nullable=False),
     Column("batch", Integer, nullable=False),
     Column("version", Integer, nullable=False),
-    Column("params", Document, nullable=False),
+    Column("params", JSON, nullable=False),
     Index(None, "model", "mode"),
 )
 
@@ -118,7 +93,7 @@ run = Table(
     Column("torch_version", Text),
     Column("ipex_version", Text),
     Column("status", Text, nullable=False),
-    Column("meta", Document, nullable=False),
+    Column("meta", JSON, nullable=False),
     Index(None, "branch", "started_at"),
 )
 
@@ -148,7 +123,7 @@ launch = Table(
     Column("environment_id", Integer, ForeignKey("environment.id"), nullable=False, index=True),
     Column("outcome", Text, nullable=False),
     Column("reason", Text, nullable=False),
-    Column("doc", Document, nullable=False),
+    Column("doc", JSON, nullable=False),
     Column("log", Text, nullable=False),
 )
 
@@ -166,7 +141,7 @@ policy = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("uid", String(64), nullable=False, unique=True),
-    Column("doc", Document, nullable=False),
+    Column("doc", JSON, nullable=False),
 )
 
 # Judging again adds a verdict under another policy. The one with the newest `judged_at` is shown.
@@ -180,7 +155,7 @@ verdict = Table(
     Column("ratio", Double),
     Column("p_value", Double),
     Column("mde", Double),
-    Column("reason", Document, nullable=False),
+    Column("reason", JSON, nullable=False),
     Column("judged_at", String(32), nullable=False),
 )
 
@@ -219,7 +194,7 @@ selftest = Table(
     Column("hi", Double),
     Column("mde", Double),
     Column("cut", Boolean, nullable=False),
-    Column("log_ratios", Documents, nullable=False),
+    Column("log_ratios", JSON, nullable=False),
 )
 
 # Arms that took turns. If a run measures a case again, its rows are replaced but its rounds stay.
@@ -247,7 +222,7 @@ seat = Table(
     Column("case_id", Integer, ForeignKey("case.id"), nullable=False, index=True),
     Column("role", Text, nullable=False),
     Column("launch", Integer),
-    Column("turns", Documents, nullable=False),
+    Column("turns", JSON, nullable=False),
     Column("data", LargeBinary, nullable=False),
 )
 
@@ -281,13 +256,13 @@ bisection = Table(
     Column("bad", Text, nullable=False),
     Column("outcome", Text, nullable=False),
     Column("reason", Text, nullable=False),
-    Column("culprits", Documents, nullable=False),
-    Column("suspects", Documents, nullable=False),
-    Column("ends", Document),
+    Column("culprits", JSON, nullable=False),
+    Column("suspects", JSON, nullable=False),
+    Column("ends", JSON),
     Column("ratio", Double),
     Column("lo", Double),
     Column("hi", Double),
-    Column("ran", Documents, nullable=False),
+    Column("ran", JSON, nullable=False),
     Column("last_good", String(64)),
     Column("first_bad", String(64)),
     Column("measured", Integer, nullable=False),

@@ -58,23 +58,18 @@ def parts(text: str) -> tuple[str, int | None]:
 def moment(connection: Connection, text: str) -> str:
     """Return the beginning of a date, moment or run, in UTC."""
     text = text.strip()
-    if re.fullmatch(f"{DAY}|{MOMENT}", text):
+    if span := _days(text):
+        return span[0]
+    if re.fullmatch(MOMENT, text):
         return since_utc(text)
-    if re.fullmatch(MONTH, text):
-        return month_utc(text)[0]
-    if text in DAYS:
-        return day_utc(_day(text))[0]
     begun = select(run.c.started_at).where(run.c.uid == resolve(connection, text))
     return str(connection.execute(begun).scalar_one())
 
 
 def after(connection: Connection, text: str) -> str:
     """Return the first moment after a date, moment or run."""
-    text = text.strip()
-    if re.fullmatch(DAY, text) or text in DAYS:
-        return day_utc(_day(text))[1]
-    if re.fullmatch(MONTH, text):
-        return month_utc(text)[1]
+    if span := _days(text.strip()):
+        return span[1]
     last = datetime.fromisoformat(moment(connection, text))
     return later(last, timedelta(microseconds=1)).isoformat(timespec="microseconds")
 
@@ -105,12 +100,8 @@ def matches(connection: Connection, base: str, text: str) -> Select[Any]:
         return runs.where(
             run.c.uid == select(run.c.uid).order_by(run.c.started_at, run.c.uid).limit(1).scalar_subquery()
         )
-    if re.fullmatch(DAY, base) or base in DAYS:
-        begin, end = day_utc(_day(base))
-        return runs.where(run.c.started_at >= begin, run.c.started_at < end)
-    if re.fullmatch(MONTH, base):
-        begin, end = month_utc(base)
-        return runs.where(run.c.started_at >= begin, run.c.started_at < end)
+    if span := _days(base):
+        return runs.where(run.c.started_at >= span[0], run.c.started_at < span[1])
     if re.fullmatch(MOMENT, base):
         return runs.where(run.c.started_at <= since_utc(base))
     return _named(connection, base, text)
@@ -139,11 +130,13 @@ def _named(connection: Connection, base: str, text: str) -> Select[Any]:
     return runs.where(of_branch if branch is not None else of_commit if commits else of_uid)
 
 
-def _day(text: str) -> str:
-    """Return the date of a word for a day."""
-    if text not in DAYS:
-        return text
-    return (datetime.now(timezone.utc) - timedelta(days=DAYS[text])).date().isoformat()
+def _days(text: str) -> tuple[str, str] | None:
+    """Return the first moment of a day or a month, and of the next. None: the text names neither."""
+    if text in DAYS:
+        text = (datetime.now(timezone.utc) - timedelta(days=DAYS[text])).date().isoformat()
+    if re.fullmatch(DAY, text):
+        return day_utc(text)
+    return month_utc(text) if re.fullmatch(MONTH, text) else None
 
 
 def unknown(connection: Connection, text: str) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Table, Text, delete, select, update
+from sqlalchemy import JSON, Column, Table, Text, delete, select, update
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import pruning, schema, sqlite_files
@@ -35,12 +35,8 @@ NOBODY = frozenset(("root", "user", "runner", "localhost", "vm", "worker", "ubun
 """Names of hosts and users that identify nobody, and are also ordinary words or words of the program."""
 HOME = re.compile(r"(?<![\w.])/(?:home|Users|export/home|nfs/home)/([\w.-]+)")
 """A home folder. The group is the user's name."""
-PATH = re.compile(
-    r"""(?<![\w.:/~\\-])               # not inside a word, a relative path or the address of a page
-    (?: (?:~[\w.-]*|/[\w.+@-]+) (?:/[\w.+@-]+)* /?
-      | [A-Za-z]:\\(?:[^\\/:*?"<>|\s]+\\?)+ )""",
-    re.VERBOSE,
-)
+PATH = re.compile(r"(?<![\w.:/~\\-])(?:~[\w.-]*|/[\w.+@-]+)(?:/[\w.+@-]+)*/?")
+"""A path, but not inside a word, a relative path or the address of a page."""
 ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 SHORTEST = 4
 """Shorter names are hidden, but not searched for in the bytes of the copy, where they occur by chance."""
@@ -102,12 +98,12 @@ class Scrubber:
 
     def _last_part(self, match: re.Match[str]) -> str:
         """The last part of a path. The folders before it may have names."""
-        path = match[0].rstrip("/\\")
-        begin = len(path) if HOME.fullmatch(path) else max(path.rfind("/"), path.rfind("\\")) + 1
+        path = match[0].rstrip("/")
+        begin = len(path) if HOME.fullmatch(path) else path.rfind("/") + 1
         folder, last = path[:begin], path[begin:]
         if folder in ("", "/"):
             return match[0]  # such as /tmp
-        stand_in = self.folders.setdefault(folder.rstrip("/\\"), f"folder-{len(self.folders) + 1}")
+        stand_in = self.folders.setdefault(folder.rstrip("/"), f"folder-{len(self.folders) + 1}")
         return f"{stand_in}/{last}" if last else stand_in
 
 
@@ -190,7 +186,7 @@ def _telling(names: Collection[str]) -> list[str]:
 def _text_columns() -> Iterator[tuple[Table, Column[Any]]]:
     """Every column that holds texts or documents. Uids and times have a fixed width, and are none."""
     for table in schema.metadata.sorted_tables:
-        yield from ((table, column) for column in table.columns if isinstance(column.type, Text | schema.Document))
+        yield from ((table, column) for column in table.columns if isinstance(column.type, Text | JSON))
 
 
 def _scrub_column(connection: sqlite3.Connection, scrubber: Scrubber, table: Table, column: Column[Any]) -> None:
@@ -200,7 +196,7 @@ def _scrub_column(connection: sqlite3.Connection, scrubber: Scrubber, table: Tab
     query = f'SELECT {chosen} FROM "{table.name}" WHERE "{column.name}" != \'\''  # noqa: S608 - names of ours
     change = f'UPDATE "{table.name}" SET "{column.name}" = ? WHERE {where}'  # noqa: S608 - names of ours
     rows = connection.execute(query).fetchall()
-    document = isinstance(column.type, schema.Document)
+    document = isinstance(column.type, JSON)
     for *key, text in rows:
         if not isinstance(text, str):
             continue

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ipexperf import scratch
 from ipexperf.errors import HistoryError, UnavailableError
-from ipexperf.history import addresses, copying, sqlite_files
+from ipexperf.history import addresses, merging, sqlite_files
 from ipexperf.history.store import History
 from ipexperf.history.values import content_uid
 
@@ -105,7 +105,7 @@ class Spool:
                     continue
                 try:
                     with waiting:
-                        copying.copy(waiting, history, newer=True)
+                        merging.copy(waiting, history, newer=True)
                 except UnavailableError:
                     raise
                 except HistoryError as error:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Boolean, Column, Double, Integer, LargeBinary
+from sqlalchemy import JSON, Boolean, Column, Double, Integer, LargeBinary
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import addresses, database, recomputed, schema
@@ -25,25 +25,6 @@ KINDS = (
 )
 """The kinds of values in SQLite that a column of each type may have."""
 MOMENT = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]*"
-PARTS: Mapping[tuple[str, str], Mapping[str, tuple[str, ...]]] = {
-    ("case", "params"): {"size": ("integer",), "data": ("text",), "knobs": ("object",)},
-    ("run", "meta"): {"git": ("object", "null")},
-    ("environment", "doc"): {"hardware": ("object",), "software": ("object",), "variables": ("object",)},
-    ("launch", "doc"): {
-        "proof": ("array",),
-        "accuracy": ("array",),
-        "answers": ("object",),
-        "notes": ("array",),
-        "gate": ("object",),
-        "fingerprint": ("object", "null"),
-        "against": ("object", "null"),
-        "roof": ("object", "null"),
-    },
-}
-"""By table and column, the kinds that the parts of a JSON document have, as SQLite names them. All may be missing."""
-OF_FINGERPRINTS = {"version": "'integer'", "digest": "'text', 'null'", "unstable": "'array'", "missing": "'object'"}
-"""The kinds of what each fingerprint of a launch has."""
-WRONG_KNOBS = "EXISTS (SELECT 1 FROM json_each(params, '$.knobs') AS knob WHERE knob.type != 'text')"
 FINDINGS = 3
 """Number of faults of a damaged file to report."""
 
@@ -54,7 +35,6 @@ class Checked:
 
     path: str
     revision: str
-    newest: str
     rows: dict[str, int]
     bytes: int
     unfinished: int
@@ -68,9 +48,8 @@ def path_of(target: str | os.PathLike[str]) -> Path:
         raise HistoryError(f"{name!r} is not an SQLite file: use the tools of its database server.")
     try:
         exists = path.is_file()
-    except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise HistoryError(f"the history {str(path)!r} cannot be opened: {reason}.") from error
+    except OSError as error:  # such as a name that is too long
+        raise HistoryError(f"the history {str(path)!r} cannot be opened: {error.strerror}.") from error
     if not exists:
         raise HistoryError(f"there is no history {path}; a run of the suite creates one, or name another file.")
     return path
@@ -83,13 +62,13 @@ def opened(path: Path, *, mode: str = "ro") -> Iterator[sqlite3.Connection]:
     with database.translated(name):
         if mode == "ro":
             _recover(path)
-        with closing(_connect(path, mode)) as connection:
+        with closing(database.connect(path, mode)) as connection:
             yield connection
 
 
 def _recover(path: Path) -> None:
     """Let SQLite undo what a killed process left half done. It can't do that through a connection that only reads."""
-    with closing(_connect(path, "ro")) as connection:
+    with closing(database.connect(path, "ro")) as connection:
         try:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
         except sqlite3.OperationalError:
@@ -97,24 +76,15 @@ def _recover(path: Path) -> None:
                 raise
         else:
             return
-    with closing(_connect(path, "rw")) as connection:
+    with closing(database.connect(path, "rw")) as connection:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, timeout=database.BUSY_SECONDS, isolation_level=None)
-
-
-def revision(connection: sqlite3.Connection, path: Path, catalog: str = "main") -> str:
-    """Return the schema revision of an attached file. Raise HistoryError if it is not a history."""
-    query = f"SELECT name FROM {catalog}.sqlite_master WHERE type = 'table'"  # noqa: S608 - two names of ours
-    tables = {row[0] for row in connection.execute(query)}
-    if not tables:
-        raise HistoryError(f"the history {path} is empty: it has no tables.")
-    if "alembic_version" not in tables:
-        raise HistoryError(f"the history {path} is a database of something else: it has no ipexperf schema.")
-    record = connection.execute(f"SELECT version_num FROM {catalog}.alembic_version").fetchone()  # noqa: S608 - as above
+def revision(connection: sqlite3.Connection, path: Path) -> str:
+    """Return the schema revision of a file. Raise HistoryError if it is not a history."""
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    database.check_tables(tables, f"history {path}")
+    record = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     return str(record[0]) if record else "none"
 
 
@@ -139,7 +109,7 @@ def check(target: str | os.PathLike[str], *, recompute: bool = True) -> Checked:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         counts = {name: _count(connection, name) for name in schema.metadata.tables if name in tables}
         unfinished = _count(connection, "run", "status = 'running'")
-    return Checked(str(path), number, schema.REVISION, counts, path.stat().st_size, unfinished)
+    return Checked(str(path), number, counts, path.stat().st_size, unfinished)
 
 
 def backup(target: str | os.PathLike[str], copy: Path | None = None) -> Path:
@@ -201,23 +171,6 @@ def _check_values(connection: sqlite3.Connection, path: Path) -> None:
             if count:
                 wrong = f"{count:.0f} of another kind in the column {column.name} of {name}"
                 raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {wrong}.")
-    for (name, text), parts in PARTS.items():
-        if text not in {row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')}:
-            continue
-        faults = [f"json_type({text}) != 'object'", *([WRONG_KNOBS] if text == "params" else [])]
-        for part, kinds in parts.items():
-            allowed = ", ".join(f"'{kind}'" for kind in kinds)
-            faults.append(f"coalesce(json_type({text}, '$.{part}'), '{kinds[0]}') NOT IN ({allowed})")
-        if name == "launch":
-            faults += [
-                f"json_type({text}, '$.{part}') = 'object' "
-                f"AND coalesce(json_type({text}, '$.{part}.{inner}'), '') NOT IN ({allowed})"
-                for part in ("fingerprint", "against")
-                for inner, allowed in OF_FINGERPRINTS.items()
-            ]
-        if count := _count(connection, name, f"CASE WHEN json_valid({text}) THEN {' OR '.join(faults)} ELSE 1 END"):
-            inside = f"{count} of another kind inside the column {text} of {name}"
-            raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {inside}.")
 
 
 def _wrong(column: Column[Any]) -> str:
@@ -226,6 +179,8 @@ def _wrong(column: Column[Any]) -> str:
     kinds = next(kinds for kind, kinds in KINDS if isinstance(column.type, kind))
     allowed = ", ".join(repr(kind) for kind in (*kinds, *(("null",) if column.nullable else ())))
     condition = f"typeof({name}) NOT IN ({allowed})"
+    if isinstance(column.type, JSON):
+        return f"({condition} OR NOT json_valid({name}))"
     return f"({condition} OR {name} NOT GLOB '{MOMENT}')" if column.name.endswith("_at") else condition
 
 

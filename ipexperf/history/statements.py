@@ -142,7 +142,7 @@ def samples_that_count() -> Select[Any]:
 def runs() -> Select[Any]:
     """Select runs with their machine, newest first."""
     return (
-        select(run, run.c.commit_sha.label("commit"), environment.c.machine_key, environment.c.doc)
+        select(run, run.c.commit_sha.label("commit"), environment.c.machine_key)
         .join(environment, environment.c.id == run.c.environment_id)
         .order_by(*NEWEST_FIRST)
     )

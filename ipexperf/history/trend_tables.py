@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from ipexperf.history.drawing import SHORT, human, moment, ratio, row, table
-from ipexperf.history.rolling import series_of
 from ipexperf.judge import structure
 from ipexperf.judge.levels import MINIMUM
 
@@ -61,7 +60,7 @@ def spark_table(points: Sequence[Point], tried: Collection[tuple[str, str, str]]
     drawn = table("case", "batch", "machine", "runs", "shape", "lowest", "highest", "newest")
     every: dict[tuple[str, str, str], list[Point]] = defaultdict(list)
     for point in _by_series(points):
-        every[series_of(point)].append(point)
+        every[point.series].append(point)
     for series in every.values():
         values = [_number(point) for point in series]
         good = [value for value in values if value is not None]
@@ -85,7 +84,7 @@ def work_text(history: History, points: Sequence[Point]) -> Text:
     """Name the runs from which on a case did other work: a level there says nothing of software."""
     by_series: dict[tuple[str, str, str], list[Point]] = defaultdict(list)
     for point in _by_series(points):
-        by_series[series_of(point)].append(point)
+        by_series[point.series].append(point)
     lines = []
     for series in by_series.values():
         work = history.work(series[0].case_uid, series[0].started_at)
@@ -129,7 +128,9 @@ def changes_table(changed: Sequence[Changed]) -> Table:
             ratio(change.ratio),
             f"{change.score:.1f}",
             _runs(change),
-            *(f"{moment(at)} {uid[:SHORT]}" for at, uid in _bracket(change)),
+            f"{moment(change.last_started_at)} {change.last_run[:SHORT]}",
+            f"{moment(change.first_started_at)} {change.first_run[:SHORT]}",
+            f"{moment(change.known_started_at)} {change.known_run[:SHORT]}",
         )
     return drawn
 
@@ -193,15 +194,6 @@ def _unsteady(change: Changed) -> str:
     each = f", {change.ratio ** (1 / (change.runs_after - 1)) - 1:+.2%} a run" if change.ratio else ""
     before, after = human(change.before, change.unit), human(change.after, change.unit)
     return f"{name}: drifts from {before} to {after}{each}: no run is to blame"
-
-
-def _bracket(change: Changed) -> tuple[tuple[str, str], ...]:
-    """The runs around a change, and the one with which it became known."""
-    return (
-        (change.last_started_at, change.last_run),
-        (change.first_started_at, change.first_run),
-        (change.known_started_at, change.known_run),
-    )
 
 
 def _by_series(points: Sequence[Point]) -> list[Point]:

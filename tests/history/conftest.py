@@ -5,12 +5,10 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from pathlib import Path
 
 import postgres
 import pytest
-from sqlalchemy import event
 
 from ipexperf.history import History
 
@@ -53,29 +51,16 @@ def target(place: Callable[[], str]) -> str:
     return place()
 
 
+@pytest.fixture(scope="session")
+def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of a history without a run, to be copied."""
+    path = tmp_path_factory.mktemp("empty") / "history.db"
+    History.open(path).close()
+    return path
+
+
 @pytest.fixture
-def history(target: str) -> Iterator[History]:
-    """A history without a run."""
-    with History.open(target) as opened:
+def history(empty_file: Path, tmp_path: Path) -> Iterator[History]:
+    """A history without a run, in a file. Tests of what only a database does have both kinds."""
+    with History.open(shutil.copy(empty_file, tmp_path / "history.db")) as opened:
         yield opened
-
-
-@pytest.fixture
-def statements() -> Callable[[History], AbstractContextManager[list[str]]]:
-    """Lists what a history has its database execute within a block."""
-
-    @contextmanager
-    def listing(history: History) -> Iterator[list[str]]:
-        executed: list[str] = []
-
-        def note(connection: Any, cursor: Any, words: str, *more: Any) -> None:
-            del connection, cursor, more
-            executed.append(words)
-
-        event.listen(history._engine, "before_cursor_execute", note)
-        try:
-            yield executed
-        finally:
-            event.remove(history._engine, "before_cursor_execute", note)
-
-    return listing

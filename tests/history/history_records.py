@@ -80,6 +80,20 @@ def make_seat(case: Case, step: float, role: Role = "case", launch: int | None =
     return SeatRecord(case, role, (times,), launch if role == "case" else None)
 
 
+def captured(digest: str | None, flops: int = 1) -> dict[str, Any]:
+    """A fingerprint."""
+    return {
+        "version": 1,
+        "digest": digest,
+        "structure": {"flops": flops},
+        "times": {},
+        "unstable": [] if digest else ["operators"],
+        "missing": {},
+        "unparsed": [],
+        "seconds": 0.5,
+    }
+
+
 OK = Verdict(outcome="ok", reason="within the noise", ratio=1.01, lo=0.98, hi=1.04, p_value=0.4, mde=0.03, policy="v1")
 CRASHED = Launch(
     index=1, outcome="crashed", reason="signal 11 (SIGSEGV)", log="loading\nFatal Python error: Segmentation fault"

@@ -38,31 +38,6 @@ def test_a_generated_history_has_its_rows_and_answers_every_query(tmp_path):
         assert [run.outcomes for run in appended] == [{"ok": 20}] * 2
 
 
-def test_a_generated_history_is_copied_to_a_server(server):
-    """Completely and once. Queries there return as many rows, and appending continues after them."""
-    url = server.database()
-    words = ("history/queries.py", "--rows", "2000", "--models", "1", "--rounds", "1", "--into", url)
-    done = run(*words)
-    assert done.returncode == 0, done.stderr
-    assert [line.split(":")[0] for line in done.stdout.splitlines()[:2]] == ["2000 measurements", "on the server"]
-    assert len(done.stdout.splitlines()) == 14
-    with History.open(url, create=False) as history:
-        assert len(history.trend(None, until="2021-01-01")) == 2000
-        assert [one.outcomes for one in history.runs(2)] == [{"ok": 20}] * 2
-    again = run(*words)
-    assert (again.returncode, again.stdout) == (1, ""), "it is refused before anything is made up"
-    assert again.stderr.startswith("queries.py: there are runs in that database already")
-
-
-def test_an_existing_history_is_not_filled(tmp_path):
-    """Generated numbers never mix with real ones."""
-    path = tmp_path / "mine.db"
-    path.write_text("precious")
-    done = run("history/queries.py", "--rows", "1", "--keep", str(path))
-    assert (done.returncode, path.read_text()) == (2, "precious")
-    assert "exists already" in done.stderr
-
-
 def test_the_calibration_prints_the_same_tables_again():
     """Its seeds are fixed. A threshold of 0 raises alarms, which it counts."""
     arguments = ("--series", "2", "--thresholds", "1", "--nights", "40")
@@ -152,10 +127,6 @@ def test_the_series_of_mozilla_are_read_with_the_labels_of_their_alerts(tmp_path
     [
         ("csv", "series,value\na,1\n", "series.csv has no column time"),
         ("csv", "series,time,value\na,soon,1\n", "series.csv, line 2: 'soon' is neither a number nor a time"),
-        ("csv", "series,time,value\na,1,inf\n", "series.csv, line 2: the value 'inf' is no finite number"),
-        ("csv", "series,time,value\na,1\n", "series.csv, line 2: there are fewer cells than columns"),
-        ("csv", "series,time,value\n", "there is no value in it"),
-        ("mozilla", "signature_id,revision,value\n", "series.csv has no column push_timestamp"),
         ("asv", "{}", "series.csv has no file MACHINE/COMMIT-ENVIRONMENT.json"),
     ],
 )

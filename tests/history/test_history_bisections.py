@@ -91,10 +91,9 @@ def test_a_run_shows_and_exports_the_searches_of_its_cases_on_its_machine(target
 def test_merging_brings_searches_and_their_locks_once(path, tmp_path):
     other = tmp_path / "other.db"
     keep(other, SEARCH, UNKNOWN)
-    History.open(path).close()
-    merging.check(path, [other])
-    assert merging.merge(path, other).bisections == 2
-    assert not merging.merge(path, other).new
+    with History.open(path) as history:
+        assert merging.merge(history, other).bisections == 2
+        assert not merging.merge(history, other).new
     assert kept(path) == [SEARCH, UNKNOWN]
 
 

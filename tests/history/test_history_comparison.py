@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement
+from history_records import CRASHED, ENVIRONMENT, OK, captured, make_case, make_launch, make_measurement
 
 from ipexperf.errors import HistoryError
 from ipexperf.history.comparison import compare
@@ -19,10 +19,6 @@ NEWER = {
     "variables": {"OMP_NUM_THREADS": "28"},
     "git": {"commit": "ffff00001111", "branch": "main", "dirty": False},
 }
-
-
-def captured(flops):
-    return {"version": 1, "digest": str(flops), "structure": {"flops": flops}, "unstable": [], "missing": {}}
 
 
 def record(history, *measurements, environment=ENVIRONMENT, verdict=OK):
@@ -183,7 +179,9 @@ def test_another_machine_is_named_beside_the_ratio(history):
 def test_a_network_that_does_other_work_under_the_same_name_is_named(history):
     """Its owner changed the code between the runs: the ratio is right, and of two different things."""
     sides = [
-        make_measurement(launches=tuple(replace(make_launch(i, step), fingerprint=captured(flops)) for i in range(3)))
+        make_measurement(
+            launches=tuple(replace(make_launch(i, step), fingerprint=captured(str(flops), flops)) for i in range(3))
+        )
         for step, flops in ((0.02, 1000), (0.01, 500))
     ]
     changed, same = both(history, *sides), both(history, sides[0], sides[0])

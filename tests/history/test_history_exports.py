@@ -22,9 +22,9 @@ STEPS = (0.010, 0.011, 0.013)
 
 
 @pytest.fixture
-def path(target):
+def path(tmp_path):
     """Two runs of a good, a failed and an invalid case, and of the base of the good one."""
-    with History.open(target) as history:
+    with History.open(tmp_path / "history.db") as history:
         for day in (1, 2):
             uid = history.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T08:00:00Z", "suite": "nightly"})
             history.record(uid, make_measurement(steps=STEPS), OK)
@@ -32,7 +32,7 @@ def path(target):
             bad = make_measurement(make_case("bad"), launches=(make_launch(0, 0.001), CRASHED))
             history.record(uid, bad, Verdict("failed", "crashed"))
             history.record(uid, make_measurement(make_case("wrong")), Verdict("invalid", "accuracy failed"))
-    return target
+    return tmp_path / "history.db"
 
 
 @pytest.fixture

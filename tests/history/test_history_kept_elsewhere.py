@@ -13,6 +13,7 @@ import cli_answers
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_launch, make_measurement
 
+from ipexperf.cli import main
 from ipexperf.errors import HistoryError, UnavailableError
 from ipexperf.history import History, database
 from ipexperf.history.spool import FOLDER, Spool
@@ -95,13 +96,15 @@ def test_a_file_that_was_deleted_or_replaced_gets_the_run_anew(file: Path, *, re
     assert waiting(file) == []
 
 
-def test_a_file_that_is_free_again_gets_the_run_at_its_end(file: Path) -> None:
+def test_a_file_that_is_free_again_gets_the_run_at_its_end(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said: list[str] = []
     recorder = begun(file, said)
     with busy(file):
         record(recorder, "two")
         assert models_so_far(recorder.stand_in) == ["one", "two"]
     record(recorder, "three")
+    deliver = ("db", "deliver", "--db", str(file), "--cache", str(file.parent / "cache"))
+    assert cli_answers.run(capsys, *deliver) == "0 runs delivered, 1 left\n"  # it is still being written
     recorder.finish("finished")
     recorder.close()
     assert models(file) == ["one", "three", "two"]
@@ -162,28 +165,22 @@ def test_a_run_begins_although_a_busy_history_takes_no_delivery(file: Path) -> N
     assert waiting(file) == []
 
 
-def test_a_waiting_file_that_cannot_be_opened_does_not_stop_a_run(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A message names it, and the file stays."""
+def test_a_damaged_file_stays_and_does_not_hold_up_the_others(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A message names it."""
     with busy_after(begun(file, []), file) as recorder:
         recorder.finish("finished")
         recorder.close()
-    [kept] = waiting(file)
-    opened = History.open
-
-    def shut(target: Any, *, create: bool = True) -> History:
-        if target == kept:
-            raise UnavailableError(f"the history {kept} cannot be used: disk I/O error.")
-        return opened(target, create=create)
-
-    monkeypatch.setattr(History, "open", shut)
+    damaged = waiting(file)[0].with_name("0000.db")
+    damaged.write_bytes(b"no history at all" * 100)
+    assert main(["db", "deliver", "--db", str(file), "--cache", str(file.parent / "cache")]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "1 run delivered, 1 left\n"
+    assert "0000.db" in captured.err
     said: list[str] = []
-    other = begun(file, said)
-    assert other.stand_in is None
-    other.finish("finished")
-    other.close()
+    begun(file, said).close()
     [line] = said
     assert line.startswith("a run that waits on this host cannot be delivered: ")
-    assert waiting(file) == [kept]
+    assert waiting(file) == [damaged]
 
 
 def test_a_full_disk_does_not_end_a_run(file: Path) -> None:

@@ -1,7 +1,4 @@
-"""Merging histories: nothing is lost or doubled, and files that cannot be merged are refused.
-
-`merging` and `copying` are two ways to the same rows: tests that take the fixture `take` hold for both.
-"""
+"""Merging histories: nothing is lost or doubled, and files that cannot be merged are refused."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from history_records import (
 )
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import History, copying, merging, schema
+from ipexperf.history import History, merging, schema
 from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import Policy
 
@@ -56,23 +53,11 @@ def dump(path):
         return list(connection.iterdump())
 
 
-def merge_files(path, *others):
-    checked = merging.check(path, list(others))
-    return [merging.merge(checked, other) for other in others]
-
-
-def copy_rows(path, *others):
-    """What `merge` does with the address of a server."""
-    brought = []
-    for other in others:
-        with History.open(path) as target, History.open(other, create=False) as source:
-            brought.append(copying.copy(source, target))
-    return brought
-
-
-@pytest.fixture(params=[merge_files, copy_rows])
-def take(request):
-    return request.param
+def take(path, *others):
+    """What `ipexperf merge` does."""
+    merging.check(path, others)
+    with History.open(path) as history:
+        return [merging.merge(history, other) for other in others]
 
 
 @pytest.fixture
@@ -85,7 +70,7 @@ def there(tmp_path):
     return tmp_path / "there.db"
 
 
-def test_a_merged_history_has_the_runs_of_both_unchanged(here, there, take):
+def test_a_merged_history_has_the_runs_of_both_unchanged(here, there):
     """Row ids differ in both files. Every launch, sample, verdict and environment is attached to its run."""
     fill(here, "alexnet", "resnet50")
     other = {**ENVIRONMENT, "machine_key": "xeon-6980p"}
@@ -103,7 +88,7 @@ def test_a_merged_history_has_the_runs_of_both_unchanged(here, there, take):
             assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []
 
 
-def test_merging_again_or_back_changes_nothing(here, there, take):
+def test_merging_again_or_back_changes_nothing(here, there):
     """Rows are identified by content."""
     fill(here, "alexnet")
     fill(there, "vgg16", "bad")
@@ -116,7 +101,7 @@ def test_merging_again_or_back_changes_nothing(here, there, take):
     assert counts(there) == counts(here)
 
 
-def test_a_run_merged_while_it_was_running_is_completed_by_the_next_merge(here, there, take):
+def test_a_run_merged_while_it_was_running_is_completed_by_the_next_merge(here, there):
     """Merging back never makes it unfinished."""
     fill(here, "alexnet")
     uid = fill(there, "vgg16", environment=HARDWARE, finish=False)
@@ -136,7 +121,7 @@ def test_a_run_merged_while_it_was_running_is_completed_by_the_next_merge(here, 
     assert take(here, there)[0].updated == 0
 
 
-def test_a_case_with_more_launches_replaces_the_merged_one(here, there, take):
+def test_a_case_with_more_launches_replaces_the_merged_one(here, there):
     """It was merged while it waited to be measured again. Its first record does not come back."""
     fill(here, "alexnet")
     uid = fill(there, "vgg16", "resnet50", finish=False)
@@ -155,7 +140,7 @@ def test_a_case_with_more_launches_replaces_the_merged_one(here, there, take):
         assert not take(here, earlier)[0].new
 
 
-def test_acceptances_are_merged_with_what_superseded_them(here, there, take):
+def test_acceptances_are_merged_with_what_superseded_them(here, there):
     uids = [fill(there, "resnet50") for _ in range(2)]
     fill(here, "alexnet")
     for uid in uids:
@@ -178,7 +163,7 @@ def refusal(here, *others):
     """The sentence with which a merge is refused. It wrote nothing."""
     before = dump(here)
     with pytest.raises(HistoryError) as raised:
-        merge_files(here, *others)
+        take(here, *others)
     assert dump(here) == before
     message = str(raised.value)
     assert "\n" not in message
@@ -203,8 +188,6 @@ def test_files_that_cannot_be_merged_are_refused_before_anything_is_written(here
     with closing(sqlite3.connect(songs)) as connection:
         connection.execute("CREATE TABLE songs (title TEXT)")
     assert "is a database of something else" in refusal(here, there, songs)
-    with pytest.raises(HistoryError, match="is not an SQLite file: use the tools of its database server"):
-        merging.check("postgresql://host/name", [there])
 
 
 @pytest.mark.parametrize(
@@ -223,7 +206,7 @@ def test_another_schema_is_refused(here, there, revision, advice):
     assert dump(there) == other
 
 
-def test_a_merge_that_fails_halfway_is_rolled_back(here, there, take):
+def test_a_merge_that_fails_halfway_is_rolled_back(here, there):
     """The last of the tables cannot be written."""
     fill(here, "alexnet")
     fill(there, "vgg16")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from history_records import ENVIRONMENT, make_case, make_launch, make_measurement
 from sqlalchemy import select
 
-from ipexperf.history import flat, schema
+from ipexperf.history import schema
 from ipexperf.judge import metrics
 from ipexperf.judge.policy import MetricPolicy, Policy
 from ipexperf.result import METRICS, Level, Verdict
@@ -52,7 +52,7 @@ def test_the_verdict_on_another_metric_is_stored_in_the_series_of_that_metric(hi
     with history._engine.connect() as connection:
         documents = connection.execute(select(schema.policy.c.doc)).scalars().all()
     assert {(one["name"], one.get("metric")) for one in documents} == {("metric-1", "peak_memory"), ("screen-2", None)}
-    assert {row["metric"]: row["verdict"] for row in flat.rows(history.show(uid)) if row["verdict"]} == {
+    assert {row["metric"]: row["verdict"] for row in history.show(uid).to_rows() if row["verdict"]} == {
         "step_time": "regressed",
         "peak_memory": "regressed",
     }

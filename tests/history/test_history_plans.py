@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-
 import pytest
 from history_records import ENVIRONMENT, OK, make_measurement
-from sqlalchemy import select
 
 from ipexperf.history import History, board, rounds, schema, statements
 
@@ -27,24 +23,13 @@ def plan(history, statement):
 
 
 @pytest.mark.parametrize("limit", [None, 30])
-@pytest.mark.parametrize("filters", [{}, {"mode": "infer"}, {"branch": "main", "since": "2026-05-01"}])
+@pytest.mark.parametrize("filters", [{}, {"branch": "main", "mode": ["infer", "train"], "since": "2026-05-01"}])
 def test_a_trend_uses_indexes(history, limit, filters):
     """Without the indexes on case and series a trend took two minutes. No table is scanned."""
     lines = plan(history, statements.trend(limit=limit, metric="step_time", model="resnet50", **filters))
     tables = ("case", "series", "measurement", "run", "verdict", "later")
     assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
     assert any(line.startswith("SEARCH series USING INDEX ix_series_case_id") for line in lines), lines
-    assert any(line.startswith("SEARCH case USING INDEX ix_case_model_mode") for line in lines), lines
-
-
-@pytest.mark.parametrize("several", ["model", "mode", "machine"])
-def test_lists_and_ranges_use_indexes_too(history, several):
-    """Several models or modes and an end, as `changes` and `trend` ask for."""
-    filters = {"model": "resnet50", several: ["resnet50", "vgg16"]}
-    statement = statements.trend(metric="step_time", since="2026-05-01", before="2026-06-01", **filters)
-    lines = plan(history, statement)
-    tables = ("case", "series", "measurement", "run", "verdict", "later")
-    assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
     assert any(line.startswith("SEARCH case USING INDEX ix_case_model_mode") for line in lines), lines
 
 
@@ -75,23 +60,3 @@ def test_the_rounds_of_runs_use_indexes(history, ask, machine):
     lines = plan(history, ask(*where))
     tables = ("round", "seat", "case", "environment")
     assert not [line for line in lines if line.startswith("SCAN") and line.split()[1] in tables], lines
-
-
-@pytest.mark.parametrize("column", ["case_id", "base_id"])
-def test_the_ratios_of_a_case_use_an_index(history, column):
-    """Users who write SQL look ratios up by case."""
-    lines = plan(history, select(schema.paired.c.log_ratio).where(schema.paired.c[column] == 1))
-    assert any(f"SEARCH paired USING INDEX ix_paired_{column}" in line for line in lines), lines
-
-
-def test_a_plan_without_its_index_scans_a_table(history):
-    """So the tests above can fail."""
-    statement = statements.trend(metric="step_time", model="resnet50")
-    with history._engine.connect() as connection:
-        copy = sqlite3.connect(":memory:")
-        connection.connection.driver_connection.backup(copy)
-        text = str(statement.compile(connection, compile_kwargs={"literal_binds": True}))
-    with closing(copy):
-        copy.execute("DROP INDEX ix_series_case_id")
-        lines = [row[3] for row in copy.execute(f"EXPLAIN QUERY PLAN {text}")]
-    assert not any(line.startswith("SEARCH series USING INDEX ix_series_case_id") for line in lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from history_records import ENVIRONMENT, OK, make_case, make_measurement
+from history_records import ENVIRONMENT, OK, captured, make_case, make_measurement
 
 from ipexperf.history import History
 from ipexperf.history.recorded_fingerprints import accepted, fingerprint_of
@@ -13,19 +13,6 @@ from ipexperf.judge.baseline import CaseBaseline, Session
 from ipexperf.result import Measurement, Structure, Verdict
 
 STRUCTURE = Structure("changed", "the digest is not the baseline's", ("+14 reorder a step",), fails=True)
-
-
-def captured(digest: str | None, flops: int = 1) -> dict[str, Any]:
-    return {
-        "version": 1,
-        "digest": digest,
-        "structure": {"flops": flops},
-        "times": {},
-        "unstable": [] if digest else ["operators"],
-        "missing": {},
-        "unparsed": [],
-        "seconds": 0.5,
-    }
 
 
 def ran_so(*digests: str | None, **changes: Any) -> Measurement:

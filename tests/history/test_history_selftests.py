@@ -83,10 +83,9 @@ def test_merging_brings_trials_once(path, tmp_path):
     """Also with a case and a policy that the target lacks. A second merge changes nothing."""
     other = tmp_path / "other.db"
     keep(other, make_trial())
-    History.open(path).close()
-    merging.check(path, [other])
-    assert merging.merge(path, other).trials == 1
-    assert not merging.merge(path, other).new
+    with History.open(path) as history:
+        assert merging.merge(history, other).trials == 1
+        assert not merging.merge(history, other).new
     assert kept(path) == [make_trial()]
 
 

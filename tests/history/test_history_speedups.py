@@ -8,6 +8,7 @@ import pytest
 from history_records import (
     ENVIRONMENT,
     OK,
+    captured,
     make_case,
     make_launch,
     make_measurement,
@@ -170,9 +171,8 @@ def test_two_runs_of_a_network_that_changed_between_them_are_of_other_work(histo
     """Within a run the network is one, whatever its stack."""
 
     def ran(case, step, flops):
-        structure = {"version": 1, "digest": str(flops), "structure": {"flops": flops}, "unstable": [], "missing": {}}
-        made = took(case, step)
-        return replace(made, launches=tuple(replace(x, fingerprint=structure) for x in made.launches))
+        made, fingerprint = took(case, step), captured(str(flops), flops)
+        return replace(made, launches=tuple(replace(x, fingerprint=fingerprint) for x in made.launches))
 
     old = record(history, ran(plain(), 0.080, 1000), day=1)
     new = record(history, ran(plain(stack="ipex"), 0.020, 500), day=2)

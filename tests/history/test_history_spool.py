@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import cli_answers
 import cut_line
-import postgres
 import pytest
 from history_records import ENVIRONMENT, OK, four_runs, make_case, make_launch, make_measurement, make_round, make_seat
-from sqlalchemy import event, select, text
+from sqlalchemy import select, text
 
 from ipexperf.errors import HistoryError, UnavailableError
-from ipexperf.history import History, copying, database, schema
+from ipexperf.history import History, database, merging, schema
 from ipexperf.history.spool import Spool
 from ipexperf.judge.policy import Policy
 from ipexperf.plan.options import Options
@@ -29,7 +28,6 @@ pytestmark = pytest.mark.server
 
 JUDGED = replace(OK, policy=Policy().label)
 MODELS = ("one", "two", "three", "four")
-TIMED = {**ENVIRONMENT, "hardware": {"cpu": "Xeon 8480+", "threads": 2}}
 LOCAL = ("id", "uid", "judged_at", "started_at", "finished_at")
 """Columns that differ from history to history, or from run to run."""
 
@@ -121,13 +119,6 @@ def test_a_reachable_server_gets_everything_directly(target: str, whole: dict[st
     assert content(target) == whole
 
 
-def test_only_the_last_record_of_each_case_is_kept_in_memory(target: str, tmp_path: Path) -> None:
-    """So memory grows with the cases and not with the rounds."""
-    run = Played(target, tmp_path)
-    run.play()
-    assert len(run.recorder._written) == len(("begin", *MODELS, "settle")) + len(MODELS)
-
-
 def test_runs_of_several_hosts_share_connections(target: str, direct: str, line: cut_line.Line, tmp_path: Path) -> None:
     """A server limits connections, and the runs of a hundred hosts take no more than one run."""
     runs = [Played(target, tmp_path) for _ in range(3)]
@@ -149,22 +140,7 @@ def test_runs_of_several_hosts_share_connections(target: str, direct: str, line:
         assert [one.outcomes for one in history.runs()] == [{"ok": 1}] * 3
 
 
-def test_two_runs_can_wait_for_the_server_at_once(target: str, line: cut_line.Line, tmp_path: Path) -> None:
-    """Each has its own file."""
-    first, second = Played(target, tmp_path), Played(target, tmp_path)
-    first.recorder.open()
-    first.recorder.close()
-    line.down()
-    first.recorder.open()
-    second.recorder.open(first.recorder)
-    assert first.recorder.stand_in is not None
-    assert second.recorder.stand_in is not None
-    assert first.recorder.stand_in != second.recorder.stand_in
-    first.recorder.close()
-    second.recorder.close()
-
-
-@pytest.mark.parametrize("moment", [*MODELS, "end"])
+@pytest.mark.parametrize("moment", ["one", "end"])
 def test_a_run_whose_server_went_away_is_delivered_by_the_next_run(
     moment: str, target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -187,23 +163,8 @@ def test_a_run_whose_server_went_away_is_delivered_by_the_next_run(
     assert content(direct) == whole
 
 
-def test_a_server_that_comes_back_gets_the_run_at_its_end(
-    target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
-) -> None:
-    def between(at: str) -> None:
-        if at == "two":
-            line.down()
-        if at == "end":
-            line.up = True
-
-    run = Played(target, tmp_path)
-    run.play(between)
-    assert run.said[1:] == ["delivered: 1 run that waited on this host"]
-    assert content(direct) == whole
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("commit", [1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("commit", [2, 13])
 def test_a_commit_that_is_cut_is_neither_lost_nor_stored_twice(
     when: str, commit: int, target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -232,61 +193,6 @@ def deliver(target: str, folder: Path) -> int:
         return spool.deliver(server).files
 
 
-@pytest.fixture(scope="module")
-def mortal(server: Server) -> Iterator[Server]:
-    """A server that keeps what it commits when it is killed. Started only where `server` could be."""
-    del server
-    programs = postgres.binaries()
-    assert programs is not None
-    with postgres.running(programs, (f"listen_addresses={postgres.HERE}", "fsync=off")) as running:
-        yield running
-
-
-@pytest.mark.parametrize("when", ["in the middle of a case", "at a commit", "between two cases"])
-def test_a_server_whose_processes_are_all_killed_loses_nothing_and_doubles_nothing(
-    when: str, mortal: Server, whole: dict[str, Any], tmp_path: Path
-) -> None:
-    """It restarts and recovers, and this host delivers what it had not committed."""
-    direct = mortal.database()
-    target = mortal.tcp(direct, sslmode="disable")
-    run = Played(target, tmp_path)
-    run.recorder.open()
-    kills = 0
-
-    def kill(*_: object) -> None:
-        nonlocal kills
-        if kills == 0:
-            kills += 1
-            mortal.kill()
-
-    def statement(connection: Any, cursor: Any, words: str, *more: Any) -> None:
-        del connection, cursor, more
-        if words.startswith("INSERT INTO samples"):
-            kill()
-
-    def between(at: str) -> None:
-        if at == "three":
-            assert run.recorder.history is not None
-            engine = run.recorder.history._engine
-            if when == "between two cases":
-                kill()
-            elif when == "at a commit":
-                event.listen(engine, "commit", kill)
-            else:
-                event.listen(engine, "before_cursor_execute", statement)
-
-    run.play(between)
-    assert kills == 1
-    assert "The run goes on; it is kept in" in run.said[0]
-    assert "waits: the next run delivers it" in run.said[1]
-    mortal.start()
-    with History.open(direct) as history:
-        assert [(one.status, one.outcomes) for one in history.runs()] == [("running", {"ok": 2})]
-    assert deliver(target, tmp_path) == 1
-    assert waiting(target, tmp_path) == []
-    assert content(direct) == whole
-
-
 def test_a_server_that_was_never_reached_is_an_error(target: str, line: cut_line.Line, tmp_path: Path) -> None:
     """A wrong address must not look like a server that is down."""
     line.down()
@@ -311,78 +217,10 @@ def test_a_server_that_is_down_at_the_start_gets_the_run_later(
     assert content(direct) == whole
 
 
-def test_a_file_that_is_being_written_is_left_alone(target: str, line: cut_line.Line, tmp_path: Path) -> None:
-    run = Played(target, tmp_path)
-
-    def between(at: str) -> None:
-        if at == "two":
-            line.down()
-        if at == "four":
-            line.up = True
-            assert len(waiting(target, tmp_path)) == 1
-            assert deliver(target, tmp_path) == 0
-
-    run.play(between)
-    assert waiting(target, tmp_path) == []  # delivered at its end
-
-
-def test_a_damaged_file_stays_and_does_not_hold_up_the_others(
-    target: str, line: cut_line.Line, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run = Played(target, tmp_path)
-    run.play(lambda at: line.down() if at == "one" else None)
-    damaged = waiting(target, tmp_path)[0].with_name("0000.db")
-    damaged.write_bytes(b"no history at all" * 100)
-    line.up = True
-    error = cli_answers_deliver(capsys, target, tmp_path)
-    assert "0000.db" in error
-    assert waiting(target, tmp_path) == [damaged]
-    other = Played(target, tmp_path)
-    other.recorder.open()
-    assert other.said[0].startswith("a run that waits on this host cannot be delivered: ")
-    other.recorder.close()
-
-
-def cli_answers_deliver(capsys: pytest.CaptureFixture[str], target: str, folder: Path) -> str:
-    from ipexperf.cli import main
-
-    assert main(["db", "deliver", "--db", target, "--cache", str(folder)]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == "1 run delivered, 1 left\n"
-    return captured.err
-
-
-def test_the_command_says_what_it_delivered(
-    target: str, line: cut_line.Line, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    where = ("--db", target, "--cache", str(tmp_path))
-    assert cli_answers.run(capsys, "db", "deliver", *where) == "no run waits on this host\n"
-    Played(target, tmp_path).play(lambda at: line.down() if at == "three" else None)
-    assert "cannot be used" in cli_answers.refused(capsys, "db", "deliver", *where)
-    line.up = True
-    assert cli_answers.run(capsys, "db", "deliver", *where) == "1 run delivered, 0 left\n"
-
-
-def test_a_writer_that_waits_too_long_stores_its_run_on_this_host(
-    target: str, direct: str, whole: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another one holds the lock of writers. After the limit the run goes on here."""
-    monkeypatch.setattr(database, "BUSY_SECONDS", 1)
-    run = Played(target, tmp_path)
-    run.recorder.open()
-    with History.open(direct) as other, database.writing(other._engine, other._name):
-        run.recorder.case(make_measurement(make_case("one"), environment=ENVIRONMENT), JUDGED, Policy())
-    assert "lock timeout" in run.said[0]
-    run.recorder.finish("finished")
-    run.recorder.close()
-    with History.open(direct) as history:
-        assert history.runs()[0].status == "finished"
-
-
 def test_a_history_is_merged_into_a_server_once(
     direct: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As `ipexperf merge` does with files: a second merge changes nothing."""
+    """As `ipexperf merge` does with files: a second merge changes nothing, and everything comes back whole."""
     source = tmp_path / "h.db"
     with History.open(source) as history:
         four_runs(history)
@@ -391,13 +229,9 @@ def test_a_history_is_merged_into_a_server_once(
     assert content(direct) == content(str(source))
     assert "nothing that" in cli_answers.run(capsys, "merge", str(source), "--db", direct)
     assert content(direct) == content(str(source))
-
-
-def test_a_history_on_a_server_is_merged_into_a_file(direct: str, tmp_path: Path) -> None:
     back = tmp_path / "back.db"
     with History.open(direct) as server, History.open(back) as history:
-        four_runs(server)
-        assert copying.copy(server, history).runs == 4
+        assert merging.copy(server, history).runs == 4
     assert content(str(back)) == content(direct)
 
 

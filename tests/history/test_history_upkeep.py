@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sqlite3
 from contextlib import closing
@@ -37,7 +36,6 @@ def dump(path):
 def test_a_check_counts_rows_and_unfinished_runs(path):
     found = sqlite_files.check(path)
     assert (found.rows["run"], found.rows["case"], found.rows["launch"], found.unfinished) == (4, 2, 12, 4)
-    assert found.revision == found.newest
 
 
 def test_a_history_whose_writer_was_killed_is_checked(path):
@@ -72,49 +70,17 @@ def test_a_check_finds_a_page_that_was_overwritten(path):
     assert not path.with_name("copy.db").exists()
 
 
-def check_refuses(path, table, column, value, match):
-    """Check the file, change a column of it, and match the error of the next check with a pattern."""
-    sqlite_files.check(path)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f'UPDATE "{table}" SET {column} = {value}')  # noqa: S608 - texts of ours
-        connection.commit()
-    with pytest.raises(HistoryError, match=match):
-        sqlite_files.check(path)
-
-
 @pytest.mark.parametrize(
     ("table", "column", "value"),
     [("measurement", "median", "'fast'"), ("run", "branch", "x'ff'"), ("run", "started_at", "'1e308'"),
-     ("verdict", "judged_at", "7"), ("samples", "data", "'text'"), ("series", "higher_is_better", "'yes'")],
+     ("verdict", "judged_at", "7"), ("samples", "data", "'text'"), ("case", "params", "'{'")],
 )  # fmt: skip
 def test_a_check_finds_a_value_of_a_wrong_type(path, table, column, value):
     """SQLite takes any value in any column."""
-    check_refuses(path, table, column, value, f"of another kind in the column {column} of {table}")
-
-
-@pytest.mark.parametrize(
-    "params", ["json_set(params, '$.size', json('[1]'))", "json_set(params, '$.data', 7)",
-               "json_set(params, '$.knobs', 'adam')", "json_set(params, '$.knobs.optimizer', json('[\"adam\"]'))",
-               "'{'", "'[1]'"]
-)  # fmt: skip
-def test_a_check_finds_parts_of_a_case_with_a_wrong_type(path, params):
-    """A list for a name has no hash: 1 of 1,428 damaged histories ended in a traceback by it."""
-    check_refuses(path, "case", "params", params, "of another kind inside the column params of case")
-
-
-@pytest.mark.parametrize(
-    ("table", "column", "document"),
-    [
-        ("run", "meta", "json_set(meta, '$.git', 'main')"),
-        ("environment", "doc", "json_set(doc, '$.hardware', 'a machine')"),
-        ("environment", "doc", "json_set(doc, '$.software', json('[1]'))"),
-        ("launch", "doc", "json_set(doc, '$.fingerprint', 'kernels')"),
-        ("launch", "doc", "json_set(doc, '$.proof', 1)"),
-    ],
-)
-def test_a_check_finds_parts_of_runs_and_machines_with_a_wrong_type(path, table, column, document):
-    """A text for the commit ended a comparison in a traceback, again in 1 of 1,428 damaged histories."""
-    check_refuses(path, table, column, document, f"of another kind inside the column {column} of {table}")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f'UPDATE "{table}" SET {column} = {value}')  # noqa: S608 - texts of ours
+    with pytest.raises(HistoryError, match=f"of another kind in the column {column} of {table}"):
+        sqlite_files.check(path)
 
 
 @pytest.mark.parametrize(
@@ -136,9 +102,6 @@ def test_a_check_finds_parts_of_runs_and_machines_with_a_wrong_type(path, table,
             "UPDATE samples SET data = (SELECT data FROM samples AS other WHERE launch = 2 AND length(data) > 0)",
             "the step_time of launch 0 is 0.01, and 0.013 by its samples",
         ),
-        ("UPDATE samples SET data = x'00'", "the samples of launch 0 cannot be read"),
-        ("UPDATE launch SET doc = json_set(doc, '$.metrics', 'x')", "the metrics of launch 0 cannot be read"),
-        ("UPDATE launch SET doc = json_set(doc, '$.metrics.step_time', 'x')", "the metrics of launch 0 cannot be read"),
     ],
 )
 def test_a_check_finds_a_number_that_was_changed_by_hand(path, change, wrong):
@@ -274,21 +237,3 @@ def test_a_read_only_history_is_refused(path, monkeypatch):
     with pytest.raises(HistoryError, match="is not writable for this user"):
         History.open(path, create=False)
     assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("part", ["fingerprint", "against"])
-@pytest.mark.parametrize("lost", [{"digest": 7}, {"unstable": None}, {"missing": []}, {"version": "1"}])
-def test_a_check_finds_a_fingerprint_that_is_none(path, part, lost):
-    """Pages and verdicts read its digest, and what is wrong with it."""
-    good = {"version": 1, "digest": None, "unstable": [], "missing": {}}
-    for document in (good, {**good, **lost}, {name: value for name, value in good.items() if name not in lost}):
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute(
-                f"UPDATE launch SET doc = json_set(doc, '$.{part}', json(?))",  # noqa: S608 - our own words
-                [json.dumps(document)],
-            )
-        if document == good:
-            sqlite_files.check(path)
-        else:
-            with pytest.raises(HistoryError, match="of another kind inside the column doc of launch"):
-                sqlite_files.check(path)
