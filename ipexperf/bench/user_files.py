@@ -33,11 +33,7 @@ def load_module(name: str) -> None:
 def load_file(path: Path) -> ModuleType:
     """Import a file as a module, once."""
     path = source.moved(path)
-    try:
-        exists = path.is_file()
-    except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL
-        raise UsageError(str(getattr(error, "strerror", None) or error)) from None
-    if not exists:
+    if not path.is_file():
         raise UsageError("there is no such file")
     name = f"ipexperf_loaded_{path.stem}"
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):

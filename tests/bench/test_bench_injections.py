@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,16 +33,19 @@ class Clock:
 
 
 @pytest.mark.parametrize("share", [0.03, 0.05, 0.1, 1.0])
-def test_a_busy_step_takes_its_share_longer(share: float) -> None:
+def test_a_busy_step_takes_its_share_longer(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the precision of the clock, however long the step was this time."""
-    clock = Clock()
+    clock, lengths = Clock(), iter((1.0, 2.0, 0.5))
+    monkeypatch.setattr(injections, "perf_counter", clock)
+
+    def step() -> None:
+        clock.now += next(lengths)
+
+    session: Any = SimpleNamespace(step=step)
+    injections.slow(session, lambda: None, f"busy={share}")
     for seconds in (1.0, 2.0, 0.5):
-
-        def step(seconds: float = seconds) -> None:
-            clock.now += seconds
-
         begin = clock.now
-        injections.busy(step, lambda: None, share, clock)()
+        session.step()
         assert clock.now - begin == pytest.approx(seconds * (1 + share), abs=0.005)
 
 

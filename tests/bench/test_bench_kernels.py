@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.evidence import proof
+from ipexperf.bench.evidence import onednn, proof
 
 needs_torch = pytest.mark.torch
 
@@ -25,6 +25,10 @@ def line(src: str = "f32", wei: str = "f32", tag: str = "acdb", channels: int = 
     return CONVOLUTION.format(src=src, wei=wei, tag=tag, channels=channels, height=height)
 
 
+def read(log: str) -> list[Kernel]:
+    return proof.arithmetic_of(onednn.read(log))
+
+
 def test_a_convolution_in_the_log_tells_its_operands_and_its_layout() -> None:
     """Both operands' dtypes and the images' layout are read; reorders and poolings are no arithmetic."""
     log = "\n".join(
@@ -35,15 +39,13 @@ def test_a_convolution_in_the_log_tells_its_operands_and_its_layout() -> None:
             HEAD + "pooling,jit:avx2,forward_inference,src:f32::blocked:acdb::f0 dst:f32:a:blocked:acdb::f0,,,mb8,2.5",
         )
     )
-    assert proof.primitives(log) == [
-        Kernel("convolution", ("float32", "float32"), "channels_last", "brg_conv_fwd:avx2")
-    ]
+    assert read(log) == [Kernel("convolution", ("float32", "float32"), "channels_last", "brg_conv_fwd:avx2")]
 
 
 @pytest.mark.parametrize(("src", "wei", "dtype"), [("bf16", "bf16", "bfloat16"), ("f32", "bf16", "float32 x bfloat16")])
 def test_an_operand_of_another_dtype_is_told(src: str, wei: str, dtype: str) -> None:
     """Weights that stayed behind in another dtype show, although the images are right."""
-    (kernel,) = proof.primitives(line(src=src, wei=wei))
+    (kernel,) = read(line(src=src, wei=wei))
     assert kernel.dtype == dtype
     check = proof.dtype_of_kernels(proof.dtypes([kernel]), "bf16")
     assert check.ok == (dtype == "bfloat16")
@@ -60,7 +62,7 @@ def test_a_matrix_product_and_a_gradient_have_operands_too() -> None:
             "diff_dst:f32::blocked:acdb::f0,,alg:convolution_direct,mb8_ic64oc64_ih8oh8kh3_iw8ow8kw3,2.1",
         )
     )
-    found = proof.primitives(log)
+    found = read(log)
     assert [(kernel.name, kernel.layout) for kernel in found] == [("matmul", ""), ("matmul", ""), ("convolution", "")]
     assert found[0].operands == found[1].operands == ("bfloat16", "bfloat16")
     assert found[2].operands == ("float32", "float32")
@@ -78,7 +80,7 @@ def test_a_matrix_product_and_a_gradient_have_operands_too() -> None:
 )
 def test_a_layout_is_told_only_where_it_can_be_told(change: dict[str, Any], layout: str) -> None:
     """One channel or one pixel lies the same way in both layouts, and a blocked layout is the library's own."""
-    (kernel,) = proof.primitives(line(**change))
+    (kernel,) = read(line(**change))
     assert kernel.layout == layout
 
 

@@ -74,7 +74,7 @@ def called() -> Iterator[list[Kernel]]:
     """
     calls: list[Kernel] = []
     replaced = [
-        (vars(module), name, kernel) for module in _loaded() for name, kernel in _templates(module.__file__).items()
+        (vars(module), name, kernel) for module in modules() for name, kernel in _templates(module.__file__).items()
     ]
     functions = [names[name] for names, name, _ in replaced]
     for (names, name, kernel), function in zip(replaced, functions, strict=True):
@@ -86,8 +86,8 @@ def called() -> Iterator[list[Kernel]]:
             names[name] = function
 
 
-def _loaded() -> list[Any]:
-    """The modules that inductor has loaded in this process, without importing inductor."""
+def modules() -> list[Any]:
+    """Return the modules that inductor has loaded in this process, without importing inductor."""
     cache = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
     return list(cache.modules) if cache else []
 

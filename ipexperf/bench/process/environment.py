@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import os
@@ -141,7 +140,8 @@ def _limited_to(machine: Mapping[str, Any]) -> float | None:
 
 def software() -> dict[str, Any]:
     """Return versions and builds, as reported by the libraries themselves."""
-    versions: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable, "libc": _libc()}
+    versions: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable}
+    versions["libc"] = os.confstr("CS_GNU_LIBC_VERSION")
     versions.update(libraries.loaded())
     versions["at_start"] = {**startup.modules(), **startup.libraries(kernel_files.text("/proc/self/maps") or "")}
     if "torch" not in sys.modules:
@@ -165,15 +165,6 @@ def software() -> dict[str, Any]:
 
 
 _BUILD = {"onednn": r"MKL-DNN v([\w.]+)", "mkl": r"(?:Math Kernel Library|MKL) Version ([\w.]+)"}
-
-
-def _libc() -> str:
-    try:
-        version = ctypes.CDLL(None).gnu_get_libc_version
-    except AttributeError:
-        return "not glibc"
-    version.restype = ctypes.c_char_p
-    return f"glibc {version().decode()}"
 
 
 def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str, Any]:
