@@ -68,8 +68,7 @@ def place_of(error: BaseException) -> str:
     if not relevant or relevant[-1][0].co_filename not in _loaded:
         return ""
     code, line = relevant[-1]
-    name = getattr(code, "co_qualname", code.co_name)  # Python 3.10, which may run a worker, lacks the former
-    function = "" if name == "<module>" else f", in {name}"
+    function = "" if code.co_qualname == "<module>" else f", in {code.co_qualname}"
     return f"{Path(code.co_filename).name}, line {line}{function}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
@@ -148,21 +147,3 @@ def test_a_convolution_in_a_graph_takes_nothing_that_waits_for_a_later_operator(
     args = {"Input type": [*waiting, *images, *others], "Input Dims": sizes, "Input Strides": strides}
     [kernel] = proof.kernels([{"name": "aten::_convolution", "args": args}])
     assert (kernel.dtype, kernel.layout) == ("bfloat16", "channels_last")
-
-
-@pytest.mark.torch
-def test_faster_rcnn_in_a_graph_in_bf16_is_all_bf16() -> None:
-    """The real one: two convolutions of its pyramid run while a map waits for them."""
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("torchvision")
-    from ipexperf.zoo.models import faster_rcnn
-
-    network = faster_rcnn.faster_rcnn().eval()
-    images = torch.rand(2, 3, 64, 64).contiguous(memory_format=torch.channels_last)
-    with warnings.catch_warnings(), torch.no_grad(), torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
-        warnings.simplefilter("ignore")
-        script = torch.jit.freeze(torch.jit.trace(network, images))
-        for _ in range(3):
-            script(images)
-        found = proof.dtypes(proof.profiled(lambda: script(images)))
-    assert set(found) == {"bfloat16"}
