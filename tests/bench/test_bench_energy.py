@@ -80,6 +80,11 @@ def used(counter: EnergyCounter | str, change: Any, seconds: float = 60.0) -> fl
     return meter.stop()
 
 
+def named(counter: EnergyCounter | str) -> str:
+    assert isinstance(counter, EnergyCounter), counter
+    return counter.name
+
+
 @pytest.fixture
 def two(files: Files) -> Files:
     """Two packages of two cores each, with what RAPL has on a server, and once more through memory-mapped registers."""
@@ -110,8 +115,7 @@ def test_a_package_and_its_memory_are_added_up(two: Files) -> None:
             two.zone(number, name, count)
 
     assert used(counter, work) == pytest.approx(3.5)
-    assert isinstance(counter, EnergyCounter)
-    assert counter.name == "RAPL of package-0, package-0/dram"
+    assert named(counter) == "RAPL of package-0, package-0/dram"
 
 
 @pytest.mark.parametrize(
@@ -125,8 +129,7 @@ def test_a_package_and_its_memory_are_added_up(two: Files) -> None:
 def test_the_packages_are_those_of_the_cores(two: Files, cores: tuple[int, ...], names: str) -> None:
     """Or all of them, where the kernel does not say whose the cores are."""
     counter = energy.packages(cores, two.root)
-    assert isinstance(counter, EnergyCounter)
-    assert counter.name == f"RAPL of {names}"
+    assert named(counter) == f"RAPL of {names}"
 
 
 def test_a_package_of_several_dies_has_a_count_for_each(files: Files) -> None:
@@ -134,8 +137,7 @@ def test_a_package_of_several_dies_has_a_count_for_each(files: Files) -> None:
     for number, name in enumerate(("package-0-die-0", "package-1-die-0", "package-1-die-1")):
         files.zone(str(number), name)
     counter = energy.packages((0,), files.root)
-    assert isinstance(counter, EnergyCounter)
-    assert counter.name == "RAPL of package-1-die-0, package-1-die-1"
+    assert named(counter) == "RAPL of package-1-die-0, package-1-die-1"
 
 
 def test_a_count_that_starts_again_from_zero_is_carried_on(two: Files) -> None:
@@ -208,8 +210,7 @@ def test_the_only_card_of_intel_is_the_one_that_is_used(files: Files, driver: st
     files.sensor(folder, 3, driver, **{count: 1_000_000})
     counter = energy.intel_card(None, files.root)
     assert used(counter, lambda: files.sensor(folder, 3, driver, **{count: 3_500_000})) == pytest.approx(2.5)
-    assert isinstance(counter, EnergyCounter)
-    assert counter.name == f"hwmon of {ADDRESS}"
+    assert named(counter) == f"hwmon of {ADDRESS}"
 
 
 def test_the_whole_card_goes_before_its_package(files: Files) -> None:
@@ -230,8 +231,7 @@ def test_of_several_cards_the_kernel_must_tell_which_is_used(files: Files) -> No
         text = f"drm-pdev:\t{address}\ndrm-client-id:\t{descriptor}\ndrm-cycles-ccs:\t{cycles}"
         files.write(f"proc/self/fdinfo/{descriptor}", f"{text}\ndrm-total-cycles-ccs:\t9")
     counter = energy.intel_card(telemetry.used(), files.root)
-    assert isinstance(counter, EnergyCounter)
-    assert counter.name == f"hwmon of {OTHER}"
+    assert named(counter) == f"hwmon of {OTHER}"
 
 
 @pytest.mark.parametrize(
@@ -281,8 +281,7 @@ def test_a_card_of_nvidia_is_found_by_its_uuid() -> None:
     nvml = Nvml()
     counter = energy.nvidia_card("GPU-80", nvml)
     assert used(counter, lambda: nvml.cards.update({b"GPU-7f": 9_000, b"GPU-80": 51_500})) == pytest.approx(1.5)
-    assert isinstance(counter, EnergyCounter)
-    assert counter.name == "NVML of GPU-80"
+    assert named(counter) == "NVML of GPU-80"
 
 
 def test_without_a_uuid_there_must_be_one_card() -> None:

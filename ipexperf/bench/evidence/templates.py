@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -101,11 +101,6 @@ def _noting(calls: list[Kernel], kernel: Kernel, function: Any) -> Any:
         return run(*arguments, **named)
 
     return noted if run is function else SimpleNamespace(run=noted)
-
-
-def layers(kernels: Iterable[Kernel]) -> int:
-    """Count the layers among kernels that are inductor's templates."""
-    return sum(kernel.name == LAYER for kernel in kernels)
 
 
 def _templates(path: str) -> dict[str, Kernel]:

@@ -96,19 +96,14 @@ def _fork(line: socket.socket, descriptors: Sequence[int]) -> int:
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.close(log)
-        _own_chance()
+        if "numpy.random" in sys.modules:
+            # Else its legacy generator would equal that of its siblings. Python reseeds its own.
+            sys.modules["numpy.random"].seed()
         worker.live(requests, replies, str(server))
     except BaseException:  # noqa: BLE001 - whatever happens here, this process must not become a second server
         traceback.print_exc()
     finally:
         os._exit(1)
-
-
-def _own_chance() -> None:
-    """Reseed numpy's legacy generator, which would otherwise equal that of its siblings. Python reseeds its own."""
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        numpy_random.seed()
 
 
 def main() -> None:
