@@ -56,9 +56,10 @@ class Stopwatch(Protocol):
     def read(self, host: float, steps: int) -> None: ...
 
 
-def _timed(
+def timed(
     step: Callable[[], Any], synchronise: Callable[[], None], steps: int, stopwatch: Stopwatch | None = None
 ) -> float:
+    """Return the seconds of so many steps. A second clock runs beside them, if there is one."""
     synchronise()
     begin = perf_counter()
     if stopwatch:
@@ -74,18 +75,13 @@ def _timed(
     return seconds
 
 
-def clocked(step: Callable[[], Any], synchronise: Callable[[], None], block: int, stopwatch: Stopwatch) -> float:
-    """Time one block like a sample, with a second clock running."""
-    return _timed(step, synchronise, block, stopwatch)
-
-
 def warm(step: Callable[[], None], synchronise: Callable[[], None]) -> dict[str, float]:
     """Step until the last few steps agree with those before them (with a limit), and choose the block for samples."""
     begin = perf_counter()
     times: list[float] = []
     steady = False
     while not steady and (len(times) < 2 * WARM_STEPS or perf_counter() - begin < WARM_SECONDS):
-        times.append(_timed(step, synchronise, 1))
+        times.append(timed(step, synchronise, 1))
         if len(times) >= 2 * WARM_STEPS:
             late = statistics.median(times[-WARM_STEPS:])
             before = statistics.median(times[-2 * WARM_STEPS : -WARM_STEPS])
@@ -130,7 +126,7 @@ def sample(
     samples = []
     for _ in range(count):
         delay, cpu = run_delay(), process_time()
-        wall = _timed(step, synchronise, block)
+        wall = timed(step, synchronise, block)
         cpu, delay = process_time() - cpu, run_delay() - delay
         samples.append((wall / block, cpu / block, delay / block))
     return samples

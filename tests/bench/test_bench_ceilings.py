@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -40,33 +39,40 @@ class Clock:
         return TimedWork(how, 10.0, run)
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(ceilings, "perf_counter", made)
+    return made
+
+
 def nothing() -> None: ...
 
 
-def test_what_disturbs_only_lowers_and_the_best_try_counts() -> None:
-    clock = Clock()
+def test_what_disturbs_only_lowers_and_the_best_try_counts(clock: Clock) -> None:
     trials = {"fp32": [clock.trial("one", 5.0, 5.0, 1.0, 5.0), clock.trial("other", 2.0)]}
-    assert ceilings.best(trials, nothing, clock) == {"fp32": {"rate": 10.0, "how": "one"}}
+    assert ceilings.best(trials, nothing) == {"fp32": {"rate": 10.0, "how": "one"}}
 
 
-def test_tries_are_spread_over_seconds_and_are_several_however_slow() -> None:
+@pytest.mark.parametrize(
+    ("seconds", "all_tries"), [(0.01, ceilings.EFFORT.seconds), (10.0, 10.0 * ceilings.EFFORT.rounds)]
+)
+def test_tries_are_spread_over_seconds_and_are_several_however_slow(
+    clock: Clock, seconds: float, all_tries: float
+) -> None:
     """A moment's contention is outlasted, and one slow try is not taken for the truth."""
-    fast, slow = Clock(), Clock()
-    ceilings.best({"fp32": [fast.trial("fast", 0.01)]}, nothing, fast)
-    assert fast.now == pytest.approx(ceilings.EFFORT.seconds, abs=0.1)
-    ceilings.best({"fp32": [slow.trial("slow", 10.0)]}, nothing, slow)
-    assert slow.now == pytest.approx(10.0 * ceilings.EFFORT.rounds)
+    ceilings.best({"fp32": [clock.trial("a product", seconds)]}, nothing)
+    assert clock.now == pytest.approx(all_tries, abs=0.1)
 
 
-def test_work_that_is_only_queued_is_waited_for() -> None:
+def test_work_that_is_only_queued_is_waited_for(clock: Clock) -> None:
     """A device that has a queue answers at once: without synchronising, anything would be fast."""
-    clock = Clock()
     queued = TimedWork("queued", 10.0, nothing)
 
     def synchronise() -> None:
         clock.now += 2.0
 
-    assert ceilings.best({"fp32": [queued]}, synchronise, clock)["fp32"]["rate"] == pytest.approx(5.0)
+    assert ceilings.best({"fp32": [queued]}, synchronise)["fp32"]["rate"] == pytest.approx(5.0)
 
 
 def cpu() -> Device:
@@ -106,21 +112,16 @@ def test_a_dtype_without_a_product_says_why(monkeypatch: pytest.MonkeyPatch) -> 
     assert found["missing"]["int8"] == 'no product of int8 on cpu: RuntimeError: "addmm" not implemented for this'
 
 
-def test_a_product_grows_until_it_takes_long_enough() -> None:
+def test_a_product_grows_until_it_takes_long_enough(clock: Clock) -> None:
+    """One run that takes long is none: it was disturbed."""
     sizes: list[int] = []
 
     def make(device: Device, dtype: str, size: int) -> TimedWork:
         sizes.append(size)
-        return TimedWork("", float(size), nothing)
+        seconds = size * ceilings.LONG / 1000
+        return clock.trial("a product", 100 * seconds, 100 * seconds, seconds, seconds)
 
-    looks: list[str] = []
-
-    def timed(trial: TimedWork, *_: Callable[[], Any]) -> float:
-        looks.append(trial.how)
-        disturbed = 100 if len(looks) == 1 else 1  # one look that takes long is none
-        return disturbed * trial.amount * ceilings.LONG / 1000
-
-    assert ceilings.grown(make, cpu(), "fp32", timed=timed).amount == 1024
+    ceilings.grown(make, cpu(), "fp32")
     assert sizes == [256, 512, 1024]
 
 

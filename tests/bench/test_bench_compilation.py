@@ -13,7 +13,7 @@ import pytest
 from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.devices import _arithmetic
-from ipexperf.bench.evidence import compilation, proof
+from ipexperf.bench.evidence import compilation, proof, templates
 from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.machine import facts
 from ipexperf.bench.machine.facts import Facts
@@ -218,7 +218,7 @@ def test_kernels_that_inductor_only_timed_are_no_graphs(tmp_path: Path, monkeypa
     for number, source in enumerate(sources):
         (tmp_path / f"{number}.py").write_text(source)
     modules = [SimpleNamespace(__file__=str(tmp_path / f"{number}.py")) for number in range(len(sources))]
-    monkeypatch.setattr(compilation, "_modules", lambda: modules)
+    monkeypatch.setattr(templates, "modules", lambda: modules)
     assert compilation.generated(0) == sources[:1]
 
 
@@ -252,10 +252,7 @@ def test_weights_that_are_given_to_the_code_are_not_frozen() -> None:
     )
     assert compilation.frozen(LOOSE, 3).ok
     assert not compilation.frozen("", 1).ok
-
-
-def test_code_that_was_not_to_be_frozen_is_called_with_the_weights() -> None:
-    """As with `freezing=off`: frozen code would be another case."""
+    # With `freezing=off` frozen code would be another case.
     assert compilation.frozen(LOOSE, 1, wanted=False).ok
     assert not compilation.frozen(FROZEN, 1, wanted=False).ok
 

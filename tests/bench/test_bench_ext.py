@@ -69,14 +69,6 @@ def test_register_makes_a_thing_known_by_its_name(item: Any, known: registry.Reg
         ext.register(item)
 
 
-def test_a_known_leaf_is_found_without_importing_the_shipped_ones() -> None:
-    """A worker of somebody's own leaves has no use for them."""
-    known = registry.Registry("mode", ext.Mode)
-    item = known.add("dummy", _Mode())
-    assert known.get("dummy") is item
-    assert not known._searched
-
-
 def test_a_metric_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same one may be registered again, as by two files of one project."""
     monkeypatch.setattr(ext, "METRICS", dict(result.METRICS))

@@ -12,8 +12,8 @@ import pytest
 from bench_cases import bench, network
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Captured, Settings
-from ipexperf.bench.evidence import fingerprint, onednn, proof, trace
+from ipexperf.bench.api import Settings
+from ipexperf.bench.evidence import fingerprint, onednn, proof
 
 torch = pytest.importorskip("torch")
 
@@ -123,24 +123,6 @@ def test_a_line_that_nobody_can_read_is_kept_and_counted() -> None:
     found = fingerprint.capture({"primitives": lambda: fingerprint.primitives(onednn.read(f"{line}\n" * 9))})
     assert found["structure"]["library"]["unparsed"] == 9
     assert found["unparsed"] == [line[: fingerprint.LINE]] * fingerprint.SHOWN
-
-
-def test_a_graph_of_many_nodes_stays_small() -> None:
-    """100,000 nodes are counted by kind."""
-    text = "\n".join(f"  %{number} : Tensor = aten::kind{number % 7}(%{number - 1})" for number in range(100_000))
-    found = fingerprint.capture({"graph": lambda: fingerprint.graph(text)})
-    assert sum(row["calls"] for row in found["structure"]["graph"]) == 100_000
-    assert len(json.dumps(found)) < 2000
-
-
-def test_a_step_of_many_operators_stays_small() -> None:
-    """100,000 events of a trace become a row a name."""
-    events = [
-        {"cat": "cpu_op", "name": f"aten::kind{number % 9}", "ts": float(number), "dur": 0.5, "tid": 1, "args": {}}
-        for number in range(100_000)
-    ]
-    found = fingerprint.capture({"operators": lambda: {"operators": Captured(*trace.operators(events))}})
-    assert len(json.dumps(found)) < 5000
 
 
 def test_a_printed_graph_is_summed_up_by_kind() -> None:

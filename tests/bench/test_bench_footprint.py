@@ -23,21 +23,15 @@ def look(build: Any = network, mode: str = "infer") -> footprint.Footprint:
     return footprint.measure(bench(build, mode, registry.devices.get("cpu")))
 
 
-def test_parameters_and_arithmetic_are_counted() -> None:
+def test_parameters_arithmetic_weights_and_what_passes_are_counted() -> None:
     """A convolution of 3 x 3, a batch norm and a linear layer, of one example."""
     found = look()
     assert found.parameters == (4 * 27 + 4) + 2 * 4 + (144 * 10 + 10)
     assert found.flops == CONVOLUTION + LINEAR
-
-
-def test_weights_are_counted_with_what_is_not_trained() -> None:
-    """The statistics of the batch norm, and its count of batches, which has eight bytes."""
-    found = look()
+    # Weights are counted with the statistics of the batch norm, and its count of batches, which has eight bytes.
     assert found.weights == found.parameters * FLOAT + 2 * 4 * FLOAT + 8
-
-
-def test_the_layer_with_most_in_and_out_is_what_passes() -> None:
-    assert look().passing == INPUT + PASSED_ON
+    # The layer with most in and out is the convolution.
+    assert found.passing == INPUT + PASSED_ON
 
 
 def test_training_keeps_the_inputs_of_its_layers() -> None:

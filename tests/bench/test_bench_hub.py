@@ -16,7 +16,7 @@ from ipexperf.bench.api import Settings, Workbench
 from ipexperf.bench.networks import own, own_target
 from ipexperf.case import Case
 from ipexperf.conduct import process
-from ipexperf.errors import UsageError, WorkerError
+from ipexperf.errors import WorkerError
 
 torch = pytest.importorskip("torch")
 
@@ -161,9 +161,3 @@ def test_workers_download_nothing_whatever_the_shell_says(monkeypatch: pytest.Mo
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     found = process.environment_of(None, {"TRANSFORMERS_OFFLINE": "0"})
     assert (found["HF_HUB_OFFLINE"], found["TRANSFORMERS_OFFLINE"]) == ("1", "1")
-
-
-def test_a_folder_that_is_none_of_a_networks_is_refused(tmp_path: Path) -> None:
-    """Before anything is started."""
-    with pytest.raises(UsageError, match="is not the folder of a saved network: it has no config"):
-        own.register(f"hf:{tmp_path}")

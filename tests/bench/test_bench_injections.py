@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bench_cases import alone
 
 from ipexperf.bench.api import Settings
 from ipexperf.bench.process import injections
@@ -17,7 +16,6 @@ from ipexperf.case import Case
 from ipexperf.errors import WorkerError
 
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
-IPEX = importlib.util.find_spec("intel_extension_for_pytorch") is not None
 
 
 class Clock:
@@ -32,16 +30,19 @@ class Clock:
 
 
 @pytest.mark.parametrize("share", [0.03, 0.05, 0.1, 1.0])
-def test_a_busy_step_takes_its_share_longer(share: float) -> None:
+def test_a_busy_step_takes_its_share_longer(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the precision of the clock, however long the step was this time."""
-    clock = Clock()
+    clock, lengths = Clock(), iter((1.0, 2.0, 0.5))
+    monkeypatch.setattr(injections, "perf_counter", clock)
+
+    def step() -> None:
+        clock.now += next(lengths)
+
+    session: Any = SimpleNamespace(step=step)
+    injections.slow(session, lambda: None, f"busy={share}")
     for seconds in (1.0, 2.0, 0.5):
-
-        def step(seconds: float = seconds) -> None:
-            clock.now += seconds
-
         begin = clock.now
-        injections.busy(step, lambda: None, share, clock)()
+        session.step()
         assert clock.now - begin == pytest.approx(seconds * (1 + share), abs=0.005)
 
 
@@ -68,14 +69,3 @@ def test_an_unknown_injection_is_an_error(fake: str) -> None:
         WorkerError, match=r"^unknown injection 'bussy=0.05': choose from busy=SHARE, unfrozen, unfused$"
     ):
         worker.prepare({})
-
-
-@pytest.mark.torch
-@pytest.mark.skipif(not IPEX, reason="needs IPEX")
-def test_a_spoilt_graph_is_not_frozen_and_not_fused() -> None:
-    """What the proof of a case would say of it: the injection is real, and the proof catches it."""
-    found: dict[str, list[str]] = alone("spoilt.py")
-    assert found[""] == []
-    assert "jit" in found["unfrozen"]
-    assert "graph_fusion" in found["unfused"]
-    assert found["freeze"] == ["restored"]

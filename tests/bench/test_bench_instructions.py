@@ -15,6 +15,7 @@ from ipexperf.bench.api import Kernel, Settings
 from ipexperf.bench.evidence import instructions, onednn, proof
 from ipexperf.bench.machine import facts
 from ipexperf.case import Case
+from ipexperf.dtypes import Instructions
 
 SAPPHIRE = frozenset({"avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_int8", "amx_tile"})
 GRANITE = SAPPHIRE | {"amx_fp16"}
@@ -36,6 +37,13 @@ def kernels(*lines: str) -> list[Kernel]:
     return proof.arithmetic_of(onednn.read("\n".join(lines)))
 
 
+def best(dtype: str, flags: frozenset[str]) -> Instructions:
+    """The best instructions of a processor that has some for this dtype."""
+    found = instructions.best(dtype, flags)
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize(
     ("dtype", "flags", "called"),
     [
@@ -48,9 +56,7 @@ def kernels(*lines: str) -> list[Kernel]:
     ],
 )
 def test_the_best_that_a_processor_has_is_asked_for(dtype: str, flags: frozenset[str], called: str) -> None:
-    found = instructions.best(dtype, flags)
-    assert found is not None
-    assert found.called == called
+    assert best(dtype, flags).called == called
 
 
 @pytest.mark.parametrize(
@@ -87,8 +93,7 @@ def test_a_kernel_must_say_that_it_used_them(
     *, dtype: str, flags: frozenset[str], implementation: str, ok: bool
 ) -> None:
     """The liar is a kernel of the right dtype that did without: its case is slower than its label says."""
-    means = instructions.best(dtype, flags)
-    assert means is not None
+    means = best(dtype, flags)
     kinds = {"bf16": ("bf16",), "fp16": ("f16",), "int8": ("u8", "s8")}[dtype]
     text = line(implementation, *kinds)
     found = instructions.check(kernels(text), dtype, means)
@@ -110,22 +115,19 @@ def test_a_kernel_must_say_that_it_used_them(
 )
 def test_products_too_small_for_tiles_need_no_amx(*, problem: str, ok: bool) -> None:
     """A network of such alone is right, and a single larger one that does without is not excused by them."""
-    means = instructions.best("bf16", SAPPHIRE)
-    assert means is not None
+    means = best("bf16", SAPPHIRE)
     memory = "src:bf16::blocked:ab::f0 wei:bf16::blocked:ab::f0 dst:bf16::blocked:ab::f0"
     log = "onednn_verbose,v1,primitive,exec,cpu,matmul,brg_matmul:avx10_1_512,undef,{},,,{},0.1"
     small = log.format(memory, problem)
     assert instructions.check(kernels(small), "bf16", means).ok is ok
     assert not instructions.check(kernels(small, line("brg_conv_fwd:avx10_1_512")), "bf16", means).ok
-    narrower = instructions.best("bf16", COOPER)
-    assert narrower is not None
+    narrower = best("bf16", COOPER)
     assert not instructions.check(kernels(small.replace("avx10_1_512", "avx512_core")), "bf16", narrower).ok
 
 
 def test_one_among_several_is_enough_and_those_of_another_dtype_are_none() -> None:
     """A depthwise or small layer may do without; a layer in float32 says nothing of bf16."""
-    means = instructions.best("bf16", SAPPHIRE)
-    assert means is not None
+    means = best("bf16", SAPPHIRE)
     others = [line("jit_dw:avx512_core_bf16")] * 2
     some = kernels(line("brg_conv_fwd:avx512_core_amx"), *others)
     assert instructions.check(some, "bf16", means).ok
@@ -148,8 +150,7 @@ def test_kernels_that_inductor_wrote_name_their_instructions(
     dtype: str, flags: frozenset[str], code: str, name: str
 ) -> None:
     """With max_autotune oneDNN may run nothing. A template that converts to fp32 and multiplies there is no bf16."""
-    means = instructions.best(dtype, flags)
-    assert means is not None
+    means = best(dtype, flags)
     check = instructions.check([], dtype, means, code)
     assert check.ok is bool(name)
     assert check.found.endswith(f"in code that inductor generated: {name}" if name else "of oneDNN in bf16")
@@ -158,15 +159,13 @@ def test_kernels_that_inductor_wrote_name_their_instructions(
 def test_without_any_kernel_of_the_dtype_bf16_is_wrong_and_int8_is_not_told() -> None:
     """FBGEMM computes stock's quantised layers and writes no log."""
     for dtype, ok in (("bf16", False), ("int8", True)):
-        means = instructions.best(dtype, SAPPHIRE)
-        assert means is not None
+        means = best(dtype, SAPPHIRE)
         assert instructions.check([], dtype, means).ok is ok
 
 
 def test_layers_of_libxsmm_do_not_report_their_instructions() -> None:
     """They count only in the dtype, and say nothing where oneDNN reports worse ones."""
-    means = instructions.best("bf16", SAPPHIRE)
-    assert means is not None
+    means = best("bf16", SAPPHIRE)
     layers = [Kernel("torch_ipex::tpp_linear_add", ("bfloat16",) * 3)] * 2
     check = instructions.check([], "bf16", means, "", layers)
     assert (check.ok, check.found) == (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
 
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.evidence import proof
+from ipexperf.bench.evidence import onednn, proof
 
 needs_torch = pytest.mark.torch
 
@@ -25,6 +24,10 @@ def line(src: str = "f32", wei: str = "f32", tag: str = "acdb", channels: int = 
     return CONVOLUTION.format(src=src, wei=wei, tag=tag, channels=channels, height=height)
 
 
+def read(log: str) -> list[Kernel]:
+    return proof.arithmetic_of(onednn.read(log))
+
+
 def test_a_convolution_in_the_log_tells_its_operands_and_its_layout() -> None:
     """Both operands' dtypes and the images' layout are read; reorders and poolings are no arithmetic."""
     log = "\n".join(
@@ -35,15 +38,13 @@ def test_a_convolution_in_the_log_tells_its_operands_and_its_layout() -> None:
             HEAD + "pooling,jit:avx2,forward_inference,src:f32::blocked:acdb::f0 dst:f32:a:blocked:acdb::f0,,,mb8,2.5",
         )
     )
-    assert proof.primitives(log) == [
-        Kernel("convolution", ("float32", "float32"), "channels_last", "brg_conv_fwd:avx2")
-    ]
+    assert read(log) == [Kernel("convolution", ("float32", "float32"), "channels_last", "brg_conv_fwd:avx2")]
 
 
 @pytest.mark.parametrize(("src", "wei", "dtype"), [("bf16", "bf16", "bfloat16"), ("f32", "bf16", "float32 x bfloat16")])
 def test_an_operand_of_another_dtype_is_told(src: str, wei: str, dtype: str) -> None:
     """Weights that stayed behind in another dtype show, although the images are right."""
-    (kernel,) = proof.primitives(line(src=src, wei=wei))
+    (kernel,) = read(line(src=src, wei=wei))
     assert kernel.dtype == dtype
     check = proof.dtype_of_kernels(proof.dtypes([kernel]), "bf16")
     assert check.ok == (dtype == "bfloat16")
@@ -60,7 +61,7 @@ def test_a_matrix_product_and_a_gradient_have_operands_too() -> None:
             "diff_dst:f32::blocked:acdb::f0,,alg:convolution_direct,mb8_ic64oc64_ih8oh8kh3_iw8ow8kw3,2.1",
         )
     )
-    found = proof.primitives(log)
+    found = read(log)
     assert [(kernel.name, kernel.layout) for kernel in found] == [("matmul", ""), ("matmul", ""), ("convolution", "")]
     assert found[0].operands == found[1].operands == ("bfloat16", "bfloat16")
     assert found[2].operands == ("float32", "float32")
@@ -78,7 +79,7 @@ def test_a_matrix_product_and_a_gradient_have_operands_too() -> None:
 )
 def test_a_layout_is_told_only_where_it_can_be_told(change: dict[str, Any], layout: str) -> None:
     """One channel or one pixel lies the same way in both layouts, and a blocked layout is the library's own."""
-    (kernel,) = proof.primitives(line(**change))
+    (kernel,) = read(line(**change))
     assert kernel.layout == layout
 
 
@@ -146,21 +147,3 @@ def test_a_convolution_in_a_graph_takes_nothing_that_waits_for_a_later_operator(
     args = {"Input type": [*waiting, *images, *others], "Input Dims": sizes, "Input Strides": strides}
     [kernel] = proof.kernels([{"name": "aten::_convolution", "args": args}])
     assert (kernel.dtype, kernel.layout) == ("bfloat16", "channels_last")
-
-
-@pytest.mark.torch
-def test_faster_rcnn_in_a_graph_in_bf16_is_all_bf16() -> None:
-    """The real one: two convolutions of its pyramid run while a map waits for them."""
-    torch = pytest.importorskip("torch")
-    pytest.importorskip("torchvision")
-    from ipexperf.zoo.models import faster_rcnn
-
-    network = faster_rcnn.faster_rcnn().eval()
-    images = torch.rand(2, 3, 64, 64).contiguous(memory_format=torch.channels_last)
-    with warnings.catch_warnings(), torch.no_grad(), torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
-        warnings.simplefilter("ignore")
-        script = torch.jit.freeze(torch.jit.trace(network, images))
-        for _ in range(3):
-            script(images)
-        found = proof.dtypes(proof.profiled(lambda: script(images)))
-    assert set(found) == {"bfloat16"}

@@ -18,9 +18,10 @@ from ipexperf.bench import loading, measure, registry
 from ipexperf.bench.api import Settings
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
+from ipexperf.bench.evidence import ceilings
 from ipexperf.bench.evidence.ceilings import TimedWork
 from ipexperf.bench.process import environment, worker
-from ipexperf.bench.process.pulse import Pulse
+from ipexperf.bench.process import pulse as bench_pulse
 from ipexperf.case import Case
 from ipexperf.conduct import pulse
 from ipexperf.errors import WorkerError
@@ -126,10 +127,14 @@ def test_a_card_that_vanishes_is_lost(card: Any, ask: Callable[..., Any]) -> Non
     assert refused.value.outcome == "device_lost"
 
 
-def test_a_clock_that_is_held_back_shows_in_the_pulse(card: Any, device: Xpu, step: Callable[[], Any]) -> None:
+def test_a_clock_that_is_held_back_shows_in_the_pulse(
+    card: Any, device: Xpu, step: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The fixed kernels take twice as long after the launch as before, so the launch is contended."""
-    kernels = {"product": lambda *_: TimedWork("a step", 1.0, step)}
-    felt = Pulse(device, "fp32", kernels=kernels, awake=0.0, clock=card.clock.perf_counter)
+    monkeypatch.setattr(bench_pulse, "KERNELS", {"product": lambda *_: TimedWork("a step", 1.0, step)})
+    monkeypatch.setattr(bench_pulse, "AWAKE", 0.0)
+    monkeypatch.setattr(ceilings, "perf_counter", card.clock.perf_counter)
+    felt = bench_pulse.Pulse(device, "fp32")
     before = felt.read()["product"]
     measure.sample(step, device.synchronise, count=5, block=2)
     calm = felt.read()["product"]

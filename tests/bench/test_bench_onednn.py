@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.bench.evidence import onednn, proof
+from ipexperf.bench.evidence import onednn
 from ipexperf.bench.evidence.onednn import Operand
 
 MEMORY = "src:f32::blocked:acdb::f0 wei:f32:a:blocked:Acdb8a::f0 bia:f32:a:blocked:a::f0 dst:f32::blocked:acdb::f0"
@@ -112,9 +112,3 @@ def test_no_line_is_ever_dropped(lines: list[str]) -> None:
     log = onednn.read("\n".join(lines))
     known = sum(line in HEADER.splitlines() for line in lines)
     assert len(log.primitives) + len(log.unparsed) + known == sum(line.startswith(onednn.MARK) for line in lines)
-
-
-def test_the_proof_reads_with_the_same_eyes() -> None:
-    """What the fingerprint cannot read is no evidence either."""
-    assert [kernel.layout for kernel in proof.primitives(EXEC)] == ["channels_last"]
-    assert proof.primitives(EXEC.replace("src:f32", "src:q31")) == []

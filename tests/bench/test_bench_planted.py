@@ -38,9 +38,13 @@ def _unpickled(path: Path) -> bool:
 
 def test_a_planted_checkpoint_is_refused(tmp_path: Path) -> None:
     assert _unpickled(tmp_path / "ran")
-    torch.save({"weight": _Makes(tmp_path / "ran")}, tmp_path / "weights.pt")
+    made = tmp_path / "weights.pt"
+    torch.save({"weight": _Makes(tmp_path / "ran")}, made)
+    with pytest.raises(WorkerError, match=r"weights\.pt is truncated or holds something other than tensors: delete it"):
+        weights.restore(str(made))
+    made.write_bytes(pickle.dumps(_Makes(tmp_path / "ran"), protocol=2))  # without torch's archive around it
     with pytest.raises(WorkerError, match="something other than tensors"):
-        weights.restore(str(tmp_path / "weights.pt"))
+        weights.restore(str(made))
     assert not (tmp_path / "ran").exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -43,56 +44,60 @@ def test_where_there_is_no_product_of_a_dtype_fp32_stands_in(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(("seconds", "times"), [(0.01, 1), (0.004, 1), (0.0039, 2), (0.00003, 134)])
-def test_a_copy_is_made_as_often_as_takes_a_while(seconds: float, times: int) -> None:
+def test_a_copy_is_made_as_often_as_takes_a_while(seconds: float, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A card may be done with one in less time than the call takes. The quickest look counts."""
     looks = iter([seconds * 9, seconds, seconds * 2])
-    trial = pulse.copy(registry.devices.get("cpu"), timed=lambda *_: next(looks))
+    monkeypatch.setattr(ceilings, "timed", lambda *_: next(looks))
+    trial = pulse.copy(registry.devices.get("cpu"))
     assert trial.how == f"a copy of 64 MiB, {times} times"
     assert trial.amount == 2 * pulse.COPIED * times
     assert operators(trial.run)["aten::copy_"] == times
 
 
-def test_a_reading_is_the_median_of_the_same_kernels() -> None:
-    """One that was disturbed is none of its business, and nothing is built between readings."""
-    made: list[str] = []
-    times = {"product": [9.0, 1.0, 1.0, 2.0, 1.0], "copy": [3.0, 3.0, 3.0, 8.0, 8.0]}
+class Kernels:
+    """Kernels that do nothing, and take as long as a test says."""
 
-    def making(name: str) -> Callable[..., ceilings.TimedWork]:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: Callable[[str], float]) -> None:
+        self.made: list[str] = []
+        self.ran: list[str] = []
+        self.now = 0.0
+        self._seconds = seconds
+        monkeypatch.setattr(pulse, "KERNELS", {name: self._making(name) for name in ("product", "copy")})
+        monkeypatch.setattr(pulse, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(ceilings, "timed", self._timed)
+
+    def _making(self, name: str) -> Callable[..., ceilings.TimedWork]:
         def make(*_: object) -> ceilings.TimedWork:
-            made.append(name)
+            self.made.append(name)
             return ceilings.TimedWork(name, 1.0, lambda: None)
 
         return make
 
-    taken: list[str] = []
+    def _timed(self, trial: ceilings.TimedWork, _: object) -> float:
+        self.ran.append(trial.how)
+        self.now += 1.0
+        return self._seconds(trial.how)
 
-    def timed(one: ceilings.TimedWork, *_: Any) -> float:
-        taken.append(one.how)
-        return times[one.how][(taken.count(one.how) - 1) % pulse.TIMES]
 
-    kernels = {name: making(name) for name in times}
-    felt = Pulse(registry.devices.get("cpu"), "fp32", kernels=kernels, awake=0.0, timed=timed)
+def test_a_reading_is_the_median_of_the_same_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was disturbed is none of its business, and nothing is built between readings."""
+    times = {"product": itertools.cycle([9.0, 1.0, 1.0, 2.0, 1.0]), "copy": itertools.cycle([3.0, 3.0, 3.0, 8.0, 8.0])}
+    kernels = Kernels(monkeypatch, lambda name: next(times[name]))
+    monkeypatch.setattr(pulse, "AWAKE", 0.0)
+    felt = Pulse(registry.devices.get("cpu"), "fp32")
     assert felt.read() == felt.read() == {"product": 1.0, "copy": 3.0}
-    assert made == ["product", "copy"]
-    assert taken[:4] == ["product", "copy", "product", "copy"]
+    assert kernels.made == ["product", "copy"]
+    assert kernels.ran[:4] == ["product", "copy", "product", "copy"]
 
 
-def test_what_has_rested_is_woken_before_it_is_timed() -> None:
+def test_what_has_rested_is_woken_before_it_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     """By products, for as long as a clock needs to rise; what they take is no part of the reading."""
-    clock, done = [0.0], []
-
-    def timed(one: ceilings.TimedWork, *_: Any) -> float:
-        done.append(one.how)
-        clock[0] += 1.0
-        return 9.0 if len(done) <= 4 else 1.0
-
-    trials = {name: ceilings.TimedWork(name, 1.0, lambda: None) for name in ("product", "copy")}
-    kernels = {name: lambda *_, trial=trial: trial for name, trial in trials.items()}
-    cpu = registry.devices.get("cpu")
-    felt = Pulse(cpu, "fp32", kernels=kernels, awake=4.0, timed=timed, clock=lambda: clock[0])
-    done.clear()
+    kernels = Kernels(monkeypatch, lambda _: 9.0 if len(kernels.ran) <= 4 else 1.0)
+    monkeypatch.setattr(pulse, "AWAKE", 4.0)
+    felt = Pulse(registry.devices.get("cpu"), "fp32")
+    kernels.ran.clear()
     assert felt.read() == {"product": 1.0, "copy": 1.0}
-    assert done == ["product"] * 4 + ["product", "copy"] * pulse.TIMES
+    assert kernels.ran == ["product"] * 4 + ["product", "copy"] * pulse.TIMES
 
 
 class Said:

@@ -67,25 +67,17 @@ def test_uncommitted_changes_are_named_by_content(repository: Path) -> None:
     assert changes[0] == changes[3] == changes[4]
 
 
-@pytest.mark.parametrize("variable", environment.BRANCHES)
-def test_on_a_detached_head_the_branch_is_the_ci_systems(
-    detached: Path, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    """Or runs of all branches would be those of one that is called HEAD."""
-    monkeypatch.setenv(variable, "feature/faster")
-    assert environment.source(detached)["branch"] == "feature/faster"
+def test_on_a_detached_head_the_branch_is_the_ci_systems(detached: Path) -> None:
+    """Or runs of all branches would be those of one that is called HEAD.
 
-
-@pytest.mark.parametrize(
-    ("variables", "branch"),
-    [
+    The name of what is merged goes before that of the merge; where nobody has one, it is git's HEAD.
+    """
+    for variables, branch in [
+        *(({variable: "feature/faster"}, "feature/faster") for variable in environment.BRANCHES),
         ({}, "HEAD"),
         ({"GITHUB_HEAD_REF": "", "GITHUB_REF_NAME": ""}, "HEAD"),
         ({"GITHUB_HEAD_REF": "", "GITHUB_REF_NAME": "main"}, "main"),
         ({"GITHUB_HEAD_REF": "feature", "GITHUB_REF_NAME": "12/merge"}, "feature"),
         ({"BRANCH_NAME": "PR-12", "CHANGE_BRANCH": "feature"}, "feature"),
-    ],
-)
-def test_an_empty_name_is_none_and_a_merge_is_no_branch(detached: Path, variables: dict[str, str], branch: str) -> None:
-    """The name of what is merged goes before that of the merge; where nobody has one, it is git's HEAD."""
-    assert environment.source(detached, variables)["branch"] == branch
+    ]:
+        assert environment.source(detached, variables)["branch"] == branch, variables

@@ -141,7 +141,7 @@ def test_a_call_of_a_product_in_triton_is_counted_while_it_runs(
     source.write_text(TRITON.format(operands="'arg_A': '*bf16', 'arg_B': '*bf16'", body=""))
     kernel = SimpleNamespace(run=lambda *values, stream: (*values, stream))
     module = SimpleNamespace(__file__=str(source), triton_tem_fused_addmm_0=kernel)
-    monkeypatch.setattr(templates, "_loaded", lambda: [module])
+    monkeypatch.setattr(templates, "modules", lambda: [module])
     with templates.called() as calls:
         assert module.triton_tem_fused_addmm_0.run(1, 2, stream=3) == (1, 2, 3)
     assert calls == [Kernel(templates.LAYER, ("bfloat16", "bfloat16"))]

@@ -110,41 +110,10 @@ def test_a_safetensors_file_is_read(tmp_path: Path) -> None:
         "__metadata__": {"format": "pt"},
         "whole": {"dtype": "I64", "shape": [2], "data_offsets": [0, 16]},
         "half": {"dtype": "BF16", "shape": [1, 2], "data_offsets": [16, 20]},
-        "none": {"dtype": "F32", "shape": [0, 3], "data_offsets": [20, 20]},
     }
     half = torch.tensor([[1.5, -2.0]], dtype=torch.bfloat16)
     data = torch.tensor([7, -1]).numpy().tobytes() + half.view(torch.int16).numpy().tobytes()
     found = read(safetensors(tmp_path / "a", table, data))
     assert found["whole"].tolist() == [7, -1]
     assert torch.equal(found["half"], half)
-    assert (found["none"].shape, found["none"].dtype) == ((0, 3), torch.float32)
-    assert set(found) == {"whole", "half", "none"}
-
-
-@needs_torch
-@pytest.mark.parametrize(
-    "told",
-    [
-        {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]},
-        {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]},
-        {"dtype": "F4", "shape": [2], "data_offsets": [0, 8]},
-        {"dtype": "F32", "shape": [2]},
-    ],
-    ids=["cut short", "another shape", "unknown dtype", "no bytes"],
-)
-def test_a_damaged_safetensors_file_is_refused(tmp_path: Path, told: dict[str, Any]) -> None:
-    """What does not fit its own table is no weights, and one sentence says so."""
-    from ipexperf.bench.artifacts.safetensors import read
-
-    with pytest.raises(WorkerError, match="is truncated or not a safetensors file"):
-        read(safetensors(tmp_path / "a", {"x": told}, bytes(8)))
-
-
-@needs_torch
-def test_another_file_is_no_safetensors_file(tmp_path: Path) -> None:
-    """A file of other bytes ends in the same sentence."""
-    from ipexperf.bench.artifacts.safetensors import read
-
-    (tmp_path / "a").write_bytes(b"PK\x03\x04 something else")
-    with pytest.raises(WorkerError, match="is truncated or not a safetensors file"):
-        read(tmp_path / "a")
+    assert set(found) == {"whole", "half"}

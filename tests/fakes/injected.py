@@ -24,6 +24,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Session, Settings
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.modes import _inference
+from ipexperf.bench.process import injections
 
 nn = torch.nn
 SETTLED = 4
@@ -119,9 +120,13 @@ def reloading() -> Session:
     return session
 
 
-def unfrozen(stack: str) -> Session:
-    with mock.patch.object(torch.jit, "freeze", lambda network: network):
-        return opened(stack, "infer_jit")
+def spoilt(stack: str, injection: str, caught: str) -> Session:
+    """A session that an injection of `ipexperf selftest` spoils, and whose proof says so."""
+    with injections.opening(injection):
+        session = opened(stack, "infer_jit")
+    session.step()
+    assert caught in [check.name for check in session.proof() if not check.ok]
+    return session
 
 
 def not_cast() -> dict[str, Any]:
@@ -135,7 +140,7 @@ def of_stock() -> dict[str, Any]:
     return {
         "plain": told(opened("stock")),
         "jit": told(opened("stock", "infer_jit")),
-        "not frozen": told(unfrozen("stock")),
+        "not frozen": told(spoilt("stock", injections.UNFROZEN, "jit")),
         "channels_last off": told(opened("stock", channels_last="off")),
         "turned": told(opened("stock", build=layers(Does(turned)))),
         "turned, contiguous": told(opened("stock", build=layers(Does(lambda images: turned(images).contiguous())))),
@@ -157,13 +162,12 @@ def of_ipex() -> dict[str, Any]:
     found = {
         "plain": told(opened("ipex")),
         "jit": told(opened("ipex", "infer_jit")),
-        "not frozen": told(unfrozen("ipex")),
+        "not frozen": told(spoilt("ipex", injections.UNFROZEN, "jit")),
         "weights_prepack off": told(opened("ipex", weights_prepack="off")),
         "level O0": told(opened("ipex", level="O0")),
         "conv_bn_folding off": told(opened("ipex", conv_bn_folding="off")),
     }
-    ipex.enable_onednn_fusion(enabled=False)
-    found["fusion off"] = told(opened("ipex", "infer_jit"))
+    found["fusion off"] = told(spoilt("ipex", injections.UNFUSED, "graph_fusion"))
     ipex.enable_onednn_fusion(enabled=True)
     # Last, for it is of the whole process.
     return {**found, "channels_last off": told(opened("ipex", channels_last="off"))}

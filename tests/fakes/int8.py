@@ -71,7 +71,7 @@ def rows() -> Any:
     return Rows()
 
 
-class Forgetful:
+class Forgetful(Stock):
     """Says that it quantised, and hands the network back as it was."""
 
     def quantise(self, network: Any, *_: Any) -> Quantised:
@@ -111,14 +111,6 @@ class IpexHalfway(Ipex):
         return Quantised(quantization.convert(prepared), "{}", "most of it")
 
 
-class IpexForgetful(Forgetful, Ipex):
-    pass
-
-
-class StockForgetful(Forgetful, Stock):
-    pass
-
-
 class Skips(Stock):
     """Quantises the exported graph but for its first convolution, which the quantizer is made to forget."""
 
@@ -134,13 +126,6 @@ class Skips(Stock):
 
         with mock.patch.object(kind, "annotate", annotate):
             return super().quantise(network, example, batches, bench)
-
-
-class Exports(StockForgetful):
-    """Exports the network, and hands it on as it was."""
-
-    def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
-        return super().quantise(pt2e.exported(network, example), example, batches, bench)
 
 
 class ForXpu(Stock):
@@ -186,15 +171,13 @@ class OwnProducts(Stock):
 
 
 for name, kind in (
-    ("forgetful", StockForgetful),
+    ("forgetful", Forgetful),
     ("halfway", Halfway),
     ("skips", Skips),
-    ("exports", Exports),
     ("in_name_only", InNameOnly),
     ("breaks", Breaks),
     ("own_products", OwnProducts),
     ("for_xpu", ForXpu),
-    ("ipex_forgetful", IpexForgetful),
     ("ipex_halfway", IpexHalfway),
 ):
     stack = kind()

@@ -8,18 +8,15 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import facts
+from ipexperf.bench.machine import facts, variables
 
 TENSORS_ONLY = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
-"""Overrides the `weights_only=False` that torch passes to `torch.load` itself."""
+"""Overrides the `weights_only=False` that torch passes to `torch.load` itself, which may run code of the file."""
 
 
 def tools(device: str) -> tuple[Any, Any]:
@@ -54,24 +51,10 @@ def save(network: Any, example: Any, path: str) -> None:
         torch.export.save(torch.export.export(network, example), file)
 
 
-@contextmanager
-def _tensors_only() -> Iterator[None]:
-    """Let `torch.export.load` read tensors only. By itself it unpickles whatever the file holds, which may run code."""
-    before = os.environ.get(TENSORS_ONLY)
-    os.environ[TENSORS_ONLY] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[TENSORS_ONLY]
-        else:
-            os.environ[TENSORS_ONLY] = before
-
-
 def load(path: str, device: str) -> Any:
     """Load a saved program and move it to the device. The process only needs its operators."""
     tools(device)
-    with Path(path).open("rb") as file, _tensors_only():
+    with Path(path).open("rb") as file, variables.changed(TENSORS_ONLY, "1"):
         program = torch.export.load(file)
     if device != "cpu":
         program = importlib.import_module("torch.export.passes").move_to_device_pass(program, device)

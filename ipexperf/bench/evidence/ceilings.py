@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from ipexperf.bench import outcome, precision
 from ipexperf.bench.api import Device
@@ -60,8 +60,6 @@ class CeilingEffort:
 
 
 EFFORT = CeilingEffort()
-Timed: TypeAlias = Callable[[TimedWork, Callable[[], None], Callable[[], float]], float]
-"""Returns the seconds of a trial, given what waits for the device, and a clock."""
 Maker = Callable[[Device, str, int], TimedWork]
 """Makes a product of square matrices of one dtype and size. Raises if there is none."""
 
@@ -81,7 +79,7 @@ def measure(device: Device, say: Callable[[str], None], effort: CeilingEffort = 
         trials[dtype], reason = _products(device, dtype, effort)
         if reason:
             missing[dtype] = reason
-    rates = best({**trials, "memory": _passes(device, effort)}, device.synchronise, effort=effort)
+    rates = best({**trials, "memory": _passes(device, effort)}, device.synchronise, effort)
     return {
         "version": VERSION,
         "peaks": {name: rate for name, rate in rates.items() if name != "memory"},
@@ -92,30 +90,27 @@ def measure(device: Device, say: Callable[[str], None], effort: CeilingEffort = 
 
 
 def best(
-    trials: Mapping[str, Sequence[TimedWork]],
-    synchronise: Callable[[], None],
-    clock: Callable[[], float] = perf_counter,
-    effort: CeilingEffort = EFFORT,
+    trials: Mapping[str, Sequence[TimedWork]], synchronise: Callable[[], None], effort: CeilingEffort = EFFORT
 ) -> dict[str, dict[str, Any]]:
     """Return the highest rate of each name, and the trial that reached it."""
     rates: dict[str, dict[str, Any]] = {}
-    begin, done = clock(), 0
-    while done < effort.rounds or clock() - begin < effort.seconds:
+    begin, done = perf_counter(), 0
+    while done < effort.rounds or perf_counter() - begin < effort.seconds:
         done += 1
         for name, several in trials.items():
             for trial in several:
-                rate = trial.amount / timed(trial, synchronise, clock)
+                rate = trial.amount / timed(trial, synchronise)
                 if name not in rates or rate > rates[name]["rate"]:
                     rates[name] = {"rate": rate, "how": trial.how}
     return rates
 
 
-def timed(trial: TimedWork, synchronise: Callable[[], None], clock: Callable[[], float]) -> float:
+def timed(trial: TimedWork, synchronise: Callable[[], None]) -> float:
     synchronise()
-    begin = clock()
+    begin = perf_counter()
     trial.run()
     synchronise()
-    return clock() - begin
+    return perf_counter() - begin
 
 
 def _products(device: Device, dtype: str, effort: CeilingEffort) -> tuple[list[TimedWork], str]:
@@ -130,21 +125,20 @@ def _products(device: Device, dtype: str, effort: CeilingEffort) -> tuple[list[T
 
 
 def grown(
-    make: Maker,
-    device: Device,
-    dtype: str,
-    long: float = LONG,
-    *,
-    sizes: Sequence[int] = EFFORT.sizes,
-    timed: Timed = timed,
+    make: Maker, device: Device, dtype: str, long: float = LONG, sizes: Sequence[int] = EFFORT.sizes
 ) -> TimedWork:
     """Return the smallest product that takes long enough, already run once."""
     for size in sizes:
         trial = make(device, dtype, size)
         trial.run()
-        if min(timed(trial, device.synchronise, perf_counter) for _ in range(TRIES)) >= long:
+        if quickest(trial, device) >= long:
             break
     return trial
+
+
+def quickest(trial: TimedWork, device: Device) -> float:
+    """Return the least seconds of TRIES runs: a single one could be disturbed."""
+    return min(timed(trial, device.synchronise) for _ in range(TRIES))
 
 
 def _matrices(device: Device, dtype: str, size: int) -> tuple[Any, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Any
 
 from ipexperf import scratch
 from ipexperf.bench.evidence import proof, templates
+from ipexperf.bench.machine import variables
 from ipexperf.result import Check
 
 CACHE = "TORCHINDUCTOR_CACHE_DIR"
@@ -41,16 +41,11 @@ def afresh() -> Iterator[Path]:
 
     Afterwards the cache is deleted and inductor's compile processes are ended: a new one uses a core to import torch.
     """
-    before = os.environ.get(CACHE)
-    with scratch.folder("compiled") as folder:
-        os.environ[CACHE] = str(folder)
+    with scratch.folder("compiled") as folder, variables.changed(CACHE, str(folder)):
         try:
             yield folder
         finally:
             importlib.import_module("torch._inductor.async_compile").shutdown_compile_workers()
-            del os.environ[CACHE]
-            if before is not None:
-                os.environ[CACHE] = before
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,19 +104,9 @@ def whole(first: Tally, later: Tally) -> list[Check]:
     ]
 
 
-def _modules() -> list[Any]:
-    """The Python modules that inductor has loaded in this process. Torch has no public list of them."""
-    return list(importlib.import_module("torch._inductor.codecache").PyCodeCache.modules)
-
-
-def loaded() -> int:
-    """Return how many modules inductor has loaded so far."""
-    return len(_modules())
-
-
 def generated(before: int) -> list[str]:
     """Return the source of each graph that inductor has loaded after the first `before` modules."""
-    sources = [Path(module.__file__).read_text() for module in _modules()[before:]]
+    sources = [Path(module.__file__).read_text() for module in templates.modules()[before:]]
     return [source for source in sources if _WHOLE in source]
 
 

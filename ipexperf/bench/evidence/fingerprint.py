@@ -53,7 +53,7 @@ def of_step(step: Callable[[], Any], device: Device, *, everywhere: bool = False
 
     looks: dict[str, Look] = {"operators": functools.partial(_profiled, whole, device, everywhere)}
     if device.name == "cpu":
-        looks["primitives"] = functools.partial(_logged, whole)
+        looks["primitives"] = lambda: primitives(onednn.recorded(whole, onednn.verbose()))
     looks["processor"] = processor  # last: oneDNN reports its instructions when its log is on
     return looks
 
@@ -89,10 +89,6 @@ def python_calls(step: Callable[[], Any]) -> int:
     finally:
         sys.setprofile(before)
     return calls - 1  # the call that ends the counting
-
-
-def _logged(step: Callable[[], Any]) -> dict[str, Captured]:
-    return primitives(onednn.recorded(step, onednn.verbose()))
 
 
 def primitives(log: onednn.OneDnnLog) -> dict[str, Captured]:

@@ -333,11 +333,6 @@ def logged(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> lis
     return arithmetic_of(onednn.recorded(step, verbose))
 
 
-def primitives(log: str) -> list[Kernel]:
-    """Return the arithmetic kernels in oneDNN's log."""
-    return arithmetic_of(onednn.read(log))
-
-
 def arithmetic_of(log: onednn.OneDnnLog) -> list[Kernel]:
     """Return the arithmetic kernels among executed primitives."""
     executed = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,7 +74,7 @@ def called() -> Iterator[list[Kernel]]:
     """
     calls: list[Kernel] = []
     replaced = [
-        (vars(module), name, kernel) for module in _loaded() for name, kernel in _templates(module.__file__).items()
+        (vars(module), name, kernel) for module in modules() for name, kernel in _templates(module.__file__).items()
     ]
     functions = [names[name] for names, name, _ in replaced]
     for (names, name, kernel), function in zip(replaced, functions, strict=True):
@@ -86,8 +86,8 @@ def called() -> Iterator[list[Kernel]]:
             names[name] = function
 
 
-def _loaded() -> list[Any]:
-    """The modules that inductor has loaded in this process, without importing inductor."""
+def modules() -> list[Any]:
+    """Return the modules that inductor has loaded in this process, without importing inductor."""
     cache = getattr(sys.modules.get("torch._inductor.codecache"), "PyCodeCache", None)
     return list(cache.modules) if cache else []
 
@@ -101,11 +101,6 @@ def _noting(calls: list[Kernel], kernel: Kernel, function: Any) -> Any:
         return run(*arguments, **named)
 
     return noted if run is function else SimpleNamespace(run=noted)
-
-
-def layers(kernels: Iterable[Kernel]) -> int:
-    """Count the layers among kernels that are inductor's templates."""
-    return sum(kernel.name == LAYER for kernel in kernels)
 
 
 def _templates(path: str) -> dict[str, Kernel]:

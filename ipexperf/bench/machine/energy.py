@@ -89,7 +89,7 @@ class Meter:
     def _read(self) -> list[int] | None:
         try:
             return [part.read() for part in self._counter.parts]
-        except (OSError, ValueError):
+        except OSError:
             return None
 
 
@@ -181,7 +181,7 @@ def _of_files(name: str, update: float, paths: Sequence[Path]) -> EnergyCounter 
             read()
         except PermissionError:
             return f"no counter: only root may read {path}"
-        except (OSError, ValueError) as error:
+        except OSError as error:
             return f"no counter: {path} cannot be read: {error}"
         limit = kernel_files.text(path.with_name("max_energy_range_uj")) or ""
         parts.append(EnergyPart(read, int(limit) if limit.isdigit() else 0))

@@ -45,9 +45,8 @@ def defaults(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def trim() -> None:
-    """Give free memory back to the kernel now. Without glibc, do nothing."""
-    if function := getattr(ctypes.CDLL(None), "malloc_trim", None):
-        function(ctypes.c_size_t(0))
+    """Give free memory back to the kernel now."""
+    ctypes.CDLL(None).malloc_trim(ctypes.c_size_t(0))
 
 
 class _Mallinfo2(ctypes.Structure):

@@ -153,7 +153,9 @@ def _used(installed: Mapping[str, Package]) -> list[Package]:
     ipexperf = installed.get(OURS)
     if ipexperf is None:
         return [package for name, package in installed.items() if name not in INSTALLERS]
-    of_controller, of_workers = _requirements_of_ours(ipexperf)
+    requirements = _requirements(ipexperf)
+    of_controller = {name for name, extra in requirements if extra in CONTROLLER_EXTRAS}
+    of_workers = {name for name, extra in requirements if extra not in CONTROLLER_EXTRAS}
     required = {name for package in installed.values() for name, extra in _requirements(package) if not extra}
     roots = {normalised(name) for name in PACKAGES} | of_workers
     roots |= set(installed) - required - of_controller - of_workers - INSTALLERS - {OURS}
@@ -165,15 +167,6 @@ def _used(installed: Mapping[str, Package]) -> list[Package]:
             reached.add(name)
             waiting += [needed for needed, extra in _requirements(installed[name]) if needed in installed and not extra]
     return [installed[name] for name in sorted(reached)]
-
-
-def _requirements_of_ours(ipexperf: Package) -> tuple[set[str], set[str]]:
-    """Return the packages that ipexperf requires: those of its controller, and those of its workers."""
-    requirements = _requirements(ipexperf)
-    return (
-        {name for name, extra in requirements if extra in CONTROLLER_EXTRAS},
-        {name for name, extra in requirements if extra not in CONTROLLER_EXTRAS},
-    )
 
 
 def _requirements(package: Package) -> list[tuple[str, str]]:

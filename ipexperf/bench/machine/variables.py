@@ -1,12 +1,17 @@
-"""Tell which variables tune libraries, and which values may be recorded. Other values are recorded as a digest."""
+"""Tell which variables tune libraries, and which values may be recorded. Other values are recorded as a digest.
+
+Set one of this process for a while.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 TUNING = re.compile(
     r"(?!\w*_(VERSION|HOME|CACHE_DIR|ARCH_LIST)$)"
@@ -35,6 +40,19 @@ HIDDEN = re.compile(r"hidden-[0-9a-f]{8}")
 """A digest that stands for a value."""
 ROUNDS = 100_000
 """Rounds of the digest: a twentieth of a second for each guess at a value."""
+
+
+@contextlib.contextmanager
+def changed(name: str, value: str) -> Iterator[None]:
+    """Set a variable of this process inside the block."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
 
 
 def tuned(variables: Mapping[str, str]) -> dict[str, str]:

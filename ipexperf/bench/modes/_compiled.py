@@ -22,7 +22,7 @@ class Compilation:
 
     def __init__(self, call: Callable[[], None]) -> None:
         """Make the call. Code that earlier calls or other launches compiled is not reused."""
-        loaded_before, before = compilation.loaded(), Tally.read()
+        loaded_before, before = len(templates.modules()), Tally.read()
         with compilation.afresh():
             call()
             self.sources = compilation.generated(loaded_before)

@@ -31,13 +31,11 @@ registry.tasks.add("own", Own())
 def register(text: str) -> str:
     """Register a model for a target, without importing it, and return the model's name."""
     target = parse(text)
-    registered_target = _registered().get(target.name)
-    if registered_target == text:
-        return target.name
-    if registered_target is not None:
-        raise UsageError(
-            f"'{registered_target}' and '{text}' would both be called {target.name}: name one of them differently"
-        )
+    if target.name in registry.models.names():
+        known = registry.models.get(target.name).target or target.name
+        if known == text:
+            return target.name
+        raise UsageError(f"'{known}' and '{text}' would both be called {target.name}: name one of them differently")
     _refuse_missing_files(target)
     training = own_training.declared(text, target.callable_name, _own_source(target))
     if training.why_not is None:
@@ -65,11 +63,6 @@ def register(text: str) -> str:
         ),
     )
     return target.name
-
-
-def _registered() -> dict[str, str]:
-    targets = {name: registry.models.get(name).target for name in registry.models.names()}
-    return {name: text or name for name, text in targets.items()}
 
 
 def _refuse_missing_files(target: Target) -> None:

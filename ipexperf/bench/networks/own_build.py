@@ -20,7 +20,6 @@ EXAMPLE = "example"
 LENGTH = 128
 """Default length of a text in tokens, if the network accepts it."""
 SEED = 0
-Build = Callable[[Target], Any]
 
 
 def network(target: Target) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import os
@@ -68,10 +67,6 @@ def _of_cpu(field: str) -> str | None:
     return match.group(1) if match else None
 
 
-def _cpu_model() -> str:
-    return str(_of_cpu("model name") or platform.processor() or platform.machine())
-
-
 def _of_cores(cores: Iterable[int], file: str) -> str | None:
     """Return what this file of `cpufreq` says, of all these cores: a comma list if they differ."""
     answers = {kernel_files.text(f"/sys/devices/system/cpu/cpu{core}/cpufreq/{file}") for core in cores}
@@ -90,7 +85,7 @@ def hardware() -> dict[str, Any]:
     meminfo = dict(re.findall(r"^(\w+):\s+(\d+)", kernel_files.text("/proc/meminfo") or "", re.MULTILINE))
     affinity = placement.allowed()
     return {
-        "cpu": _cpu_model(),
+        "cpu": _of_cpu("model name") or platform.processor() or platform.machine(),
         "isa": sorted(flag for flag in facts.cpu_flags() if ISA.match(flag)),
         "cores": len(affinity),
         "affinity": affinity,
@@ -125,23 +120,20 @@ def machine_key(machine: dict[str, Any]) -> str:
         # One card has several sizes under one name: a tile or all of them, a slice or the whole.
         parts["accelerator_gib"] = round((accelerator.get("memory") or 0) / 2**30)
         parts["accelerator_units"] = next((accelerator[name] for name in UNITS if name in accelerator), None)
-    if limited := _limited_to(machine):
-        parts["cpu_limit"] = limited
+    # A container may get the time of fewer cores than it sees.
+    cores = round(control_groups.cores(machine.get("cpu_limit")), 2)
+    if cores < machine["cores"]:
+        parts["cpu_limit"] = cores
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:8]
     words = re.sub(r"\(.*?\)|@.*|CPU|Processor", " ", accelerator.get("properties") or machine["cpu"])
     name = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:32].strip("-")
     return f"{name}-{machine['cores']}c-{parts['memory_gib']}g-{digest}"
 
 
-def _limited_to(machine: Mapping[str, Any]) -> float | None:
-    """How many cores' worth of time its control groups get, if that is less than its cores."""
-    cores = round(control_groups.cores(machine.get("cpu_limit")), 2)
-    return cores if cores < machine["cores"] else None
-
-
 def software() -> dict[str, Any]:
     """Return versions and builds, as reported by the libraries themselves."""
-    versions: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable, "libc": _libc()}
+    versions: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable}
+    versions["libc"] = os.confstr("CS_GNU_LIBC_VERSION")
     versions.update(libraries.loaded())
     versions["at_start"] = {**startup.modules(), **startup.libraries(kernel_files.text("/proc/self/maps") or "")}
     if "torch" not in sys.modules:
@@ -165,15 +157,6 @@ def software() -> dict[str, Any]:
 
 
 _BUILD = {"onednn": r"MKL-DNN v([\w.]+)", "mkl": r"(?:Math Kernel Library|MKL) Version ([\w.]+)"}
-
-
-def _libc() -> str:
-    try:
-        version = ctypes.CDLL(None).gnu_get_libc_version
-    except AttributeError:
-        return "not glibc"
-    version.restype = ctypes.c_char_p
-    return f"glibc {version().decode()}"
 
 
 def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.lazy import torch
@@ -43,23 +43,18 @@ def opening(name: str) -> Iterator[None]:
 def slow(session: Session, synchronise: Callable[[], None], name: str) -> None:
     """Add the injected work to each step of a session."""
     kind, _, share = name.partition("=")
-    if kind == BUSY:
-        session.step = busy(session.step, synchronise, float(share))  # type: ignore[method-assign] # what it is for
-
-
-def busy(
-    step: Callable[[], Any], synchronise: Callable[[], None], share: float, clock: Callable[[], float] | None = None
-) -> Callable[[], None]:
-    """Return a function that runs the step and then keeps a core busy for this share of the step's time."""
-    now = clock or perf_counter
+    if kind != BUSY:
+        return
+    step = session.step
 
     def slowed() -> None:
+        """Run the step, and then keep a core busy for this share of the step's time."""
         synchronise()
-        begin = now()
+        begin = perf_counter()
         step()
         synchronise()
-        until = begin + (now() - begin) * (1 + share)
-        while now() < until:
+        until = begin + (perf_counter() - begin) * (1 + float(share))
+        while perf_counter() < until:
             pass
 
-    return slowed
+    session.step = slowed  # type: ignore[method-assign] # what it is for

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import ceilings
-from ipexperf.bench.evidence.ceilings import Timed, TimedWork
+from ipexperf.bench.evidence.ceilings import TimedWork
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import PLAIN, quantised
 
@@ -39,25 +39,19 @@ def product(device: Device, dtype: str) -> TimedWork:
         return ceilings.grown(ceilings.plain, device, PLAIN, LONG)
 
 
-def copy(device: Device, timed: Timed = ceilings.timed) -> TimedWork:
+def copy(device: Device) -> TimedWork:
     """Return a copy of memory, repeated until it takes long enough."""
     source = device.put(torch.ones(COPIED // 4))
     target = torch.zeros_like(source)
     once = TimedWork(f"a copy of {COPIED // 2**20} MiB", 2.0 * COPIED, lambda: target.copy_(source))
-    return repeated(once, device, timed)
-
-
-def repeated(trial: TimedWork, device: Device, timed: Timed = ceilings.timed) -> TimedWork:
-    """Repeat a trial until it takes long enough. All repetitions are submitted before waiting."""
-    trial.run()
-    once = min(timed(trial, device.synchronise, perf_counter) for _ in range(ceilings.TRIES))
-    times = math.ceil(LONG / once)
+    once.run()
+    times = math.ceil(LONG / ceilings.quickest(once, device))
 
     def run() -> None:
-        for _ in range(times):
-            trial.run()
+        for _ in range(times):  # all are submitted before the device is waited for
+            once.run()
 
-    return TimedWork(f"{trial.how}, {times} times", trial.amount * times, run)
+    return TimedWork(f"{once.how}, {times} times", once.amount * times, run)
 
 
 KERNELS: Mapping[str, Callable[[Device, str], TimedWork]] = {"product": product, "copy": lambda device, _: copy(device)}
@@ -67,24 +61,15 @@ KERNELS: Mapping[str, Callable[[Device, str], TimedWork]] = {"product": product,
 class Pulse:
     """Both kernels, on one device."""
 
-    def __init__(
-        self,
-        device: Device,
-        dtype: str,
-        *,
-        kernels: Mapping[str, Callable[[Device, str], TimedWork]] = KERNELS,
-        awake: float = AWAKE,
-        timed: Timed = ceilings.timed,
-        clock: Callable[[], float] = perf_counter,
-    ) -> None:
-        self._device, self._awake, self._time, self._clock = device, awake, timed, clock
-        self._trials = {name: make(device, dtype) for name, make in kernels.items()}
+    def __init__(self, device: Device, dtype: str) -> None:
+        self._device = device
+        self._trials = {name: make(device, dtype) for name, make in KERNELS.items()}
         self.read()  # the first call of a kernel creates it
 
     def read(self) -> dict[str, float]:
         """Return the seconds of each kernel."""
-        begin = self._clock()
-        while self._clock() - begin < self._awake:
+        begin = perf_counter()
+        while perf_counter() - begin < AWAKE:
             self._timed("product")
         times: dict[str, list[float]] = {name: [] for name in self._trials}
         for _ in range(TIMES):
@@ -93,4 +78,4 @@ class Pulse:
         return {name: statistics.median(several) for name, several in times.items()}
 
     def _timed(self, name: str) -> float:
-        return self._time(self._trials[name], self._device.synchronise, self._clock)
+        return ceilings.timed(self._trials[name], self._device.synchronise)

@@ -6,7 +6,6 @@ Requests come over a socket, one JSON document per message: `check`, `fork` with
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import os
@@ -15,7 +14,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ipexperf.bench import lazy, loading, registry
@@ -25,31 +24,16 @@ from ipexperf.bench.process import guard, worker
 from ipexperf.variables import CONTROLLER
 
 MESSAGE = 1 << 16
-_WARM_POOL = "TORCH_WARM_POOL"
-
-
-@contextlib.contextmanager
-def _no_pool() -> Iterator[None]:
-    """Keep inductor, which IPEX imports, from starting a compile process and a thread."""
-    value = os.environ.get(_WARM_POOL)
-    os.environ[_WARM_POOL] = "0"
-    try:
-        yield
-    finally:
-        del os.environ[_WARM_POOL]
-        if value is not None:
-            os.environ[_WARM_POOL] = value
 
 
 def imports(stack: str, load: Sequence[str], needs: Sequence[str], ahead: Sequence[str] = ()) -> None:
     """Import the leaves, the stack, the packages that a model needs, and those that building it imports."""
-    with _no_pool():
-        loading.load(load)
-        for kind in registry.KINDS.values():
-            kind.names()
-        registry.stacks.get(stack).start()
-        lazy.import_packages(needs)
-        lazy.import_packages(ahead)
+    loading.load(load)
+    for kind in registry.KINDS.values():
+        kind.names()
+    registry.stacks.get(stack).start()
+    lazy.import_packages(needs)
+    lazy.import_packages(ahead)
     lazy.remove_leftovers()
     inventory.gather()  # cached, so that no worker has to
     settle()
@@ -112,19 +96,14 @@ def _fork(line: socket.socket, descriptors: Sequence[int]) -> int:
         os.dup2(log, 1)
         os.dup2(log, 2)
         os.close(log)
-        _own_chance()
+        if "numpy.random" in sys.modules:
+            # Else its legacy generator would equal that of its siblings. Python reseeds its own.
+            sys.modules["numpy.random"].seed()
         worker.live(requests, replies, str(server))
     except BaseException:  # noqa: BLE001 - whatever happens here, this process must not become a second server
         traceback.print_exc()
     finally:
         os._exit(1)
-
-
-def _own_chance() -> None:
-    """Reseed numpy's legacy generator, which would otherwise equal that of its siblings. Python reseeds its own."""
-    numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        numpy_random.seed()
 
 
 def main() -> None:

@@ -75,9 +75,7 @@ class Worker:
         self._session: Session | None = None
         self._device: Device | None = None
         self._block = 1
-        self._cold = False
         self._placement: Mapping[str, Any] | None = None
-        self._emulated = False
         self._bench: Workbench | None = None
         self._pulses: dict[str, Any] = {}
         self._faults = heap.Faults()
@@ -119,8 +117,6 @@ class Worker:
             self._session = session_of(bench)
         injections.slow(self._session, bench.device.synchronise, bench.settings.injected)
         self._device = bench.device
-        self._cold = bench.mode.cold
-        self._emulated = precision.emulated(bench.case.device, bench.case.dtype, facts.cpu_flags())
         bench.device.synchronise()
         prepared = perf_counter() - begin
         heap.trim()
@@ -248,30 +244,29 @@ class Worker:
         }
 
     def metrics(self, _: dict[str, Any]) -> dict[str, Any]:
-        session, device = self._ready
+        (session, device), bench = self._ready, self._begun
         metrics = registered(session, "metrics", answer(Session, session, "metrics"))
-        # Metrics of warm steps say nothing about a cold start.
-        if not (session.elsewhere or self._cold):
+        # Metrics of warm steps say nothing about a cold start, and other processes may run the steps.
+        steps_here = not (session.elsewhere or bench.mode.cold)
+        if steps_here:
             of_device = answer(Device, device, "metrics", session.step, self._block)
             metrics = {**metrics, **registered(device, "metrics", of_device)}
-        faults = [] if session.elsewhere or self._cold else filter(None, [self._faults.note, self._growth.note])
+        faults = filter(None, [self._faults.note, self._growth.note]) if steps_here else []
         notes = [*answer(Session, session, "notes"), *answer(Device, device, "notes"), *faults]
-        if self._emulated and self._bench is not None:
-            notes.append(f"emulated its dtype: this CPU has no instructions for {self._bench.case.dtype}")
-        return {"metrics": metrics, "notes": notes, "emulated": self._emulated}
+        emulated = precision.emulated(bench.case.device, bench.case.dtype, facts.cpu_flags())
+        if emulated:
+            notes.append(f"emulated its dtype: this CPU has no instructions for {bench.case.dtype}")
+        return {"metrics": metrics, "notes": notes, "emulated": emulated}
 
     def proof(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
         # The device first: the session's proof runs other work on it.
         checks = [] if session.elsewhere else answer(Device, device, "proof", session.step, self._block)
         # Before the session's proof, which may change threads.
-        placed = [*placement.checks(self._placement), *self._start(), *source.checks()]
+        forked = self._begun.settings.forked
+        placed = [*placement.checks(self._placement), *check_start(forked=forked), *source.checks()]
         reply = {} if self._placement is None else {"placement": placement.effect()}
         return {"checks": [asdict(check) for check in (*placed, *answer(Session, session, "proof"), *checks)], **reply}
-
-    def _start(self) -> list[Check]:
-        """Check that this process was started as requested."""
-        return check_start(forked=self._bench.settings.forked) if self._bench else []
 
     def fingerprint(self, _: dict[str, Any]) -> dict[str, Any]:
         """Return the fingerprint, in a separate pass after measurement and proof."""
@@ -372,11 +367,10 @@ def live(requests: int, replies: int, parent: str) -> None:
     """Start a guard, answer over these descriptors, and die with the parent: the controller or fork server."""
     for descriptor in (requests, replies):
         os.set_inheritable(descriptor, False)  # children of a worker must not inherit them
-    if sys.platform == "linux":
-        guard.die_with_parent(signal.SIGKILL)
-        if str(os.getppid()) != parent:
-            return  # the parent ended before we could ask for a signal
-        guard.start()  # now, while this process is small and has one thread only
+    guard.die_with_parent(signal.SIGKILL)
+    if str(os.getppid()) != parent:
+        return  # the parent ended before we could ask for a signal
+    guard.start()  # now, while this process is small and has one thread only
     serve(os.fdopen(requests, "r", encoding="utf-8"), os.fdopen(replies, "w", encoding="utf-8"))
     # No interpreter shutdown: destructors of torch and OpenMP are known to hang, and there is nothing to save.
     os._exit(0)
