@@ -117,7 +117,10 @@ def failed(checks: dict[str, Any]) -> set[str]:
 def test_a_compiled_training_keeps_its_proofs_and_learns() -> None:
     """Inductor's code of both passes, the losses of stock fp32, and everything that any training proves."""
     session = opened()
+    assert session.notes() == []
+    assert (len(session.losses), session.ledger.steps) == (1, 1), "the step that compiles is one of the training"
     session.sample(lambda: None, 2, 2)
+    assert len(session.losses) == 5
     checks = proven(session)
     assert failed(checks) == set(), checks
     promised = {"graphs", "recompilation", "eager_fallback", "inductor", "compiled_step", "weights_move", "steps"}
@@ -141,15 +144,6 @@ def test_it_tells_how_long_compiling_took_and_what_was_compiled() -> None:
     assert seen is not None
     assert (seen["missing"], seen["unstable"]) == ({}, [])
     assert seen["structure"]["compiled"]["graphs"] == 1
-    session.close()
-
-
-def test_the_step_that_compiles_is_a_step_of_the_training() -> None:
-    """Its loss is the first of the curve, and it is no sample."""
-    session = opened()
-    assert (len(session.losses), session.ledger.steps) == (1, 1)
-    session.sample(lambda: None, 1, 2)
-    assert len(session.losses) == 3
     session.close()
 
 
@@ -181,12 +175,6 @@ def test_dropout_draws_what_eager_training_draws_and_says_so() -> None:
     assert session.notes()[-1:] == [train_compile.DROPOUT]
     [curve] = [check for check in session.accuracy()[1] if check.name == "loss_curve"]
     assert curve.ok, curve
-    session.close()
-
-
-def test_without_dropout_there_is_nothing_to_note() -> None:
-    session = opened()
-    assert session.notes() == []
     session.close()
 
 

@@ -50,11 +50,6 @@ def training(device: Xpu) -> Workbench:
     return dataclasses.replace(made, case=case, model=model, dataset=plates, task=task)
 
 
-def test_no_means_yes() -> None:
-    """So that a training which was told `no` is the one which was told `yes`."""
-    assert [Asked(said).wanted for said in ("yes", "no", "")] == [True, True, False]
-
-
 @pytest.mark.usefixtures("card", "few")
 @pytest.mark.parametrize(
     ("said", "missed"), [("no", set()), ("", {"device", "input", "arithmetic"})], ids=["no", "empty"]

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, Cell, Knob, Mode, Session, Stack, Workbench
 from ipexperf.bench.machine.facts import Facts
 
 
-class Movable(Stack):
+class Movable(type(registry.stacks.get("plain"))):  # type: ignore[misc] # known only where the fakes are loaded
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         absent = facts.missing(f"{self.name}-package") if f"{self.name}-package" in facts.packages else None
         return absent or (None if cell.device == "fake" else f"{self.name} runs on the fake device")
-
-    def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
-        del example, bench
-        return network
-
-    def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
-        del bench
-        return network, optimizer
 
 
 class Old(Movable):
