@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 SIZE = 8
 NO_SETTINGS = Settings()
+needs_ipex = pytest.mark.skipif(
+    importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX, in a process of its own"
+)
 HEAVY_STEP = 2
 """Operators of the network that do arithmetic."""
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from bench_cases import HEAVY_STEP, alone, bench, failed, named, network
+from bench_cases import HEAVY_STEP, alone, bench, failed, named, needs_ipex, network
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,9 +28,6 @@ ALL = sorted(os.sched_getaffinity(0))
 FIRST, SECOND = ALL[:1], ALL[1:2]
 IOMP5 = facts.gather().iomp5
 Bindings = Sequence[Sequence[int]]
-needs_ipex = pytest.mark.skipif(
-    importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX, in a process of its own"
-)
 needs_iomp5 = pytest.mark.skipif(not IOMP5, reason="needs libiomp5.so: pip install intel-openmp")
 pytestmark = pytest.mark.skipif(len(ALL) < 2, reason="two streams need two cores")
 

@@ -274,10 +274,8 @@ def test_a_transformers_layers_can_be_quantised_statically(ipex: Quantiser) -> N
 @pytest.mark.parametrize(
     ("mode", "stack", "missed"),
     [
-        ("infer", "forgetful", {"dtype", "quantised_layers", "quantised_modules"}),
         ("infer", "halfway", {"dtype", "quantised_layers", "quantised_modules"}),
         ("infer_jit", "forgetful", {"dtype", "quantised_layers", "quantised_graph"}),
-        ("infer_jit", "halfway", {"dtype", "quantised_layers", "quantised_graph"}),
     ],
 )
 def test_a_stock_network_that_is_not_wholly_int8_is_caught(
