@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell, Knob, Mode, Session, Stack, Workbench
+from ipexperf.bench.api import COMPILED, Cell, Knob, Stack
 from ipexperf.bench.machine.facts import Facts
 
 
@@ -31,18 +31,11 @@ class New(Movable):
         return (f"model = new.compile(model{searched})",) if method == "compiled" else ()
 
 
-class Spun(Mode):
-    """A mode like `spin`, in the same rounds."""
-
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del facts
-        return None if cell.device == "fake" else f"{self.name} is for the fake device"
-
-    def open(self, bench: Workbench) -> Session:
-        return registry.modes.get("spin").open(bench)
+Spun = type(registry.modes.get("spin"))
+"""A mode like it is in the same rounds."""
 
 
-class Whirl(Spun):
+class Whirl(Spun):  # type: ignore[misc, valid-type]
     """What the new stack recommends."""
 
     name = "whirl"
@@ -55,7 +48,7 @@ class Whirl(Spun):
         return (*stack.script("compiled", cell), "outputs = model(*inputs)")
 
 
-class Streams(Spun):
+class Streams(Spun):  # type: ignore[misc, valid-type]
     """What only the old stack has."""
 
     name = "streamed"
@@ -75,7 +68,7 @@ class Fuse(Knob):
         return f"{value} comes with old: {cell.stack} has none" if value == "own" and cell.stack != "old" else None
 
 
-class Teach(Spun):
+class Teach(Spun):  # type: ignore[misc, valid-type]
     """A training, in which users choose among several kinds of updates."""
 
     name = "teach"
