@@ -82,8 +82,6 @@ class LoadSession(JitSession):
         return proof.of_stack(lambda: self.forward(self.inputs[0]), self.bench)
 
     def proof(self) -> list[Check]:
-        if not self.phases:
-            self.step()
         self.settle(self.inputs[0])
         return super().proof()
 
