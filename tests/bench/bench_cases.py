@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from ipexperf.result import Check
 
 SIZE = 8
+NO_SETTINGS = Settings()
+needs_ipex = pytest.mark.skipif(
+    importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX, in a process of its own"
+)
 HEAVY_STEP = 2
 """Operators of the network that do arithmetic."""
 
@@ -46,16 +51,29 @@ def named(checks: list[Check], name: str) -> Check:
     return found
 
 
+def failed(checks: list[Check]) -> set[str]:
+    return {check.name for check in checks if not check.ok}
+
+
+def workbench(
+    model: Model, case: Case, *, device: Any = None, dataset: Any = None, settings: Settings = NO_SETTINGS
+) -> Workbench:
+    """The workbench of a model, and perhaps a device and examples, that no registry knows."""
+    leaves = (registry.modes.get(case.mode), registry.stacks.get(case.stack))
+    examples = dataset or registry.datasets.get(case.data)
+    task = registry.tasks.get(model.task)
+    return Workbench(
+        case, model, device or registry.devices.get(case.device), *leaves, examples, task, settings, lambda _: None
+    )
+
+
 def bench(
     build: Callable[[], Any], mode: str = "infer", device: Any = None, stack: str = "stock", **knobs: str
 ) -> Workbench:
     """A case of a small network on the digits, with random weights."""
     model = Model("tiny", build, size=SIZE, batch_train=16, batch_infer=16, trained=False, channels_last=False)
     case = Case("tiny", device.name, "fp32", mode, stack, 16, SIZE, 1, "digits", tuple(sorted(knobs.items())))
-    parts = (registry.modes.get(mode), registry.stacks.get(stack), registry.datasets.get("digits"))
-    return Workbench(
-        case, model, device, *parts, registry.tasks.get(model.task), Settings(train_steps=12), lambda _: None
-    )
+    return workbench(model, case, device=device, settings=Settings(train_steps=12))
 
 
 TOKENS = 64
@@ -73,13 +91,16 @@ class FewTokens(RandomData):
         return Examples((tokens[:, :-1].contiguous(),), (tokens[:, 1:].contiguous(),))
 
 
-def decoder(shape: _decoder.Shape) -> Any:
-    """A decoder with weights large enough for each token to matter."""
+def with_weights(network: Any) -> Any:
+    """The network with weights large enough for each token to matter."""
     torch.manual_seed(0)
-    network = _decoder.Decoder(shape)
     for value in network.parameters():
         torch.nn.init.normal_(value, std=0.3)
     return network.eval()
+
+
+def decoder(shape: _decoder.Shape) -> Any:
+    return with_weights(_decoder.Decoder(shape))
 
 
 def generation(shape: _decoder.Shape, size: int, mode: str, dtype: str, stack: str, **knobs: str) -> Any:
@@ -88,8 +109,7 @@ def generation(shape: _decoder.Shape, size: int, mode: str, dtype: str, stack: s
     declared = {**decoders.SHAPED, "size": size, "batch_infer": 2, "transformers_class": kind}
     model = Model("small", lambda: decoder(shape), **declared)
     case = Case("small", "cpu", dtype, mode, stack, 2, size, 1, "few_tokens", tuple(knobs.items()))
-    leaves = (registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get(stack), FewTokens())
-    bench = Workbench(case, model, *leaves, registry.tasks.get(model.task), Settings(), lambda _: None)
+    bench = workbench(model, case, dataset=FewTokens())
     bench.stack.start()
     return bench.mode.open(bench)
 

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.evidence import proof
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.zoo.models import _bert, _probe
+from ipexperf.zoo.models import _bert
 
 SMALL = _bert.Shape(layers=2, width=16, heads=4)
 TOKENS = [[101, 7592, 2088, 102, 0, 0], [101, 3958, 27227, 2001, 1037, 102]]
@@ -99,36 +98,3 @@ def test_published_weights_find_their_places() -> None:
     published = dict.fromkeys([*names, "pooler.dense.weight", "embeddings.position_ids"])
     own = small(_bert.Shape(2, 16, 4, pooler=False)).state_dict()
     assert set(_bert.renamed(published)) == {name for name in own if not name.startswith("classifier.")}
-
-
-def told() -> tuple[Any, Any]:
-    """Features of two classes that lie apart by one number of eight, and far from zero."""
-    torch.manual_seed(0)
-    features = torch.randn(200, 8, dtype=torch.float64) + 5
-    targets = (torch.arange(200) % 2).long()
-    features[:, 3] += 4 * targets
-    return features, targets
-
-
-def test_the_last_layer_is_fitted_to_what_tells_the_classes_apart() -> None:
-    """It finds the number that tells; fitted to shuffled classes, it finds nothing."""
-    features, targets = told()
-    weight, bias = _probe.solve(features, torch.eye(2, dtype=torch.float64)[targets], _probe.OF_TEXT)
-    right = ((features @ weight.T + bias).argmax(1) == targets).double().mean()
-    assert float(right) > 0.9
-    assert int((weight[1] - weight[0]).abs().argmax()) == 3
-    shuffled = targets[torch.randperm(200)]
-    weight, bias = _probe.solve(features, torch.eye(2, dtype=torch.float64)[shuffled], _probe.OF_TEXT)
-    assert float(((features @ weight.T + bias).argmax(1) == targets).double().mean()) < 0.75
-
-
-def test_a_traced_encoder_is_proven_to_lie_where_it_should() -> None:
-    """Its graph has numbers that are called tensors and lie nowhere, and weights that lie on the CPU."""
-    network, example = small(), inputs()
-    with torch.no_grad():
-        traced = torch.jit.freeze(torch.jit.trace(network, example))
-        known, other = (proof.placed(traced, example, traced(*example), device) for device in ("cpu", "meta"))
-    assert known.ok
-    assert "constants" in known.found
-    assert not other.ok
-    assert "constants on cpu" in other.found

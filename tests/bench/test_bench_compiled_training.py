@@ -115,24 +115,18 @@ def failed(checks: dict[str, Any]) -> set[str]:
 
 
 def test_a_compiled_training_keeps_its_proofs_and_learns() -> None:
-    """Inductor's code of both passes, the losses of stock fp32, and everything that any training proves."""
+    """Inductor's code of both passes, the losses of stock fp32, everything that any training proves, and its size."""
     session = opened()
+    assert session.notes() == []
+    assert (len(session.losses), session.ledger.steps) == (1, 1), "the step that compiles is one of the training"
     session.sample(lambda: None, 2, 2)
+    assert len(session.losses) == 5
     checks = proven(session)
     assert failed(checks) == set(), checks
     promised = {"graphs", "recompilation", "eager_fallback", "inductor", "compiled_step", "weights_move", "steps"}
     assert promised | {"dtype", "stack"} <= set(checks)
     assert checks["compiled_step"].found == "1 forward with 1 operators, 1 backward with 1 operators, of 2 in the step"
     assert checks["inductor"].found.startswith("code of forward, backward, ")
-    learned = {check.name: check for check in session.accuracy()[1]}
-    assert failed(learned) == set(), learned
-    assert {"loss_curve", "accuracy", "loss"} == set(learned)
-    session.close()
-
-
-def test_it_tells_how_long_compiling_took_and_what_was_compiled() -> None:
-    """As compiled inference does: a time, the size of the graph and of its code, and a stable fingerprint."""
-    session = opened()
     assert session.compile_time > 0
     counts = session.metrics()
     assert counts["graph_nodes"] > 1
@@ -141,15 +135,9 @@ def test_it_tells_how_long_compiling_took_and_what_was_compiled() -> None:
     assert seen is not None
     assert (seen["missing"], seen["unstable"]) == ({}, [])
     assert seen["structure"]["compiled"]["graphs"] == 1
-    session.close()
-
-
-def test_the_step_that_compiles_is_a_step_of_the_training() -> None:
-    """Its loss is the first of the curve, and it is no sample."""
-    session = opened()
-    assert (len(session.losses), session.ledger.steps) == (1, 1)
-    session.sample(lambda: None, 1, 2)
-    assert len(session.losses) == 3
+    learned = {check.name: check for check in session.accuracy()[1]}
+    assert failed(learned) == set(), learned
+    assert {"loss_curve", "accuracy", "loss"} == set(learned)
     session.close()
 
 
@@ -181,12 +169,6 @@ def test_dropout_draws_what_eager_training_draws_and_says_so() -> None:
     assert session.notes()[-1:] == [train_compile.DROPOUT]
     [curve] = [check for check in session.accuracy()[1] if check.name == "loss_curve"]
     assert curve.ok, curve
-    session.close()
-
-
-def test_without_dropout_there_is_nothing_to_note() -> None:
-    session = opened()
-    assert session.notes() == []
     session.close()
 
 

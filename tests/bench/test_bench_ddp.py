@@ -164,14 +164,6 @@ def test_ranks_that_do_not_meet_in_time_are_an_error(lines: tuple[_ranks.Ranks, 
         ranks.replies(0.01)
 
 
-def test_what_carries_gradients_is_the_devices() -> None:
-    assert {name: registry.devices.get(name).collective for name in ("cpu", "cuda", "xpu")} == {
-        "cpu": "gloo",
-        "cuda": "nccl",
-        "xpu": "xccl",
-    }
-
-
 def test_a_rank_that_fails_is_told_while_the_others_wait_for_it(
     lines: tuple[_ranks.Ranks, list[socket.socket]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

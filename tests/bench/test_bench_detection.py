@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Split
+from ipexperf.bench.api import tensors
 
 torch = pytest.importorskip("torch")
 
+from ipexperf.zoo.models import ssd
 from ipexperf.zoo.tasks import _anchors, _boxes, detection
 from ipexperf.zoo.tasks._boxes import Detections
 
@@ -81,18 +82,14 @@ def test_what_another_library_makes_of_nms_is_nothing_to_the_task(monkeypatch: p
     assert _boxes.suppressed(both, scores, torch.tensor([0, 1, 1]), detection.CROWDED).tolist() == [1, 0, 2]
 
 
-def test_what_is_found_rightly_is_wholly_precise() -> None:
-    """Each thing once, with its label."""
-    assert _boxes.mean_precision(right(), BOXES, LABELS) == 1.0
-
-
 @pytest.mark.parametrize(
     ("boxes", "labels"),
     [(BOXES + 20, LABELS), (BOXES, torch.where(LABELS >= 0, 1 - LABELS, LABELS)), (BOXES, LABELS * 0 - 1)],
     ids=["elsewhere", "another label", "nothing"],
 )
 def test_what_is_found_wrongly_is_not_precise_at_all(boxes: Any, labels: Any) -> None:
-    """A box that lies elsewhere or says something else has found nothing."""
+    """A box that lies elsewhere or says something else has found nothing; the right ones are wholly precise."""
+    assert _boxes.mean_precision(right(), BOXES, LABELS) == 1.0
     wrong = [found(*parts) for parts in zip(boxes, labels, strict=True)]
     assert _boxes.mean_precision(wrong, BOXES, LABELS) == 0.0
 
@@ -201,6 +198,19 @@ def test_offsets_that_drift_are_caught_by_agreement_score_and_distance() -> None
     assert float((TASK.compared(drifted) - TASK.compared((offsets, scores))).abs().max()) == pytest.approx(8)
 
 
-def test_whoever_answers_the_same_finds_nothing() -> None:
-    """The trivial score is 0."""
-    assert TASK.trivial(Split(None, None)) == 0.0  # type: ignore[arg-type] # it looks at neither
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torchvision")
+def test_the_network_answers_for_each_known_box() -> None:
+    """Offsets and scores, a row for each: the maps are as large as the task believes."""
+    pytest.importorskip("torchvision")
+    outputs = tensors(ssd.ssd_resnet34()(torch.rand(2, 3, detection.SIZE, detection.SIZE)))
+    known = len(_anchors.anchors(detection.SIZE))
+    assert [tuple(value.shape) for value in outputs] == [(2, known, 4), (2, known, ssd.CLASSES)]
+    assert float(TASK.loss(outputs, (BOXES, LABELS)).detach()) > 0
+    assert len(TASK.detections(tuple(value.detach().double() for value in outputs))) == 2
+
+
+def test_the_rows_of_a_map_stand_in_the_order_of_the_known_boxes() -> None:
+    """Row by row, point by point, and at each point one box after the other."""
+    value = torch.arange(2 * 3 * 3).reshape(3, 3, 2).permute(2, 0, 1)[None]
+    assert ssd._rows(value, 1).flatten().tolist() == list(range(18))

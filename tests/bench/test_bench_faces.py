@@ -58,15 +58,6 @@ def test_another_photograph_is_refused(tmp_path: Path) -> None:
         faces._photograph(path, faces.PHOTOGRAPHS["camera.png"])
 
 
-def test_without_scikit_image_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sentence, with what is not installed."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    path, why_not = Faces().find(None)
-    assert path is None
-    assert why_not is not None
-    assert "scikit-image, which is not installed" in why_not
-
-
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_says_first_whether_there_is_a_face(name: str) -> None:
     """Two numbers, and then where the face is."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Dataset, Examples, Model, Settings, Split, Workbench
+from ipexperf.bench.api import Cell, Examples, Model, Split
 from ipexperf.bench.evidence import accuracy
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
@@ -16,7 +16,7 @@ from ipexperf.dtypes import DTYPES
 
 torch = pytest.importorskip("torch")
 
-from bench_cases import liar, named
+from bench_cases import FewTokens, failed, liar, named, with_weights, workbench
 
 from ipexperf.zoo.models import _gpt
 
@@ -29,37 +29,16 @@ SIZE, BATCH = 8, 2
 SHAPE = _gpt.Shape(layers=2, width=16, heads=2, positions=SIZE)
 
 
-class Noise(Dataset):
-    """Texts that nobody wrote."""
-
-    name = "noise"
-
-    def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        return str(folder), None
-
-    def read(self, path: str, size: int) -> Split:
-        del path
-        text = torch.randint(256, (12, size + 1), generator=torch.Generator().manual_seed(0))
-        examples = Examples((text[:, :-1],), (text[:, 1:],))
-        return Split(examples.part(slice(4, None)), examples.part(slice(4)))
-
-
 def gpt() -> Any:
-    """Weights large enough for each token to matter."""
-    torch.manual_seed(0)
-    network = _gpt.Gpt(SHAPE)
-    for value in network.parameters():
-        torch.nn.init.normal_(value, std=0.3)
-    return network
+    return with_weights(_gpt.Gpt(SHAPE))
 
 
 def session(mode: str, build: Callable[[], Any] = gpt) -> GenerationSession:
     """A session of a small decoder, on stock PyTorch."""
-    task = {"task": "language_modelling", "data": "noise", "channels_last": False}
+    task = {"task": "language_modelling", "data": "few_tokens", "channels_last": False}
     model = Model("small", build, size=SIZE, batch_train=BATCH, batch_infer=BATCH, trained=False, **task)
-    case = Case("small", "cpu", "fp32", mode, "stock", BATCH, SIZE, 1, "noise")
-    parts = (registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get("stock"), Noise())
-    opened: Any = Workbench(case, model, *parts, registry.tasks.get(model.task), Settings(), lambda _: None)
+    case = Case("small", "cpu", "fp32", mode, "stock", BATCH, SIZE, 1, "few_tokens")
+    opened: Any = workbench(model, case, dataset=FewTokens())
     return opened.mode.open(opened)
 
 
@@ -95,7 +74,7 @@ def test_a_step_reads_the_tokens_that_it_counts(mode: str, tokens: int) -> None:
     """All of a prompt, or one of each text; the proof holds, and the items are tokens."""
     opened = session(mode)
     checks = opened.proof()
-    assert [check.name for check in checks if not check.ok] == []
+    assert failed(checks) == set()
     assert opened.items(BATCH) == tokens
     assert named(checks, "tokens_read").found == f"{tokens} tokens in each of 9 linear layers"
 
@@ -107,7 +86,7 @@ def test_the_answers_are_those_of_the_untouched_network(mode: str) -> None:
     for _ in range(3 * SIZE):  # whatever was read before changes nothing
         opened.step()
     metrics, checks = opened.accuracy()
-    assert [check.name for check in checks if not check.ok] == []
+    assert failed(checks) == set()
     assert metrics["agreement"] == 1
     assert metrics["perplexity"] > 1
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 torch = pytest.importorskip("torch")
 
+from bench_cases import workbench
+
 EXAMPLES, BATCH, SIZE = 10, 4, 8
 
 
@@ -31,10 +33,7 @@ def bench(mode: str = "train", batch: int = BATCH, **knobs: str) -> Workbench:
 
     model = Model("tiny", build, size=SIZE, batch_train=batch, batch_infer=batch, trained=False)
     case = Case("tiny", "cpu", "fp32", mode, "stock", batch, SIZE, 1, "digits", tuple(sorted(knobs.items())))
-    device, chosen = registry.devices.get("cpu"), registry.modes.get(mode)
-    task, settings = registry.tasks.get(model.task), Settings(train_steps=12)
-    parts = (registry.stacks.get("stock"), registry.datasets.get("digits"), task, settings)
-    return Workbench(case, model, device, chosen, *parts, lambda _: None)
+    return workbench(model, case, settings=Settings(train_steps=12))
 
 
 def examples() -> tuple[Any, Any]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import pytest
-from bench_cases import alone
+from bench_cases import alone, needs_ipex
 
 from ipexperf.bench.machine import facts
 
 pytestmark = [
-    pytest.mark.skipif(
-        importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX, in a process of its own"
-    ),
+    needs_ipex,
     pytest.mark.skipif(not facts.gather().compiler, reason="needs a C++ compiler"),
 ]
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import pytest
-from bench_cases import alone
+from bench_cases import alone, needs_ipex
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX, in a process of its own"
-)
+pytestmark = needs_ipex
 
 
 @pytest.fixture(scope="module")

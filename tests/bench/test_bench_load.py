@@ -17,7 +17,6 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
 from ipexperf.bench.modes import load
 from ipexperf.case import Case
-from ipexperf.errors import WorkerError
 from ipexperf.result import METRICS
 
 torch = pytest.importorskip("torch")
@@ -61,17 +60,6 @@ def test_nothing_is_built_before_the_step() -> None:
     assert all(METRICS[name].unit == "s" and METRICS[name].higher_is_better is False for name in PHASES)
     assert 0 < sum(phases.values()) <= wall
     assert phases["build_time"] > 0 < phases["trace_time"]
-
-
-def test_a_process_starts_cold_once() -> None:
-    """A second sample, two at a time, or a block of steps would not be cold, and is refused."""
-    session = opened(Counted())
-    for count, block in ((2, 1), (1, 2)):
-        with pytest.raises(WorkerError, match="a process has one cold start"):
-            session.sample(wait, count, block)
-    session.sample(wait, 1, 1)
-    with pytest.raises(WorkerError, match="a process has one cold start"):
-        session.sample(wait, 1, 1)
 
 
 def test_what_was_loaded_keeps_its_proofs_and_its_accuracy() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from bench_cases import HEAVY_STEP, alone, bench, named, network
+from bench_cases import HEAVY_STEP, alone, bench, failed, named, needs_ipex, network
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,15 +23,11 @@ torch = pytest.importorskip("torch")
 
 if TYPE_CHECKING:
     from ipexperf.bench.api import Session
-    from ipexperf.result import Check
 
 ALL = sorted(os.sched_getaffinity(0))
 FIRST, SECOND = ALL[:1], ALL[1:2]
 IOMP5 = facts.gather().iomp5
 Bindings = Sequence[Sequence[int]]
-needs_ipex = pytest.mark.skipif(
-    importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX, in a process of its own"
-)
 needs_iomp5 = pytest.mark.skipif(not IOMP5, reason="needs libiomp5.so: pip install intel-openmp")
 pytestmark = pytest.mark.skipif(len(ALL) < 2, reason="two streams need two cores")
 
@@ -129,10 +124,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
     return opened
 
 
-def failed(checks: list[Check]) -> set[str]:
-    return {check.name for check in checks if not check.ok}
-
-
 def test_two_streams_share_a_batch(opened: Callable[..., Session]) -> None:
     """Each thread runs the whole network on its own core, and on half of the batch; kernels are seen in both."""
     session = opened()
@@ -162,11 +153,6 @@ def test_streams_that_do_not_share_the_work_are_caught(
     assert failed(opened(kind).proof()) >= caught
 
 
-def test_answers_in_another_order_are_wrong_too(opened: Callable[..., Session]) -> None:
-    """Whoever believes the streams is still told by the accuracy."""
-    assert "fidelity" in failed(opened(Shuffled).accuracy()[1])
-
-
 @pytest.mark.parametrize("bindings", [(FIRST, FIRST), (ALL[:2], ALL[:2]), (SECOND, SECOND)])
 def test_streams_on_other_cores_are_caught(opened: Callable[..., Session], bindings: Bindings) -> None:
     """Two on one core, and two that the kernel may move about on both."""
@@ -181,13 +167,6 @@ def test_a_stream_outside_the_pool_is_caught() -> None:
         assert (check.ok, check.found) == (False, f"streams on cores {SECOND[0]}, none busy")
         assert _streams.cores([thread], {thread}, SECOND, 1).ok
         assert not _streams.cores([thread], set(), SECOND, 1).ok, "bound there, and never ran"
-
-
-def test_a_stack_without_streams_says_so() -> None:
-    """The plan leaves stock out; whoever comes to it nevertheless gets no streams that are none."""
-    case = bench(network, "multistream", registry.devices.get("cpu"), streams="2")
-    with pytest.raises(WorkerError, match="stock has no streams"):
-        case.mode.open(case)
 
 
 def test_more_streams_than_the_worker_has_cores_are_refused() -> None:

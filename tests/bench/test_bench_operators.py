@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Settings, Workbench
+from ipexperf.bench.api import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES
@@ -17,7 +17,7 @@ from ipexperf.zoo.models import decoders, operators
 
 torch = pytest.importorskip("torch")
 
-from bench_cases import named
+from bench_cases import named, workbench
 
 from ipexperf.bench.modes import _generation, _operator
 from ipexperf.zoo.models import _decoder, _operators
@@ -41,9 +41,7 @@ def session(name: str, mode: str, dtype: str = "fp32", shape: Any = SHAPE, **kno
         size=SIZE,
     )
     case = Case(model.name, "cpu", dtype, mode, "stock", 1, SIZE, 1, "activations", tuple(sorted(knobs.items())))
-    cpu, way, stock = registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get("stock")
-    data, task = registry.datasets.get(model.data), registry.tasks.get(model.task)
-    opened: Any = Workbench(case, model, cpu, way, stock, data, task, Settings(), lambda _: None)
+    opened: Any = workbench(model, case)
     return opened.mode.open(opened)
 
 
@@ -53,10 +51,9 @@ def small_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_operator, "last_level", lambda: 2**20)
 
 
-@pytest.mark.parametrize("mode", ["prefill", "decode"])
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize(("mode", "dtype"), [("prefill", "fp32"), ("decode", "bf16")])
 @pytest.mark.parametrize("name", operators.PATHS)
-def test_every_operator_is_proven_and_true_to_float64(name: str, dtype: str, mode: str) -> None:
+def test_every_operator_is_proven_and_true_to_float64(name: str, mode: str, dtype: str) -> None:
     opened = session(name, mode, dtype, WIDER)
     opened.step()
     checks = opened.proof()

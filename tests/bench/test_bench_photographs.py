@@ -77,15 +77,6 @@ def test_the_files_are_those_that_are_read(path: str) -> None:
     assert [file.name for file in Photographs().files(path)] == list(NAMES)
 
 
-def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its name, with what to do."""
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert Photographs().find(None) == (
-        None,
-        "the photographs come with scikit-image, which is not installed: pip install 'ipexperf[data]'",
-    )
-
-
 @pytest.mark.skipif(importlib.util.find_spec("skimage") is None, reason="needs scikit-image")
 def test_the_packages_photographs_are_the_known_ones() -> None:
     """All of them, and each gives as many crops as any other."""

@@ -158,14 +158,6 @@ def test_another_font_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         plates.Plates().read("", 94)
 
 
-def test_without_pillow_there_are_no_plates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sentence with what to install."""
-    monkeypatch.setattr(plates.importlib.util, "find_spec", lambda _: None)
-    path, why_not = plates.Plates().find(None)
-    assert path is None
-    assert why_not == "the plates are drawn with Pillow, which is not installed: pip install pillow"
-
-
 def test_lprnet_answers_for_each_plate_alone() -> None:
     """37 classes in 18 steps, whoever else is in the batch."""
     torch.manual_seed(0)

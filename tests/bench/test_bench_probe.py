@@ -69,10 +69,3 @@ def test_the_weights_are_those_of_a_known_layer() -> None:
     found, offset = _probe.solve(features, features @ weight.T + bias)
     assert torch.allclose(found, weight / (1 + _probe.RIDGE), rtol=0.02, atol=0.02)
     assert torch.allclose(offset, bias, atol=0.02)
-
-
-def test_what_is_left_over_is_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole parts only, and no more than are asked for."""
-    monkeypatch.setattr(_probe, "PART", 4)
-    of = {count: Examples((torch.zeros(count),), (torch.zeros(count),)) for count in (7, 100)}
-    assert [len(_probe._training_examples(Split(examples, examples), 8)) for examples in of.values()] == [4, 8]

@@ -6,7 +6,6 @@ import hashlib
 import importlib.util
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.modes import _apart
 from ipexperf.errors import WorkerError
 from ipexperf.zoo.datasets import movielens
-from ipexperf.zoo.datasets.movielens import FILES, FOLDER, GENRES, MovieLens
+from ipexperf.zoo.datasets.movielens import FILES, GENRES, MovieLens
 
 torch = pytest.importorskip("torch")
 
@@ -99,19 +98,6 @@ def test_ratings_that_are_not_the_known_ones_are_refused(folder: Path) -> None:
     path.write_text(path.read_text().replace("\t5\t", "\t4\t"))
     with pytest.raises(WorkerError, match="are not the known ones: sha256 "):
         MovieLens().read(str(folder), 32)
-
-
-def test_the_package_is_looked_for_without_being_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not installed, without its files, and as it is: exactly one of path and reason is told."""
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    told = "MovieLens comes with recbole, which is not installed: see make data"
-    assert MovieLens().find(None) == (None, told)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
-    assert str(MovieLens().find(None)[1]).startswith(f"recbole has no {', '.join(FILES)} in ")
-    (tmp_path / FOLDER).mkdir(parents=True)
-    for name in FILES:
-        (tmp_path / FOLDER / name).touch()
-    assert MovieLens().find(None) == (str(tmp_path / FOLDER), None)
 
 
 def test_the_real_ratings_are_those_that_the_tables_are_made_for() -> None:

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf.bench.api import Examples
-from ipexperf.errors import WorkerError
 from ipexperf.zoo.datasets import scenes
 from ipexperf.zoo.datasets.scenes import Scenes
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ipexperf.bench.api import Split
 
 torch = pytest.importorskip("torch")
@@ -83,20 +80,3 @@ def test_all_classes_are_in_both_parts(split: Split) -> None:
     """As many labels as there are classes, and -1."""
     wanted = set(range(-1, scenes.CLASSES))
     assert set(split.train.targets[1].flatten().tolist()) == set(split.test.targets[1].flatten().tolist()) == wanted
-
-
-def test_another_photograph_is_refused(tmp_path: Path) -> None:
-    """By its hash, before anything is decoded."""
-    path = tmp_path / "china.jpg"
-    path.write_bytes(b"no photograph")
-    with pytest.raises(WorkerError, match="is not the known photograph: sha256"):
-        scenes._photograph(path, scenes.PHOTOGRAPHS["china.jpg"])
-
-
-def test_without_scikit_learn_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One sentence, with what to install."""
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    path, why_not = Scenes().find(None)
-    assert path is None
-    assert why_not is not None
-    assert "scikit-learn's data" in why_not

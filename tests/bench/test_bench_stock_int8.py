@@ -64,13 +64,6 @@ def test_answers_that_are_joined_keep_a_scale_of_their_own(known: tuple[Any, Any
     assert (told, told_apart.removeprefix(told)) == ("engine x86, activations in 7 bits", ", answers in 8")
 
 
-def test_parts_of_other_names_are_no_answers(known: tuple[Any, Any, Any]) -> None:
-    """A name is whole: `head` is not `heads`, whose outputs keep 7 bits."""
-    other, _ = quantised(known, "head")
-    apart, _ = quantised(known, "heads")
-    assert apart < other
-
-
 class Refuses:
     """A stack whose network quantises, and does not run."""
 

@@ -17,7 +17,7 @@ from ipexperf.errors import WorkerError
 
 torch = pytest.importorskip("torch")
 
-from bench_cases import TOKENS, generation, named
+from bench_cases import TOKENS, failed, generation, named
 
 from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.stacks import _torchao_weights
@@ -26,7 +26,6 @@ from ipexperf.zoo.models import _decoder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ipexperf.result import Check
 
 SIZE, LAYERS = 8, 15
 SHAPE = _decoder.Shape(
@@ -101,18 +100,14 @@ def session(mode: str, dtype: str, **knobs: str) -> Any:
     return generation(SHAPE, SIZE, mode, dtype, "torchao", **knobs)
 
 
-def wrong(checks: list[Check]) -> list[str]:
-    return [str(check) for check in checks if not check.ok]
-
-
 def proven(opened: Any, group: int) -> None:
     opened.step()
     checks = opened.proof()
-    assert wrong(checks) == []
+    assert failed(checks) == set()
     assert named(checks, "packed_kernels").found.startswith(f"{LAYERS} of {LAYERS} layers in aten::_weight_int4")
     assert named(checks, "packed_weights").found.endswith(f"in {LAYERS} layers, 4 bits each")
     assert "MiB" in named(checks, "weights_held").found  # of the embedding and the norms
-    assert wrong(opened.accuracy()[1]) == []
+    assert failed(opened.accuracy()[1]) == set()
     assert opened.network.head.weight.shape == (SHAPE.vocabulary, SHAPE.width)
     assert isinstance(opened.network.tokens.weight, torch.nn.Parameter)
 
@@ -175,10 +170,10 @@ def test_int8_activations_are_proven(monkeypatch: pytest.MonkeyPatch) -> None:
         library.impl("da8w4_linear_cpu", multiply, "CPU")
         opened = session("decode", "fp32", weights="da8w4")
         checks = opened.proof()
-        assert wrong(checks) == []
+        assert failed(checks) == set()
         assert named(checks, "packed_kernels").found.startswith("15 of 15 layers in torchao::da8w4_linear_cpu")
         assert named(checks, "packed_weights").found.endswith("4 bits each")
-        assert wrong(opened.accuracy()[1]) == []
+        assert failed(opened.accuracy()[1]) == set()
 
 
 def test_a_kernel_is_looked_for_among_those_for_cpus() -> None:

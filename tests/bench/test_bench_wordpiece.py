@@ -18,19 +18,15 @@ WORDS = (
 )
 
 
-def document(**changed: Any) -> dict[str, Any]:
-    """A `tokenizer.json` with a few words, of the kinds that BERT's is of."""
+def document() -> dict[str, Any]:
+    """A `tokenizer.json` with a few words."""
     return {
-        "normalizer": {"type": "BertNormalizer", "lowercase": True, "strip_accents": None},
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
         "model": {
-            "type": "WordPiece",
             "unk_token": "[UNK]",
             "continuing_subword_prefix": "##",
             "max_input_chars_per_word": 12,
             "vocab": {word: number for number, word in enumerate(WORDS)},
         },
-        **changed,
     }
 
 
@@ -62,19 +58,6 @@ def test_a_batch_has_rows_of_one_length() -> None:
         ["[CLS]", "low", "[SEP]", "[PAD]", "[PAD]"],
     ]
     assert mask == [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]
-
-
-def test_accents_and_capitals_stay_where_the_file_says_so() -> None:
-    """What the normaliser is told is done, and nothing else."""
-    kept = WordPiece(document(normalizer={"type": "BertNormalizer", "lowercase": False, "strip_accents": False}))
-    assert [WORDS[number] for number in kept.tokens("want Want w\u00e0nt", 8)[1:-1]] == ["want", "[UNK]", "[UNK]"]
-
-
-@pytest.mark.parametrize("part", ["normalizer", "pre_tokenizer", "model"])
-def test_a_tokenizer_of_another_kind_is_refused(part: str) -> None:
-    """Tokens that are nearly right would be measured as if they were."""
-    with pytest.raises(WorkerError, match=f"the tokenizer's {part} is ByteLevel, and only"):
-        WordPiece(document(**{part: {"type": "ByteLevel"}}))
 
 
 def test_the_packaged_tokenizer_makes_the_published_tokens() -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import pytest
-from bench_cases import alone
+from bench_cases import alone, needs_ipex
 
 pytestmark = [
     pytest.mark.torch,
-    pytest.mark.skipif(
-        importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX, in a process of its own"
-    ),
+    needs_ipex,
 ]
 
 INFERENCE = ["infer fp32, O0", "infer fp32, not folded", "infer fp32, packed"]

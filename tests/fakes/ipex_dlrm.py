@@ -12,6 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).parents[1] / "bench"))
+
+import bench_cases
 import torch
 
 from ipexperf.bench import plain_outputs, registry
@@ -52,9 +55,7 @@ def bench(mode: str, stack: str = "ipex", dtype: str = "fp32", **knobs: str) -> 
     shipped = registry.models.get("dlrm")
     small = replace(shipped, build=lambda: Dlrm(TABLES, 2, 16), trained=False, data="made", train_steps=150)
     case = Case("dlrm", "cpu", dtype, mode, stack, 64, 16, 1, "made", tuple(sorted(knobs.items())))
-    parts = (registry.devices.get("cpu"), registry.modes.get(mode), registry.stacks.get(stack))
-    made = (registry.datasets.get("made"), registry.tasks.get(small.task))
-    return Workbench(case, small, *parts, *made, Settings(), lambda _: None)
+    return bench_cases.workbench(small, case)
 
 
 def told(checks: Any) -> dict[str, tuple[bool, str]]:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell, Knob, Mode, Session, Stack, Workbench
+from ipexperf.bench.api import COMPILED, Cell, Knob, Stack
 from ipexperf.bench.machine.facts import Facts
 
 
-class Movable(Stack):
+class Movable(type(registry.stacks.get("plain"))):  # type: ignore[misc] # known only where the fakes are loaded
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         absent = facts.missing(f"{self.name}-package") if f"{self.name}-package" in facts.packages else None
         return absent or (None if cell.device == "fake" else f"{self.name} runs on the fake device")
-
-    def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
-        del example, bench
-        return network
-
-    def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
-        del bench
-        return network, optimizer
 
 
 class Old(Movable):
@@ -41,18 +31,11 @@ class New(Movable):
         return (f"model = new.compile(model{searched})",) if method == "compiled" else ()
 
 
-class Spun(Mode):
-    """A mode like `spin`, in the same rounds."""
-
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del facts
-        return None if cell.device == "fake" else f"{self.name} is for the fake device"
-
-    def open(self, bench: Workbench) -> Session:
-        return registry.modes.get("spin").open(bench)
+Spun = type(registry.modes.get("spin"))
+"""A mode like it is in the same rounds."""
 
 
-class Whirl(Spun):
+class Whirl(Spun):  # type: ignore[misc, valid-type]
     """What the new stack recommends."""
 
     name = "whirl"
@@ -65,7 +48,7 @@ class Whirl(Spun):
         return (*stack.script("compiled", cell), "outputs = model(*inputs)")
 
 
-class Streams(Spun):
+class Streams(Spun):  # type: ignore[misc, valid-type]
     """What only the old stack has."""
 
     name = "streamed"
@@ -85,7 +68,7 @@ class Fuse(Knob):
         return f"{value} comes with old: {cell.stack} has none" if value == "own" and cell.stack != "old" else None
 
 
-class Teach(Spun):
+class Teach(Spun):  # type: ignore[misc, valid-type]
     """A training, in which users choose among several kinds of updates."""
 
     name = "teach"

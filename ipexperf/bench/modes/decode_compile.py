@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell, Mode, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import COMPILED, Cell, Session, Stack, Tensors, Workbench
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _compiled_generation, _generation
 from ipexperf.bench.modes._compiled import FRESH
 from ipexperf.bench.modes._compiled_generation import CompiledGeneration
-from ipexperf.bench.modes.decode import DecodeSession
+from ipexperf.bench.modes.decode import Decode, DecodeSession
 
 
 class CompiledDecodeSession(CompiledGeneration, DecodeSession):
@@ -34,16 +34,12 @@ class CompiledDecodeSession(CompiledGeneration, DecodeSession):
         self.read(tokens[:, self.prompt : self.prompt + 1], memory, self.prompt)
 
 
-class DecodeCompile(Mode):
+class DecodeCompile(Decode):
     name = "decode_compile"
     label = COMPILED
     graph = COMPILED
     plain = "decode"
-    family = "decode"
-    kind = "next tokens"
     fresh = FRESH
-    by_tokens = True
-    knobs = _generation.KNOBS
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         return _compiled_generation.why_not(cell, facts)

@@ -6,13 +6,13 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell, Mode, Session, Stack, Workbench
+from ipexperf.bench.api import COMPILED, Cell, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import quantised
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._compiled import FRESH, CompiledSession
-from ipexperf.bench.modes._inference import KNOBS
+from ipexperf.bench.modes.infer import Infer
 from ipexperf.result import Check
 
 
@@ -28,13 +28,12 @@ class CompiledInference(CompiledSession):
         return [*checks, *([quantised.code(self.compiled.code, self.layers)] if int8 else [])]
 
 
-class InferCompile(Mode):
+class InferCompile(Infer):
     name = "infer_compile"
     label = COMPILED
     graph = COMPILED
     plain = "infer"
     fresh = FRESH
-    knobs = (*KNOBS, artifact.Quantisation())
     artifact = "program"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:

@@ -7,13 +7,13 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import plain_outputs, registry
-from ipexperf.bench.api import TRACED, Cell, Device, Look, Mode, Session, Stack, Workbench
+from ipexperf.bench.api import TRACED, Cell, Device, Look, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import fingerprint, proof, quantised
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _script
-from ipexperf.bench.modes._inference import KNOBS, InferenceSession
+from ipexperf.bench.modes._inference import InferenceSession
+from ipexperf.bench.modes.infer import Infer
 from ipexperf.bench.networks import control_flow_check
 from ipexperf.bench.precision import autocast
 from ipexperf.result import Check
@@ -78,17 +78,12 @@ class JitSession(InferenceSession):
         ]
 
 
-class InferJit(Mode):
+class InferJit(Infer):
     name = "infer_jit"
     label = TRACED
     graph = TRACED
     plain = "infer"
-    knobs = (*KNOBS, artifact.Quantisation())
     artifact = "script"
-
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del cell, facts
-        return None
 
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
         return _script.traced(cell, stack)

@@ -14,7 +14,6 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes.infer_jit import JitSession
-from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
 MODULES = 50
@@ -60,12 +59,6 @@ class LoadSession(JitSession):
         self.imported += len(sys.modules) - modules
         return result
 
-    def sample(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, float, float]]:
-        """Time the first step. Refuse a second sample or a block of several steps, which would not be cold."""
-        if self.phases or count != 1 or block != 1:
-            raise WorkerError("error", "a process has one cold start: load is sampled once, in a block of 1")
-        return super().sample(synchronise, count, block)
-
     def items(self, batch: int) -> int:
         """Return 1: a start, which includes the first batch."""
         del batch
@@ -89,8 +82,6 @@ class LoadSession(JitSession):
         return proof.of_stack(lambda: self.forward(self.inputs[0]), self.bench)
 
     def proof(self) -> list[Check]:
-        if not self.phases:
-            self.step()
         self.settle(self.inputs[0])
         return super().proof()
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell, Mode, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import COMPILED, Cell, Session, Stack, Tensors, Workbench
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes import _compiled_generation, _generation, _input
+from ipexperf.bench.modes import _compiled_generation, _generation
 from ipexperf.bench.modes._compiled import FRESH
 from ipexperf.bench.modes._compiled_generation import CompiledGeneration
-from ipexperf.bench.modes.prefill import PrefillSession
+from ipexperf.bench.modes.prefill import Prefill, PrefillSession
 
 
 class CompiledPrefillSession(CompiledGeneration, PrefillSession):
@@ -34,16 +34,12 @@ class CompiledPrefillSession(CompiledGeneration, PrefillSession):
         self.read(tokens, memory)
 
 
-class PrefillCompile(Mode):
+class PrefillCompile(Prefill):
     name = "prefill_compile"
     label = COMPILED
     graph = COMPILED
     plain = "prefill"
-    family = "prefill"
-    kind = "reading prompts"
     fresh = FRESH
-    by_tokens = True
-    knobs = (*_generation.KNOBS, *_input.KNOBS)
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         return _compiled_generation.why_not(cell, facts)

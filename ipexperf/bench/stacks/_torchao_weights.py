@@ -13,14 +13,11 @@ import torch
 
 from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.evidence import quantised
+from ipexperf.bench.stacks import _stock_weights
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
-KERNELS = {
-    "int8": "aten::_weight_int8pack_mm",
-    "int4": "aten::_weight_int4pack_mm_for_cpu",
-    "da8w4": "torchao::da8w4_linear_cpu",
-}
+KERNELS = {**_stock_weights.KERNELS, "da8w4": "torchao::da8w4_linear_cpu"}
 """The operator that multiplies by each kind of weights, by its name in torch's profiler."""
 LAYOUTS = {"int4": "Int4CPULayout", "da8w4": "Int8DynamicActInt4WeightCPULayout"}
 CONFIGURATIONS = {"int4": "Int4WeightOnlyConfig", "da8w4": "Int8DynamicActivationInt4WeightConfig"}

@@ -1,6 +1,6 @@
 """BERT's tokenizer: normalisation, splitting into words, and splitting words into pieces of the vocabulary.
 
-Reads a `tokenizer.json` with BertNormalizer, BertPreTokenizer and WordPiece. Others are refused.
+Reads a `tokenizer.json` with BertNormalizer, BertPreTokenizer and WordPiece, in lower case and without accents.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ipexperf.ext import WorkerError
-
-KINDS = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer", "model": "WordPiece"}
 PADDING, FIRST, LAST = "[PAD]", "[CLS]", "[SEP]"
 SPACES = "\t\n\r"
 """Control characters that count as spaces."""
@@ -35,18 +32,11 @@ class WordPiece:
     """A vocabulary, and the conversion of texts to token ids."""
 
     def __init__(self, document: dict[str, Any]) -> None:
-        for part, kind in KINDS.items():
-            part_kind = (document.get(part) or {}).get("type")
-            if part_kind != kind:
-                raise WorkerError("error", f"the tokenizer's {part} is {part_kind}, and only {kind} is known")
-        model, normaliser = document["model"], document["normalizer"]
+        model = document["model"]
         self.vocabulary: dict[str, int] = model["vocab"]
         self._unknown = self.vocabulary[model["unk_token"]]
         self._prefix: str = model["continuing_subword_prefix"]
         self._longest: int = model["max_input_chars_per_word"]
-        self._lowercase: bool = normaliser["lowercase"]
-        # Without a setting for accents, they are removed if lowercasing.
-        self._plain: bool = self._lowercase if normaliser["strip_accents"] is None else normaliser["strip_accents"]
         self._pieces_of: dict[str, list[int]] = {}
 
     @classmethod
@@ -72,9 +62,8 @@ class WordPiece:
     def _words(self, text: str) -> Iterator[str]:
         """Split a text into words. Each punctuation mark and ideograph is a word."""
         for word in "".join(map(_cleaned, text)).split():
-            plain = _unaccented(word) if self._plain else word
             begin = 0
-            lowered = plain.lower() if self._lowercase else plain
+            lowered = _unaccented(word).lower()
             for end, character in enumerate(lowered):
                 if _punctuation(character):
                     yield from filter(None, (lowered[begin:end], character))

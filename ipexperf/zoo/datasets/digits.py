@@ -6,12 +6,11 @@ Only the package's data file is read; the worker's interpreter does not need sci
 from __future__ import annotations
 
 import gzip
-import hashlib
-import importlib.util
 from pathlib import Path
 from typing import Any
 
-from ipexperf.ext import Dataset, Examples, Split, WorkerError, register, torch
+from ipexperf.ext import Dataset, Examples, Split, register, torch
+from ipexperf.zoo.datasets import _package
 
 SHA256 = "6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8"
 HELD_OUT = 360
@@ -25,19 +24,13 @@ class Digits(Dataset):
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
-        spec = importlib.util.find_spec("sklearn")
-        if spec is None or spec.origin is None:
-            return None, "the digits come with scikit-learn, which is not installed: pip install scikit-learn"
-        path = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
-        return (str(path), None) if path.is_file() else (None, f"scikit-learn has no digits at {path}")
+        absent = "the digits come with scikit-learn, which is not installed: pip install scikit-learn"
+        return _package.find("sklearn", "scikit-learn", absent, "datasets/data/digits.csv.gz")
 
     def read(self, path: str, size: int) -> Split:
         """Hold out every fifth digit. Scale pixels to the model's size, in three grey channels."""
-        packed = Path(path).read_bytes()
-        text = gzip.decompress(packed)
-        digest = hashlib.sha256(text).hexdigest()
-        if digest != SHA256:
-            raise WorkerError("error", f"the digits at {path} are not the known ones: sha256 {digest}")
+        text = gzip.decompress(Path(path).read_bytes())
+        _package.check(text, SHA256, f"the digits at {path} are not the known ones")
         rows = torch.tensor([[float(value) for value in line.split(",")] for line in text.decode().splitlines()])
         test = torch.arange(len(rows)) % 5 == 0
         return Split(_examples(rows[~test], size), _examples(rows[test], size))

@@ -5,12 +5,11 @@ Only its files are read; the worker's interpreter does not need scikit-image.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 from pathlib import Path
 from typing import Any
 
-from ipexperf.ext import Dataset, Examples, Split, WorkerError, register, torch, torchvision
+from ipexperf.ext import Dataset, Examples, Split, register, torch, torchvision
+from ipexperf.zoo.datasets import _package
 
 PHOTOGRAPHS = {
     "astronaut.png": "88431cd9653ccd539741b555fb0a46b61558b301d4110412b5bc28b5e3ea6cb5",
@@ -34,12 +33,8 @@ class Faces(Dataset):
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
-        spec = importlib.util.find_spec("skimage")
-        if spec is None or spec.origin is None:
-            return None, "the faces come with scikit-image, which is not installed: see make data"
-        path = Path(spec.origin).parent / "data"
-        lacking = [name for name in PHOTOGRAPHS if not (path / name).is_file()]
-        return (None, f"scikit-image has no {' and no '.join(lacking)} at {path}") if lacking else (str(path), None)
+        absent = "the faces come with scikit-image, which is not installed: see make data"
+        return _package.find("skimage", "scikit-image", absent, "data", *(f"data/{name}" for name in PHOTOGRAPHS))
 
     def read(self, path: str, size: int) -> Split:
         """Return crops of which every second has a face. Training and held-out parts use the same photographs."""
@@ -52,9 +47,7 @@ class Faces(Dataset):
 def _photograph(path: Path, sha256: str) -> Any:
     """Return a photograph in three channels, normalised like the networks' training data."""
     packed = path.read_bytes()
-    digest = hashlib.sha256(packed).hexdigest()
-    if digest != sha256:
-        raise WorkerError("error", f"{path} is not the known photograph: sha256 {digest}")
+    _package.check(packed, sha256, f"{path} is not the known photograph")
     read = torchvision.io.ImageReadMode.RGB
     return (torchvision.io.decode_png(torch.frombuffer(bytearray(packed), dtype=torch.uint8), read) - 127.5) / 128
 

@@ -78,7 +78,7 @@ class Glosses(Dataset):
             if len(gloss) == 1:
                 labels.setdefault(gloss[0], set()).add(word in nouns)
         # Synonyms share a definition: use it once, and not at all if their classes differ.
-        texts = sorted((text for text, classes in labels.items() if len(classes) == 1), key=_digest)
+        texts = sorted((text for text, classes in labels.items() if len(classes) == 1), key=digest)
         kinds = ([x for x in texts if labels[x] == {noun}] for noun in (False, True))
         texts_used = list(itertools.chain.from_iterable(zip(*kinds, strict=False)))[: HELD_OUT + TRAIN]
         tokens, mask = WordPiece.read(beside(path, TOKENIZER)).batch(texts_used, size)
@@ -87,7 +87,8 @@ class Glosses(Dataset):
         return Split(examples.part(slice(HELD_OUT, None)), examples.part(slice(HELD_OUT)))
 
 
-def _digest(text: str) -> bytes:
+def digest(text: str) -> bytes:
+    """Return what texts are ordered by, so that it is the same everywhere and says nothing of them."""
     return hashlib.sha256(text.encode()).digest()
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
 
-from ipexperf.ext import Dataset, Examples, Split, WorkerError, register, torch
+from ipexperf.ext import Dataset, Examples, Split, register, torch
+from ipexperf.zoo.datasets import _package
 
-FOLDER = Path("dataset_example") / "ml-100k"
+FOLDER = "dataset_example/ml-100k"
 FILES = ("ml-100k.inter", "ml-100k.user", "ml-100k.item")
 """Files of ratings, people and films: tab-separated, with names in the first line."""
 SHA256 = "7f61671b3989312b49bf2bbd2aca9906298b8766c7f3c167b67aae0addf747da"
@@ -29,20 +28,14 @@ class MovieLens(Dataset):
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
-        spec = importlib.util.find_spec("recbole")
-        if spec is None or spec.origin is None:
-            return None, "MovieLens comes with recbole, which is not installed: see make data"
-        path = Path(spec.origin).parent / FOLDER
-        absent = [name for name in FILES if not (path / name).is_file()]
-        return (None, f"recbole has no {', '.join(absent)} in {path}") if absent else (str(path), None)
+        absent = "MovieLens comes with recbole, which is not installed: see make data"
+        return _package.find("recbole", "recbole", absent, FOLDER, *(f"{FOLDER}/{name}" for name in FILES))
 
     def read(self, path: str, size: int) -> Split:
         """Hold out every fifth rating. The time of a rating is no input: it would identify the person."""
         del size
         texts = [(Path(path) / name).read_bytes() for name in FILES]
-        digest = hashlib.sha256(b"".join(texts)).hexdigest()
-        if digest != SHA256:
-            raise WorkerError("error", f"the ratings in {path} are not the known ones: sha256 {digest}")
+        _package.check(b"".join(texts), SHA256, f"the ratings in {path} are not the known ones")
         return _split(*(text.decode() for text in texts))
 
 

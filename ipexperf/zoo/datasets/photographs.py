@@ -5,14 +5,13 @@ The left part of each photograph is for training and the right part is held out,
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ipexperf.ext import Dataset, Examples, Split, WorkerError, register, torch
+from ipexperf.zoo.datasets import _package
 
 PLACES = {"skimage": ("scikit-image", "data"), "sklearn": ("scikit-learn", "datasets/images")}
 """For each module, its package and the folder of its photographs."""
@@ -54,11 +53,11 @@ class Photographs(Dataset):
         del folder
         folders = []
         for module, (package, inside) in PLACES.items():
-            spec = importlib.util.find_spec(module)
-            if spec is None or spec.origin is None:
+            root = _package.folder(module)
+            if root is None:
                 advice = "which is not installed: pip install 'ipexperf[data]'"
                 return None, f"the photographs come with {package}, {advice}"
-            folders.append(str(Path(spec.origin).parent / inside))
+            folders.append(str(root / inside))
         missing = [name for name in SHA256 if not _file(name, folders)]
         if missing:
             return None, f"scikit-image and scikit-learn have no {', '.join(missing)}"
@@ -91,9 +90,7 @@ def _images(folders: list[str]) -> Iterator[Any]:
         file = _file(name, folders)
         if file is None:
             raise WorkerError("error", f"there is no {name} in {' or '.join(folders)}")
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        if digest != expected:
-            raise WorkerError("error", f"the photograph at {file} is not the known one: sha256 {digest}")
+        _package.check(file.read_bytes(), expected, f"the photograph at {file} is not the known one")
         with Image.open(file) as opened:
             image = opened.convert("RGB")
         pixels = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8)

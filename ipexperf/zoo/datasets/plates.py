@@ -6,12 +6,10 @@ process generates its own plates in the time of an import, so there is no file t
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-from pathlib import Path
 from typing import Any
 
-from ipexperf.ext import Dataset, Examples, Split, WorkerError, register, torch
+from ipexperf.ext import Dataset, Examples, Split, register, torch
+from ipexperf.zoo.datasets import _package
 
 SHA256 = "69853909b940023570964e29cffe30da95aea8de3627736b5cd15ab30143169f"
 """SHA-256 of the font."""
@@ -42,11 +40,8 @@ class Plates(Dataset):
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         """Find Pillow's code, which contains the font."""
         del folder
-        spec = importlib.util.find_spec("PIL")
-        if spec is None or spec.origin is None:
-            return None, "the plates are drawn with Pillow, which is not installed: pip install pillow"
-        path = Path(spec.origin).parent / "ImageFont.py"
-        return (str(path), None) if path.is_file() else (None, f"Pillow has no fonts at {path}")
+        absent = "the plates are drawn with Pillow, which is not installed: pip install pillow"
+        return _package.find("PIL", "Pillow", absent, "ImageFont.py")
 
     def read(self, path: str, size: int) -> Split:
         """Generate the plates. They depend only on the seed and the font."""
@@ -70,9 +65,8 @@ def _glyphs() -> Any:
 
     font = ImageFont.load_default(64)
     # Without FreeType Pillow has another font, which is not a file.
-    digest = hashlib.sha256(getattr(font, "font_bytes", b"")).hexdigest()
-    if digest != SHA256:
-        raise WorkerError("error", f"the font of the Pillow installed is not the known one: sha256 {digest}")
+    data = getattr(font, "font_bytes", b"")
+    _package.check(data, SHA256, "the font of the Pillow installed is not the known one")
     return torch.stack([_glyph(character, font) for character in CHARACTERS]) / 255
 
 

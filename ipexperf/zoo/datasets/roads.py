@@ -5,13 +5,12 @@ Only the package's two data files are read. They are uncompressed TIFF files, so
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 import struct
 from pathlib import Path
 from typing import Any
 
 from ipexperf.ext import Dataset, Examples, Split, WorkerError, register, torch
+from ipexperf.zoo.datasets import _package
 
 IMAGE, MASK = "road_mask_input.tif", "sample_road_raster_mask.tif"
 SHA256 = {
@@ -36,12 +35,8 @@ class Roads(Dataset):
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
-        spec = importlib.util.find_spec("solaris")
-        if spec is None or spec.origin is None:
-            return None, "the roads come with solaris, which is not installed: see make data"
-        path = Path(spec.origin).parent / "data"
-        absent = [name for name in SHA256 if not (path / name).is_file()]
-        return (None, f"solaris has no {' and no '.join(absent)} in {path}") if absent else (str(path / IMAGE), None)
+        absent = "the roads come with solaris, which is not installed: see make data"
+        return _package.find("solaris", "solaris", absent, f"data/{IMAGE}", f"data/{MASK}")
 
     def read(self, path: str, size: int) -> Split:
         """Return square tiles: of the left part in 8 orientations, of the right part unchanged."""
@@ -86,9 +81,7 @@ def _examples(squares: Any) -> Examples:
 def _pixels(path: str) -> bytearray:
     """Return all rows of a verified file from the top. Its strips may be in any order."""
     data = Path(path).read_bytes()
-    digest = hashlib.sha256(data).hexdigest()
-    if digest != SHA256[Path(path).name]:
-        raise WorkerError("error", f"{path} is not the known one: sha256 {digest}")
+    _package.check(data, SHA256[Path(path).name], f"{path} is not the known one")
     (begin,) = struct.unpack_from("<I", data, 4)
     (count,) = struct.unpack_from("<H", data, begin)
     entries = [struct.unpack_from("<HHII", data, begin + 2 + 12 * number) for number in range(count)]

@@ -5,13 +5,12 @@ Digits and photographs come with scikit-learn. Only its files are read; the work
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.ext import Dataset, Examples, Split, WorkerError, register, torch, torchvision
+from ipexperf.ext import Dataset, Examples, Split, register, torch, torchvision
+from ipexperf.zoo.datasets import _package
 from ipexperf.zoo.datasets.digits import PIXELS
 
 PHOTOGRAPHS = {
@@ -38,12 +37,9 @@ class Scenes(Dataset):
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
-        spec = importlib.util.find_spec("sklearn")
-        if spec is None or spec.origin is None:
-            return None, "the scenes are made of scikit-learn's data, which is not installed: pip install scikit-learn"
-        path = Path(spec.origin).parent / "datasets" / "images"
-        lacking = [name for name in PHOTOGRAPHS if not (path / name).is_file()]
-        return (None, f"scikit-learn has no {' and no '.join(lacking)} at {path}") if lacking else (str(path), None)
+        absent = "the scenes are made of scikit-learn's data, which is not installed: pip install scikit-learn"
+        photographs = [f"datasets/images/{name}" for name in PHOTOGRAPHS]
+        return _package.find("sklearn", "scikit-learn", absent, "datasets/images", *photographs)
 
     def read(self, path: str, size: int) -> Split:
         """Return scenes. Held-out ones use other digits and other parts of the photographs than training."""
@@ -60,9 +56,7 @@ class Scenes(Dataset):
 def _photograph(path: Path, sha256: str) -> Any:
     """Return a photograph with pixels from -1 to 1."""
     packed = path.read_bytes()
-    digest = hashlib.sha256(packed).hexdigest()
-    if digest != sha256:
-        raise WorkerError("error", f"{path} is not the known photograph: sha256 {digest}")
+    _package.check(packed, sha256, f"{path} is not the known photograph")
     return torchvision.io.decode_jpeg(torch.frombuffer(bytearray(packed), dtype=torch.uint8)).float() / 127.5 - 1
 
 

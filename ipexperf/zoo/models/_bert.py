@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from ipexperf.zoo.models._gpt import begin
+
 VOCABULARY = 30522
 POSITIONS = 512
-DEVIATION = 0.02
-"""Standard deviation of initial weights, as in the original."""
 EPSILON = 1e-12
 MASKED = -10000.0
 """Added to the attention scores of padding, as in the original. Large enough in any dtype."""
@@ -95,7 +95,7 @@ class Bert(nn.Module):  # type: ignore[misc]
         self.layers = nn.ModuleList([Layer(shape) for _ in range(shape.layers)])
         self.pooler = nn.Linear(shape.width, shape.width) if shape.pooler else None
         self.classifier = nn.Linear(shape.width, shape.classes)
-        self.apply(_begin)
+        self.apply(begin)
 
     def features(self, tokens: Any, mask: Any) -> Any:
         """Return the input of the last layer for each text."""
@@ -109,14 +109,6 @@ class Bert(nn.Module):  # type: ignore[misc]
 
     def forward(self, tokens: Any, mask: Any) -> Any:
         return self.classifier(self.features(tokens, mask))
-
-
-def _begin(module: Any) -> None:
-    """Initialise the weights of a module."""
-    if isinstance(module, (nn.Linear, nn.Embedding)):
-        nn.init.normal_(module.weight, std=DEVIATION)
-    if isinstance(module, nn.Linear):
-        nn.init.zeros_(module.bias)
 
 
 NAMES = (

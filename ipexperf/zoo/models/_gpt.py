@@ -71,7 +71,7 @@ class Gpt(nn.Module):  # type: ignore[misc]
         self.layers = nn.ModuleList([Layer(shape) for _ in range(shape.layers)])
         self.norm = nn.LayerNorm(shape.width)
         self.head = nn.Linear(shape.width, BYTES, bias=False)
-        self.apply(_begin)
+        self.apply(begin)
 
     def forward(self, tokens: Any, caches: list[LayerCache] | None = None, begin: Any = 0) -> Any:
         """With `caches`, the tokens follow the cached ones: several at the beginning, then one at a time.
@@ -94,7 +94,7 @@ class Gpt(nn.Module):  # type: ignore[misc]
         return [LayerCache(positions or self.shape.positions) for _ in self.layers]
 
 
-def _begin(module: Any) -> None:
+def begin(module: Any) -> None:
     """Initialise the weights of a module."""
     if isinstance(module, (nn.Linear, nn.Embedding)):
         nn.init.normal_(module.weight, std=DEVIATION)

@@ -21,12 +21,12 @@ def _renamed(state_dict: dict[str, Any]) -> dict[str, Any]:
     return {(name if name.split(".")[0] in HEADS else f"layers.{name}"): value for name, value in state_dict.items()}
 
 
-def _declared(file: str, sha256: str, size: int, batch: int) -> dict[str, Any]:
+def _declared(file: str, sha256: str, size: int) -> dict[str, Any]:
     """Return the declarations that the three share."""
     return {
         "size": size,
-        "batch_train": batch,
-        "batch_infer": batch,
+        "batch_train": 128,
+        "batch_infer": 128,
         "data": "faces",
         "held_out": 128,
         "pretrained": Packaged("facenet-pytorch", f"facenet_pytorch/data/{file}", sha256, _renamed),
@@ -35,9 +35,7 @@ def _declared(file: str, sha256: str, size: int, batch: int) -> dict[str, Any]:
     }
 
 
-@model(
-    "mtcnn_pnet", **_declared("pnet.pt", "a2a71925e0b9996a42f63e47efc1ca19043e69558b5c523b978d611dfae49c8f", 12, 128)
-)
+@model("mtcnn_pnet", **_declared("pnet.pt", "a2a71925e0b9996a42f63e47efc1ca19043e69558b5c523b978d611dfae49c8f", 12))
 def mtcnn_pnet() -> Any:
     nn = torch.nn
     layers = {
@@ -48,9 +46,7 @@ def mtcnn_pnet() -> Any:
     return _network(layers, {"conv4_1": nn.Conv2d(32, 2, 1), "conv4_2": nn.Conv2d(32, 4, 1)})
 
 
-@model(
-    "mtcnn_rnet", **_declared("rnet.pt", "bbb937de72efc9ef83b186c49f5f558467a1d7e3453a8ece0d71a886633f6a86", 24, 128)
-)
+@model("mtcnn_rnet", **_declared("rnet.pt", "bbb937de72efc9ef83b186c49f5f558467a1d7e3453a8ece0d71a886633f6a86", 24))
 def mtcnn_rnet() -> Any:
     nn = torch.nn
     layers = {
@@ -62,9 +58,7 @@ def mtcnn_rnet() -> Any:
     return _network(layers, {"dense5_1": nn.Linear(128, 2), "dense5_2": nn.Linear(128, 4)})
 
 
-@model(
-    "mtcnn_onet", **_declared("onet.pt", "165bfbe42940416ccfb977545cf0e976d5bf321f67083ae2aaaa5c764280118d", 48, 128)
-)
+@model("mtcnn_onet", **_declared("onet.pt", "165bfbe42940416ccfb977545cf0e976d5bf321f67083ae2aaaa5c764280118d", 48))
 def mtcnn_onet() -> Any:
     nn = torch.nn
     layers = {

@@ -24,12 +24,12 @@ class Recommendation(Task):
     def score(self, outputs: Tensors, targets: Tensors) -> float:
         """Return the probability that a liked item has a larger number than another one. Ties count half."""
         likes = targets[0] > 0
-        values, places, counts = outputs[0].double().unique(return_inverse=True, return_counts=True)
+        _, places, counts = outputs[0].double().unique(return_inverse=True, return_counts=True)
         # Equal numbers get the mean of their ranks.
         ranks = counts.cumsum(0).double() - (counts.double() - 1) / 2
         liked, disliked = int(likes.sum()), int((~likes).sum())
         wins = float(ranks[places[likes]].sum()) - liked * (liked + 1) / 2
-        return wins / (liked * disliked) if len(values) and liked and disliked else float("nan")
+        return wins / (liked * disliked) if liked and disliked else float("nan")
 
     def trivial(self, split: Split) -> float:
         """Return 0.5: equal numbers give no order."""

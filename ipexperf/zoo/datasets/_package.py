@@ -1,0 +1,34 @@
+"""Data in installed packages: found without importing the package, and known by their SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from pathlib import Path
+
+from ipexperf.ext import WorkerError
+
+
+def folder(module: str) -> Path | None:
+    """Return the folder of an installed module, or None."""
+    spec = importlib.util.find_spec(module)
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
+
+
+def find(module: str, package: str, absent: str, *paths: str) -> tuple[str | None, str | None]:
+    """Return the first of these paths in a package and None if all exist, or None and why not.
+
+    `absent` is the reason if the package is not installed.
+    """
+    root = folder(module)
+    if root is None:
+        return None, absent
+    lacking = [path for path in paths if not (root / path).exists()]
+    return (None, f"{package} has no {', '.join(lacking)} in {root}") if lacking else (str(root / paths[0]), None)
+
+
+def check(data: bytes, sha256: str, unknown: str) -> None:
+    """Raise WorkerError, which begins with `unknown`, if these are other data than the known ones."""
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != sha256:
+        raise WorkerError("error", f"{unknown}: sha256 {digest}")
