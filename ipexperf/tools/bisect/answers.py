@@ -63,9 +63,7 @@ class AnswerLog:
             path.unlink(missing_ok=True)
         text = self._text()
         for line in text.splitlines():
-            with contextlib.suppress(
-                ValueError, KeyError, TypeError, RecursionError
-            ):  # a killed process was writing this line
+            with contextlib.suppress(ValueError, KeyError, TypeError):  # a killed process was writing this line
                 document = json.loads(line)
                 self._answers[document["key"]] = Measured.from_json(document["measured"])
         self._torn = bool(text) and not text.endswith("\n")

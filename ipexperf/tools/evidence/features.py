@@ -208,8 +208,6 @@ def _shows_knob(row: Row, case: Case, facts: Facts) -> bool:
 def _shows_condition(row: Row, case: Case, facts: Facts) -> bool:
     del facts
     text = dict(case.knobs).get(row.of("setting"), "")
-    if row.of("setting") != placement.KNOB:
-        return text == row.of("name")
     try:
         asked_placement = placement.read(text)
     except argparse.ArgumentTypeError:
