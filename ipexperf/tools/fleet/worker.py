@@ -151,8 +151,6 @@ class HostServer:
         self._complete: list[GroupProgress] = []
         """The groups that it completed then."""
         self._status: StatusFile | None = None
-        self._noticing = threading.Lock()
-        """Two threads count the groups that wait: the later count is shown last."""
         self._activity = snapshots.activity_of(folder)
         self._round = 0
         """The round of the group that is being measured."""
@@ -273,8 +271,7 @@ class HostServer:
             self._status.change(**fields)
 
     def _notice(self) -> None:
-        with self._noticing:
-            self._show(queue=self._pipe.groups(), alone=self._pipe.gone.is_set())
+        self._show(queue=self._pipe.groups(), alone=self._pipe.gone.is_set())
 
     def _measure(self, message: Measure | Compare) -> None:
         if self._here is None or self._journal is None:

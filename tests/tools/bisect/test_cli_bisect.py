@@ -144,11 +144,6 @@ def test_a_culprit_that_needs_another_package_is_confirmed_together_with_it() ->
     assert report.culprit.ratio == 1.5
 
 
-def test_a_package_that_needs_another_is_no_culprit_if_its_kernels_cost_no_time() -> None:
-    bench = Bench({"dep1"}, frozenset({"dep4"}))
-    assert culprits(search_with(bench, {"dep4": "dep0", "dep5": "dep4"})) == [{"dep1"}]
-
-
 def test_without_fingerprints_the_clock_answers_everything() -> None:
     bench = Bench({"dep4"}, frozenset({"dep4"}))
     assert culprits(search_with(bench, fingerprint=False)) == [{"dep4"}]
@@ -349,16 +344,6 @@ def test_a_variable_may_be_the_culprit(command: Callable[..., tuple[int, str, st
         0,
         ["CULPRIT: OMP_WAIT is enough, and without it the bad end is not slower", "  OMP_WAIT: unset -> slow"],
     )
-
-
-@pytest.mark.process
-def test_ends_with_the_same_software_are_reported_without_a_measurement(
-    command: Callable[..., tuple[int, str, str]], ends: tuple[str, str]
-) -> None:
-    status, output, errors = command("--good", ends[0], "--bad", ends[0])
-    assert status == 0
-    assert output.startswith("NOTHING TO FIND: nothing differs between both ends\n")
-    assert errors.endswith("measured 0")
 
 
 @pytest.mark.process

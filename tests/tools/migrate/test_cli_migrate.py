@@ -72,21 +72,6 @@ def test_the_page_is_printed_although_a_file_cannot_be_written(
     assert "page.md cannot be written: " in captured.err
 
 
-def test_the_cases_of_both_stacks_take_turns_in_the_same_rounds(
-    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every contest has its first round before any has its second. Trainings have theirs first: they lack accuracy."""
-    rounds = played(monkeypatch, seconds)
-    assert cli.main([*arguments, "--perf-launches", "2"]) == 0
-    first, *_ = stacks = [sorted({arm.case.stack for arm in arms}) for arms in rounds]
-    assert first == ["new", "old"]
-    assert stacks == [first] * 6
-    modes = [{arm.case.mode for arm in arms} for arms in rounds]
-    inference, training = {"spin", "streamed", "whirl"}, {"teach"}
-    assert modes == [inference, training, training, training, training, inference]
-    capsys.readouterr()
-
-
 def test_migrate_records_a_run_in_the_history(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,7 +217,6 @@ def test_a_side_that_names_no_interpreter_runs_in_this_one(
     ("words", "refusal"),
     [
         (("nothing", *SIDES), "MODEL: unknown model 'nothing': "),
-        (("hf:nobody/nothing", *SIDES), "'hf:nobody/nothing'"),
         (("./nowhere.py:net", *SIDES), "'./nowhere.py:net': there is no file ./nowhere.py"),
         (("tiny", "--from", "stack=old", "--to", "stack=old"), "--from and --to: both are the stack old"),
         (("tiny", "--from", "stack=old dtype=bf16", "--to", "stack=new"), "--from 'stack=old dtype=bf16': a side is"),

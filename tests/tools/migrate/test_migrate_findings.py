@@ -10,8 +10,8 @@ from migrate_records import findings_of, measured, plan, rounds, row, seconds
 from ipexperf.case import Case
 from ipexperf.report.speeds import Speeds
 from ipexperf.result import Check, Launch, Measurement
+from ipexperf.tools.experiments import judged
 from ipexperf.tools.migrate import advice, findings, page
-from ipexperf.tools.migrate.experiment import judged
 from ipexperf.tools.migrate.findings import Finding, Findings, Replacement
 
 
