@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 Question = TypeVar("Question")
+Asked = TypeVar("Asked", covariant=True)
 BY_KERNELS = "by which kernels run alone, because the clock cannot tell what they cost"
 
 
@@ -39,10 +40,10 @@ class Conclusion(Generic[Question]):
     first_bad: Question | None = None
 
 
-class RunningSearch(Protocol[Question]):
+class RunningSearch(Protocol[Asked]):
     """One search, which ends with a finding."""
 
-    def run(self) -> Generator[Question, Answer, Any]:
+    def run(self) -> Generator[Asked, Answer, Any]:
         """Yield questions, be sent their answers, and return the finding."""
 
     def left(self) -> int:

@@ -104,11 +104,7 @@ class Pipe:
 
     def _read(self) -> None:
         for text in self._requests:
-            try:
-                request = messages.request(text)
-            except ValueError as error:
-                self.send(Refused(0, f"a request cannot be read: {error}"))
-                continue
+            request = messages.request(text)
             if isinstance(request, Stop) and not self.stopped.is_set():
                 self.stopped.set()
                 os.kill(os.getpid(), signal.SIGINT)

@@ -186,19 +186,7 @@ def test_an_interruption_keeps_what_was_measured(
         assert connection.execute("SELECT status FROM run").fetchone() == ("interrupted",)
 
 
-def test_each_stack_runs_in_its_own_environment(
-    fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each side names the variables of its own environment."""
-    rounds = played(monkeypatch, seconds)
-    sides = ("--from", "stack=old SIDE=a", "--to", "stack=new SIDE=b")
-    assert cli.main(["migrate", "tiny", f"--perf-load={fake},{MOVERS}", *CELLS, *sides]) == 0
-    variables = {(arm.case.stack, arm.conditions.variables["SIDE"]) for arms in rounds for arm in arms}
-    assert variables == {("old", "a"), ("new", "b")}
-    capsys.readouterr()
-
-
-def test_a_side_that_names_no_interpreter_runs_in_this_one(
+def test_each_side_has_its_variables_and_one_that_names_no_interpreter_runs_in_this_one(
     fake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The old stack does not run in the interpreter of the new one."""
@@ -206,10 +194,11 @@ def test_a_side_that_names_no_interpreter_runs_in_this_one(
     other_python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     other_python.chmod(0o755)
     rounds = played(monkeypatch, seconds)
-    sides = ("--from", "stack=old", "--to", f"stack=new python={other_python}")
+    sides = ("--from", "stack=old SIDE=a", "--to", f"stack=new SIDE=b python={other_python}")
     assert cli.main(["migrate", "tiny", f"--perf-load={fake},{MOVERS}", *CELLS, *sides]) == 0
-    interpreters = {(arm.case.stack, arm.conditions.python) for arms in rounds for arm in arms}
-    assert interpreters == {("old", sys.executable), ("new", str(other_python))}
+    played_arms = [arm for arms in rounds for arm in arms]
+    where = {(arm.case.stack, arm.conditions.python, arm.conditions.variables["SIDE"]) for arm in played_arms}
+    assert where == {("old", sys.executable, "a"), ("new", str(other_python), "b")}
     capsys.readouterr()
 
 
@@ -234,10 +223,3 @@ def test_a_mistake_in_the_options_is_one_sentence(
     output, errors = capsys.readouterr()
     assert errors.startswith(f"ipexperf: {refusal}")
     assert (output, errors.count("\n"), rounds) == ("", 1, [])
-
-
-def test_minutes_are_a_whole_number(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main([*arguments, "--minutes", "0"])
-    assert ended.value.code == cli.USAGE_ERROR
-    assert "argument --minutes: must be a whole number from 1 to 999999999" in capsys.readouterr().err

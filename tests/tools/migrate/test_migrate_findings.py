@@ -53,17 +53,6 @@ def test_of_candidates_that_are_equally_fast_the_plainest_is_the_best() -> None:
     assert (one.best.result.case.mode, one.best.result.case.knobs) == ("spin", ())
 
 
-def test_a_row_without_an_equal_has_the_reason_of_its_leaf() -> None:
-    one = row(findings_of(plan()), "teach", "own")
-    assert (one.replacement, one.why_not) == (Replacement.NONE, "own comes with old: new has none")
-
-
-def test_a_mode_of_the_old_stack_only_is_compared_with_modes_of_the_same_work() -> None:
-    one = row(findings_of(plan()), "streamed")
-    assert one.replacement is Replacement.FASTER
-    assert one.row.no_equal == "new has no streams"
-
-
 def failing(case: Case, outcome: str = "error") -> Measurement:
     return replace(measured(case, 0.01), launches=(Launch(0, outcome, "no such module: nets"),))  # type: ignore[arg-type]
 
@@ -138,12 +127,6 @@ def test_a_loss_of_accuracy_beyond_the_bound_is_found() -> None:
     for accuracy, lost in ((0.97, None), (0.90, pytest.approx(0.08))):
         changed = {case: measured(case, seconds(case), accuracy=accuracy)}
         assert row(findings_of(made, changed=changed), "spin").less_accurate == lost
-
-
-def test_a_setting_is_worth_the_ratio_of_the_case_with_and_without_it() -> None:
-    [worth] = findings_of(plan(), lambda case: 0.013 if ("packed", "off") in case.knobs else 0.01).worths
-    assert worth.speed is not None
-    assert worth.speed.ratio.ratio == pytest.approx(1.3, rel=0.02)
 
 
 def test_the_difference_in_kernels_comes_from_the_fingerprints() -> None:
