@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 Question = TypeVar("Question")
-Asked = TypeVar("Asked", covariant=True)
+Question_co = TypeVar("Question_co", covariant=True)
 BY_KERNELS = "by which kernels run alone, because the clock cannot tell what they cost"
 
 
@@ -40,10 +40,10 @@ class Conclusion(Generic[Question]):
     first_bad: Question | None = None
 
 
-class RunningSearch(Protocol[Asked]):
+class RunningSearch(Protocol[Question_co]):
     """One search, which ends with a finding."""
 
-    def run(self) -> Generator[Asked, Answer, Any]:
+    def run(self) -> Generator[Question_co, Answer, Any]:
         """Yield questions, be sent their answers, and return the finding."""
 
     def left(self) -> int:

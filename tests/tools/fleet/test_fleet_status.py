@@ -38,7 +38,7 @@ def test_a_status_is_read_while_its_process_lives(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["run1+code.jsonl"], "nothing is written after the end"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"run": 1}', '{"run": "a", "state": "asleep", "since": 1.0}'])
+@pytest.mark.parametrize("text", ["", '{"run": 1}', '{"run": "a", "state": "asleep", "since": 1.0}'])
 def test_an_unreadable_status_is_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "run1+code.jsonl"
     status.path_of(path).write_text(text)

@@ -57,14 +57,6 @@ def failing(case: Case, outcome: str = "error") -> Measurement:
     return replace(measured(case, 0.01), launches=(Launch(0, outcome, "no such module: nets"),))  # type: ignore[arg-type]
 
 
-def test_a_row_that_failed_on_the_old_stack_says_why() -> None:
-    made = plan()
-    case = made.rows[0].case
-    one = row(findings_of(made, changed={case: failing(case)}), "spin")
-    assert (one.replacement, one.best) == (Replacement.UNMEASURED, None)
-    assert one.why_not == "old: error: no such module: nets"
-
-
 def test_a_candidate_that_failed_is_not_the_best_and_says_why() -> None:
     made = plan()
     case = next(case for case in made.cases if case.id == "tiny-fake-fp32-whirl-new")
@@ -72,25 +64,6 @@ def test_a_candidate_that_failed_is_not_the_best_and_says_why() -> None:
     assert one.best is not None
     assert dict(one.best.result.case.knobs) == {"searched": "on"}
     assert [other.result.problem for other in one.candidates] == ["", "error: no such module: nets", ""]
-
-
-def test_a_row_whose_candidates_all_failed_says_why() -> None:
-    made = plan(mode=("spin",))
-    case = made.rows[0].candidates[0]
-    assert row(findings_of(made, changed={case: failing(case)}), "spin").why_not == "new: error: no such module: nets"
-
-
-def test_a_row_that_the_budget_did_not_reach_says_so() -> None:
-    made = plan()
-    cut = "the budget (--perf-budget) was spent already"
-    cases = {case: replace(measured(case, 0.01), launches=(), cut=cut) for case in made.contests[2].cases}
-    one = row(findings_of(made, changed=cases), "teach", "quick")  # type: ignore[arg-type]
-    assert (one.replacement, one.why_not) == (Replacement.UNMEASURED, f"old: {cut}")
-
-
-def test_a_case_without_a_measurement_was_in_no_round() -> None:
-    made = plan(mode=("spin",))
-    assert row(findings_of(made, changed=dict.fromkeys(made.cases)), "spin").why_not == "old: its round was not made"
 
 
 def test_a_candidate_whose_proof_failed_does_not_count() -> None:
