@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ipexperf.judge.bisection import Answer, Candidate, Change, SearchResult, search
-from ipexperf.judge.ordered_bisection import search_ordered
+from ipexperf.judge.bisection import Answer, Candidate, Change, Search, SearchResult
+from ipexperf.judge.ordered_bisection import OrderedSearch
 
 CHANGES = tuple(Change("package", f"p{number:02}", "1", "2") for number in range(30))
 
@@ -31,7 +31,6 @@ class Scenario:
     hidden: tuple[int, ...] = ()
     unsure: float = 0.0
     wrong: float = 0.0
-    confirm: bool = False
 
 
 SCENARIOS = [
@@ -49,9 +48,6 @@ SCENARIOS = [
     Scenario("one culprit, 0.5 % wrong", wrong=0.005),
     Scenario("a pair, 0.5 % wrong", sizes=(2,), wrong=0.005),
     Scenario("two independent, 0.5 % wrong", sizes=(1, 1), wrong=0.005),
-    Scenario("one culprit, 0.5 % wrong, confirmed", wrong=0.005, confirm=True),
-    Scenario("a pair, 0.5 % wrong, confirmed", sizes=(2,), wrong=0.005, confirm=True),
-    Scenario("two independent, 0.5 % wrong, confirmed", sizes=(1, 1), wrong=0.005, confirm=True),
 ]
 
 
@@ -97,7 +93,7 @@ def simulate(scenario: Scenario, seed: int) -> tuple[int, str]:
     culprits = groups(chance, scenario.sizes)
     pinned, hidden = groups(chance, scenario.pinned), groups(chance, scenario.hidden)
     ties = {change: list(one) for one in pinned for change in one}
-    course = search(CHANGES, lambda candidate: whole(candidate, pinned), ties, confirm=scenario.confirm)
+    course = Search(CHANGES, lambda candidate: whole(candidate, pinned), ties).run()
     try:
         candidate = next(course)
         while True:
@@ -111,12 +107,12 @@ def simulate(scenario: Scenario, seed: int) -> tuple[int, str]:
     return finding.questions, verdict(finding, culprits, pinned + hidden)
 
 
-def simulate_ordered(seed: int, wrong: float, *, confirm: bool) -> tuple[int, str]:
+def simulate_ordered(seed: int, wrong: float) -> tuple[int, str]:
     """A search among 1000 entries with groups of entries that cannot be measured."""
     chance = random.Random(seed)  # noqa: S311 - a simulation, no secret
     first = chance.randrange(1, 1000)
     broken = {entry for start in chance.sample(range(1, 999), 20) for entry in range(start, min(start + 5, 999))}
-    course = search_ordered(1000, confirm=confirm)
+    course = OrderedSearch(1000).run()
     try:
         index = next(course)
         while True:
@@ -147,9 +143,9 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     for scenario in SCENARIOS:
         print_row(scenario.name, lambda seed, scenario=scenario: simulate(scenario, seed), searches)
-    for wrong, confirm in ((0.0, False), (0.005, False), (0.005, True)):
-        name = f"1000 entries in order, {wrong:.1%} wrong" + (", confirmed" if confirm else "")
-        print_row(name, lambda seed, w=wrong, c=confirm: simulate_ordered(seed, w, confirm=c), searches)
+    for wrong in (0.0, 0.005):
+        name = f"1000 entries in order, {wrong:.1%} wrong"
+        print_row(name, lambda seed, wrong=wrong: simulate_ordered(seed, wrong), searches)
 
 
 if __name__ == "__main__":

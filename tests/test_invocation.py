@@ -1,12 +1,16 @@
-"""An invocation with several runs closes all of them."""
+"""An invocation with several runs closes all of them, and says why it cannot have them."""
 
 from __future__ import annotations
 
+import importlib.metadata
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ipexperf.errors import UsageError
 from ipexperf.invocation import Elsewhere, Invocation
+from ipexperf.plan.options import Options
 
 
 class Part:
@@ -44,3 +48,14 @@ def test_an_invocation_is_fine_if_every_run_is() -> None:
     closed: list[str] = []
     assert invocation(closed, a=None, b=None).finish("finished")
     assert closed == ["a finished", "b finished", "cluster"]
+
+
+def test_without_a_package_that_measures_on_a_fleet_the_option_ends_with_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fleet is a tool: the core knows it by an entry point alone."""
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **_: ())
+    options = Options(fleet="local:a,b", sources={"fleet": "--perf-fleet"})
+    with pytest.raises(UsageError) as refused:
+        Invocation(options, tmp_path, lambda _: None)
+    assert str(refused.value) == "--perf-fleet: no installed package measures on a fleet"

@@ -166,7 +166,7 @@ class Hosts:
             channel.lines.put(line)
 
 
-BEAT = '{"is":"alive"}'
+BEAT = '{"is":"Alive"}'
 
 
 class Channel:
@@ -191,9 +191,9 @@ class Channel:
     def send(self, lines: list[str]) -> None:
         for text in lines:
             request = json.loads(text)
-            if request["is"] == "open":
+            if request["is"] == "Open":
                 self.lines.put(opened(self._key))
-            elif request["is"] == "measure":
+            elif request["is"] == "Measure":
                 self.groups += 1
                 self._free_at = max(self._free_at, time.monotonic()) + self._rack.seconds
                 self._rack.at(self._free_at, self, progress(request["number"], request["request"]["group"], self._key))
@@ -209,7 +209,7 @@ class Channel:
 
     def close(self) -> None:
         self.closed = True
-        self.lines.put('{"is":"exited","status":0,"log":""}')
+        self.lines.put('{"is":"Exited","status":0,"log":""}')
 
     def abandon(self) -> None:
         self.closed = True
@@ -230,7 +230,7 @@ def progress(number: int, group: dict[str, Any], machine_key: str) -> str:
     cases = [json.dumps(case, separators=(",", ":")) for case in group["cases"]]
     measured = ",".join(f'[{case},{{"case":{case},{whole}}}]' for case in cases)
     rounds = ",".join(round_text(group["name"], one, cases) for one in range(ROUNDS)) if len(cases) > 1 else ""
-    head = f'{{"is":"progress","number":{number},"group":{json.dumps(group["name"])}'
+    head = f'{{"is":"GroupProgress","number":{number},"group":{json.dumps(group["name"])}'
     return f'{head},"measurements":[{measured}],"rounds":[{rounds}],"over":true}}'
 
 
@@ -305,7 +305,7 @@ def launch(index: int) -> Any:
 
 @functools.cache
 def launch_texts() -> str:
-    from ipexperf.tools.fleet import codec
+    from ipexperf.tools import codec
 
     return json.dumps([codec.plain(launch(index)) for index in range(LAUNCHES)], separators=(",", ":"))
 

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 from ipexperf.judge.splits import Splits
 
@@ -88,61 +88,6 @@ T = TypeVar("T")
 Asking: TypeAlias = Generator[Candidate, Answer, T]
 
 
-def search(
-    changes: Sequence[Change],
-    fits: Callable[[Candidate], bool],
-    ties: Mapping[Change, Iterable[Change]] | None = None,
-    *,
-    confirm: bool = False,
-) -> Asking[SearchResult]:
-    """Yield candidates, be sent their answers, and return the finding. No candidate is yielded twice.
-
-    Only candidates that fit are yielded. Both ends fit by definition. `ties` says of a change which others must be
-    taken with it. They only help to find candidates that fit: where `fits` is the requirements of packages, give the
-    ties of packages too. Give the changes in the same order when a search is taken up again.
-
-    The proof of a culprit is one good and one bad answer. `confirm` asks up to four more questions for each, mostly
-    two, so that a single wrong answer hardly ever leads to a wrong name.
-    """
-    return _Search(changes, fits, ties or {}, confirm=confirm).run()
-
-
-def questions_left(
-    changes: Sequence[Change],
-    fits: Callable[[Candidate], bool],
-    answers: Iterable[Answer] = (),
-    ties: Mapping[Change, Iterable[Change]] | None = None,
-    *,
-    confirm: bool = False,
-) -> int:
-    """How many questions are left at most after these answers, the pending one included, if nothing surprises.
-
-    A skipped or unsure candidate, a culprit that is slow only with another and a second culprit are surprises: each
-    adds questions.
-    """
-    return left_after(_Search(changes, fits, ties or {}, confirm=confirm), answers)
-
-
-class CountedSearch(Protocol):
-    """A search that knows how many questions it has left."""
-
-    def run(self) -> Generator[Any, Answer, Any]: ...
-
-    def left(self) -> int: ...
-
-
-def left_after(state: CountedSearch, answers: Iterable[Answer]) -> int:
-    """How many questions a search has left at most after these answers."""
-    course = state.run()
-    try:
-        next(course)
-        for answer in answers:
-            course.send(answer)
-    except StopIteration:
-        return 0
-    return state.left()
-
-
 def listed(changes: Iterable[Change]) -> str:
     """The names of changes in a sentence, sorted."""
     names = sorted(change.name for change in changes)
@@ -179,20 +124,23 @@ class _Cause:
         return not self.extra and all(len(part) == 1 for part in self.parts)
 
 
-class _Search:
-    """The state of one search: the answers so far, and what is still to be asked."""
+class Search:
+    """One search: the answers so far, and what is still to be asked."""
 
     def __init__(
         self,
         changes: Sequence[Change],
         fits: Callable[[Candidate], bool],
-        ties: Mapping[Change, Iterable[Change]],
-        *,
-        confirm: bool,
+        ties: Mapping[Change, Iterable[Change]] | None = None,
     ) -> None:
-        self._to_confirm = 4 if confirm else 0
+        """Only candidates that fit are asked about. Both ends fit by definition.
+
+        `ties` says of a change which others must be taken with it. They only help to find candidates that fit: where
+        `fits` is the requirements of packages, give the ties of packages too. Give the changes in the same order when a
+        search is taken up again.
+        """
         self._everything: Candidate = frozenset(changes)
-        self._splits = Splits(changes, fits, ties)
+        self._splits = Splits(changes, fits, ties or {})
         self._answers: dict[Candidate, Answer] = {}
         self._unsure = 0
         self._suspects = self._everything
@@ -202,10 +150,15 @@ class _Search:
         self._proofs = 3
 
     def left(self) -> int:
-        """The questions left if nothing surprises: one for each halving, and the proofs."""
-        return self._proofs + self._to_confirm + (math.ceil(math.log2(self._span)) if self._span > 1 else 0)
+        """How many questions are left at most, the pending one included, if nothing surprises.
+
+        One for each halving, and the proofs. A skipped or unsure candidate, a culprit that is slow only with another
+        and a second culprit are surprises: each adds questions.
+        """
+        return self._proofs + (math.ceil(math.log2(self._span)) if self._span > 1 else 0)
 
     def run(self) -> Asking[SearchResult]:
+        """Yield candidates, be sent their answers, and return the finding. No candidate is yielded twice."""
         if not self._everything:
             return SearchResult("alike", "nothing differs between both ends")
         try:
@@ -343,12 +296,6 @@ class _Search:
         yield from self._ask_also(causes, parts)
         alone = [candidate for cause in causes for candidate in self._alone(cause, causes)]
         yield from self._ask_also(causes, alone)
-        if self._to_confirm:
-            self._to_confirm = 2
-            alone = [candidate for cause in causes for candidate in self._alone(cause, causes, twice=True)]
-            yield from self._ask_also(causes, alone)
-            self._to_confirm = 0
-            yield from self._ask_also(causes, self._recheck_harmless())
 
     def _ask_also(self, causes: list[_Cause], candidates: Iterable[Candidate]) -> Asking[None]:
         questions = [question for question in dict.fromkeys(candidates) if question and question not in self._answers]
@@ -357,38 +304,14 @@ class _Search:
             self._suspects = frozenset().union(*(cause.named for cause in causes))
             yield from self._ask(candidate)
 
-    def _alone(self, cause: _Cause, causes: list[_Cause], *, twice: bool = False) -> list[Candidate]:
-        """Candidates that show once more that the cause needs none of the other causes.
-
-        With `twice`, ask also where one candidate has shown it: without each of the other changes once more.
-        """
+    def _alone(self, cause: _Cause, causes: list[_Cause]) -> list[Candidate]:
+        """The candidate that shows once more that the cause needs none of the other causes, unless one has shown it."""
         others = [other for other in causes if other is not cause]
-        proofs = [candidate for candidate in self._answered(Answer.BAD) if self._shows_alone(candidate, cause, others)]
-        if proofs and not twice:
+        if any(self._shows_alone(candidate, cause, others) for candidate in self._answered(Answer.BAD)):
             return []
-        company = frozenset.intersection(*proofs) - cause.proof if proofs else frozenset[Change]()
         apart = [next((part for part in other.parts if not part & cause.named), frozenset()) for other in others]
-        candidate = self._splits.largest_without(company.union(*apart), self._everything)
-        if candidate == cause.proof and company:
-            high = cause.proof | company
-            half = self._splits.best(cause.proof, high, self._unanswered()) or high
-            return [half, self._splits.largest_without(half - cause.proof, high)]
+        candidate = self._splits.largest_without(frozenset[Change]().union(*apart), self._everything)
         return [candidate] if cause.proof <= candidate else []
-
-    def _recheck_harmless(self) -> list[Candidate]:
-        """Candidates that test once more the changes that only one good candidate shows to be harmless."""
-        good = self._answered(Answer.GOOD)
-        once = []
-        for most in good:
-            rest = most.difference(*(other for other in good if other != most))
-            if not rest or any(most < other for other in good):
-                continue
-            candidate = next(self._splits.containing(rest, most))
-            if candidate == most:
-                candidate = self._splits.best(frozenset(), most, self._unanswered()) or most
-                once.append(next(self._splits.containing(rest - candidate, most)))
-            once.append(candidate)
-        return once
 
     def _shows_alone(self, candidate: Candidate, cause: _Cause, others: list[_Cause]) -> bool:
         alone = cause.proof <= candidate and not any(other.proof <= candidate for other in others)
@@ -396,8 +319,6 @@ class _Search:
 
     def _ask(self, candidate: Candidate) -> Asking[Answer]:
         answer = yield candidate
-        if not isinstance(answer, Answer):
-            raise TypeError(f"a search must be sent an Answer, got {answer!r}")
         self._answers[candidate] = answer
         if answer is Answer.UNSURE:
             self._unsure += 1
@@ -405,18 +326,16 @@ class _Search:
                 raise _CannotTellError(f"{self._unsure} answers were lost in the noise", self._suspects)
             return answer
         self._splits.note(candidate, works=answer is not Answer.SKIP)
-        against = self._contradiction(candidate, answer)
-        if against is not None:
+        if self._contradicts(candidate, answer):
             text = "the answers contradict one another: a candidate is bad, and good with more changes of the bad end"
             raise _CannotTellError(text, self._everything)
         return answer
 
-    def _contradiction(self, candidate: Candidate, answer: Answer) -> Candidate | None:
+    def _contradicts(self, candidate: Candidate, answer: Answer) -> bool:
+        """Whether an answer contradicts an earlier one."""
         if answer is Answer.BAD:
-            return next((good for good in self._answered(Answer.GOOD) if candidate <= good), None)
-        if answer is Answer.GOOD:
-            return next((bad for bad in self._answered(Answer.BAD) if bad <= candidate), None)
-        return None
+            return any(candidate <= good for good in self._answered(Answer.GOOD))
+        return answer is Answer.GOOD and any(bad <= candidate for bad in self._answered(Answer.BAD))
 
     def _implied(self, candidate: Candidate) -> Answer | None:
         """The answer to a candidate, if it was asked before or follows from other answers."""

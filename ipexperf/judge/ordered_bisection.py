@@ -7,11 +7,11 @@ entry.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ipexperf.judge.bisection import MAX_UNSURE, Answer, left_after
+from ipexperf.judge.bisection import MAX_UNSURE, Answer
 
 OrderedOutcome: TypeAlias = Literal["culprit", "inseparable", "alike", "cannot tell"]
 
@@ -37,39 +37,31 @@ class OrderedFinding:
 OrderedAsking: TypeAlias = Generator[int, Answer, OrderedFinding]
 
 
-def search_ordered(count: int, *, confirm: bool = False) -> OrderedAsking:
-    """Yield indexes, be sent their answers, and return the finding. No index is yielded twice.
+class OrderedSearch:
+    """A search among `count` entries, of which there is at least one. The first is good by definition."""
 
-    The first entry is good by definition. The last is asked first. `confirm` asks for the next entry on either side of
-    the finding too, at most two more questions. Then one wrong answer moves the finding by one entry at most: a wrong
-    answer about the first slow entry itself leaves no trace in the others.
-    """
-    if count < 1:
-        raise ValueError(f"expected at least one entry, got {count}")
-    return _OrderedSearch(count, confirm=confirm).run()
-
-
-def ordered_questions_left(count: int, answers: Iterable[Answer] = (), *, confirm: bool = False) -> int:
-    """How many questions are left at most after these answers, the pending one included, if none is skipped."""
-    return left_after(_OrderedSearch(count, confirm=confirm), answers)
-
-
-class _OrderedSearch:
-    def __init__(self, count: int, *, confirm: bool) -> None:
+    def __init__(self, count: int) -> None:
         self._answers: dict[int, Answer] = {}
         self._low = 0
         self._high = count - 1
         self._end = count - 1
-        self._to_confirm = 2 if confirm else 0
+        self._to_confirm = 2
         self._confirming = False
 
     def left(self) -> int:
+        """How many questions are left at most, the pending one included, if none is skipped."""
         if self._confirming:
             return self._to_confirm
         span = self._high - self._low
         return math.ceil(math.log2(span)) + self._to_confirm + (not self._answers)
 
     def run(self) -> OrderedAsking:
+        """Yield indexes, be sent their answers, and return the finding. No index is yielded twice.
+
+        The last is asked first. At last the next entry on either side of the finding is asked too. Then one wrong
+        answer moves the finding by one entry at most: a wrong answer about the first slow entry itself leaves no trace
+        in the others.
+        """
         if self._end == 0:
             return OrderedFinding("alike", "there is only one entry")
         answer = yield from self._ask(self._end)
@@ -84,7 +76,7 @@ class _OrderedSearch:
         unsure = [index for index in between if self._answers.get(index) is Answer.UNSURE]
         if unsure:
             return self._cannot_tell(f"{len(unsure)} of the entries between are lost in the noise")
-        if self._to_confirm and not (yield from self._confirmed()):
+        if not (yield from self._confirmed()):
             self._low, self._high = 0, self._end
             return self._cannot_tell("the answers contradict one another: an entry is bad, and a later one good")
         if between:
@@ -123,8 +115,6 @@ class _OrderedSearch:
 
     def _ask(self, index: int) -> Generator[int, Answer, Answer]:
         answer = yield index
-        if not isinstance(answer, Answer):
-            raise TypeError(f"a search must be sent an Answer, got {answer!r}")
         self._answers[index] = answer
         return answer
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from searches import answered, anything, candidates, explains, packages, tied, truth
 
-from ipexperf.judge.bisection import Answer, Candidate, Change, SearchResult, listed, questions_left, search
+from ipexperf.judge.bisection import Answer, Candidate, Change, Search, SearchResult, listed
 
 THIRTY = packages(30)
 NAMING = {"culprit", "together", "several", "inseparable"}
@@ -24,11 +23,9 @@ def found(
     answer: Callable[[Candidate], Answer],
     fits: Callable[[Candidate], bool] = anything,
     ties: dict[Change, list[Change]] | None = None,
-    *,
-    confirm: bool = False,
 ) -> SearchResult:
     """The finding, after checks that every search must pass."""
-    finding, questions = answered(search(changes, fits, ties, confirm=confirm), answer)
+    finding, questions = answered(Search(changes, fits, ties).run(), answer)
     assert len(set(questions)) == len(questions) == finding.questions
     assert all(fits(question) for question in questions if question != frozenset(changes))
     assert frozenset() not in questions
@@ -83,9 +80,9 @@ def worlds(draw: st.DrawFn, *, skips: bool) -> World:
 
 
 @settings(max_examples=200)
-@given(world=worlds(skips=True), knows_ties=st.booleans(), confirm=st.booleans())
-def test_no_wrong_change_is_ever_named(*, world: World, knows_ties: bool, confirm: bool) -> None:
-    finding = found(world.changes, world.answer, world.fits, world.ties() if knows_ties else None, confirm=confirm)
+@given(world=worlds(skips=True), knows_ties=st.booleans())
+def test_no_wrong_change_is_ever_named(*, world: World, knows_ties: bool) -> None:
+    finding = found(world.changes, world.answer, world.fits, world.ties() if knows_ties else None)
     if finding.outcome == "cannot tell":
         assert finding.suspects & frozenset().union(*world.culprits)
     else:
@@ -95,7 +92,7 @@ def test_no_wrong_change_is_ever_named(*, world: World, knows_ties: bool, confir
 @settings(max_examples=200)
 @given(worlds(skips=False))
 def test_the_finding_explains_every_candidate_that_fits_if_all_of_them_work(world: World) -> None:
-    finding = found(world.changes, world.answer, world.fits, world.ties(), confirm=True)
+    finding = found(world.changes, world.answer, world.fits, world.ties())
     assert finding.outcome in NAMING
     if finding.outcome == "inseparable":
         tied_sets = [one for one in finding.culprits if len(one) > 1]
@@ -143,15 +140,6 @@ def test_any_answers_end_the_search_within_its_contract(world: World, answers: l
     found(world.changes, lambda _: next(course, Answer.GOOD), world.fits, world.ties())
 
 
-@settings(max_examples=100)
-@given(worlds(skips=True))
-def test_recorded_answers_lead_to_the_same_questions(world: World) -> None:
-    first, questions = answered(search(world.changes, world.fits), world.answer)
-    recorded = {question: world.answer(question) for question in questions}
-    again, same = answered(search(world.changes, world.fits), recorded.__getitem__)
-    assert (again, same) == (first, questions)
-
-
 def test_every_small_truth_is_found_exactly() -> None:
     """All ways in which one, two or three of the singles and pairs of five changes are enough."""
     changes = packages(5)
@@ -167,27 +155,18 @@ def test_every_small_truth_is_found_exactly() -> None:
             assert finding.outcome == (one_set if count == 1 else "several")
 
 
-def test_one_of_thirty_changes_is_found_in_eight_questions() -> None:
-    for culprit in THIRTY:
-        finding = found(THIRTY, truth({culprit}))
-        assert (finding.outcome, finding.culprits) == ("culprit", (frozenset({culprit}),))
-        assert finding.questions <= 8
-        assert (finding.last_good, finding.first_bad) == (frozenset(), frozenset({culprit}))
-
-
-def test_a_pair_of_thirty_changes_is_found_in_sixteen_questions() -> None:
-    for pair in combinations(THIRTY, 2):
-        finding = found(THIRTY, truth(pair))
-        assert (finding.outcome, finding.culprits) == ("together", (frozenset(pair),))
-        assert finding.questions <= 16
-
-
-def test_two_independent_culprits_of_thirty_are_found_in_fifteen_questions() -> None:
-    for one, other in combinations(THIRTY, 2):
-        finding = found(THIRTY, truth({one}, {other}))
-        assert finding.outcome == "several"
-        assert set(finding.culprits) == {frozenset({one}), frozenset({other})}
-        assert finding.questions <= 15
+@pytest.mark.parametrize(
+    ("size", "count", "outcome", "most"),
+    [(1, 1, "culprit", 8), (2, 1, "together", 16), (1, 2, "several", 15)],
+)
+def test_culprits_among_thirty_changes_are_found_in_few_questions(
+    size: int, count: int, outcome: str, most: int
+) -> None:
+    for changed in combinations(THIRTY, size * count):
+        culprits = {frozenset(changed[place : place + size]) for place in range(0, len(changed), size)}
+        finding = found(THIRTY, truth(*culprits))
+        assert (finding.outcome, set(finding.culprits)) == (outcome, culprits)
+        assert finding.questions <= most
 
 
 def test_three_changes_are_found_that_are_slow_only_together() -> None:
@@ -350,46 +329,19 @@ def test_one_wrong_answer_about_a_single_culprit_never_names_another() -> None:
             assert finding.outcome == "cannot tell" or finding.culprits == (frozenset({culprit}),)
 
 
-def test_with_confirm_one_wrong_answer_never_names_a_wrong_change() -> None:
-    """For single culprits, pairs, and two that are independent. A wrong answer about the bad end is excepted."""
-    changes = packages(6)
-    pairs = list(combinations(changes, 2))
-    truths = [[{one}] for one in changes] + [[{one, other}] for one, other in pairs]
-    for culprits in truths + [[{one}, {other}] for one, other in pairs]:
-        expected = found(changes, truth(*culprits), confirm=True)
-        assert set(expected.culprits) == {frozenset(one) for one in culprits}
-        for place in range(2, expected.questions + 1):
-            finding = found(changes, wrong_at(place, truth(*culprits)), confirm=True)
-            assert finding.outcome == "cannot tell" or set(finding.culprits) == set(expected.culprits)
-
-
-@given(count=st.integers(1, 40), data=st.data(), confirm=st.booleans())
-def test_the_questions_left_are_never_more_than_estimated_for_one_culprit(
-    *, count: int, data: st.DataObject, confirm: bool
-) -> None:
+@given(count=st.integers(1, 40), data=st.data())
+def test_the_questions_left_are_never_more_than_estimated_for_one_culprit(count: int, data: st.DataObject) -> None:
     changes = packages(count)
-    answer = truth({data.draw(st.sampled_from(changes))})
-    _, questions = answered(search(changes, anything, confirm=confirm), answer)
-    answers = [answer(question) for question in questions]
-    for asked in range(len(answers) + 1):
-        assert questions_left(changes, anything, answers[:asked], confirm=confirm) >= len(answers) - asked
-    assert questions_left(changes, anything) <= math.ceil(math.log2(count)) + 3
-    assert questions_left(changes, anything, answers, confirm=confirm) == 0
+    search, left = Search(changes, anything), []
+    right = truth({data.draw(st.sampled_from(changes))})
 
+    def answer(candidate: Candidate) -> Answer:
+        left.append(search.left())
+        return right(candidate)
 
-def test_the_number_of_questions_is_bounded_whatever_is_answered() -> None:
-    chance = random.Random(5)  # noqa: S311 - a simulation, no secret
-    for _ in range(100):
-        weights = [chance.random() for _ in Answer]
-        finding = found(THIRTY, lambda _, weights=weights: chance.choices(list(Answer), weights)[0])
-        assert finding.questions <= 120
-
-
-def test_a_search_refuses_anything_but_an_answer() -> None:
-    course = search(THIRTY, anything)
-    next(course)
-    with pytest.raises(TypeError, match="must be sent an Answer"):
-        course.send("good")  # type: ignore[arg-type]
+    finding, _ = answered(search.run(), answer)
+    assert left[0] <= math.ceil(math.log2(count)) + 3
+    assert all(most >= finding.questions - asked for asked, most in enumerate(left))
 
 
 def test_names_are_listed_as_in_a_sentence() -> None:

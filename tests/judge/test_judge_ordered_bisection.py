@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from searches import answered
 
 from ipexperf.judge.bisection import Answer
-from ipexperf.judge.ordered_bisection import OrderedFinding, ordered_questions_left, search_ordered
+from ipexperf.judge.ordered_bisection import OrderedFinding, OrderedSearch
 
 
 def bad_from(first: int) -> Callable[[int], Answer]:
     return lambda index: Answer.BAD if index >= first else Answer.GOOD
 
 
-def found(count: int, answer: Callable[[int], Answer], *, confirm: bool = False) -> OrderedFinding:
+def found(count: int, answer: Callable[[int], Answer]) -> OrderedFinding:
     """The finding, after checks that every search must pass."""
-    finding, questions = answered(search_ordered(count, confirm=confirm), answer)
+    finding, questions = answered(OrderedSearch(count).run(), answer)
     assert len(set(questions)) == len(questions) == finding.questions
     assert all(0 < question < count for question in questions)
     return finding
@@ -33,7 +33,22 @@ def test_the_first_slow_entry_is_found_in_as_many_questions_as_halvings(count: i
     finding = found(count, bad_from(first))
     assert (finding.outcome, finding.last_good, finding.first_bad) == ("culprit", first - 1, first)
     assert finding.suspects == range(first, first + 1)
-    assert finding.questions <= 1 + math.ceil(math.log2(count - 1))
+    assert finding.questions <= 3 + math.ceil(math.log2(count - 1))
+
+
+def test_the_questions_left_are_never_more_than_estimated() -> None:
+    for count in range(2, 40):
+        for first in range(1, count):
+            search, left = OrderedSearch(count), []
+
+            def answer(
+                index: int, first: int = first, search: OrderedSearch = search, left: list[int] = left
+            ) -> Answer:
+                left.append(search.left())
+                return bad_from(first)(index)
+
+            finding, _ = answered(search.run(), answer)
+            assert all(most >= finding.questions - asked for asked, most in enumerate(left))
 
 
 def test_every_pattern_of_answers_of_a_short_list_is_explained() -> None:
@@ -83,14 +98,14 @@ def test_after_one_unsure_answer_the_search_asks_a_neighbour_or_says_that_it_can
         assert (finding.outcome == "culprit") == (len(finding.suspects) == 1)
 
 
-@given(st.integers(2, 200), st.lists(st.sampled_from(list(Answer)), max_size=300), st.booleans())
-def test_any_answers_end_the_search(count: int, answers: list[Answer], confirm: bool) -> None:  # noqa: FBT001
+@given(st.integers(2, 200), st.lists(st.sampled_from(list(Answer)), max_size=300))
+def test_any_answers_end_the_search(count: int, answers: list[Answer]) -> None:
     course = iter(answers)
-    found(count, lambda _: next(course, Answer.SKIP), confirm=confirm)
+    found(count, lambda _: next(course, Answer.SKIP))
 
 
 @given(st.integers(2, 60), st.data())
-def test_one_wrong_answer_moves_a_confirmed_entry_by_one_at_most(count: int, data: st.DataObject) -> None:
+def test_one_wrong_answer_moves_the_finding_by_one_at_most(count: int, data: st.DataObject) -> None:
     """A wrong answer about the bad end is excepted: then the search says that both ends are alike."""
     first = data.draw(st.integers(1, count - 1))
     wrong = data.draw(st.integers(2, 12))
@@ -104,21 +119,8 @@ def test_one_wrong_answer_moves_a_confirmed_entry_by_one_at_most(count: int, dat
             return right
         return Answer.GOOD if right is Answer.BAD else Answer.BAD
 
-    finding = found(count, answer, confirm=True)
+    finding = found(count, answer)
     assert finding.outcome == "cannot tell" or abs(finding.suspects.start - first) <= 1
-
-
-@pytest.mark.parametrize("confirm", [False, True])
-def test_the_questions_left_are_never_more_than_estimated(*, confirm: bool) -> None:
-    for count in range(2, 40):
-        for first in range(1, count):
-            answer = bad_from(first)
-            _, questions = answered(search_ordered(count, confirm=confirm), answer)
-            answers = [answer(question) for question in questions]
-            for asked in range(len(answers) + 1):
-                left = ordered_questions_left(count, answers[:asked], confirm=confirm)
-                assert left >= len(answers) - asked
-            assert ordered_questions_left(count, answers, confirm=confirm) == 0
 
 
 @pytest.mark.parametrize(
@@ -136,15 +138,3 @@ def test_one_entry_is_both_ends() -> None:
 def test_two_entries_need_one_question() -> None:
     finding = found(2, bad_from(1))
     assert (finding.outcome, finding.first_bad, finding.questions) == ("culprit", 1, 1)
-
-
-def test_an_empty_list_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one entry"):
-        search_ordered(0)
-
-
-def test_a_search_refuses_anything_but_an_answer() -> None:
-    course = search_ordered(5)
-    next(course)
-    with pytest.raises(TypeError, match="must be sent an Answer"):
-        course.send("good")  # type: ignore[arg-type]

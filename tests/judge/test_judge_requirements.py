@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from searches import answered, candidates, explains, truth
 
-from ipexperf.judge.bisection import Answer, Change, search
+from ipexperf.judge.bisection import Answer, Change, Search
 from ipexperf.judge.requirements import Mixes, Packages
 
 GOOD: Packages = {
@@ -159,7 +159,7 @@ def test_a_finding_over_mixes_explains_every_one_that_fits(good: Packages, bad: 
         else []
     )
     answer = truth(*culprits)
-    finding, questions = answered(search(changes, both.fits, both.ties()), answer)
+    finding, questions = answered(Search(changes, both.fits, both.ties()).run(), answer)
     assert all(both.fits(question) for question in questions)
     assert finding.outcome != "cannot tell"
     fitting = [candidate for candidate in candidates(changes) if both.fits(candidate)]

@@ -108,29 +108,27 @@ def test_a_case_that_fails_is_reported_and_run_again_with_fewer_settings(
     assert any(dataclasses.replace(bad.case, knobs=()) == record.case for record in whole.cases if record.sound)
 
 
-def test_a_check_that_fails_is_a_row_that_did_not_hold(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    played(monkeypatch, a_second, Check("dtype", False, "float32", "bfloat16"), environment=WHERE)
-    assert run() == evidence.WRONG
-    assert "0 rows held" in capsys.readouterr().out
-    assert {record.state for record in files.read(folder / "out" / NAME).rows} == {"failed", "impossible"}
+def interrupted_after_six(monkeypatch: pytest.MonkeyPatch) -> list[Arm]:
+    """Run until Ctrl-C in the sixth case. Return the arms that were played, to which later runs add theirs."""
+    arms_played: list[Arm] = []
+
+    def stops(arm: Arm) -> float:
+        arms_played.append(arm)
+        if len(arms_played) == 6:
+            raise KeyboardInterrupt
+        return 1.0
+
+    played(monkeypatch, stops, HELD, environment=WHERE)
+    monkeypatch.setattr("ipexperf.bench.process.environment.hardware", lambda: HARDWARE)
+    assert run() == cli.INTERRUPTED
+    return arms_played
 
 
 def test_an_interruption_keeps_what_was_measured(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file and the history have it. The other rows are reported as not reached."""
-    arms_played: list[Arm] = []
-
-    def stops(arm: Arm) -> float:
-        arms_played.append(arm)
-        if len(arms_played) > 5:
-            raise KeyboardInterrupt
-        return 1.0
-
-    played(monkeypatch, stops, HELD, environment=WHERE)
-    assert run() == cli.INTERRUPTED
+    interrupted_after_six(monkeypatch)
     assert "not reached: it was interrupted before" in capsys.readouterr().out
     states = [record.state for record in files.read(folder / "out" / NAME).rows]
     assert {"held", "unreached"} <= set(states)
@@ -173,22 +171,6 @@ def test_no_case_begins_that_would_end_too_late(
     assert run("--minutes", "2") == 0
     assert "not reached: the 2 minutes were over before" in capsys.readouterr().out
     assert len(files.read(folder / "out" / NAME).cases) == 4
-
-
-def interrupted_after_six(monkeypatch: pytest.MonkeyPatch) -> list[Arm]:
-    """Run until Ctrl-C in the sixth case. Return the arms that were played, to which later runs add theirs."""
-    arms_played: list[Arm] = []
-
-    def stops(arm: Arm) -> float:
-        arms_played.append(arm)
-        if len(arms_played) == 6:
-            raise KeyboardInterrupt
-        return 1.0
-
-    played(monkeypatch, stops, HELD, environment=WHERE)
-    monkeypatch.setattr("ipexperf.bench.process.environment.hardware", lambda: HARDWARE)
-    assert run() == cli.INTERRUPTED
-    return arms_played
 
 
 def test_a_second_run_adds_what_the_first_did_not_reach(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -54,11 +55,6 @@ def fakes(registries: None) -> None:
     for leaves in (registry.modes, registry.models, registry.stacks):
         leaves._items.clear()
     loading.load([str(FAKES / "fake.py"), str(FAKES / "movers.py")])
-
-
-def of_fakes() -> tuple[Planner, Cover]:
-    made = Planner("fake", Options(), Facts("python", {}))
-    return made, made.make()
 
 
 def test_a_new_leaf_is_a_new_row() -> None:
@@ -130,34 +126,28 @@ def test_a_row_that_no_case_can_show_says_why() -> None:
     assert why[row("mode", mode="decode", dtype="fp32", stack="torchao")].startswith("torchao not installed")
 
 
-def test_a_dtype_that_is_emulated_comes_after_the_others() -> None:
-    """On AVX2 alone bf16 is shown too, late, because it says little of the machine."""
-    cases = [one.case for one in covered(AVX2)[1].planned]
-    plain = [number for number, case in enumerate(cases) if case.mode == "infer" and case.dtype == "fp32"]
-    emulated = [number for number, case in enumerate(cases) if case.dtype == "bf16"]
-    assert emulated
-    assert min(plain) < min(emulated)
-
-
-def test_one_case_shows_several_settings(fakes: None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def with_settings(fakes: None, monkeypatch: pytest.MonkeyPatch) -> tuple[Planner, Cover]:
+    """The planner and cover of the fakes, with two more settings of the mode `teach`."""
     mode = registry.modes.get("teach")
     monkeypatch.setattr(
         mode, "knobs", (*mode.knobs, Knob("more", "a setting"), Knob("still", "another")), raising=False
     )
-    _, whole = of_fakes()
+    made = Planner("fake", Options(), Facts("python", {}))
+    return made, made.make()
+
+
+def test_one_case_shows_several_settings(with_settings: tuple[Planner, Cover]) -> None:
+    _, whole = with_settings
     settings = [dict(one.case.knobs) for one in whole.planned]
     assert {"searched": "on"} in settings
     assert {one["update"] for one in settings if "update" in one} == {"quick", "own"}
     assert {"more": "off", "still": "off"} in settings
 
 
-def test_a_case_of_several_settings_falls_apart(fakes: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_of_several_settings_falls_apart(with_settings: tuple[Planner, Cover]) -> None:
     """Into the plain one and one for each setting, so that one that fails does not take others along."""
-    mode = registry.modes.get("teach")
-    monkeypatch.setattr(
-        mode, "knobs", (*mode.knobs, Knob("more", "a setting"), Knob("still", "another")), raising=False
-    )
-    made, whole = of_fakes()
+    made, whole = with_settings
     packed = next(one for one in whole.planned if len(one.case.knobs) > 1)
     alone = made.alone(packed)
     assert [one.case.knobs for one in alone] == [(), *((setting,) for setting in packed.case.knobs)]
@@ -167,7 +157,7 @@ def test_a_case_of_several_settings_falls_apart(fakes: None, monkeypatch: pytest
 
 def test_conditions_are_rows_of_the_host_alone(fakes: None) -> None:
     """An accelerator's workers are not placed, and its device may be lost instead."""
-    assert {one.kind for one in features.every("cpu")} == set(features.KINDS)
+    assert {one.kind for one in features.every("cpu")} == set(get_args(features.Kind))
     kinds = {one.kind for one in features.every("cuda")}
     assert kinds == {"failure", "mode", "knob", "model"}
     lost = row("failure", outcome="device_lost")

@@ -63,9 +63,8 @@ class AnswerLog:
             path.unlink(missing_ok=True)
         text = self._text()
         for line in text.splitlines():
-            with contextlib.suppress(
-                ValueError, KeyError, TypeError, RecursionError
-            ):  # a killed process was writing this line
+            # A killed process was writing this line, or a disk damaged it.
+            with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
                 document = json.loads(line)
                 self._answers[document["key"]] = Measured.from_json(document["measured"])
         self._torn = bool(text) and not text.endswith("\n")

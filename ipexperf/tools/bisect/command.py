@@ -15,7 +15,10 @@ from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ipexperf.case import Case
+    from ipexperf.judge.bisection import Change
     from ipexperf.judge.bisection_record import BisectionRecord, RecordedRatio
     from ipexperf.plan.options import Options
     from ipexperf.tools.bisect.answers import AnswerLog, Measured
@@ -160,7 +163,6 @@ def _task(arguments: argparse.Namespace, options: Options, cache: Path, say: Say
 def _versions(arguments: argparse.Namespace, good: End) -> SearchTask:
     from ipexperf.bench.machine.inventory import normalised
     from ipexperf.tools.bisect import versions
-    from ipexperf.tools.bisect.ordered import ListedSoftware, OrderedSearch
 
     name, python = normalised(arguments.package), good.lock.python
     first, between, last = (arguments.versions or "").partition("..")
@@ -176,24 +178,28 @@ def _versions(arguments: argparse.Namespace, good: End) -> SearchTask:
         count = "one version" if releases else "no version"
         raise UsageError(f"{where} {count} of {name} for Python {python}: a search needs two ends")
     candidates = [versions.WithVersion(good, name, release) for release in releases]
-    changes = versions.changes(name, releases)
-    entries = [ListedSoftware(*both) for both in zip(candidates, changes, strict=True)]
     ends = (f"{name} {releases[0].version}", f"{name} {releases[-1].version}")
-    return SearchTask(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
+    return _of_list(candidates, versions.changes(name, releases), ends, good)
 
 
 def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> SearchTask:
     from ipexperf.tools.bisect import commits
-    from ipexperf.tools.bisect.ordered import ListedSoftware, OrderedSearch
 
     repository = commits.Repository((arguments.repo or Path.cwd()).absolute(), arguments.build or "")
     listed = repository.commits(arguments.commits)
     repository.clear_remains(cache)
     candidates = [commits.AtCommit(good, repository, commit) for commit in listed]
     changes = commits.changes(listed)
+    return _of_list(candidates, changes, (f"commit {changes[0].name}", f"commit {changes[-1].name}"), good)
+
+
+def _of_list(
+    candidates: Sequence[Software], changes: Sequence[Change], names: tuple[str, str], good: End
+) -> SearchTask:
+    from ipexperf.tools.bisect.ordered import ListedSoftware, ListSearch
+
     entries = [ListedSoftware(*both) for both in zip(candidates, changes, strict=True)]
-    ends = (f"commit {changes[0].name}", f"commit {changes[-1].name}")
-    return SearchTask(OrderedSearch(entries), candidates[0], ends, candidates[-1].key, good.python)
+    return SearchTask(ListSearch(entries), candidates[0], names, candidates[-1].key, good.python)
 
 
 def _record(case: Case, task: SearchTask, report: Report[Any], cache: Path, times: tuple[str, str]) -> BisectionRecord:

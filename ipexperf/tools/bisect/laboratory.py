@@ -11,7 +11,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ipexperf.compare.against import Against, AgainstRun
 from ipexperf.conduct import process
@@ -20,13 +20,14 @@ from ipexperf.judge import structure
 from ipexperf.judge.bisection import Answer
 from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.gates import AS_ALL
+from ipexperf.tools import experiments
 from ipexperf.tools.bisect.answers import AnswerLog, Measured
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
-    from ipexperf.compare.sequence import Comparison, Standing
+    from ipexperf.commands.progress import Progress
+    from ipexperf.compare.sequence import Comparison
     from ipexperf.conduct.conductor import Conductor
-    from ipexperf.history.store import Status
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.recorder import Recorder
     from ipexperf.result import Verdict
@@ -40,14 +41,6 @@ ANSWERS = {"regressed": Answer.BAD, "ok": Answer.GOOD, "improved": Answer.GOOD, 
 """The answer for each verdict. Any other verdict is a skip: the candidate did not run as it should."""
 
 
-class SearchProgress(Protocol):
-    """Shows the progress to people."""
-
-    def say(self, text: str) -> None: ...
-
-    def show(self, standing: Standing) -> None: ...
-
-
 class Laboratory:
     """Measures candidates against the good end. The software of the good end stays ready until `close`."""
 
@@ -59,7 +52,7 @@ class Laboratory:
         conductor: Conductor,
         recorder: Callable[[], Recorder],
         policy: PairPolicy,
-        progress: SearchProgress,
+        progress: Progress,
         log: AnswerLog,
         seed: int | None = None,
     ) -> None:
@@ -192,18 +185,14 @@ class Laboratory:
             chance=self._chance,
             show=self._progress.show,
         )
-        recorder = self._recorder()
-        status: Status = "interrupted"
-        try:
-            rounds.run()
-            status = "finished"
-        finally:
-            measurement, verdict, policy = rounds.judged()[self._case]
-            if measurement.launches:
-                recorder.case(measurement, verdict, policy)
-                rounds.hand_over(recorder.round)
-            recorder.finish(status)
-            recorder.close()
+        with experiments.recorded(self._recorder()) as recorder:
+            try:
+                rounds.run()
+            finally:
+                measurement, verdict, policy = rounds.judged()[self._case]
+                if measurement.launches:
+                    recorder.case(measurement, verdict, policy)
+                    rounds.hand_over(recorder.round)
         seconds = time.monotonic() - began
         self._durations.append(seconds)
         measured = _answered(rounds.comparisons().get(self._case), verdict, seconds)

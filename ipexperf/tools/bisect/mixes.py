@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -88,12 +88,8 @@ class MixSearch:
     def differences(self) -> int:
         return len(self.changes)
 
-    def ask(self) -> Generator[Candidate, Answer, Conclusion[Candidate]]:
-        finding = yield from bisection.search(self.changes, self.fits, self.ties)
-        return self._conclusion(finding)
-
-    def left(self, answers: Sequence[Answer]) -> int:
-        return bisection.questions_left(self.changes, self.fits, answers, self.ties)
+    def search(self) -> bisection.Search:
+        return bisection.Search(self.changes, self.fits, self.ties)
 
     def software(self, question: Candidate) -> Software:
         return self.software_of(question)
@@ -102,7 +98,7 @@ class MixSearch:
         few = len(question) < MOST_NAMED
         return f"the good end with {bisection.listed(question) if few else f'{len(question)} changes'}"
 
-    def _conclusion(self, finding: SearchResult) -> Conclusion[Candidate]:
+    def conclusion(self, finding: SearchResult) -> Conclusion[Candidate]:
         culprits = tuple(tuple(sorted(culprit, key=str)) for culprit in finding.culprits)
         return Conclusion(
             finding.outcome,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ipexperf.judge import ordered_bisection
 from ipexperf.judge.bisection import Answer, Change
-from ipexperf.judge.ordered_bisection import OrderedFinding
+from ipexperf.judge.ordered_bisection import OrderedFinding, OrderedSearch
 from ipexperf.tools.bisect.search import Conclusion
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ class ListedSoftware:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderedSearch:
+class ListSearch:
     """A search over entries ordered from the good end to the bad one."""
 
     entries: Sequence[ListedSoftware]
@@ -42,12 +41,8 @@ class OrderedSearch:
     def differences(self) -> int:
         return len(self.entries) - 1
 
-    def ask(self) -> Generator[int, Answer, Conclusion[int]]:
-        finding = yield from ordered_bisection.search_ordered(len(self.entries), confirm=True)
-        return self._conclusion(finding)
-
-    def left(self, answers: Sequence[Answer]) -> int:
-        return ordered_bisection.ordered_questions_left(len(self.entries), answers, confirm=True)
+    def search(self) -> OrderedSearch:
+        return OrderedSearch(len(self.entries))
 
     def software(self, question: int) -> Software:
         return self.entries[question].software
@@ -56,7 +51,7 @@ class OrderedSearch:
         change = self.entries[question].change
         return f"commit {change.name}: {change.bad}" if change.kind == "commit" else f"{change.name} {change.bad}"
 
-    def _conclusion(self, finding: OrderedFinding) -> Conclusion[int]:
+    def conclusion(self, finding: OrderedFinding) -> Conclusion[int]:
         suspects = tuple(self.entries[index].change for index in finding.suspects)
         located = finding.outcome in REASONS
         reason = REASONS.get(finding.outcome, finding.reason)

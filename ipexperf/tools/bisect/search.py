@@ -7,9 +7,9 @@ answers that the clock must confirm.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from ipexperf.judge.bisection import Answer, Change
 from ipexperf.report import units
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Say = Callable[[str], None]
 Question = TypeVar("Question")
+Question_co = TypeVar("Question_co", covariant=True)
 BY_KERNELS = "by which kernels run alone, because the clock cannot tell what they cost"
 
 
@@ -39,6 +40,16 @@ class Conclusion(Generic[Question]):
     first_bad: Question | None = None
 
 
+class RunningSearch(Protocol[Question_co]):
+    """One search, which ends with a finding."""
+
+    def run(self) -> Generator[Question_co, Answer, Any]:
+        """Yield questions, be sent their answers, and return the finding."""
+
+    def left(self) -> int:
+        """Return the most questions that can still come."""
+
+
 class Strategy(Protocol[Question]):
     """How to search: the questions, in the order in which they are asked, and what they mean."""
 
@@ -50,11 +61,11 @@ class Strategy(Protocol[Question]):
     def differences(self) -> int:
         """The number of changes between the ends."""
 
-    def ask(self) -> Generator[Question, Answer, Conclusion[Question]]:
-        """Yield questions, be sent their answers, and return the conclusion."""
+    def search(self) -> RunningSearch[Question]:
+        """Begin a search."""
 
-    def left(self, answers: Sequence[Answer]) -> int:
-        """Return the most questions that can still come."""
+    def conclusion(self, finding: Any) -> Conclusion[Question]:
+        """Return what the finding of a search means."""
 
     def software(self, question: Question) -> Software:
         """Return the software to measure for a question."""
@@ -154,23 +165,23 @@ def _run(
     say: Say,
 ) -> Conclusion[Question]:
     """Answer the questions of a strategy until it concludes."""
-    questions = strategy.ask()
-    past_answers: list[Answer] = []
+    search = strategy.search()
+    questions = search.run()
+    number = 1
     try:
         question = next(questions)
         while True:
             if question not in answers:
-                left = strategy.left(past_answers)
+                left = search.left()
                 seconds = bench.seconds_each()
                 estimate = f", about {units.seconds(round(left * seconds))}" if seconds else ""
-                say(f"question {len(past_answers) + 1}, at most {left} left{estimate}: {strategy.words(question)}")
+                say(f"question {number}, at most {left} left{estimate}: {strategy.words(question)}")
                 answers[question] = measure(strategy.software(question))
                 say(f"  {answers[question].answer.value}: {answers[question].reason}")
-            past_answers.append(answers[question].answer)
-            question = questions.send(past_answers[-1])
+            question = questions.send(answers[question].answer)
+            number += 1
     except StopIteration as end:
-        conclusion: Conclusion[Question] = end.value
-        return conclusion
+        return strategy.conclusion(end.value)
 
 
 def _proven(

@@ -197,7 +197,7 @@ def _files(url: str, package: str) -> list[dict[str, Any]]:
         raise UsageError(f"{_NO_INDEX} ({error})") from None
     except OSError as error:  # urllib's own error is one
         raise UsageError(f"{_NO_INDEX} ({error})") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise UsageError(
             "the index does not answer in JSON (PEP 691): list the versions with --versions A,B,C"
         ) from None

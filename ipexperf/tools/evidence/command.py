@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import os
 from collections import Counter
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipexperf.bench.machine.facts import Facts
-    from ipexperf.history.store import Status
     from ipexperf.plan.options import Options
     from ipexperf.tools.evidence.cover import Cover, Planner
     from ipexperf.tools.evidence.experiment import EvidenceRun
@@ -80,18 +80,23 @@ def run_evidence(arguments: argparse.Namespace) -> int:
 
 def _check(paths: Sequence[Path], folder: Path) -> int:
     """Check files. All are looked at, and each that is wrong has its sentence."""
-    from ipexperf.tools.evidence import files
-
     named = list(paths) or sorted(folder.glob("*.json"))
     if not named:
         raise EvidenceError(f"{folder} has no file of evidence: ipexperf evidence writes one")
-    answers = [files.read_or_error(path) for path in named]
-    for path, answer in zip(named, answers, strict=True):
-        if not isinstance(answer, EvidenceError):
-            console.say(f"{path}: {_summary(answer)}")
-    if wrong := [str(answer) for answer in answers if isinstance(answer, EvidenceError)]:
-        raise EvidenceError("\nipexperf: ".join(wrong))
+    if faults := [fault for path in named if (fault := _fault(path))]:
+        raise EvidenceError("\nipexperf: ".join(faults))
     return 0
+
+
+def _fault(path: Path) -> str:
+    """Print what a file shows. Return what is wrong with it, or an empty text."""
+    from ipexperf.tools.evidence import files
+
+    try:
+        console.say(f"{path}: {_summary(files.read(path))}")
+    except EvidenceError as error:
+        return str(error)
+    return ""
 
 
 def _pages(folder: Path) -> int:
@@ -115,6 +120,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from ipexperf.bench import loading
     from ipexperf.tools.evidence.cover import Planner
     from ipexperf.tools.evidence.experiment import EvidenceRun
+    from ipexperf.tools.experiments import recorded
 
     options = _options(arguments)
     loading.load(options.load)
@@ -131,9 +137,7 @@ def _run(arguments: argparse.Namespace) -> int:
         more = "nothing more" if before else "nothing"
         raise UsageError(f"{device} can show {more} here: {next(iter(cover.impossible.values()), 'no row is known')}")
     progress.say(f"{len(cover.planned)} cases to run")
-    recorder = planning.recorder("evidence", options, progress.say)
     experiment = EvidenceRun(planner, cover.planned, options, progress.say)
-    status: Status = "failed"
     interruption: KeyboardInterrupt | IpexperfError | None = None
     unreached = f"the {arguments.minutes} minutes were over before"
 
@@ -142,25 +146,20 @@ def _run(arguments: argparse.Namespace) -> int:
         so_far = f"{experiment.seconds / 60:.0f} of {arguments.minutes} minutes"
         progress.move("cases", done, done + len(experiment.left), so_far)
 
-    try:
+    opened = planning.recorder("evidence", options, progress.say)
+    with contextlib.closing(experiment), recorded(opened) as recorder:
         try:
             with progress:
                 experiment.run(recorder, after)
-            status = "finished"
         except KeyboardInterrupt as error:
-            status, interruption, unreached = "interrupted", error, "it was interrupted before"
+            interruption, unreached = error, "it was interrupted before"
         except IpexperfError as error:  # such as a history on a full disk: what was measured is in the file
             interruption, unreached = error, f"the run ended before: {error}"
         new = _evidence(planner, cover, experiment, arguments.minutes, unreached)
-    finally:
-        recorder.finish(status)
-        recorder.close()
-        experiment.close()
-    evidence, into = _added(before, new, planner, arguments.into)
-    path = _write(evidence, into)
-    _report(evidence, path)
-    if interruption:
-        raise interruption
+        evidence, into = _added(before, new, planner, arguments.into)
+        _report(evidence, _write(evidence, into))
+        if interruption:
+            raise interruption
     return WRONG if any(row.state == "failed" for row in evidence.rows) else 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import functools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +45,7 @@ class Cover:
     """The chosen cases, the most valuable first, and the reasons why no case shows the other rows."""
 
     planned: tuple[CoveringCase, ...]
-    impossible: Mapping[Row, str] = field(default_factory=dict)
+    impossible: Mapping[Row, str]
 
 
 class Planner:
@@ -217,10 +216,7 @@ class Planner:
         # Every machine has these. A container without them fails with a message.
         any_machine = {"cores": "0", "node": "0"}
         words = f"{row.of('name')}={row.of('value') or any_machine[row.of('name')]}"
-        try:
-            return dataclasses.replace(self._options, placement=placement.read(words))
-        except argparse.ArgumentTypeError as error:  # pragma: no cover - the values are the table's
-            raise AssertionError(words) from error
+        return dataclasses.replace(self._options, placement=placement.read(words))
 
     def _chosen(
         self, wanted: Sequence[Row], candidates: Sequence[CoveringCase]

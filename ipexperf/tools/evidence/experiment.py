@@ -14,24 +14,22 @@ from ipexperf.compare.round import Effort
 from ipexperf.conduct import gate
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import UsageError
-from ipexperf.judge import screen
-from ipexperf.judge.policy import GatePolicy, Policy
+from ipexperf.judge.policy import GatePolicy
 from ipexperf.plan import groups
 from ipexperf.plan.groups import Group
 from ipexperf.report.speeds import Speeds
 from ipexperf.result import accuracies
 from ipexperf.tools.evidence import features
 from ipexperf.tools.evidence.records import OK, CaseRecord, Speed
+from ipexperf.tools.experiments import POLICY, judged
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.plan.options import Options
     from ipexperf.recorder import Recorder
-    from ipexperf.result import Launch, Measurement, RoundRecord, Verdict
+    from ipexperf.result import Measurement, RoundRecord
     from ipexperf.tools.evidence.cover import CoveringCase, Planner
 
-POLICY = Policy()
-"""Cases have no baseline here: the policy only tells which ones failed or are invalid."""
 ARMS = 4
 """The most cases of a round: few, so that an interruption, or the end of the budget, costs little."""
 EFFORT = Effort(turns=3, most=3, seconds=0.02)
@@ -42,22 +40,6 @@ LOG_LINES = 40
 """The number of lines to keep of a failed launch's log."""
 FIRST_CASE = 15.0
 """The expected seconds of a case before any has run."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Batch:
-    """Cases that share a round, with the options of their conductor."""
-
-    planned: tuple[CoveringCase, ...]
-
-    @property
-    def options(self) -> Options:
-        return self.planned[0].options
-
-    @property
-    def group(self) -> Group:
-        cases = tuple(planned.case for planned in self.planned)
-        return Group(groups.name(cases[0]), cases)
 
 
 class EvidenceRun:
@@ -98,9 +80,9 @@ class EvidenceRun:
 
     def run(self, recorder: Recorder, after: Callable[[], None] = lambda: None) -> None:
         """Run batch after batch. Call `after` after each, for instance to move a progress bar."""
-        while self._waiting and (batch := self._next()) is not None:
+        while batch := self._next():
             self._play(batch, recorder)
-            self._waiting = [planned for planned in self._waiting if planned not in batch.planned]
+            self._waiting = [planned for planned in self._waiting if planned not in batch]
             self._waiting = [*self._again(batch), *self._waiting]
             after()
 
@@ -108,8 +90,11 @@ class EvidenceRun:
         for conductor in self._conductors.values():
             conductor.close()
 
-    def _next(self) -> Batch | None:
-        """Return the next batch that likely ends within the budget: a waiting case, with others comparable to it."""
+    def _next(self) -> list[CoveringCase]:
+        """Return the next batch that likely ends within the budget: a waiting case, with others comparable to it.
+
+        Its cases share a round. It is empty if none does.
+        """
         for first in self._waiting:
             sound_network = features.is_whole(first.case)
             comparable = (
@@ -117,8 +102,8 @@ class EvidenceRun:
             )
             for count in range(min(len(comparable), ARMS), 0, -1):
                 if sum(self._expected(planned.case) for planned in comparable[:count]) <= self._budget - self.seconds:
-                    return Batch(tuple(comparable[:count]))
-        return None
+                    return comparable[:count]
+        return []
 
     @property
     def _budget(self) -> float:
@@ -136,40 +121,38 @@ class EvidenceRun:
         costs = self._costs.get(case.mode) or [cost for seconds in self._costs.values() for cost in seconds]
         return sum(costs) / len(costs) if costs else FIRST_CASE
 
-    def _conductor(self, batch: Batch) -> Conductor:
-        """Return the conductor for a batch. A case that fails on purpose gets its own: it may lose the device."""
-        key = _condition(batch.planned[0])
-        if not features.is_whole(batch.planned[0].case):
-            key = batch.planned[0].case.uid
+    def _conductor(self, first: CoveringCase) -> Conductor:
+        """Return the conductor of a batch. A case that fails on purpose gets its own: it may lose the device."""
+        key = _condition(first) if features.is_whole(first.case) else first.case.uid
         if key not in self._conductors:
-            options = dataclasses.replace(batch.options, budget=max(1.0, self._budget - self.seconds))
+            options = dataclasses.replace(first.options, budget=max(1.0, self._budget - self.seconds))
             self._conductors[key] = Conductor(options, Path.cwd(), self._say, policy=ANYTHING, punctual=True)
         return self._conductors[key]
 
-    def _play(self, batch: Batch, recorder: Recorder) -> None:
+    def _play(self, batch: Sequence[CoveringCase], recorder: Recorder) -> None:
         begin = time.monotonic()
-        run = GroupRun(
-            GroupRequest(batch.group, 1), self._conductor(batch), self._say, effort=EFFORT, ratios_alone=True
-        )
+        group = Group(groups.name(batch[0].case), tuple(planned.case for planned in batch))
+        conductor = self._conductor(batch[0])
+        run = GroupRun(GroupRequest(group, 1), conductor, self._say, effort=EFFORT, ratios_alone=True)
         try:
             run.prepare()
             run.advance()
         except UsageError as error:
-            self.refused.update({planned.case.uid: str(error) for planned in batch.planned})
+            self.refused.update({planned.case.uid: str(error) for planned in batch})
             return
         finally:
             # Also after an interruption, and before anything is written to the history, which may fail.
             measurements = [measurement for measurement in run.measurements().values() if measurement.launches]
             self._keep(measurements, run.rounds)
             for measurement in measurements:
-                recorder.case(measurement, _judged(measurement), POLICY)
+                recorder.case(measurement, judged(measurement), POLICY)
             run.hand_over(recorder.round)
-        cost = (time.monotonic() - begin) / len(batch.planned)
-        for planned in batch.planned:
+        cost = (time.monotonic() - begin) / len(batch)
+        for planned in batch:
             self._costs.setdefault(planned.case.mode, []).append(cost)
 
     def _keep(self, measurements: Sequence[Measurement], rounds: Sequence[RoundRecord]) -> None:
-        verdicts = {measurement.case.uid: _judged(measurement) for measurement in measurements}
+        verdicts = {measurement.case.uid: judged(measurement) for measurement in measurements}
         speeds = Speeds.of(measurements, verdicts, rounds)
         reference = groups.reference([measurement.case for measurement in measurements]) if measurements else None
         for measurement in measurements:
@@ -185,11 +168,11 @@ class EvidenceRun:
             self.software.update({name: value for name, value in software.items() if value is not None})
         self.environment.setdefault("hardware", environment["hardware"])
 
-    def _again(self, batch: Batch) -> Iterator[CoveringCase]:
+    def _again(self, batch: Sequence[CoveringCase]) -> Iterator[CoveringCase]:
         """Yield new cases for each case that failed: those with fewer of its settings."""
         tried_or_waiting = {*(record.case for record in self.records), *(record.case for record in self._waiting)}
         sound = {record.case for record in self.records if record.sound}
-        for planned in batch.planned:
+        for planned in batch:
             if planned.case not in sound and features.is_whole(planned.case):
                 simpler = [case for case in self._planner.alone(planned) if case.case not in tried_or_waiting]
                 tried_or_waiting |= {case.case for case in simpler}
@@ -199,10 +182,6 @@ class EvidenceRun:
 def _condition(planned: CoveringCase) -> str:
     """Return the placement of a case's workers. Cases that agree in it share a conductor."""
     return str(planned.options.placement or "")
-
-
-def _judged(measurement: Measurement) -> Verdict:
-    return screen.judge(measurement, None, POLICY)
 
 
 def record(measurement: Measurement, reference: Case | None, speeds: Speeds) -> CaseRecord:
@@ -218,15 +197,10 @@ def record(measurement: Measurement, reference: Case | None, speeds: Speeds) -> 
         launch.accuracy,
         metrics,
         (launch.fingerprint or {}).get("digest"),
-        _busy(launch),
+        gate.contended(launch.gate, gate.POLICY),
         _speed(measurement.case, reference, speeds),
         () if launch.outcome == OK else tuple(launch.log.splitlines()[-LOG_LINES:]),
     )
-
-
-def _busy(launch: Launch) -> str:
-    """Return what disturbed the launch, or an empty text. Its times are then less certain; its proof counts as much."""
-    return gate.contended(launch.gate, gate.POLICY)
 
 
 def _speed(case: Case, reference: Case | None, speeds: Speeds) -> Speed | None:

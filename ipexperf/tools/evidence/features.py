@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,8 +21,6 @@ from ipexperf.dtypes import DTYPES, Instructions
 from ipexperf.plan import knobs, placement
 
 Kind = Literal["instructions", "failure", "mode", "knob", "condition", "model"]
-KINDS: tuple[Kind, ...] = ("instructions", "failure", "mode", "knob", "condition", "model")
-"""The kinds of rows, in the order of tables."""
 NUMBER = "a number"
 """The value in the row of a knob that takes any number."""
 DECODER, LINEAR = "evidence_decoder", "evidence_linear"
@@ -59,8 +57,15 @@ class Row:
 
 
 def every(device: str) -> list[Row]:
-    """Return all rows of a device, by kind."""
-    return [row for kind in KINDS for row in _ROWS[kind](device)]
+    """Return all rows of a device, in the order of tables."""
+    return [
+        *_instructions(device),
+        *_failures(device),
+        *_modes(),
+        *_knobs(),
+        *_conditions(device),
+        *_models(),
+    ]
 
 
 def _row(kind: Kind, **subject: str) -> Row:
@@ -80,20 +85,18 @@ def _failures(device: str) -> Iterator[Row]:
             yield _row("failure", outcome=outcome)
 
 
-def _modes(device: str) -> Iterator[Row]:
-    del device
+def _modes() -> Iterator[Row]:
     for mode in registry.modes.names():
         for dtype in DTYPES:
             for stack in registry.stacks.names():
                 yield _row("mode", mode=mode, dtype=dtype, stack=stack)
 
 
-def _knobs(device: str) -> Iterator[Row]:
+def _knobs() -> Iterator[Row]:
     """Yield the values of knobs on each stack that has them. A mode's knob has rows on every stack.
 
     The default of a stack's knob is no row: a stack may ignore it, as in int8.
     """
-    del device
     for stack in registry.stacks.names():
         modes = [registry.modes.get(name) for name in registry.modes.names()]
         pairs = [(knob, value) for knob in registry.stacks.get(stack).knobs for value in values(knob)[1:] or (NUMBER,)]
@@ -122,23 +125,12 @@ def _conditions(device: str) -> Iterator[Row]:
             yield _row("condition", setting=placement.KNOB, name=name, value=value)
 
 
-def _models(device: str) -> Iterator[Row]:
+def _models() -> Iterator[Row]:
     """Yield the whole networks that are shipped or loaded, except a user's own targets."""
-    del device
     for name in registry.models.names():
         model = registry.models.get(name)
         if not (model.operator_of or model.target or name in (DECODER, LINEAR, *map(failing, PROVOKED))):
             yield _row("model", model=name)
-
-
-_ROWS: Mapping[Kind, Callable[[str], Iterator[Row]]] = {
-    "instructions": _instructions,
-    "failure": _failures,
-    "mode": _modes,
-    "knob": _knobs,
-    "condition": _conditions,
-    "model": _models,
-}
 
 
 def means(row: Row) -> Instructions:
@@ -165,21 +157,21 @@ def not_here(row: Row, device: str, facts: Facts) -> str:
 
 def shows(row: Row, case: Case, facts: Facts) -> bool:
     """Return True if the case shows the row, provided that its proof holds."""
-    return _SHOWS[row.kind](row, case, facts)
+    if row.kind == "instructions":
+        return case.dtype == row.of("dtype") and not not_here(row, case.device, facts)
+    if row.kind == "failure":
+        return case.model == failing(row.of("outcome"))
+    if row.kind == "mode":
+        return _shows_mode(row, case)
+    if row.kind == "knob":
+        return _shows_knob(row, case, facts)
+    if row.kind == "condition":
+        return _shows_condition(row, case)
+    return case.model == row.of("model")
 
 
-def _shows_instructions(row: Row, case: Case, facts: Facts) -> bool:
-    return case.dtype == row.of("dtype") and not not_here(row, case.device, facts)
-
-
-def _shows_failure(row: Row, case: Case, facts: Facts) -> bool:
-    del facts
-    return case.model == failing(row.of("outcome"))
-
-
-def _shows_mode(row: Row, case: Case, facts: Facts) -> bool:
+def _shows_mode(row: Row, case: Case) -> bool:
     """Accept only knobs that choose the work: any other knob may switch off what the row is about."""
-    del facts
     if any(getattr(case, name) != value for name, value in row.subject):
         return False
     chosen = {knob.name for knob in registry.modes.get(case.mode).knobs if knob.choice}
@@ -205,32 +197,14 @@ def _shows_knob(row: Row, case: Case, facts: Facts) -> bool:
     return set_to == value and knob.why_not(cell, value, facts) is None
 
 
-def _shows_condition(row: Row, case: Case, facts: Facts) -> bool:
-    del facts
+def _shows_condition(row: Row, case: Case) -> bool:
     text = dict(case.knobs).get(row.of("setting"), "")
-    if row.of("setting") != placement.KNOB:
-        return text == row.of("name")
     try:
         asked_placement = placement.read(text)
     except argparse.ArgumentTypeError:
         return False
     setting = getattr(asked_placement, row.of("name"))
     return setting is not None and row.of("value") in ("", setting)
-
-
-def _shows_model(row: Row, case: Case, facts: Facts) -> bool:
-    del facts
-    return case.model == row.of("model")
-
-
-_SHOWS: Mapping[Kind, Callable[[Row, Case, Facts], bool]] = {
-    "instructions": _shows_instructions,
-    "failure": _shows_failure,
-    "mode": _shows_mode,
-    "knob": _shows_knob,
-    "condition": _shows_condition,
-    "model": _shows_model,
-}
 
 
 def failing(outcome: str) -> str:

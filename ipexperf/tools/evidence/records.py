@@ -16,23 +16,9 @@ from ipexperf.result import Check
 from ipexperf.tools.evidence import features
 from ipexperf.tools.evidence.features import Row
 
-KEYS = (
-    "digest",
-    "schema",
-    "machine",
-    "device",
-    "made",
-    "hardware",
-    "software",
-    "variables",
-    "cases",
-    "rows",
-)
-"""The keys of every file."""
 SCHEMA = 1
 """The version of the format. A file of another version is refused."""
 State = Literal["held", "failed", "unreached", "impossible"]
-STATES: tuple[State, ...] = ("held", "failed", "unreached", "impossible")
 """`held`: a case proved the row. `unreached`: the budget was spent before. `impossible`: the machine cannot show it."""
 OK = "ok"
 LEVELS = (
@@ -76,7 +62,7 @@ class CaseRecord:
     fingerprint: str | None = None
     """The digest of its fingerprint. None: it has none, or two looks differed."""
     busy: str = ""
-    """What else kept the machine busy, or an empty text."""
+    """What else kept the machine busy, or an empty text. Its times are less certain then; its proof counts as much."""
     speed: Speed | None = None
     log: tuple[str, ...] = ()
     """The last lines of a launch that failed."""
@@ -170,7 +156,7 @@ def holds(row: Row, record: CaseRecord) -> bool:
     if row.kind == "instructions":
         expected = instructions.wanted(features.means(row))
         return any(check.name == "instructions" and check.expected == expected for check in record.proof)
-    if row.kind == "condition" and row.of("setting") == "placement":
+    if row.kind == "condition":
         return any(check.name == "placement" for check in record.proof)
     return True
 

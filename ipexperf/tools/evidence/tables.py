@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from ipexperf.errors import EvidenceError
@@ -96,41 +97,18 @@ def _grid(kind: str, names: tuple[str, str], evidence: Sequence[Evidence]) -> st
     return _table([*names, *_head(evidence)], table)
 
 
-def _list(kind: str, title: str, name: Callable[[Row], str], evidence: Sequence[Evidence]) -> str:
+def _list(kind: str, name: Callable[[Row], str], evidence: Sequence[Evidence]) -> str:
     """Make a table of rows without a stack."""
     table = []
     for row in _rows(kind, evidence):
         cells = [WORDS[record.state] if (record := _states(machine).get(row)) else "" for machine in evidence]
         table.append([name(row), *cells])
-    return _table([title, *_head(evidence)], table)
+    return _table([kind, *_head(evidence)], table)
 
 
-def _modes(evidence: Sequence[Evidence]) -> str:
-    return _grid("mode", ("mode", "dtype"), evidence)
-
-
-def _knobs(evidence: Sequence[Evidence]) -> str:
-    return _grid("knob", ("knob", "value"), evidence)
-
-
-def _instructions(evidence: Sequence[Evidence]) -> str:
-    return _list("instructions", "instructions", lambda row: f"{row.of('dtype')} by {row.of('instructions')}", evidence)
-
-
-def _failures(evidence: Sequence[Evidence]) -> str:
-    return _list("failure", "failure", lambda row: f"`{row.of('outcome')}`", evidence)
-
-
-def _conditions(evidence: Sequence[Evidence]) -> str:
-    def name(row: Row) -> str:
-        value = f"={row.of('value')}" if row.of("value") else ""
-        return f"`--perf-{row.of('setting')} {row.of('name')}{value}`"
-
-    return _list("condition", "condition", name, evidence)
-
-
-def _models(evidence: Sequence[Evidence]) -> str:
-    return _list("model", "model", lambda row: f"`{row.of('model')}`", evidence)
+def _condition(row: Row) -> str:
+    value = f"={row.of('value')}" if row.of("value") else ""
+    return f"`--perf-{row.of('setting')} {row.of('name')}{value}`"
 
 
 def _problems(evidence: Sequence[Evidence]) -> str:
@@ -159,11 +137,11 @@ def _machines(evidence: Sequence[Evidence]) -> str:
 
 _BLOCKS: Mapping[str, Callable[[Sequence[Evidence]], str]] = {
     "machines": _machines,
-    "instructions": _instructions,
-    "modes": _modes,
-    "knobs": _knobs,
-    "conditions": _conditions,
-    "failures": _failures,
-    "models": _models,
+    "instructions": partial(_list, "instructions", lambda row: f"{row.of('dtype')} by {row.of('instructions')}"),
+    "modes": partial(_grid, "mode", ("mode", "dtype")),
+    "knobs": partial(_grid, "knob", ("knob", "value")),
+    "conditions": partial(_list, "condition", _condition),
+    "failures": partial(_list, "failure", lambda row: f"`{row.of('outcome')}`"),
+    "models": partial(_list, "model", lambda row: f"`{row.of('model')}`"),
     "problems": _problems,
 }

@@ -66,7 +66,6 @@ class Agent:
         self._lines: queue.Queue[str] = queue.Queue()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process lives
         self._reader: threading.Thread | None = None
-        self._exited = False
 
     def has(self, digest: str) -> bool:
         """Whether this code is here already."""
@@ -140,8 +139,7 @@ class Agent:
             while True:
                 replies.append(self._lines.get_nowait())
         if replies and replies[-1] == "":
-            replies[-1:] = [] if self._exited else [self._exit()]
-            self._exited = True
+            replies[-1] = self._exit()
         return replies
 
     def _exit(self) -> str:
@@ -158,7 +156,8 @@ class Agent:
 
     def look(self) -> str:
         """Return a `Snapshot` of this host as JSON. Controllers of other versions call this method by its name."""
-        from ipexperf.tools.fleet import codec, snapshots
+        from ipexperf.tools import codec
+        from ipexperf.tools.fleet import snapshots
 
         joined = None
         with contextlib.suppress(OSError):

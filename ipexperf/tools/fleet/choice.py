@@ -6,8 +6,7 @@ import difflib
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ipexperf.errors import UsageError
 from ipexperf.tools.fleet.hosts import Host
@@ -36,11 +35,9 @@ def chosen(hosts: Sequence[Host], text: str | None) -> list[Host]:
     return matching
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
     text: str
-    place: int
 
 
 class _Parser:
@@ -59,7 +56,7 @@ class _Parser:
             if match is None:
                 raise self._wrong(f"{text[place:].strip()!r} is not understood")
             assert match.lastgroup is not None  # noqa: S101 - one of the groups matched
-            yield _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
+            yield _Token(match.lastgroup, match[match.lastgroup])
             place = match.end()
 
     def parse(self) -> Test:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.errors import HostLostError, UsageError
-from ipexperf.tools.fleet import codec
+from ipexperf.tools import codec
 from ipexperf.tools.fleet.agent import Agent
 from ipexperf.tools.fleet.hosts import Host
 from ipexperf.tools.fleet.snapshots import Snapshot

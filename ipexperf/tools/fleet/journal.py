@@ -48,8 +48,6 @@ class Journal:
             self._file: IO[str] = self.path.open("a+", encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{folder}: nothing can be kept there: {error.strerror}") from None
-        self.broken = False
-        """Whether a failure to write it was reported."""
         if only and not _locked(self._file, fcntl.LOCK_EX):
             self.close()
             raise UsageError(

@@ -126,9 +126,7 @@ class Inbox:
 class Link:
     """The line to one host for one run."""
 
-    def __init__(
-        self, host: Host, channel: Channel, board: MessageBoard, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, host: Host, channel: Channel, board: MessageBoard) -> None:
         self.host = host
         self.lost = ""
         """Why the host is lost, or an empty text. Nothing arrives after that: what it still measures, it keeps."""
@@ -137,7 +135,6 @@ class Link:
         """By how many seconds the host's clock is ahead of ours."""
         self._channel = channel
         self._board = board
-        self._clock = clock
         self._inboxes: dict[int, Inbox] = {}
         self._environment: Mapping[str, Any] = {}
         """Of the last measurement: that of the next one is usually equal."""
@@ -149,7 +146,7 @@ class Link:
         self._refused = ""
         self._exited: Exited | None = None
         self._closing = False
-        self._heard = self._said = clock()
+        self._heard = self._said = time.monotonic()
 
     def open(self, request: Open, digest: str, archive: bytes) -> None:
         """Start the process with this code. `wait_open` waits for its answer, so that all hosts open at once."""
@@ -159,15 +156,15 @@ class Link:
         except HostLostError as error:
             self._lose(str(error))
             raise
-        self._heard = self._clock()
+        self._heard = time.monotonic()
         threading.Thread(target=self._pump, daemon=True).start()
         self._send(request)
 
     def wait_open(self) -> Opened:
         """Wait for the description of the host. Raise UsageError if it cannot take part."""
-        self._said = self._clock()
+        self._said = time.monotonic()
         self._board.wait(
-            lambda: bool(self.opened or self._refused or self.lost) or self._clock() - self._said > OPEN_SECONDS
+            lambda: bool(self.opened or self._refused or self.lost) or time.monotonic() - self._said > OPEN_SECONDS
         )
         if self.opened is None:
             raise UsageError(self._refused or self.lost or f"it did not answer within {OPEN_SECONDS:.0f} s")
@@ -264,8 +261,8 @@ class Link:
         for text in lines:
             self._take(messages.reply(text))
         if lines:
-            self._heard = self._clock()
-        elif self._clock() - self._heard > SILENT_SECONDS:
+            self._heard = time.monotonic()
+        elif time.monotonic() - self._heard > SILENT_SECONDS:
             self._lose(f"no sign of life for {SILENT_SECONDS:.0f} s")
 
     def _take(self, reply: Reply) -> None:
@@ -273,7 +270,7 @@ class Link:
         if isinstance(reply, Alive):
             return
         if isinstance(reply, ProgressLine):
-            self._said = self._clock()
+            self._said = time.monotonic()
             self._board.put(f"{name}: {reply.text}")
             return
         with self._board.changed:

@@ -22,8 +22,8 @@ def variables(pid: int) -> dict[str, str]:
     return {name: value for name, _, value in words}
 
 
-def members(mark: str = FLEET_FOLDER, address: str = "") -> dict[int, str]:
-    """The processes of this user that carry the variable, each with the address of its fleet.
+def members(address: str = "") -> dict[int, str]:
+    """The processes of this user that are in a fleet, each with the address of its fleet.
 
     This process and its ancestors are left out. With `address`, only those of that fleet.
     """
@@ -33,7 +33,7 @@ def members(mark: str = FLEET_FOLDER, address: str = "") -> dict[int, str]:
         with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
             environment = variables(int(folder.name))
             address_there = environment.get(FLEET_ADDRESS, "")
-            if mark in environment and int(folder.name) not in ours and address in ("", address_there):
+            if FLEET_FOLDER in environment and int(folder.name) not in ours and address in ("", address_there):
                 addresses[int(folder.name)] = address_there
     return addresses
 
@@ -55,14 +55,14 @@ def started(pid: int) -> float:
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
 
-def leave(address: str = "", mark: str = FLEET_FOLDER) -> int:
+def leave(address: str = "") -> int:
     """End the processes of the fleet at an address, or of every fleet. Return how many there were."""
-    pids = members(mark, address)
+    pids = members(address)
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in members(mark, address):
+        for pid in members(address):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         until = time.monotonic() + TERM_SECONDS
-        while members(mark, address) and time.monotonic() < until:
+        while members(address) and time.monotonic() < until:
             time.sleep(POLL_SECONDS)
     return len(pids)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, get_args
 
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
@@ -17,14 +17,13 @@ from ipexperf.plan.gates import GateWish
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.result import Measurement, RoundRecord, Verdict
-from ipexperf.tools.fleet import codec
+from ipexperf.tools import codec
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
     """The first request: the options of the run, and the name of its journal on this host."""
 
-    NAME: ClassVar[str] = "open"
     run: str
     """The name of the run, the same on all of its hosts."""
     options: Options
@@ -42,7 +41,6 @@ class Open:
 class Measure:
     """Measure this group. Groups are measured in the order of their requests."""
 
-    NAME: ClassVar[str] = "measure"
     number: int
     request: GroupRequest
 
@@ -55,7 +53,6 @@ class Measure:
 class Compare:
     """Compare the cases of this group with another arm, in rounds of their own."""
 
-    NAME: ClassVar[str] = "compare"
     number: int
     group: Group
     wishes: tuple[GateWish, ...]
@@ -68,7 +65,6 @@ class Compare:
 class Key:
     """Return the machine_key of this device."""
 
-    NAME: ClassVar[str] = "key"
     number: int
     device: str
 
@@ -77,7 +73,6 @@ class Key:
 class LockRequest:
     """Return the lock of the software that is measured."""
 
-    NAME: ClassVar[str] = "software"
     number: int
 
 
@@ -85,7 +80,6 @@ class LockRequest:
 class Prepare:
     """Make the software of a lock an arm."""
 
-    NAME: ClassVar[str] = "prepare"
     number: int
     request: ArmRequest
     wheels: str = ""
@@ -96,14 +90,10 @@ class Prepare:
 class Stop:
     """End the group in flight and leave out the others."""
 
-    NAME: ClassVar[str] = "stop"
-
 
 @dataclass(frozen=True, slots=True)
 class Bye:
     """End, and remove the journal, because everything has arrived."""
-
-    NAME: ClassVar[str] = "bye"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +109,6 @@ class OtherArm:
 class Opened:
     """The answer to `Open`: a description of the host."""
 
-    NAME: ClassVar[str] = "opened"
     facts: Facts
     hardware: Mapping[str, Any]
     time: str
@@ -132,7 +121,6 @@ class Opened:
 class Answer:
     """The answer to `Key` and `LockRequest`."""
 
-    NAME: ClassVar[str] = "answer"
     number: int
     text: str
 
@@ -141,7 +129,6 @@ class Answer:
 class Prepared:
     """The answer to `Prepare`."""
 
-    NAME: ClassVar[str] = "prepared"
     number: int
     arm: LockArm | None
     problem: str = ""
@@ -152,7 +139,6 @@ class Prepared:
 class ProgressLine:
     """A line of progress."""
 
-    NAME: ClassVar[str] = "said"
     text: str
 
 
@@ -160,14 +146,11 @@ class ProgressLine:
 class Alive:
     """Sent every few seconds, whatever else is going on."""
 
-    NAME: ClassVar[str] = "alive"
-
 
 @dataclass(frozen=True, slots=True)
 class GroupProgress:
     """A group after a round: its measurements so far, and the rounds that are new."""
 
-    NAME: ClassVar[str] = "progress"
     number: int
     """The number of the group's request."""
     group: str
@@ -189,7 +172,6 @@ class GroupProgress:
 class Refused:
     """The request cannot be met. The host goes on with the next one."""
 
-    NAME: ClassVar[str] = "refused"
     number: int
     """The number of the request, or 0."""
     reason: str
@@ -199,7 +181,6 @@ class Refused:
 class Exited:
     """The process on the host ended. The agent that started it sends this."""
 
-    NAME: ClassVar[str] = "exited"
     status: int
     log: str
     """The end of its log."""
@@ -208,24 +189,22 @@ class Exited:
 Question = Key | LockRequest | Prepare
 Request = Open | Measure | Compare | Question | Stop | Bye
 Reply = Opened | Answer | Prepared | ProgressLine | Alive | GroupProgress | Refused | Exited
-REQUESTS: tuple[type[Request], ...] = (Open, Measure, Compare, Key, LockRequest, Prepare, Stop, Bye)
-REPLIES: tuple[type[Reply], ...] = (Opened, Answer, Prepared, ProgressLine, Alive, GroupProgress, Refused, Exited)
 
 
 def line(message: Request | Reply) -> str:
-    """The message as a line, without its end."""
-    return json.dumps({"is": message.NAME, **codec.plain(message)}, separators=(",", ":"))
+    """The message as a line, without its end. It names its class."""
+    return json.dumps({"is": type(message).__name__, **codec.plain(message)}, separators=(",", ":"))
 
 
 def request(text: str) -> Request:
     """The request that a line holds. Raises ValueError if it holds none."""
-    message: Request = _read(text, REQUESTS)
+    message: Request = _read(text, get_args(Request))
     return message
 
 
 def reply(text: str) -> Reply:
     """The reply that a line holds. Raises ValueError if it holds none."""
-    message: Reply = _read(text, REPLIES)
+    message: Reply = _read(text, get_args(Reply))
     return message
 
 
@@ -233,6 +212,6 @@ def _read(text: str, kinds: tuple[type[Any], ...]) -> Any:
     document = json.loads(text)
     name = document.pop("is", None) if isinstance(document, dict) else None
     for kind in kinds:
-        if name == kind.NAME:
+        if name == kind.__name__:
             return codec.record(kind, document)
     raise ValueError(f"no message is called {name!r}")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ipexperf import scratch
 from ipexperf.conduct import interrupts
-from ipexperf.tools.fleet import codec
+from ipexperf.tools import codec
 
 ENDING = ".status"
 DAY = 86400.0
@@ -48,7 +48,7 @@ class StatusFile:
 
     def __init__(self, journal: Path, status: Status) -> None:
         """`journal` is the journal of the same run. While its lock is held, the process of the status is alive."""
-        self._path = path_of(journal)
+        self.path = path_of(journal)
         self._status = status
         self._lock = threading.Lock()
         self._over = False
@@ -63,7 +63,7 @@ class StatusFile:
                 return
             self._status = replace(self._status, **fields)
             try:
-                write(self._path, json.dumps(codec.plain(self._status)))
+                write(self.path, json.dumps(codec.plain(self._status)))
             except OSError as error:
                 self.problem = error.strerror or str(error)
 
@@ -71,7 +71,7 @@ class StatusFile:
         """Remove the file, because the process ends."""
         with self._lock:
             self._over = True
-            self._path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)
 
 
 def path_of(journal: Path) -> Path:
@@ -106,17 +106,17 @@ class Activity:
     """The groups that a host measured, in a file. Processes of several runs may add to it."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def add(self, stretch: GroupSpan) -> str:
         """Append a group. Return why it cannot be written, or an empty text."""
         try:
-            scratch.made(self._path.parent)
-            with self._path.open("a", encoding="utf-8") as file:
+            scratch.made(self.path.parent)
+            with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(codec.plain(stretch)) + "\n")
-            if self._path.stat().st_size > LONGEST:
+            if self.path.stat().st_size > LONGEST:
                 lines = [json.dumps(codec.plain(recent)) for recent in self.since(stretch.end - DAY)]
-                write(self._path, "".join(f"{line}\n" for line in lines))
+                write(self.path, "".join(f"{line}\n" for line in lines))
         except OSError as error:
             return error.strerror or str(error)
         return ""
@@ -124,7 +124,7 @@ class Activity:
     def since(self, begin: float) -> list[GroupSpan]:
         """The groups that ended after a moment. Lines that cannot be read are left out."""
         stretches = []
-        with contextlib.suppress(FileNotFoundError), self._path.open(encoding="utf-8") as file:
+        with contextlib.suppress(FileNotFoundError), self.path.open(encoding="utf-8") as file:
             for line in file:
                 with contextlib.suppress(ValueError):
                     stretches.append(codec.record(GroupSpan, json.loads(line)))

@@ -40,7 +40,8 @@ from ipexperf.plan.options import Options
 from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY, RoundRecord, Verdict
 from ipexperf.site import Comparing, LocalSite, Running
-from ipexperf.tools.fleet import code, codec, messages, snapshots
+from ipexperf.tools import codec
+from ipexperf.tools.fleet import code, messages, snapshots
 from ipexperf.tools.fleet.journal import Journal, folder_of
 from ipexperf.tools.fleet.messages import (
     Alive,
@@ -103,11 +104,7 @@ class Pipe:
 
     def _read(self) -> None:
         for text in self._requests:
-            try:
-                request = messages.request(text)
-            except ValueError as error:
-                self.send(Refused(0, f"a request cannot be read: {error}"))
-                continue
+            request = messages.request(text)
             if isinstance(request, Stop) and not self.stopped.is_set():
                 self.stopped.set()
                 os.kill(os.getpid(), signal.SIGINT)
@@ -150,13 +147,11 @@ class HostServer:
         self._complete: list[GroupProgress] = []
         """The groups that it completed then."""
         self._status: StatusFile | None = None
-        self._noticing = threading.Lock()
-        """Two threads count the groups that wait: the later count is shown last."""
         self._activity = snapshots.activity_of(folder)
         self._round = 0
         """The round of the group that is being measured."""
-        self._forgetful = False
-        """Whether it was said that the activity cannot be written."""
+        self._unwritable: set[Path] = set()
+        """The files of which it was said that they cannot be written."""
 
     def serve(self) -> int:
         """Answer requests until the controller says goodbye, or is gone and nothing is left to measure."""
@@ -234,7 +229,7 @@ class HostServer:
         self._journal = Journal(folder_of(self._folder), request.run, self._code, only=True)
         self._status = StatusFile(self._journal.path, Status(request.run, "quiet", time.time()))
         if self._status.problem:
-            self._say(f"what this host does cannot be written ({self._status.problem}): nobody who looks will see it")
+            self._cannot_write(self._status.path, self._status.problem)
         self._pipe.noticed = self._notice
         self._notice()
         self._here = LocalSite(options, self._folder, self._say)
@@ -272,8 +267,7 @@ class HostServer:
             self._status.change(**fields)
 
     def _notice(self) -> None:
-        with self._noticing:
-            self._show(queue=self._pipe.groups(), alone=self._pipe.gone.is_set())
+        self._show(queue=self._pipe.groups(), alone=self._pipe.gone.is_set())
 
     def _measure(self, message: Measure | Compare) -> None:
         if self._here is None or self._journal is None:
@@ -350,9 +344,8 @@ class HostServer:
 
     def _remember(self, stretch: GroupSpan) -> None:
         """Record when this host measured, from which `busy` is computed."""
-        if (problem := self._activity.add(stretch)) and not self._forgetful:
-            self._forgetful = True
-            self._say(f"when this host measured cannot be written ({problem}): it will look less busy than it is")
+        if problem := self._activity.add(stretch):
+            self._cannot_write(self._activity.path, problem)
 
     def _report(self, message: Measure | Compare, running: Running | Comparing, *, over: bool, cut: str = "") -> None:
         """Send the results of a group so far, and write them into the journal."""
@@ -381,9 +374,14 @@ class HostServer:
 
     def _keep(self, progress: GroupProgress) -> None:
         assert self._journal is not None  # noqa: S101 - the caller has looked
-        if (problem := self._journal.add(self._pipe.send(progress))) and not self._journal.broken:
-            self._journal.broken = True
-            self._say(f"{self._journal.path} cannot be written ({problem}): only what arrives is kept")
+        if problem := self._journal.add(self._pipe.send(progress)):
+            self._cannot_write(self._journal.path, problem)
+
+    def _cannot_write(self, path: Path, problem: str) -> None:
+        """Say once of a file that it cannot be written. The host measures on: what arrives is kept."""
+        if path not in self._unwritable:
+            self._unwritable.add(path)
+            self._say(f"{path} cannot be written ({problem}): only what arrives is kept")
 
 
 def _suffices(complete: GroupProgress, request: GroupRequest) -> bool:

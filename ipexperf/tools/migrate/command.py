@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import sys
 from pathlib import Path
@@ -15,7 +16,6 @@ from ipexperf.errors import LockError, UsageError, WorkerError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ipexperf.history.store import Status
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.options import Options
     from ipexperf.result import Measurement
@@ -55,6 +55,7 @@ def run_migrate(arguments: argparse.Namespace) -> int:
     """Measure what the budget allows, and print the page, also after an interruption."""
     from ipexperf.bench import loading
     from ipexperf.conduct.conductor import Conductor
+    from ipexperf.tools.experiments import recorded
     from ipexperf.tools.migrate.experiment import Experiment
 
     options = _options(arguments)
@@ -63,27 +64,20 @@ def run_migrate(arguments: argparse.Namespace) -> int:
     plan, software, options = _planned(arguments, options, progress.say)
     progress.say(f"{len(plan.rows)} rows in {len(plan.contests)} rounds of {len(plan.cases)} cases")
     conductor = Conductor(options, Path.cwd(), progress.say)
-    recorder = planning.recorder("migrate", options, progress.say)
     launches = options.launches or LAUNCHES
     experiment = Experiment(plan.contests, launches, software, conductor, progress.say, settings=plan.settings)
-    status: Status = "failed"
     interruption: KeyboardInterrupt | None = None
-    try:
+    with contextlib.closing(conductor), recorded(planning.recorder("migrate", options, progress.say)) as recorder:
         try:
             with progress:
                 experiment.run(recorder)
-            status = "finished"
         except KeyboardInterrupt as error:
-            status, interruption = "interrupted", error
+            interruption = error
         measurements = experiment.finish(recorder, INTERRUPTED if interruption else "")
         findings, page = _page(plan, measurements, experiment, tuple(software))
         _print(arguments, page, findings, recorder.uid)
-    finally:
-        recorder.finish(status)
-        recorder.close()
-        conductor.close()
-    if interruption:
-        raise interruption
+        if interruption:
+            raise interruption
     if all(finding.best is None for finding in findings.rows):
         reason = next((finding.why_not for finding in findings.rows if finding.candidates), "no row has a candidate")
         raise WorkerError("error", f"nothing could be compared: {reason}")
@@ -175,8 +169,8 @@ def _page(
     plan: MigrationPlan, measurements: Sequence[Measurement], experiment: Experiment, stacks: Sequence[str]
 ) -> tuple[Findings, Page]:
     from ipexperf.report.speeds import Speeds
+    from ipexperf.tools.experiments import judged
     from ipexperf.tools.migrate import findings, page
-    from ipexperf.tools.migrate.experiment import judged
 
     verdicts = {measurement.case.uid: judged(measurement) for measurement in measurements}
     whole = findings.find(plan, Speeds.of(measurements, verdicts, experiment.rounds))

@@ -13,21 +13,17 @@ from typing import TYPE_CHECKING
 from ipexperf.bench import registry
 from ipexperf.compare.group import GroupRun
 from ipexperf.compare.request import GroupRequest
-from ipexperf.judge import screen
-from ipexperf.judge.policy import Policy
 from ipexperf.report import units
+from ipexperf.tools.experiments import POLICY, judged
 
 if TYPE_CHECKING:
-    from ipexperf.compare.round import Effort, Scheduler
+    from ipexperf.compare.round import Scheduler
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.groups import Group
     from ipexperf.recorder import Recorder
-    from ipexperf.result import Measurement, RoundRecord, Verdict
+    from ipexperf.result import Measurement, RoundRecord
     from ipexperf.tools.migrate.plan import LostSetting
-
-POLICY = Policy()
-"""Migrations have no baseline. The policy only decides which cases are failed or invalid."""
 
 
 class Experiment:
@@ -40,7 +36,6 @@ class Experiment:
         software: Mapping[str, ArmWords],
         conductor: Conductor,
         say: Callable[[str], None],
-        effort: Effort | None = None,
         clock: Callable[[], float] = time.monotonic,
         together: Scheduler | None = None,
         settings: Sequence[LostSetting] = (),
@@ -62,7 +57,6 @@ class Experiment:
                 conductor,
                 say,
                 software=software,
-                effort=effort,
                 ratios_alone=True,
                 together=together,
                 timed_alone=[setting.off for setting in settings],
@@ -142,8 +136,3 @@ class Experiment:
 
 def _trains(contest: GroupRun) -> bool:
     return registry.modes.get(contest.group.cases[0].mode).trains
-
-
-def judged(measured: Measurement) -> Verdict:
-    """The verdict on a case without a baseline: only failed and invalid matter."""
-    return screen.judge(measured, None, POLICY)

@@ -30,8 +30,9 @@ class Told(Laboratory):
 
     def __init__(self, folder: Path, *ends: Measured, policy: PairPolicy | None = None) -> None:
         nothing: Any = None
+        progress: Any = self
         log = AnswerLog(folder / "log.jsonl")
-        super().__init__(nothing, nothing, folder, nothing, nothing, policy or PairPolicy(), self, log)
+        super().__init__(nothing, nothing, folder, nothing, nothing, policy or PairPolicy(), progress, log)
         self.ends = list(ends)
         self.policies: list[PairPolicy] = []
 
@@ -123,10 +124,9 @@ def test_the_device_is_held_before_anything_is_built(tmp_path: Path) -> None:
 
     stub: Any = Unmade()
     case: Any = "case"
-    laboratory = Told(tmp_path)
-    real: Any = Laboratory(
-        case, stub, tmp_path, stub, lambda: stub, PairPolicy(), laboratory, AnswerLog(tmp_path / "other.jsonl")
-    )
+    progress: Any = Told(tmp_path)
+    log = AnswerLog(tmp_path / "other.jsonl")
+    real = Laboratory(case, stub, tmp_path, stub, lambda: stub, PairPolicy(), progress, log)
     with pytest.raises(UsageError, match="the good end cannot be measured: its build ended with 1"):
         real.timed(stub)
     assert steps == ["case", "build"]

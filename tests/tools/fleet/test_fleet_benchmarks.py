@@ -1,4 +1,4 @@
-"""The benchmarks of fleets in small: writers at once, a simulated rack, and machines whose cables are pulled."""
+"""The benchmarks of fleets in small: writers at once, and a simulated rack."""
 
 from __future__ import annotations
 
@@ -13,29 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 FLEET = ROOT / "benchmarks" / "fleet"
-MACHINES = """
-import os, socket, sys
-from pathlib import Path
-sys.path.insert(0, {fleet!r})
-import machines
-
-if reason := machines.missing():
-    sys.exit(reason)
-SERVE = "import socket; socket.create_server(('{{}}', 5000)).accept()[0].sendall(b'here')"
-ASK = "import socket; print(socket.create_connection(('{{}}', 5000), 2).recv(9))"
-with machines.Network(Path({folder!r}), ("one", "two"), dict(os.environ)) as network:
-    one, two = network.machines.values()
-    serving = two.popen([sys.executable, "-c", SERVE.format(two.address)], two.folder)
-    ask = [sys.executable, "-c", ASK.format(two.address)]
-    two.cut()
-    cut = one.run(ask, 20)
-    two.mend()
-    answers = [one.run(ask, 20).stdout for _ in range(20) if serving.poll() is None]
-    name = two.run(["hostname"], 20).stdout
-    two.close()
-    dead = one.run(ask, 20)
-print([cut.returncode, "refused" in cut.stderr, [answer for answer in answers if answer], name, dead.returncode])
-"""
 
 
 def run(script: str, *words: str) -> list[dict[str, Any]]:
@@ -75,15 +52,6 @@ def test_a_simulated_night_has_its_rows() -> None:
     assert (first["cases"], second["cases"]) == (20, 20)
     assert second["rows"] > first["rows"]
     assert second["bytes"] > first["bytes"]
-
-
-@pytest.mark.process
-def test_a_cable_can_be_pulled_and_power_cut(tmp_path: Path) -> None:
-    script = MACHINES.format(fleet=str(FLEET), folder=str(tmp_path / "rack"))
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
-    if ended.returncode:
-        pytest.skip(f"no machines can be made here: {ended.stderr.strip().splitlines()[-1]}")
-    assert ended.stdout == "[1, False, [\"b'here'\\n\"], 'two\\n', 1]\n"
 
 
 def test_the_check_of_a_trial_finds_each_kind_of_fault(monkeypatch: pytest.MonkeyPatch) -> None:

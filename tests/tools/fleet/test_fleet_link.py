@@ -184,28 +184,6 @@ def test_a_group_measured_on_a_host_is_recorded_with_our_commit_and_clock(rack: 
     assert Stop() not in rack.channels["a"].requests
 
 
-def test_a_run_keeps_equal_structures_and_environments_once(rack: Rack) -> None:
-    """The structure of the first launch, and one environment for the cases of a host."""
-    ran = {"digest": "ab", "structure": {"operators": [1]}, "times": {"operators": [0.5]}, "beside": {"work": 3}}
-    launches = tuple(replace(LAUNCH, index=number, fingerprint=ran) for number in range(2))
-    known = {"machine_key": "k", "inventory": {"torch": "2.8"}}
-
-    def twice(request: messages.Request) -> list[Any]:
-        if isinstance(request, Measure):
-            measured = replace(MEASURED, cut="", launches=launches, environment=known)
-            return [GroupProgress(request.number, GROUP.name, ((CASE, measured),), (), over=True)]
-        return whole(request)
-
-    site = rack.site(a=twice)
-    groups = [running(site), running(site)]
-    for group in groups:
-        run(group)
-    first, second = (group.measurements()[CASE] for group in groups)
-    assert [one.fingerprint for one in first.launches] == [ran, {"digest": "ab", "beside": {"work": 3}}]
-    assert first.environment == second.environment == {**known, "git": {"commit": "abc"}}
-    assert first.environment["inventory"] is second.environment["inventory"]
-
-
 def test_times_of_a_host_with_a_wrong_clock_are_corrected(rack: Rack) -> None:
     def ahead(request: messages.Request) -> list[Any]:
         return [opened(600)] if isinstance(request, Open) else whole(request)
@@ -239,14 +217,6 @@ def prepares(made: LockArm | None, problem: str = "") -> Script:
     return script
 
 
-def test_a_host_answers_questions_of_a_run(rack: Rack) -> None:
-    def script(request: messages.Request) -> list[Any]:
-        return [Answer(request.number, f"key of {request.device}")] if isinstance(request, Key) else whole(request)
-
-    site = rack.site(a=script)
-    assert site.machine_key("xpu", opened().facts) == "key of xpu"
-
-
 def test_equal_hosts_all_make_the_software_of_an_arm(rack: Rack) -> None:
     other = replace(MADE, words=replace(MADE.words, python="/b/python"))
     site = rack.site(a=prepares(MADE), b=prepares(other))
@@ -275,12 +245,20 @@ def test_an_equal_host_that_is_lost_meanwhile_measures_nothing(rack: Rack) -> No
         rack.site(a=dies, b=dies).locked(ARM)
 
 
-def test_a_question_that_a_host_refuses_is_an_error_with_its_reason(rack: Rack) -> None:
+def test_a_host_answers_or_refuses_questions_of_a_run(rack: Rack) -> None:
     def script(request: messages.Request) -> list[Any]:
-        return [Refused(request.number, "it has no such card")] if isinstance(request, Key) else whole(request)
+        if not isinstance(request, Key):
+            return whole(request)
+        return [
+            Refused(request.number, "it has no such card")
+            if request.device == "cuda"
+            else Answer(request.number, f"key of {request.device}")
+        ]
 
+    site = rack.site(a=script)
+    assert site.machine_key("xpu", opened().facts) == "key of xpu"
     with pytest.raises(UsageError, match="it has no such card"):
-        rack.site(a=script).machine_key("xpu", opened().facts)
+        site.machine_key("cuda", opened().facts)
 
 
 def test_a_question_to_a_lost_host_is_an_error(rack: Rack) -> None:
@@ -291,9 +269,19 @@ def test_a_question_to_a_lost_host_is_an_error(rack: Rack) -> None:
         rack.site(a=script).software()
 
 
-def test_hosts_with_other_cards_are_not_equal(rack: Rack) -> None:
-    labels = {"a": {"device": "cpu_xpu", "driver": "25.9"}, "b": {"device": "cpu_xpu", "driver": "25.31"}}
-    with pytest.raises(UsageError, match=r"b is not equal to a: driver 25\.31 instead of 25\.9"):
+@pytest.mark.parametrize(
+    ("driver", "card", "reason"),
+    [
+        ("25.31", "Arc", r"b is not equal to a: driver 25\.31 instead of 25\.9"),
+        ("25.9", "unknown", "a card that torch could not describe when its host joined"),
+    ],
+)
+def test_hosts_with_other_or_unknown_cards_are_not_equal(rack: Rack, driver: str, card: str, reason: str) -> None:
+    labels = {
+        "a": {"device": "cpu_xpu", "driver": "25.9", "card": card},
+        "b": {"device": "cpu_xpu", "driver": driver, "card": card},
+    }
+    with pytest.raises(UsageError, match=reason):
         rack.site(labels, a=whole, b=whole).facts(Options())
 
 
@@ -463,7 +451,7 @@ def test_a_silent_host_is_lost_after_a_time_limit(rack: Rack, monkeypatch: pytes
     assert "no sign of life for 0 s" in measured.failure
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"is":"said","text":7}'])
+@pytest.mark.parametrize("text", ["[]", "{", '{"is":"ProgressLine","text":7}'])
 def test_a_host_with_an_invalid_reply_is_lost(rack: Rack, text: str) -> None:
     site = rack.site(a=lambda request: whole(request) if isinstance(request, Open) else [])
     site.facts(Options())

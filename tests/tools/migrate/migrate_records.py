@@ -14,9 +14,9 @@ from ipexperf.case import Case
 from ipexperf.plan.options import Options
 from ipexperf.report.speeds import Speeds
 from ipexperf.result import Check, Launch, Measurement, RoundRecord, SeatRecord
+from ipexperf.tools.experiments import judged
 from ipexperf.tools.migrate import findings
 from ipexperf.tools.migrate import plan as migration
-from ipexperf.tools.migrate.experiment import judged
 from ipexperf.tools.migrate.findings import Finding, Findings
 from ipexperf.tools.migrate.plan import MigrationPlan, StackSide
 

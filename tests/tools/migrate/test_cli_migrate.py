@@ -72,21 +72,6 @@ def test_the_page_is_printed_although_a_file_cannot_be_written(
     assert "page.md cannot be written: " in captured.err
 
 
-def test_the_cases_of_both_stacks_take_turns_in_the_same_rounds(
-    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every contest has its first round before any has its second. Trainings have theirs first: they lack accuracy."""
-    rounds = played(monkeypatch, seconds)
-    assert cli.main([*arguments, "--perf-launches", "2"]) == 0
-    first, *_ = stacks = [sorted({arm.case.stack for arm in arms}) for arms in rounds]
-    assert first == ["new", "old"]
-    assert stacks == [first] * 6
-    modes = [{arm.case.mode for arm in arms} for arms in rounds]
-    inference, training = {"spin", "streamed", "whirl"}, {"teach"}
-    assert modes == [inference, training, training, training, training, inference]
-    capsys.readouterr()
-
-
 def test_migrate_records_a_run_in_the_history(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,19 +186,7 @@ def test_an_interruption_keeps_what_was_measured(
         assert connection.execute("SELECT status FROM run").fetchone() == ("interrupted",)
 
 
-def test_each_stack_runs_in_its_own_environment(
-    fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each side names the variables of its own environment."""
-    rounds = played(monkeypatch, seconds)
-    sides = ("--from", "stack=old SIDE=a", "--to", "stack=new SIDE=b")
-    assert cli.main(["migrate", "tiny", f"--perf-load={fake},{MOVERS}", *CELLS, *sides]) == 0
-    variables = {(arm.case.stack, arm.conditions.variables["SIDE"]) for arms in rounds for arm in arms}
-    assert variables == {("old", "a"), ("new", "b")}
-    capsys.readouterr()
-
-
-def test_a_side_that_names_no_interpreter_runs_in_this_one(
+def test_each_side_has_its_variables_and_one_that_names_no_interpreter_runs_in_this_one(
     fake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The old stack does not run in the interpreter of the new one."""
@@ -221,10 +194,11 @@ def test_a_side_that_names_no_interpreter_runs_in_this_one(
     other_python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     other_python.chmod(0o755)
     rounds = played(monkeypatch, seconds)
-    sides = ("--from", "stack=old", "--to", f"stack=new python={other_python}")
+    sides = ("--from", "stack=old SIDE=a", "--to", f"stack=new SIDE=b python={other_python}")
     assert cli.main(["migrate", "tiny", f"--perf-load={fake},{MOVERS}", *CELLS, *sides]) == 0
-    interpreters = {(arm.case.stack, arm.conditions.python) for arms in rounds for arm in arms}
-    assert interpreters == {("old", sys.executable), ("new", str(other_python))}
+    played_arms = [arm for arms in rounds for arm in arms]
+    where = {(arm.case.stack, arm.conditions.python, arm.conditions.variables["SIDE"]) for arm in played_arms}
+    assert where == {("old", sys.executable, "a"), ("new", str(other_python), "b")}
     capsys.readouterr()
 
 
@@ -232,7 +206,6 @@ def test_a_side_that_names_no_interpreter_runs_in_this_one(
     ("words", "refusal"),
     [
         (("nothing", *SIDES), "MODEL: unknown model 'nothing': "),
-        (("hf:nobody/nothing", *SIDES), "'hf:nobody/nothing'"),
         (("./nowhere.py:net", *SIDES), "'./nowhere.py:net': there is no file ./nowhere.py"),
         (("tiny", "--from", "stack=old", "--to", "stack=old"), "--from and --to: both are the stack old"),
         (("tiny", "--from", "stack=old dtype=bf16", "--to", "stack=new"), "--from 'stack=old dtype=bf16': a side is"),
@@ -250,10 +223,3 @@ def test_a_mistake_in_the_options_is_one_sentence(
     output, errors = capsys.readouterr()
     assert errors.startswith(f"ipexperf: {refusal}")
     assert (output, errors.count("\n"), rounds) == ("", 1, [])
-
-
-def test_minutes_are_a_whole_number(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main([*arguments, "--minutes", "0"])
-    assert ended.value.code == cli.USAGE_ERROR
-    assert "argument --minutes: must be a whole number from 1 to 999999999" in capsys.readouterr().err

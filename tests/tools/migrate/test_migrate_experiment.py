@@ -5,14 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import migrate_records
 import pytest
 from free_machine import FREE, Clock
 
-from ipexperf.case import Case
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct.conductor import Conductor
@@ -139,21 +137,3 @@ def test_a_single_round_trains_to_the_end_at_once(tmp_path: Path, fakes: tuple[s
     trial = Trial(1e6, tmp_path, fakes, launches=1)
     trial.run()
     assert trial.order == ["spin", "teach to the end", "teach to the end"]
-
-
-def contest(mode: str, count: int) -> Any:
-    cases = tuple(Case("resnet18", "cpu", "fp32", mode, "stock", batch, 32) for batch in range(1, count + 1))
-    return SimpleNamespace(group=SimpleNamespace(cases=cases))
-
-
-@pytest.mark.parametrize(
-    ("known", "expected"),
-    [({}, 0.0), ({0: 60.0}, 90.0), ({0: 60.0, 1: 900.0}, 90.0), ({1: 900.0}, 1350.0), ({0: 60.0, 2: 75.0}, 75.0)],
-    ids=["nothing", "one of its kind", "trainings tell nothing", "only trainings", "itself"],
-)
-def test_the_time_of_a_round_is_estimated_from_others_of_its_kind(known: dict[int, float], expected: float) -> None:
-    """A round of trainings takes longer than one of inferences, also without their accuracy."""
-    experiment = Experiment((), 3, {}, None, lambda _: None)  # type: ignore[arg-type]
-    experiment._runs = [contest("infer", 4), contest("train", 4), contest("infer", 6)]
-    experiment._costs = known
-    assert experiment._expected(experiment._runs[2]) == pytest.approx(expected)

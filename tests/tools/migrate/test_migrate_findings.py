@@ -10,8 +10,8 @@ from migrate_records import findings_of, measured, plan, rounds, row, seconds
 from ipexperf.case import Case
 from ipexperf.report.speeds import Speeds
 from ipexperf.result import Check, Launch, Measurement
+from ipexperf.tools.experiments import judged
 from ipexperf.tools.migrate import advice, findings, page
-from ipexperf.tools.migrate.experiment import judged
 from ipexperf.tools.migrate.findings import Finding, Findings, Replacement
 
 
@@ -53,27 +53,8 @@ def test_of_candidates_that_are_equally_fast_the_plainest_is_the_best() -> None:
     assert (one.best.result.case.mode, one.best.result.case.knobs) == ("spin", ())
 
 
-def test_a_row_without_an_equal_has_the_reason_of_its_leaf() -> None:
-    one = row(findings_of(plan()), "teach", "own")
-    assert (one.replacement, one.why_not) == (Replacement.NONE, "own comes with old: new has none")
-
-
-def test_a_mode_of_the_old_stack_only_is_compared_with_modes_of_the_same_work() -> None:
-    one = row(findings_of(plan()), "streamed")
-    assert one.replacement is Replacement.FASTER
-    assert one.row.no_equal == "new has no streams"
-
-
 def failing(case: Case, outcome: str = "error") -> Measurement:
     return replace(measured(case, 0.01), launches=(Launch(0, outcome, "no such module: nets"),))  # type: ignore[arg-type]
-
-
-def test_a_row_that_failed_on_the_old_stack_says_why() -> None:
-    made = plan()
-    case = made.rows[0].case
-    one = row(findings_of(made, changed={case: failing(case)}), "spin")
-    assert (one.replacement, one.best) == (Replacement.UNMEASURED, None)
-    assert one.why_not == "old: error: no such module: nets"
 
 
 def test_a_candidate_that_failed_is_not_the_best_and_says_why() -> None:
@@ -83,25 +64,6 @@ def test_a_candidate_that_failed_is_not_the_best_and_says_why() -> None:
     assert one.best is not None
     assert dict(one.best.result.case.knobs) == {"searched": "on"}
     assert [other.result.problem for other in one.candidates] == ["", "error: no such module: nets", ""]
-
-
-def test_a_row_whose_candidates_all_failed_says_why() -> None:
-    made = plan(mode=("spin",))
-    case = made.rows[0].candidates[0]
-    assert row(findings_of(made, changed={case: failing(case)}), "spin").why_not == "new: error: no such module: nets"
-
-
-def test_a_row_that_the_budget_did_not_reach_says_so() -> None:
-    made = plan()
-    cut = "the budget (--perf-budget) was spent already"
-    cases = {case: replace(measured(case, 0.01), launches=(), cut=cut) for case in made.contests[2].cases}
-    one = row(findings_of(made, changed=cases), "teach", "quick")  # type: ignore[arg-type]
-    assert (one.replacement, one.why_not) == (Replacement.UNMEASURED, f"old: {cut}")
-
-
-def test_a_case_without_a_measurement_was_in_no_round() -> None:
-    made = plan(mode=("spin",))
-    assert row(findings_of(made, changed=dict.fromkeys(made.cases)), "spin").why_not == "old: its round was not made"
 
 
 def test_a_candidate_whose_proof_failed_does_not_count() -> None:
@@ -138,12 +100,6 @@ def test_a_loss_of_accuracy_beyond_the_bound_is_found() -> None:
     for accuracy, lost in ((0.97, None), (0.90, pytest.approx(0.08))):
         changed = {case: measured(case, seconds(case), accuracy=accuracy)}
         assert row(findings_of(made, changed=changed), "spin").less_accurate == lost
-
-
-def test_a_setting_is_worth_the_ratio_of_the_case_with_and_without_it() -> None:
-    [worth] = findings_of(plan(), lambda case: 0.013 if ("packed", "off") in case.knobs else 0.01).worths
-    assert worth.speed is not None
-    assert worth.speed.ratio.ratio == pytest.approx(1.3, rel=0.02)
 
 
 def test_the_difference_in_kernels_comes_from_the_fingerprints() -> None:

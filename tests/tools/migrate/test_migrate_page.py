@@ -10,8 +10,6 @@ from dataclasses import replace
 from migrate_records import findings_of, measured, plan, rounds
 from rich.console import Console
 
-from ipexperf.case import Case
-from ipexperf.report.words import Words
 from ipexperf.tools.migrate import page
 from ipexperf.tools.migrate.findings import Findings
 
@@ -113,12 +111,6 @@ def test_the_software_of_each_stack_is_listed_once() -> None:
     assert lines == ["old: torch 2.8.0", "new: torch 2.8.0", "machine: a fake, 2 cores, fake-2c"]
     never = [replace(measured(case, 0.01), launches=(), environment={}) for case in cases]
     assert page.environments(never, ["old"]) == ["old: nothing was measured"]
-
-
-def test_a_row_always_names_its_mode() -> None:
-    """Also the plain training mode, which summaries leave out."""
-    case = Case("resnet18", "cpu", "fp32", "train", "ipex", 64, 32, knobs=(("optimizer", "adam"),))
-    assert Words().explicit(case) == "fp32 on ipex, train, with optimizer=adam"
 
 
 def test_a_warning_says_if_other_work_disturbed_the_rounds() -> None:
