@@ -105,20 +105,6 @@ def test_a_refused_case_leaves_no_row(runs, path, capsys):
     assert live() == [(model, runs[0]) for model in MODELS]
 
 
-def test_an_acceptance_that_was_killed_before_its_rows_is_completed(runs, path):
-    """The process was killed after it wrote the file. The next acceptance adds the missing rows."""
-    accept(runs[0])
-    rows, text = query("SELECT uid, series_id, run_id, reason FROM baseline ORDER BY uid"), path.read_text()
-    assert len(rows) == len(MODELS)
-    with closing(sqlite3.connect("ipexperf.db")) as connection:
-        connection.execute("DELETE FROM baseline")
-        connection.commit()
-    for _ in range(2):
-        assert accept(runs[0], "--by", "somebody else") == 1
-        assert query("SELECT uid, series_id, run_id, reason FROM baseline ORDER BY uid") == rows
-    assert path.read_text() == text
-
-
 def test_the_folder_is_named_by_option_or_environment(runs, tmp_path, monkeypatch, capsys):
     """`--baselines` has precedence over IPEXPERF_BASELINES, which test runs read too."""
     monkeypatch.setenv("IPEXPERF_BASELINES", "kept")

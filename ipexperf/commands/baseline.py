@@ -15,7 +15,7 @@ from ipexperf.commands import console
 from ipexperf.errors import BaselineError, HistoryError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ipexperf.case import Case
     from ipexperf.history.records import Accepted, Recorded
@@ -85,8 +85,6 @@ def run_accept(arguments: argparse.Namespace) -> int:
             for case_id, why in acceptance.refused:
                 console.say(f"refused   {case_id}: {why}")
             refused += len(acceptance.refused)
-            if earlier := _accepted_before(accepted, candidates):
-                history.complete(earlier)
             if acceptance.accepted:
                 locked = _locks(history, acceptance, arguments)
                 for lock in locked:
@@ -211,17 +209,6 @@ def _remove_unused(folder: Path) -> None:
     for lock in locks.every(folder):
         if lock.digest not in used and not lock.name:
             locks.path_of(folder, lock.digest).unlink()
-
-
-def _accepted_before(accepted: Baselines, candidates: Iterable[ProposedCase]) -> list[Accepted]:
-    """The candidates whose runs are the newest sessions of the file, as it says that they were accepted."""
-    return [
-        _session(candidate, candidate.case, current, accepted.machine_key)
-        for candidate in candidates
-        if (current := accepted.at(candidate.case)) is not None
-        and current.case == candidate.case
-        and current.sessions[-1].run == candidate.run
-    ]
 
 
 def _session(candidate: ProposedCase, former: Case, current: CaseBaseline, machine_key: str) -> Accepted:

@@ -396,8 +396,6 @@ class _Search:
 
     def _ask(self, candidate: Candidate) -> Asking[Answer]:
         answer = yield candidate
-        if not isinstance(answer, Answer):
-            raise TypeError(f"a search must be sent an Answer, got {answer!r}")
         self._answers[candidate] = answer
         if answer is Answer.UNSURE:
             self._unsure += 1

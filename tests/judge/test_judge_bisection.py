@@ -385,12 +385,5 @@ def test_the_number_of_questions_is_bounded_whatever_is_answered() -> None:
         assert finding.questions <= 120
 
 
-def test_a_search_refuses_anything_but_an_answer() -> None:
-    course = search(THIRTY, anything)
-    next(course)
-    with pytest.raises(TypeError, match="must be sent an Answer"):
-        course.send("good")  # type: ignore[arg-type]
-
-
 def test_names_are_listed_as_in_a_sentence() -> None:
     assert [listed(THIRTY[:count]) for count in range(4)] == ["", "p00", "p00 and p01", "p00, p01 and p02"]

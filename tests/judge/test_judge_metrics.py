@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from judge_records import CASE, QUIET, baseline, measurement
+from judge_records import QUIET, baseline, measurement
 
 from ipexperf.errors import UsageError
 from ipexperf.judge import metrics, remeasure, screen
@@ -289,7 +289,7 @@ def test_a_shift_of_the_platform_does_not_excuse_more_memory() -> None:
     larger = case_verdict(1.02, SLOW)
     verdicts = {**{str(number): SLOW for number in range(5)}, "larger": larger}
     run = settle(verdicts, Policy())
-    assert run.shift is not None
+    assert run.line.startswith("platform shift: ")
     assert run.verdicts["0"].outcome == "platform_shift"
     assert run.verdicts["larger"] == larger
 
@@ -300,14 +300,3 @@ def test_more_memory_is_no_evidence_that_the_platform_is_slower() -> None:
     run = settle({str(number): case_verdict(1.02, unsure) for number in range(5)}, Policy())
     assert "no single case proves it" in run.line
     assert {one.outcome for one in run.verdicts.values()} == {"regressed"}
-
-
-def test_the_records_of_this_file_share_one_case() -> None:
-    """A baseline of another case would not be compared."""
-    assert accepted(LEVEL).case == CASE
-    assert (
-        screen.judge(
-            measurement(QUIET[0], case=replace(CASE, knobs=(("level", "O0"),))), accepted(LEVEL), Policy()
-        ).outcome
-        == "not_comparable"
-    )

@@ -136,15 +136,3 @@ def test_one_entry_is_both_ends() -> None:
 def test_two_entries_need_one_question() -> None:
     finding = found(2, bad_from(1))
     assert (finding.outcome, finding.first_bad, finding.questions) == ("culprit", 1, 1)
-
-
-def test_an_empty_list_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one entry"):
-        search_ordered(0)
-
-
-def test_a_search_refuses_anything_but_an_answer() -> None:
-    course = search_ordered(5)
-    next(course)
-    with pytest.raises(TypeError, match="must be sent an Answer"):
-        course.send("good")  # type: ignore[arg-type]

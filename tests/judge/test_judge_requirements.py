@@ -116,11 +116,6 @@ def test_changes_other_than_packages_are_ignored() -> None:
     assert both.fits(frozenset({variable}))
 
 
-def test_a_package_that_does_not_differ_is_refused() -> None:
-    with pytest.raises(ValueError, match="packages that differ between both ends, got nothing"):
-        mixes().fits(frozenset({Change("package", "nothing", "1", "2")}))
-
-
 VERSION = st.integers(1, 3)
 TEXTS = st.lists(
     st.builds(

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_records import CASE, ENVIRONMENT, QUIET, baseline, environment, measurement
 
-from ipexperf.errors import UsageError
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide, judge, on_changed_host
 from ipexperf.judge.spread import centre, compare, usual_noise
@@ -37,14 +36,10 @@ def test_a_failed_proof_is_invalid_however_fast() -> None:
     assert verdict.reason == "proof failed: dtype: found fp32, expected bf16"
 
 
-def test_a_contended_machine_is_invalid() -> None:
-    assert judge(measurement([0.01, 0.01], contended="steal 12 %"), None, POLICY).outcome == "invalid"
-
-
 def test_a_contended_machine_fails_no_test_and_a_failed_proof_does() -> None:
     """A busy machine shows nothing wrong. If a proof failed as well, the test fails."""
     busy = judge(measurement([0.01, 0.01], contended="steal 12 %"), None, POLICY)
-    assert busy.contended
+    assert (busy.outcome, busy.contended) == ("invalid", True)
     assert not busy.fails
     wrong = (Check("dtype", False, "float32", "bfloat16"),)
     unproven = judge(measurement([0.01, 0.01], contended="steal 12 %", proof=wrong), None, POLICY)
@@ -85,7 +80,6 @@ def test_another_machine_or_other_work_is_not_comparable() -> None:
     assert "machine_key: xeon-2c -> epyc" in judge(measurement([1, 1], where=elsewhere), baseline(), POLICY).reason
     bigger = replace(CASE, batch=16)
     assert "batch: 8 -> 16" in judge(measurement([1, 1], case=bigger), baseline(), POLICY).reason
-    assert judge(measurement([1, 1]), baseline(), POLICY, "a pinned runner was asked for").outcome == "not_comparable"
 
 
 def test_other_software_is_noted_and_never_silences_the_alarm() -> None:
@@ -255,15 +249,6 @@ def test_an_expired_baseline_is_still_used_with_a_warning() -> None:
 
 
 @settings(deadline=None, max_examples=60)
-@given(launches, histories, st.floats(1e-2, 1e2))
-def test_the_unit_of_time_does_not_matter(new: list[float], old: list[list[float]], factor: float) -> None:
-    left = compare(new, old, POLICY)
-    right = compare([x * factor for x in new], [[x * factor for x in session] for session in old], POLICY)
-    assert right.log_ratio == pytest.approx(left.log_ratio, abs=1e-9)
-    assert right.half_width(0.005) == pytest.approx(left.half_width(0.005), rel=1e-6)
-
-
-@settings(deadline=None, max_examples=60)
 @given(launches, histories)
 def test_slowdowns_and_speedups_have_the_same_intervals(new: list[float], old: list[list[float]]) -> None:
     left = compare(new, old, POLICY)
@@ -373,9 +358,3 @@ def test_one_odd_session_in_five_does_not_move_the_baseline() -> None:
 def test_the_uid_of_a_policy_follows_its_content() -> None:
     assert Policy().uid == Policy(**Policy().to_json()).uid != Policy(tolerance=0.04).uid
     assert judge(measurement([1, 1]), None, POLICY).policy == f"screen-2@{POLICY.uid[:12]}"
-
-
-@pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"minimum_launches": 1}, {"known_sessions": 2}, {"tolerance": 1.0}])
-def test_a_policy_that_cannot_work_is_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(UsageError, match="policy 'screen-2'"):
-        Policy(**wrong)  # type: ignore[arg-type]

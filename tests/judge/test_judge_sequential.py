@@ -117,14 +117,6 @@ def test_trimming_depends_on_the_shape_of_the_pairs_and_not_on_their_level(value
         assert contaminated(other, POLICY) in (strict, loose)
 
 
-@given(PAIRS)
-def test_the_unit_of_time_does_not_change_the_verdict(pairs: list[list[tuple[float, float]]]) -> None:
-    """Milliseconds or seconds: the same verdict and the same ratio."""
-    one, other = decide(ratios(pairs), POLICY), decide(ratios(pairs, 1024.0), POLICY)
-    assert (one.outcome, one.done, one.trimmed) == (other.outcome, other.done, other.trimmed)
-    assert one.ratio == pytest.approx(other.ratio, rel=1e-6)
-
-
 @given(RATIOS)
 def test_swapping_the_arms_mirrors_the_verdict(values: list[float]) -> None:
     """`regressed` becomes `improved`. `ok` may become inconclusive: no slowdown is not yet no speed-up."""
@@ -180,13 +172,6 @@ def test_odd_pairs_have_a_defined_outcome(values: list[float], outcome: str, tol
     found = decide(values, POLICY)
     assert (found.outcome, found.pairs, found.done) == (outcome, len(values), True)
     assert told in found.reason
-
-
-def test_a_turn_without_time_leaves_a_pair_without_ratio() -> None:
-    """A time that is zero, negative or missing is not valid."""
-    for time in (0.0, -1.0, math.nan, math.inf):
-        assert math.isnan(neighbour_ratio([1.0, time], [1.0, 1.0]))
-        assert math.isnan(neighbour_ratio([1.0, 1.0], [time, 1.0]))
 
 
 def test_an_unproven_improvement_is_ok_at_the_last_look() -> None:
