@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -9,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ipexperf.errors import UsageError
@@ -203,7 +204,25 @@ def test_the_levels_of_the_policy_are_those_of_the_calibration_table() -> None:
     assert [float(row[1]) for row in rows if row[0] == "caution"] == [POLICY.caution]
 
 
-def test_more_pairs_never_make_the_p_value_larger() -> None:
+SLOWER = [0.3, 0.31] * 6 + [-1.0] * 12
+"""Pairs that are surely slower, and after them such as would hide it."""
+
+
+@given(st.lists(st.floats(-1, 1), min_size=24, max_size=24))
+@example(SLOWER)
+def test_more_pairs_never_make_the_p_value_larger(log_ratios: list[float]) -> None:
+    """It is the p-value of all looks so far."""
+    found = [decide(log_ratios[:look], POLICY).p_value or 0.0 for look in POLICY.looks]
+    assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(found))
+
+
+def test_pairs_after_an_alarm_would_have_hidden_it() -> None:
+    """A judge that looked once, after all pairs, would miss this slowdown."""
+    assert judged(SLOWER).outcome == "regressed"
+    assert decide(SLOWER, POLICY).outcome != "regressed"
+
+
+def test_the_p_value_is_the_alarm_rate_at_which_the_pairs_are_called() -> None:
     """It is the smallest alarm rate at which any look so far would have called the pairs regressed."""
     values = noisy(24, math.log(1.05), 0.02)
     found = judged(values)
