@@ -320,6 +320,17 @@ def _simulated(
     ]
 
 
+@pytest.mark.parametrize(
+    ("slowdown", "noise", "sessions", "outcome", "least", "most"),
+    [(2.0, 0.01, 3, "regressed", 100, 100), (1.5, 0.03, 6, "regressed", 95, 100), (1.1, 0.05, 6, "ok", 0, 5)],
+)
+def test_a_slowdown_is_mostly_caught_and_seldom_called_ok(
+    slowdown: float, noise: float, sessions: int, outcome: str, least: int, most: int
+) -> None:
+    """Of 100 sessions. Twice the tolerance is called ok in at most the stated 5 %."""
+    assert least <= _simulated(4, slowdown, noise, sessions, 100).count(outcome) <= most
+
+
 @pytest.mark.parametrize(("noise", "sessions"), [(0.02, 3), (0.19, 1), (0.19, 3), (0.19, 6), (0.40, 3)])
 def test_identical_code_looks_slower_no_more_often_than_stated(noise: float, sessions: int) -> None:
     """Even at twice the noise that was assumed. Of 300 first looks: six, at the stated 2 %."""
@@ -335,19 +346,6 @@ def test_a_run_of_many_cases_fails_by_chance_no_more_often_than_stated() -> None
         alarms[policy] = sum("regressed" in seen[run * cases : (run + 1) * cases] for run in range(runs))
     assert alarms[POLICY.shared(cases)] <= 4  # two are expected at 5 %
     assert alarms[POLICY] > alarms[POLICY.shared(cases)]
-
-
-def test_a_doubled_time_is_always_caught_on_a_quiet_machine() -> None:
-    assert set(_simulated(2, 2.0, 0.01, 3, 100)) == {"regressed"}
-
-
-def test_a_slowdown_of_half_is_mostly_caught_with_six_sessions() -> None:
-    assert _simulated(3, 1.5, 0.03, 6, 100).count("regressed") >= 95
-
-
-def test_a_slowdown_is_seldom_called_ok() -> None:
-    """Slower by 10 %, twice the tolerance: called ok in at most the stated 5 %."""
-    assert _simulated(4, 1.10, 0.05, 6, 300).count("ok") <= 15
 
 
 def test_one_odd_session_in_five_does_not_move_the_baseline() -> None:
