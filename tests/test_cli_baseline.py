@@ -162,21 +162,3 @@ def test_a_file_that_cannot_be_written_leaves_no_row(runs, path, capsys):
     assert "cannot be" in told
     assert told.count("\n") == 1
     assert live() == []
-
-
-@pytest.mark.parametrize(
-    ("database", "told"),
-    [
-        ("nowhere/ipexperf.db", "the folder of the history nowhere/ipexperf.db does not exist"),
-        ("nosuchdatabase://host/name", "cannot be opened"),
-        ("file.txt", "file is not a database"),
-    ],
-)
-def test_a_history_that_cannot_be_opened_is_one_sentence(runs, path, capsys, tmp_path, database, told):
-    """No traceback, and no file of baselines."""
-    (tmp_path / "file.txt").write_text("model,time\n" * 100)
-    assert accept("last", "--db", database) == 2
-    error = capsys.readouterr().err
-    assert told in error
-    assert error.count("\n") == 1
-    assert not path.exists()

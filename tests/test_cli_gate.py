@@ -12,7 +12,6 @@ import pytest
 
 from ipexperf.case import Case
 from ipexperf.cli import main
-from ipexperf.commands import gate as command
 from ipexperf.history import History
 from ipexperf.judge.policy import Policy
 from ipexperf.result import Check, Launch, Measurement, Structure, Verdict
@@ -205,29 +204,14 @@ def test_a_damaged_document_is_no_verdict(gate, capsys, table, column, document)
         connection.execute(f"UPDATE {table} SET {column} = CAST(? AS TEXT)", (document,))  # noqa: S608 - names of ours
         connection.commit()
     assert (main(["gate"]), main(["gate", "--bisect"])) == (2, 125)
-    assert capsys.readouterr().err.count("\n") == 2
-
-
-@pytest.mark.parametrize("error", [KeyError("text"), RuntimeError("two\nlines")])
-def test_an_unexpected_error_is_no_verdict(gate, capsys, monkeypatch, error):
-    """The error is one sentence with its place in the code, without a traceback."""
-    gate(*verdicts("ok"))
-
-    def fail(*_):
-        raise error
-
-    monkeypatch.setattr(command, "_chosen", fail)
-    assert (main(["gate"]), main(["gate", "--bisect"])) == (2, 125)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2
-    for line in lines:
-        assert f"{type(error).__name__}: " in line
-        assert "(test_cli_gate.py, line " in line
+    said = capsys.readouterr().err
+    assert "damaged" in said
+    assert said.count("\n") == 2
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--nonsense"], ["--case"], ["last", "first"], ["--db"]],
+    [["--nonsense"], ["last", "first"]],
     ids=" ".join,
 )
 @pytest.mark.parametrize("bisect", ["--bisect", "--bis"])

@@ -22,7 +22,6 @@ def a_lock(*packages: Package, **more: object) -> Lock:
     return dataclasses.replace(Lock("3.11.7", "CPython linux x86_64", packages), **more)
 
 
-VALUES = st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"))
 PACKAGES = st.builds(
     Package,
     name=st.from_regex(r"[a-z][a-z0-9-]{0,12}", fullmatch=True),
