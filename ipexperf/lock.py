@@ -221,9 +221,9 @@ def _pair(text: str, place: str) -> tuple[str, str]:
     name, _, encoded = text.partition(" ")
     try:
         value = json.loads(encoded)
-    except (ValueError, RecursionError):
+    except ValueError:
         value = None
-    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\0" in value:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise LockError(f"{place}: expected NAME \"VALUE\", got '{text[:80]}'")
     return name, value
 
