@@ -204,9 +204,7 @@ def test_a_damaged_document_is_no_verdict(gate, capsys, table, column, document)
         connection.execute(f"UPDATE {table} SET {column} = CAST(? AS TEXT)", (document,))  # noqa: S608 - names of ours
         connection.commit()
     assert (main(["gate"]), main(["gate", "--bisect"])) == (2, 125)
-    said = capsys.readouterr().err
-    assert "damaged" in said
-    assert said.count("\n") == 2
+    assert capsys.readouterr().err.count("\n") == 2
 
 
 @pytest.mark.parametrize(
