@@ -271,7 +271,7 @@ def same_software(old: Lock, new: Lock) -> bool:
     """Return True if two locks have the same packages and variables, and the same series of Python."""
     if series(old.python) != series(new.python):
         return False
-    return not [difference for difference in differences(old, new) if difference.kind in ("package", "variable")]
+    return not any(difference.kind in ("package", "variable") for difference in differences(old, new))
 
 
 def series(version: str) -> tuple[str, ...]:
