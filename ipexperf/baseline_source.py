@@ -38,8 +38,8 @@ class RunBaselines:
         from ipexperf.judge.spread import usual_noise
 
         baselines = self._file(machine_key)
-        accepted = baselines.of_same_work()
-        judged = sum(case in accepted for case in self._cases)
+        accepted = {baseline.case for baseline in baselines.cases}
+        judged = sum(case in accepted for case in self._cases)  # only those can raise an alarm
         return usual_noise([x.log_times for x in baselines.cases], Policy().shared(judged))
 
     def accepted(self, measurement: Measurement) -> CaseBaseline | None:

@@ -144,7 +144,8 @@ def _start_elsewhere(options: Options) -> Callable[..., Elsewhere]:
     for point in importlib.metadata.entry_points(group=SITES, name="fleet"):
         start: Callable[..., Elsewhere] = point.load()
         return start
-    raise UsageError(f"{options.sources['fleet']}: no installed package measures on a fleet: its entry points come with `pip install ipexperf`")
+    missing = "no installed package measures on a fleet: its entry points come with `pip install ipexperf`"
+    raise UsageError(f"{options.sources['fleet']}: {missing}")
 
 
 @contextmanager

@@ -138,9 +138,7 @@ def check(options: Options) -> None:
 
 def machine(other: OtherSide, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
     """Compare the baseline's software, as measured now, with its stored numbers. None if the hardware differs."""
-    if accepted is None or not other.times:
-        return None
-    if incomparable(accepted.environment, other.environment):
+    if accepted is None or not other.times or incomparable(accepted.environment, other.environment):
         return None
     compared = spread.compare(other.times, [session.launches for session in accepted.sessions], policy)
     changed = differences(accepted.environment, other.environment, ("hardware",))
@@ -225,7 +223,8 @@ def _locks_of(
             stored[case] = f"{path}, its lock, is not there"
             continue
         lock, ran = locks.read(path), Source.of(accepted.environment)
-        _check_digest(lock, accepted.lock, options.baselines)
+        if lock.digest != accepted.lock:
+            raise LockError(f"{path} was edited: its content has the digest {lock.digest}. Restore it with git")
         wanted[case] = Wanted(lock, ran, tuple(ran.changed()))
     if must and not wanted:
         never = "no baseline was accepted for it on this machine" if cases else "there is no case"
@@ -238,12 +237,6 @@ def _why_unlocked(case: Case, accepted: CaseBaseline) -> str:
     if accepted.case != case:
         return "the work of its case changed since its baseline was accepted"
     return "" if accepted.lock else "its baseline was accepted before locks were kept: accept it anew"
-
-
-def _check_digest(lock: Lock, digest: str, folder: Path) -> None:
-    if lock.digest != digest:
-        path = locks.path_of(folder, digest)
-        raise LockError(f"{path} was edited: its content has the digest {lock.digest}. Restore it with git")
 
 
 def _baselines_of(options: Options, cases: Iterable[Case], key: Callable[[str], str]) -> dict[Case, CaseBaseline]:

@@ -221,9 +221,9 @@ def _pair(text: str, place: str) -> tuple[str, str]:
     name, _, encoded = text.partition(" ")
     try:
         value = json.loads(encoded)
-    except (ValueError, RecursionError):
+    except ValueError:
         value = None
-    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or "\0" in value:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise LockError(f"{place}: expected NAME \"VALUE\", got '{text[:80]}'")
     return name, value
 
@@ -271,7 +271,7 @@ def same_software(old: Lock, new: Lock) -> bool:
     """Return True if two locks have the same packages and variables, and the same series of Python."""
     if series(old.python) != series(new.python):
         return False
-    return not [difference for difference in differences(old, new) if difference.kind in ("package", "variable")]
+    return not any(difference.kind in ("package", "variable") for difference in differences(old, new))
 
 
 def series(version: str) -> tuple[str, ...]:

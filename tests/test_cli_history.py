@@ -13,8 +13,9 @@ from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
 from ipexperf.judge.bisection import Change
-from ipexperf.judge.bisection_record import BisectionRecord, RecordedRatio
+from ipexperf.judge.bisection_record import BisectionRecord
 from ipexperf.judge.policy import Policy
+from ipexperf.judge.ratios import Ratio
 from ipexperf.result import Launch, Measurement, Verdict
 
 ENVIRONMENT = {
@@ -129,7 +130,7 @@ def test_show_names_what_a_search_found_for_a_case_of_the_run(path, capsys):
         outcome="culprit",
         reason="torch is enough, and without it the bad end is not slower",
         culprits=((Change("package", "torch", "2.7.0", "2.8.0"),),),
-        culprit=RecordedRatio(1.08, 1.05, 1.11),
+        culprit=Ratio(1.08, 1.05, 1.11),
         machine_key=ENVIRONMENT["machine_key"],
         started_at="2026-05-03T10:00:00Z",
         finished_at="2026-05-03T10:10:00Z",

@@ -13,7 +13,8 @@ from ipexperf.case import Case
 from ipexperf.history import History
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, write
 from ipexperf.judge.bisection import Change
-from ipexperf.judge.bisection_record import BisectionRecord, RecordedRatio
+from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.ratios import Ratio
 
 TESTS = Path(__file__).parents[2] / "tests"
 CASE = Case("resnet50", "cpu", "bf16", "infer_jit", "ipex", 8, 224)
@@ -63,8 +64,8 @@ def _history(path: Path) -> Path:
             outcome="culprit",
             reason="numpy is to blame",
             culprits=((change,),),
-            ends=RecordedRatio(1.2, 1.1, 1.3),
-            culprit=RecordedRatio(1.2, 1.1, 1.3),
+            ends=Ratio(1.2, 1.1, 1.3),
+            culprit=Ratio(1.2, 1.1, 1.3),
             measured=3,
             differences=4,
         )

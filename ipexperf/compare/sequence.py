@@ -21,8 +21,8 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Forking
 from ipexperf.errors import WorkerError
 from ipexperf.judge import pairs, ratios, sequential
-from ipexperf.judge.pairs import PairedRatio
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.sequential import Decision
 from ipexperf.report import units
 from ipexperf.result import MEAN, Launch
@@ -107,7 +107,7 @@ class Standing:
     name: str
     done: int
     most: int
-    so_far: PairedRatio | None
+    so_far: Ratio | None
     seconds_left: float | None
     """Upper limit: the comparison ends sooner if the judge is sure sooner."""
 

@@ -14,7 +14,8 @@ from ipexperf.history.schema import bisection, case, lock
 from ipexperf.history.statements import OF_CASE
 from ipexperf.history.values import content_uid, finite, utc
 from ipexperf.judge.bisection import Change
-from ipexperf.judge.bisection_record import BisectionRecord, RecordedRatio
+from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.ratios import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -82,8 +83,8 @@ def _record(values: RowMapping, connection: Connection) -> BisectionRecord:
         **fields,
         culprits=tuple(tuple(Change(**change) for change in culprit) for culprit in values["culprits"]),
         suspects=tuple(values["suspects"]),
-        ends=RecordedRatio(**values["ends"]) if values["ends"] else None,
-        culprit=RecordedRatio(values["ratio"], values["lo"], values["hi"]) if values["ratio"] is not None else None,
+        ends=Ratio(**values["ends"]) if values["ends"] else None,
+        culprit=Ratio(values["ratio"], values["lo"], values["hi"]) if values["ratio"] is not None else None,
         ran=tuple(values["ran"]),
         last_good=texts["last_good"],
         first_bad=texts["first_bad"],

@@ -87,8 +87,6 @@ class BaselineChange:
     batch: int
     kind: str
     """`added`, `removed`, `replaced`, `extended` or `edited`."""
-    old: float | None
-    new: float | None
     ratio: float | None
     sessions: str
     reason: str
@@ -108,7 +106,6 @@ def accept(
     regression_ok: bool = False,
     replace: bool = False,
     expires: str | None = None,
-    policy: Policy | None = None,
 ) -> Acceptance:
     """Accept the candidates, oldest first, or refuse each with one sentence."""
     if not reason.strip():
@@ -118,7 +115,7 @@ def accept(
             date.fromisoformat(expires)
         except ValueError as error:
             raise BaselineError(f"expires must be a date such as 2026-12-31, got {expires!r}") from error
-    policy = policy or Policy()
+    policy = Policy()
     accepted: list[ProposedCase] = []
     refused: list[tuple[str, str]] = []
     slots: set[tuple[str, int, int, str]] = set()
@@ -316,8 +313,6 @@ def diff(old: Baselines, new: Baselines) -> list[BaselineChange]:
                 case_id=place[0],
                 batch=place[1],
                 kind=_kind_of_change(left, right),
-                old=left.step_time if left else None,
-                new=right.step_time if right else None,
                 ratio=right.step_time / left.step_time if left and right else None,
                 sessions=f"{len(left.sessions) if left else 0} -> {len(right.sessions) if right else 0}",
                 reason=right.reason if right else "",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.judge import sequential
 from ipexperf.judge.metrics import TITLES
+from ipexperf.judge.screen import unmeasured
 from ipexperf.result import MEAN, PRIMARY, Measurement, PairsEvidence, Verdict
 
 if TYPE_CHECKING:
@@ -25,12 +26,8 @@ def judge(
 
     It is not ok if, by the verdict on the mean step among `others`, that looks longer when the pairs end.
     """
-    if measurement.never_began:
-        return Verdict("inconclusive", measurement.never_began, policy=policy.label)
-    if measurement.failure:
-        return Verdict("failed", measurement.failure, policy=policy.label)
-    if measurement.invalid:
-        return Verdict("invalid", measurement.invalid, policy=policy.label)
+    if verdict := unmeasured(measurement, policy.label):
+        return verdict
     if decision is None or evidence is None:
         return Verdict("failed", "no pair was measured", policy=policy.label)
     alike = "" if evidence.differences else "; both arms are the same (A/A): any difference is noise"

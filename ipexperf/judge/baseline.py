@@ -10,15 +10,15 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ipexperf import lock, scratch
-from ipexperf.case import AXES, Case
+from ipexperf.case import Case
 from ipexperf.errors import BaselineError, LockError
 from ipexperf.judge import answers
-from ipexperf.judge.environment import FINDINGS, PACKAGES
+from ipexperf.judge.environment import PACKAGES
 from ipexperf.judge.spread import centre
 from ipexperf.result import METRICS, PRIMARY, WORK
 
@@ -105,10 +105,6 @@ class Baselines:
         """The baseline that accepting this case would extend or replace: the same work in any version."""
         return next((x for x in self.cases if slot(x.case) == slot(case)), None)
 
-    def of_same_work(self) -> frozenset[Case]:
-        """The cases that have a baseline of exactly the same work. Only those can raise an alarm."""
-        return frozenset(x.case for x in self.cases)
-
     def put(self, baseline: CaseBaseline) -> Baselines:
         """A copy with this baseline added or replaced."""
         others = [x for x in self.cases if slot(x.case) != slot(baseline.case)]
@@ -158,7 +154,7 @@ def read(directory: Path, machine_key: str) -> Baselines:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return Baselines(machine_key)
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise BaselineError(
             f"{path} cannot be read as JSON ({error}): restore it with git, or delete it to start anew"
         ) from error
@@ -169,12 +165,11 @@ def read(directory: Path, machine_key: str) -> Baselines:
     if document.get("machine_key") != machine_key:
         raise BaselineError(f"{path} belongs to machine_key {document.get('machine_key')!r}: its name must match")
     try:
+        _refuse_edited(document["environments"])
         environments = {
             name: _restored(environment, directory) for name, environment in document["environments"].items()
         }
-        cases = _cases(document["cases"], environments)
-        _refuse_edited(document["environments"])
-        return Baselines(machine_key, cases)
+        return Baselines(machine_key, _cases(document["cases"], environments))
     except LockError as error:
         raise BaselineError(str(error)) from error
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -329,7 +324,6 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
     if len({x.run for x in sessions}) < len(sessions):
         # Copies of one session agree, so sessions would seem to differ less than they do.
         raise ValueError(f"{entry['id']} has a session twice")
-    environment = _environment(entry["id"], environments[entry["environment"]])
     for session in sessions:
         # Both were computed from the same launches. An edit by hand or a bad merge changes only one of them.
         stated = session.metrics.get(PRIMARY)
@@ -344,29 +338,15 @@ def _case(entry: dict[str, Any], environments: dict[str, Any]) -> CaseBaseline:
         accepted_by=str(entry["accepted_by"]),
         accepted_at=str(entry["accepted_at"]),
         expires=None if entry["expires"] is None else date.fromisoformat(entry["expires"]).isoformat(),
-        environment=environment,
+        environment=environments[entry["environment"]],
         fingerprint=None if entry.get("fingerprint") is None else str(entry["fingerprint"]),
         answers=None if entry.get("answers") is None else answers.read(entry["answers"]),
     )
 
 
-def _environment(name: str, document: Mapping[str, Any]) -> dict[str, Any]:
-    """The environment, in sections as they are compared. Instances have a placement each."""
-    for section in FINDINGS:
-        fields = document.get(section, {})
-        parts = fields if section == "placement" and isinstance(fields, list) else [fields]
-        if not all(isinstance(part, dict) for part in parts):
-            raise ValueError(f"{name} was measured in an environment whose {section} is not an object of names")
-    return dict(document)
-
-
 def _work(name: str, document: dict[str, Any]) -> Case:
-    """The case. Types are checked here, because a wrong one would break the run later, far from the file."""
+    """The case. Its id is what a reviewer reads."""
     case = Case.from_json(document)
-    texts = (*(getattr(case, axis) for axis in AXES), case.data, *chain(*case.knobs))
-    counts = (case.batch, case.size, case.version)
-    if not all(isinstance(x, str) for x in texts) or not all(type(x) is int for x in counts):
-        raise ValueError(f"{name} needs whole numbers as batch, size and version, and strings for the rest")
     if case.id != name:
         raise ValueError(f"{name} is the id of an entry whose case is {case.id}")
     return case

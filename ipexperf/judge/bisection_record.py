@@ -7,15 +7,7 @@ from typing import Any
 
 from ipexperf.case import Case
 from ipexperf.judge.bisection import Change
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedRatio:
-    """The step time over that of the good end, with its interval if it has one."""
-
-    ratio: float
-    lo: float | None
-    hi: float | None
+from ipexperf.judge.ratios import Ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +23,10 @@ class BisectionRecord:
     culprits: tuple[tuple[Change, ...], ...] = ()
     suspects: tuple[str, ...] = ()
     """The names of the changes that are left if the search named no culprit."""
-    ends: RecordedRatio | None = None
-    """The bad end."""
-    culprit: RecordedRatio | None = None
-    """The good end with the culprits alone, or the first bad one of a list."""
+    ends: Ratio | None = None
+    """The step time of the bad end over that of the good end."""
+    culprit: Ratio | None = None
+    """The same for the good end with the culprits alone, or for the first bad one of a list."""
     ran: tuple[str, ...] = ()
     """The differences in structure from the good end."""
     last_good: str = ""

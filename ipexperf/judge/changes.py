@@ -115,11 +115,9 @@ def find_each(series: Sequence[Sequence[float]]) -> list[list[ChangePoint]]:
 
 
 def courses(series: Sequence[Sequence[float]]) -> list[Course]:
-    """The course of each series. Those of one length are divided together, which is much quicker."""
+    """The course of each series of finite numbers. Those of one length are divided together, which is much quicker."""
     import numpy as np
 
-    if not all(math.isfinite(value) for values in series for value in values):
-        raise ValueError("expected finite numbers")
     every = [Course()] * len(series)
     lengths: dict[int, list[int]] = defaultdict(list)
     for place, values in enumerate(series):

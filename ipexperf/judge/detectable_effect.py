@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.judge.sequential import PairsEstimate, levels, smallest_effect
-from ipexperf.judge.spread import Spread
+from ipexperf.judge.ratios import Estimate, Spread, smallest_effect
+from ipexperf.judge.sequential import levels
 
 SURE = 0.8
 """Confidence of the upper bound on the spread. A few pairs determine their spread poorly."""
@@ -47,5 +47,5 @@ def reach(log_ratios: Sequence[float], policy: PairPolicy) -> Reach | None:
 
 
 def _effect(pairs: int, scale: float, policy: PairPolicy) -> float:
-    estimate = PairsEstimate(0.0, Spread(scale / math.sqrt(pairs), pairs - 1))
-    return smallest_effect(estimate, policy, levels(pairs, policy, last=pairs >= policy.max_pairs))
+    rates = levels(pairs, policy, last=pairs >= policy.max_pairs)
+    return smallest_effect(Estimate(0.0, Spread(scale / math.sqrt(pairs), pairs - 1)), policy, rates.alarm, rates.ok)

@@ -86,13 +86,13 @@ def in_few_words(lines: Sequence[str]) -> str:
 
 def incomparable(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The differences that forbid comparing times: machine, processor, threads."""
-    before, after = ({"machine_key": side.get("machine_key"), **_placement(side)} for side in (old, new))
+    before, after = map(_placement, (old, new))
     return _changes(before, after, list(dict.fromkeys([*before, *after])))
 
 
 def hardware_changes(first: Mapping[str, Any], later: Mapping[str, Any]) -> list[str]:
     """The differences in hardware between two launches, where both know it: without torch a launch knows no threads."""
-    before, after = ({"machine_key": side.get("machine_key"), **_placement(side)} for side in (first, later))
+    before, after = map(_placement, (first, later))
     return _changes(before, after, [name for name in before if None not in (before[name], after.get(name))])
 
 
@@ -123,7 +123,8 @@ def _change(before: object, after: object) -> str:
 
 def _placement(environment: Mapping[str, Any]) -> dict[str, Any]:
     hardware = environment.get("hardware", {})
-    return dict(_flat({name: hardware[name] for name in PLACEMENT if name in hardware}))
+    placement = _flat({name: hardware[name] for name in PLACEMENT if name in hardware})
+    return {"machine_key": environment.get("machine_key"), **dict(placement)}
 
 
 def _named(section: Any) -> Mapping[str, Any]:

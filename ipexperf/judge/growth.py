@@ -52,5 +52,5 @@ def slowing(launch: Launch) -> float | None:
     bounds = [number * count // STRETCHES for number in range(STRETCHES + 1)]
     middles = [statistics.median(walls[first:last]) for first, last in itertools.pairwise(bounds)]
     inverted = sum(later <= middle for at, middle in enumerate(middles) for later in middles[at + 1 :])
-    times = middles[-1] / middles[0] if middles[0] > 0 else 0.0
+    times = middles[-1] / middles[0]
     return times if inverted <= INVERSIONS and times >= TIMES else None

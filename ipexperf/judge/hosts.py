@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from ipexperf.judge.ratios import Estimate, Ratio, Spread
+
 LEAST_HOSTS = 4
 """With fewer hosts none can be called odd: a spread needs at least three others."""
 ALPHA = 0.005
@@ -178,13 +180,13 @@ def judge(sights: Sequence[Sight]) -> list[HostVerdict]:
     for host, level in levels.items():
         others = [other.place for name, other in levels.items() if name != host and (name not in odd or host in odd)]
         difference = level.place - (statistics.mean(others) if others else 0.0)
-        lo, hi = _interval(difference, level, others)
+        ratio = _ratio(difference, level, others)
         state: State = "usual"
         if len(levels) < LEAST_HOSTS:
             state = "few"
         elif host in odd and abs(difference) >= SMALLEST:
             state = "slower" if difference > 0 else "faster"
-        numbers = (math.exp(difference), lo, hi, level.since, level.nights, len(cases[host]), len(levels) - 1)
+        numbers = (ratio.ratio, ratio.lo, ratio.hi, level.since, level.nights, len(cases[host]), len(levels) - 1)
         course = tuple(math.exp(value) for value in apart[host].values())
         verdicts.append(HostVerdict(host, state, *numbers, course))
     return sorted(
@@ -224,12 +226,10 @@ def _apart(places: Mapping[str, float]) -> set[str]:
     return set(removed[:count_odd])
 
 
-def _interval(difference: float, level: _Level, others: Sequence[float]) -> tuple[float | None, float | None]:
-    """The 95 % interval of a host's ratio: the others are a sample of what a host of this kind is like."""
-    from scipy.special import stdtrit
-
+def _ratio(difference: float, level: _Level, others: Sequence[float]) -> Ratio:
+    """A host's ratio, with its 95 % interval: the others are a sample of what a host of this kind is like."""
     if len(others) < LEAST_HOSTS - 1:
-        return None, None
+        return Ratio(math.exp(difference))
     middle = max(statistics.stdev(others), FLOOR) / math.sqrt(len(others))
-    half = float(stdtrit(len(others) - 1, 0.975)) * math.hypot(middle, level.error)
-    return math.exp(difference - half), math.exp(difference + half)
+    spread = Spread(math.hypot(middle, level.error), len(others) - 1)
+    return Estimate(difference, spread).ratio_within(0.025)

@@ -4,7 +4,7 @@ A newer library may run other kernels that are as fast. It has no reason to run 
 fall back to a reference kernel, or to give up a fusion. Such a change needs no clock to be judged.
 
 Each function gets what was removed and what was added, and returns the kind of the loss, or an empty text. Names that
-are in no table are never losses.
+are in no table are never losses. `docs/reference/fingerprint.md` says what each kind means, and its measured cost.
 """
 
 from __future__ import annotations
@@ -25,24 +25,6 @@ BROKEN = "a graph break"
 FALLBACK = "a fallback"
 WAIT = "a wait for the device"
 ANEW = "primitives made anew"
-
-MEANING = {
-    WEAKER: "kernels of a lesser instruction set of the same processor",
-    REFERENCE: "oneDNN's plain loops (`ref`, `simple`) in place of a generated kernel",
-    WIDER: "convolutions, matrix products or attention in a dtype with more bytes",
-    UNFUSED: "an activation, a sum or a pooling that runs as a kernel of its own",
-    UNPACKED: "an operator on plain weights in place of one with weights packed for its kernel",
-    UNFROZEN: "a traced graph that reads its weights from modules, so nothing is folded into it",
-    UNFOLDED: "BatchNorm as an operator of its own, where it had been folded into a convolution",
-    OBSERVER: "an observer of quantisation that looks at values in each step",
-    OPTIMISER: "a step of many small operators in place of a fused one",
-    ATTENTION: "attention as separate matrix products and a softmax",
-    BROKEN: "more graph breaks of torch.compile",
-    FALLBACK: "a graph that falls back to its unoptimised form",
-    WAIT: "a copy from the device to the host, for which the host waits",
-    ANEW: "oneDNN creates primitives in each step that it had found in its cache",
-}
-"""All kinds of losses. `docs/reference/fingerprint.md` has the measured cost of each."""
 
 INSTRUCTIONS = (
     *("sse41", "avx", "avx2", "avx2_vnni", "avx2_vnni_2"),

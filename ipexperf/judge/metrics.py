@@ -13,9 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ipexperf.judge.policy import MetricPolicy
-from ipexperf.judge.ratios import WIDEST, of_log
+from ipexperf.judge.ratios import Spread, interval_in_words, of_log, smallest_effect
 from ipexperf.judge.sequential import PairsEstimate
-from ipexperf.judge.spread import Spread, centre
+from ipexperf.judge.spread import centre
 from ipexperf.outcomes import Outcome, has_numbers, place
 from ipexperf.result import MEAN, METRICS, PRIMARY, Level, SpeedVerdict, Verdict
 
@@ -153,16 +153,16 @@ def judge(estimate: PairsEstimate, level: Level, policy: MetricPolicy, than: str
     """Judge one metric, given how much it changed."""
     worse = -1 if METRICS[policy.metric].higher_is_better else 1
     turned = replace(estimate, log_ratio=worse * estimate.log_ratio)
-    outcome = decide(turned, policy)
+    outcome, bounded = decide(turned, policy), estimate.ratio_within(policy.ok_alpha)
     return Verdict(
         outcome,
         _sentence(outcome, estimate, policy, than),
         metric=policy.metric,
-        ratio=of_log(estimate.log_ratio),
-        lo=of_log(estimate.lower(policy.ok_alpha)),
-        hi=of_log(estimate.upper(policy.ok_alpha)),
+        ratio=bounded.ratio,
+        lo=bounded.lo,
+        hi=bounded.hi,
         p_value=turned.p_value(policy.margin),
-        mde=smallest_effect(turned, policy),
+        mde=smallest_effect(turned, policy, policy.alpha),
         policy=policy.label,
         level=level,
         constants=policy.to_json(),
@@ -176,12 +176,6 @@ def decide(estimate: PairsEstimate, policy: MetricPolicy) -> Outcome:
     if estimate.upper(policy.alpha) < -policy.margin:
         return "improved"
     return "ok" if estimate.upper(policy.ok_alpha) < policy.limit else "inconclusive"
-
-
-def smallest_effect(estimate: PairsEstimate, policy: MetricPolicy) -> float:
-    """The smallest change for the worse that would have been called regressed with the policy's power."""
-    reach = estimate.half_width(policy.alpha) + estimate.half_width(1 - policy.mde_power)
-    return math.expm1(min(policy.margin + reach, WIDEST))
 
 
 def combined(speed: Verdict, others: Sequence[Verdict], *, gated: bool = True) -> Verdict:
@@ -212,14 +206,12 @@ def _reasons(verdicts: Iterable[Verdict]) -> str:
 
 
 def _sentence(outcome: Outcome, estimate: PairsEstimate, policy: MetricPolicy, than: str) -> str:
-    ratio, lo, hi = (
-        of_log(log_ratio) - 1
-        for log_ratio in (estimate.log_ratio, estimate.lower(policy.ok_alpha), estimate.upper(policy.ok_alpha))
-    )
-    text = f"{abs(ratio):.1%} {'more' if ratio >= 0 else 'less'} than {than}"
-    text += f" ({1 - 2 * policy.ok_alpha:.0%} interval {lo:+.1%} to {hi:+.1%})"
+    change = of_log(estimate.log_ratio) - 1
+    text = f"{abs(change):.1%} {'more' if change >= 0 else 'less'} than {than}"
+    text += f" ({interval_in_words(estimate, policy.ok_alpha, 1 - 2 * policy.ok_alpha)})"
     if outcome in ("regressed", "improved"):
         return f"{text}, surely beyond {policy.harmless * policy.tolerance:.2%}"
     if outcome == "ok":
         return f"{text}: more than {policy.tolerance:.0%} for the worse is excluded"
-    return f"{text}: only a change of {smallest_effect(estimate, policy):.1%} or more would surely have been seen"
+    effect = smallest_effect(estimate, policy, policy.alpha)
+    return f"{text}: only a change of {effect:.1%} or more would surely have been seen"

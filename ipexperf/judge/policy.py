@@ -39,6 +39,8 @@ class Tolerant:
     __slots__ = ()
     tolerance: float
     harmless: float
+    ok_alpha: float
+    mde_power: float
 
     @property
     def margin(self) -> float:
@@ -122,17 +124,6 @@ class Policy(Tolerant, Constants):
     """Alarm rate of a run, shared by its cases (Bonferroni), and false discovery rate of the run as a whole."""
     shift_cases: int = 5
     """From this many stable cases on, a change of the median case is a shift of the platform."""
-
-    def __post_init__(self) -> None:
-        for field in ("alpha", "again_alpha", "ok_alpha", "false_discovery_rate"):
-            if not 0 < getattr(self, field) < 0.5:
-                raise UsageError(f"policy {self.name!r}: {field} must be between 0 and 0.5, got {getattr(self, field)}")
-        if self.minimum_launches < 2:
-            raise UsageError(f"policy {self.name!r}: minimum_launches must be at least 2: one launch has no spread")
-        if not 3 <= self.known_sessions <= self.kept_sessions:
-            raise UsageError(f"policy {self.name!r}: known_sessions must be between 3 and kept_sessions")
-        if not 0 < self.tolerance < 1:
-            raise UsageError(f"policy {self.name!r}: tolerance must be a fraction between 0 and 1")
 
     def shared(self, cases: int) -> Policy:
         """The policy for each of `cases` judged cases, which share the alarm rate of the run."""

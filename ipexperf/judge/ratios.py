@@ -1,4 +1,4 @@
-"""The ratio of a metric between two cases of a run, with its interval. The process is the unit."""
+"""Ratios with their intervals: what all judges share, and the ratio of two cases by their launches."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ipexperf.judge.spread import Spread
 from ipexperf.outcomes import has_numbers
 from ipexperf.result import PRIMARY, Measurement, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ipexperf.judge.policy import Policy
+    from ipexperf.judge.policy import Policy, Tolerant
 
 WIDE = 1e3
 """An interval whose ends differ by a larger factor tells nothing, and is not shown."""
@@ -44,6 +43,86 @@ def of_log(log_ratio: float) -> float:
     return math.exp(max(-WIDEST, min(log_ratio, WIDEST)))
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A log sd with the degrees of freedom of its estimate."""
+
+    scale: float
+    freedom: float
+
+    def half_width(self, tail: float) -> float:
+        """The half-width of the interval that leaves `tail` on each side."""
+        from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore] # stubs are a dev extra
+
+        return -float(stdtrit(self.freedom, tail)) * self.scale
+
+    def chance(self, distance: float) -> float:
+        """The probability of an error larger than this distance, on one side."""
+        from scipy.special import stdtr
+
+        return float(stdtr(self.freedom, -distance / self.scale))
+
+
+class Interval:
+    """Base of all estimates: a log slowdown with its uncertainty. Each bound leaves `tail` on its side."""
+
+    __slots__ = ()
+    log_ratio: float
+
+    def half_width(self, tail: float) -> float:
+        raise NotImplementedError
+
+    def lower(self, tail: float) -> float:
+        return self.log_ratio - self.half_width(tail)
+
+    def upper(self, tail: float) -> float:
+        return self.log_ratio + self.half_width(tail)
+
+    def ratio_within(self, tail: float) -> Ratio:
+        """The ratio with these bounds."""
+        return Ratio(of_log(self.log_ratio), of_log(self.lower(tail)), of_log(self.upper(tail)))
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate(Interval):
+    """A log slowdown whose error has one spread."""
+
+    log_ratio: float
+    spread: Spread
+
+    def half_width(self, tail: float) -> float:
+        return min(self.spread.half_width(tail), WIDEST)
+
+
+def smallest_effect(estimate: Interval, policy: Tolerant, alarm: float, ok: float | None = None) -> float:
+    """The smallest slowdown, as a fraction, that this data would have called regressed with the policy's power.
+
+    `alarm` is the tail of the bound that must exclude what is harmless. `ok` is that of a test which comes first, and
+    calls everything within the tolerance ok.
+    """
+    least = policy.margin + estimate.half_width(alarm)
+    if ok is not None:
+        least = max(least, policy.limit - estimate.half_width(ok))
+    return math.expm1(min(least + estimate.half_width(1 - policy.mde_power), WIDEST))
+
+
+def change_in_words(ratio: float, less: str = "less time") -> str:
+    """'5.0% slower' or '4.0% less time'."""
+    return f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} {less}"
+
+
+def interval_in_words(estimate: Interval, tail: float, confidence: float) -> str:
+    """'90% interval +1.2% to +3.4%'."""
+    low, high = (of_log(bound(tail)) - 1 for bound in (estimate.lower, estimate.upper))
+    return f"{confidence:.0%} interval {low:+.1%} to {f'{high:+.1%}' if high < 99 else 'anything'}"
+
+
+def seen_in_words(effect: float, digits: int = 1) -> str:
+    """Which slowdowns this data would surely have shown."""
+    smallest = f"only a slowdown of {effect:.{digits}%} or more" if effect < 10 else "not even a slowdown of 10 times"
+    return f"{smallest} would surely have been seen"
+
+
 def sound(measurement: Measurement, verdict: Verdict | None) -> bool:
     """Whether the numbers may be compared: no launch failed, was invalid or contended, and the verdict has numbers."""
     values = measurement.values(PRIMARY)
@@ -58,7 +137,7 @@ def sound(measurement: Measurement, verdict: Verdict | None) -> bool:
 def compare(first: Sequence[float], second: Sequence[float], policy: Policy, family: int = 1) -> Ratio:
     """The ratio of the launches' geometric means, second over first, with Welch's interval on the log scale.
 
-    The intervals of `family` ratios hold together.
+    The process is the unit. The intervals of `family` ratios hold together.
     """
     old, new = ([math.log(value) for value in values] for values in (first, second))
     centre = statistics.fmean(new) - statistics.fmean(old)
@@ -68,5 +147,4 @@ def compare(first: Sequence[float], second: Sequence[float], policy: Policy, fam
     parts = [max(statistics.variance(side), policy.tau_floor**2) / len(side) for side in (old, new)]
     freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (old, new), strict=True))
     spread = Spread(math.sqrt(sum(parts)), freedom)
-    half = min(spread.scale * spread.quantile(policy.false_discovery_rate / family / 2), WIDEST)
-    return Ratio(math.exp(centre), math.exp(centre - half), math.exp(centre + half))
+    return Estimate(centre, spread).ratio_within(policy.false_discovery_rate / family / 2)

@@ -30,14 +30,13 @@ class _Conflict:
     from_bad: bool
     other: str
     other_from_bad: bool
-    reason: str
 
 
 class Mixes:
     """The mixes of two environments, under one version of Python such as "3.11".
 
     Requirements of extras, on packages that neither end has, and those that an end breaks itself are ignored. So both
-    ends fit. `unreadable` lists the versions and requirements that are no valid ones, which are not checked.
+    ends fit. Versions and requirements that are no valid ones are not checked.
     """
 
     def __init__(self, good: Packages, bad: Packages, python: str) -> None:
@@ -45,7 +44,6 @@ class Mixes:
         self._bad: Packages = {canonicalize_name(name): package for name, package in bad.items()}
         self._names = sorted({*self._good, *self._bad})
         self._environment = _environment(python)
-        self.unreadable: list[str] = []
         self._conflicts = self._all_conflicts()
 
     def changes(self) -> list[Change]:
@@ -56,17 +54,13 @@ class Mixes:
             if self._differs(name)
         ]
 
-    def conflicts(self, candidate: Candidate) -> list[str]:
-        """A sentence for each requirement that the mix breaks."""
-        taken = self._names_from_bad(candidate)
-        return [
-            conflict.reason
-            for conflict in self._conflicts
-            if (conflict.package in taken) is conflict.from_bad and (conflict.other in taken) is conflict.other_from_bad
-        ]
-
     def fits(self, candidate: Candidate) -> bool:
-        return not self.conflicts(candidate)
+        """Whether the packages of the mix accept one another."""
+        taken = {canonicalize_name(change.name) for change in candidate if change.kind == "package"}
+        return not any(
+            (conflict.package in taken) is conflict.from_bad and (conflict.other in taken) is conflict.other_from_bad
+            for conflict in self._conflicts
+        )
 
     def ties(self) -> dict[Change, list[Change]]:
         """For each change the others that must be taken with it, so that a search finds mixes that fit."""
@@ -78,13 +72,6 @@ class Mixes:
                 taken, missing = missing, taken
             ties.setdefault(change_of[taken], []).append(change_of[missing])
         return ties
-
-    def _names_from_bad(self, candidate: Candidate) -> set[str]:
-        taken: set[str] = {canonicalize_name(change.name) for change in candidate if change.kind == "package"}
-        unknown = sorted(taken - {name for name in self._names if self._differs(name)})
-        if unknown:
-            raise ValueError(f"expected packages that differ between both ends, got {', '.join(unknown)}")
-        return taken
 
     def _differs(self, name: str) -> bool:
         return _version(self._good, name) != _version(self._bad, name)
@@ -98,25 +85,15 @@ class Mixes:
                 for requirement in self._requirements(name, from_bad=from_bad):
                     other = canonicalize_name(requirement.name)
                     for other_from_bad in (False, True):
-                        reason = self._broken(name, requirement, from_bad=from_bad, other_from_bad=other_from_bad)
-                        if reason is None:
+                        if self._fulfilled(requirement, from_bad=other_from_bad):
                             continue
                         at_an_end = from_bad == other_from_bad or not (self._differs(name) and self._differs(other))
                         if at_an_end:
                             broken_at_ends.add((name, str(requirement)))
                         else:
-                            conflict = _Conflict(name, from_bad, other, other_from_bad, reason)
+                            conflict = _Conflict(name, from_bad, other, other_from_bad)
                             conflicts.append(((name, str(requirement)), conflict))
         return [conflict for key, conflict in conflicts if key not in broken_at_ends]
-
-    def _broken(self, name: str, requirement: Requirement, *, from_bad: bool, other_from_bad: bool) -> str | None:
-        """Why this version of the other package is not accepted, or None if it is."""
-        other = canonicalize_name(requirement.name)
-        version = _version(self._bad if other_from_bad else self._good, other)
-        if version is not None and self._accepts(requirement, version):
-            return None
-        from_version = _version(self._bad if from_bad else self._good, name)
-        return f"{name} {from_version} needs {other}{requirement.specifier}, the mix has {version or f'no {other}'}"
 
     def _requirements(self, name: str, *, from_bad: bool) -> list[Requirement]:
         """The requirements that hold here, on packages of at least one end."""
@@ -125,24 +102,20 @@ class Mixes:
             try:
                 requirement = Requirement(text)
             except InvalidRequirement:
-                self._not_read(f"{name} needs {text}")
                 continue
             holds = requirement.marker is None or requirement.marker.evaluate(self._environment)
             if holds and canonicalize_name(requirement.name) in self._names:
                 requirements.append(requirement)
         return requirements
 
-    def _accepts(self, requirement: Requirement, version: str) -> bool:
+    def _fulfilled(self, requirement: Requirement, *, from_bad: bool) -> bool:
+        """Whether this end has the required package in a version that is accepted."""
+        version = _version(self._bad if from_bad else self._good, canonicalize_name(requirement.name))
         try:
             # An installed pre-release counts: somebody chose it.
-            return requirement.specifier.contains(Version(version), prereleases=True)
+            return version is not None and requirement.specifier.contains(Version(version), prereleases=True)
         except InvalidVersion:
-            self._not_read(f"{requirement.name} {version}")
             return True
-
-    def _not_read(self, text: str) -> None:
-        if text not in self.unreadable:
-            self.unreadable.append(text)
 
 
 def broken(packages: Packages, python: str) -> list[str]:

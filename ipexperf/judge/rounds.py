@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ipexperf.case import Case
-from ipexperf.judge.ratios import WIDEST, Ratio
-from ipexperf.judge.spread import Spread
+from ipexperf.judge.pairs import neighbour_ratio
+from ipexperf.judge.ratios import Estimate, Ratio, Spread
 from ipexperf.result import RoundRecord, Schedule, SeatRecord
 
 
@@ -19,18 +19,13 @@ def log_ratio(base: Sequence[Sequence[float]], other: Sequence[Sequence[float]],
     Both have one part for each of their processes. If `paired`, turns at the same index were neighbours in time, and
     only their ratios count. The result is NaN if any time is not above 0.
     """
-    if len(base) != len(other) or not base:
-        raise ValueError(f"expected as many processes of both arms, at least one; got {len(base)} and {len(other)}")
-    return statistics.fmean(_part(a, b, paired=paired) for a, b in zip(base, other, strict=True))
+    compare = neighbour_ratio if paired else _ratio_of_medians
+    return statistics.fmean(compare(a, b) for a, b in zip(base, other, strict=True))
 
 
-def _part(base: Sequence[float], other: Sequence[float], *, paired: bool) -> float:
-    if not base or not other or (paired and len(base) != len(other)):
-        raise ValueError(f"expected as many turns of both arms, at least one; got {len(base)} and {len(other)}")
+def _ratio_of_medians(base: Sequence[float], other: Sequence[float]) -> float:
     if not all(0 < time < math.inf for time in (*base, *other)):
         return math.nan
-    if paired:
-        return statistics.median(math.log(b) - math.log(a) for a, b in zip(base, other, strict=True))
     return statistics.median(map(math.log, other)) - statistics.median(map(math.log, base))
 
 
@@ -271,25 +266,20 @@ def _of(rounds: Iterable[RoundRecord], schedule: Schedule) -> list[RoundRecord]:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundsEstimate:
+class RoundsEstimate(Estimate):
     """The log ratio over rounds, with its standard error."""
 
-    log_ratio: float
-    spread: Spread
     rounds: int
 
     def ratio(self, *, inverted: bool = False, confidence: float = CONFIDENCE) -> Ratio:
         """How many times slower the case is, with its interval; how many times faster if `inverted`."""
-        half = min(self.spread.scale * self.spread.quantile((1 - confidence) / 2), WIDEST)
-        middle = -self.log_ratio if inverted else self.log_ratio
-        return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
+        estimate = replace(self, log_ratio=-self.log_ratio) if inverted else self
+        return estimate.ratio_within((1 - confidence) / 2)
 
     @property
     def p_value(self) -> float:
         """Probability of a log ratio this far from 0 if the true one were 0."""
-        from scipy.special import stdtr
-
-        return 2 * float(stdtr(self.spread.freedom, -abs(self.log_ratio) / self.spread.scale))
+        return 2 * self.spread.chance(abs(self.log_ratio))
 
 
 def estimate(log_ratios: Sequence[float], pool: Pool) -> RoundsEstimate | None:

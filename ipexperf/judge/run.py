@@ -7,6 +7,7 @@ import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ipexperf.judge.ratios import change_in_words
 from ipexperf.result import PairsEvidence
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ class RunVerdict:
 
     verdicts: Mapping[str, Verdict]
     line: str = ""
-    shift: float | None = None
-    """How many times slower the median case is, if the platform moved."""
     fails: bool = False
     """Whether the run fails: a test failed, or the platform as a whole surely became slower."""
     slower: tuple[str, ...] = ()
@@ -82,7 +81,7 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy, *, contended: float 
             f"{busy} of {len(verdicts)} {'case' if len(verdicts) == 1 else 'cases'} "
             f"{'does' if busy == 1 else 'do'} not count, because the machine was busy"
         )
-    return RunVerdict(settled, "; ".join(lines), shift, fails, rest, spoilt)
+    return RunVerdict(settled, "; ".join(lines), fails, rest, spoilt)
 
 
 def _tested(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
@@ -130,9 +129,9 @@ def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Ve
 
 def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], shift: float) -> str:
     moved = sum(x.outcome == "platform_shift" for x in settled.values())
-    word = f"{shift - 1:.1%} slower" if shift > 1 else f"{1 - shift:.1%} faster"
     other = "the other arm" if any(isinstance(x.evidence, PairsEvidence) for x in verdicts.values()) else "its baseline"
-    line = f"platform shift: the median of {len(_stable(verdicts))} stable cases is {word} than {other}"
+    change = change_in_words(shift, "faster")
+    line = f"platform shift: the median of {len(_stable(verdicts))} stable cases is {change} than {other}"
     line += f" ({moved} {'case' if moved == 1 else 'cases'} moved with it)" if moved else " (no single case proves it)"
     common = _common_differences(verdicts)
     return line + (f"; changed for all: {', '.join(common)}" if common else "")
@@ -167,11 +166,13 @@ def machine_line(verdicts: Mapping[str, Verdict], policy: Policy) -> str:
     median = math.exp(statistics.median(math.log(entry.ratio) for entry in watched))
     if abs(math.log(median)) <= math.log1p(policy.tolerance):
         return ""
-    word = f"{median - 1:.1%} slower" if median > 1 else f"{1 - median:.1%} faster"
+    change = change_in_words(median, "faster")
     common = [line for line in watched[0].differences if all(line in entry.differences for entry in watched)]
     changed = f"; changed since: {', '.join(common)}" if common else "; nothing that is recorded of it changed"
     cases = f"{len(watched)} live baseline{'' if len(watched) == 1 else 's'}"
-    return f"platform shift: with the same software, the median of {cases} is {word} than when it was accepted{changed}"
+    return (
+        f"platform shift: with the same software, the median of {cases} is {change} than when it was accepted{changed}"
+    )
 
 
 def _common_differences(verdicts: Mapping[str, Verdict]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.judge import answers
 from ipexperf.judge.environment import RAN, SOURCE, changed_case, differences, incomparable
 from ipexperf.judge.metrics import TITLES
-from ipexperf.judge.ratios import WIDEST
+from ipexperf.judge.ratios import change_in_words, interval_in_words, of_log, seen_in_words, smallest_effect
 from ipexperf.judge.spread import SessionComparison, compare
 from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.result import METRICS, PRIMARY, BaselineEvidence, Measurement, Verdict
@@ -29,19 +29,27 @@ SHOWN = 4
 """Most differences of the environment that a reason names. The rest are counted."""
 
 
-def judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Policy, not_comparable: str = "") -> Verdict:
+def judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Policy) -> Verdict:
     """Judge a case. Order: failed, invalid, no_baseline, not_comparable, speed, accuracy."""
+    verdict = _judge(measurement, baseline, policy)
+    cut = measurement.cut and not measurement.never_began
+    return replace(verdict, reason=f"{verdict.reason}; {measurement.cut}") if cut else verdict
+
+
+def unmeasured(measurement: Measurement, label: str) -> Verdict | None:
+    """The verdict by the policy of this label on a case without a speed to judge: never begun, failed or invalid."""
     if measurement.never_began:
-        return Verdict("inconclusive", measurement.never_began, policy=policy.label)
-    verdict = _judge(measurement, baseline, policy, not_comparable)
-    return replace(verdict, reason=f"{verdict.reason}; {measurement.cut}") if measurement.cut else verdict
-
-
-def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Policy, not_comparable: str) -> Verdict:
+        return Verdict("inconclusive", measurement.never_began, policy=label)
     if measurement.failure:
-        return Verdict("failed", measurement.failure, policy=policy.label)
+        return Verdict("failed", measurement.failure, policy=label)
     if measurement.invalid:
-        return Verdict("invalid", measurement.invalid, policy=policy.label)
+        return Verdict("invalid", measurement.invalid, policy=label)
+    return None
+
+
+def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Policy) -> Verdict:
+    if verdict := unmeasured(measurement, policy.label):
+        return verdict
     if measurement.contended:
         return Verdict("invalid", measurement.contended, policy=policy.label, contended=True)
     launches = measurement.values(PRIMARY)
@@ -60,11 +68,9 @@ def _judge(measurement: Measurement, baseline: CaseBaseline | None, policy: Poli
         *changed_case(baseline.case, measurement.case),
         *incomparable(baseline.environment, measurement.environment),
     ]
-    if not_comparable or fields:
-        reason = "; ".join([*([not_comparable] if not_comparable else []), *fields])
-        return Verdict(
-            "not_comparable", f"the baseline was measured under {reason}", policy=policy.label, evidence=evidence
-        )
+    if fields:
+        reason = f"the baseline was measured under {'; '.join(fields)}"
+        return Verdict("not_comparable", reason, policy=policy.label, evidence=evidence)
     suspicion = accuracy_change(baseline.accuracy, measurement.of_run, policy)
     verdict = _of_speed(launches, baseline, measurement, policy, evidence, notes)
     return answers.named(verdict, answers.Difference(suspicion, fails=True))
@@ -86,6 +92,7 @@ def _of_speed(
 
     comparison = compare(launches, [session.launches for session in baseline.sessions], policy)
     outcome = decide(comparison, policy)
+    bounded = comparison.ratio_within(policy.ok_alpha)
     return Verdict(
         outcome,
         "; ".join(
@@ -95,11 +102,11 @@ def _of_speed(
                 *notes,
             ]
         ),
-        ratio=math.exp(comparison.log_ratio),
-        lo=math.exp(comparison.lower(policy.ok_alpha)),
-        hi=math.exp(comparison.upper(policy.ok_alpha)),
-        p_value=comparison.p_value(math.log1p(policy.tolerance)),
-        mde=smallest_effect(comparison, policy),
+        ratio=bounded.ratio,
+        lo=bounded.lo,
+        hi=bounded.hi,
+        p_value=comparison.p_value(policy.limit),
+        mde=smallest_effect(comparison, policy, policy.again_alpha),
         policy=policy.label,
         evidence=replace(
             evidence, between_sessions=comparison.between.scale, between_sessions_known=comparison.estimated
@@ -151,13 +158,6 @@ def decide(comparison: SessionComparison, policy: Policy) -> Outcome:
     if comparison.estimated and comparison.upper(policy.ok_alpha) < policy.limit:
         return "ok"
     return "inconclusive"
-
-
-def smallest_effect(comparison: SessionComparison, policy: Policy) -> float:
-    """The smallest slowdown, as a fraction, that this data would have called regressed with the policy's power."""
-    reach = comparison.half_width(policy.again_alpha) + comparison.half_width(1 - policy.mde_power)
-    # None instead of infinity, which JSON does not have.
-    return math.expm1(min(policy.margin + reach, WIDEST))
 
 
 def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: Policy) -> str:
@@ -218,12 +218,8 @@ def _listed(changes: Sequence[str]) -> str:
 
 
 def _sentence(outcome: Outcome, comparison: SessionComparison, sessions: int, policy: Policy) -> str:
-    interval = (
-        f"{1 - 2 * policy.ok_alpha:.0%} interval "
-        f"{math.expm1(comparison.lower(policy.ok_alpha)):+.1%} to {_capped(comparison.upper(policy.ok_alpha))}"
-    )
-    ratio = math.exp(comparison.log_ratio)
-    word = f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} less time"
+    interval = interval_in_words(comparison, policy.ok_alpha, 1 - 2 * policy.ok_alpha)
+    change = f"{change_in_words(of_log(comparison.log_ratio))} than the baseline ({interval})"
     count = f"{sessions} session{'s' if sessions > 1 else ''}"
     unknown = (
         ""
@@ -232,15 +228,10 @@ def _sentence(outcome: Outcome, comparison: SessionComparison, sessions: int, po
     )
     if outcome == "regressed":
         limit = policy.harmless * policy.tolerance
-        return f"{word} than the baseline ({interval}), surely by more than {limit:.0%}{unknown}"
+        return f"{change}, surely by more than {limit:.0%}{unknown}"
     if outcome == "improved":
-        return f"{word} than the baseline ({interval}){unknown}"
+        return f"{change}{unknown}"
     if outcome == "ok":
         return f"a slowdown above {policy.tolerance:.0%} is excluded ({interval})"
-    mde = smallest_effect(comparison, policy)
-    smallest = f"only a slowdown of {mde:.0%} or more" if mde < 10 else "not even a slowdown of 10 times"
-    return f"{word} than the baseline ({interval}): {smallest} would surely have been seen{unknown}"
-
-
-def _capped(log_ratio: float) -> str:
-    return f"{math.expm1(log_ratio):+.1%}" if log_ratio < math.log(100) else "anything"
+    effect = smallest_effect(comparison, policy, policy.again_alpha)
+    return f"{change}: {seen_in_words(effect, digits=0)}{unknown}"

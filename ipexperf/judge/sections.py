@@ -39,7 +39,7 @@ class StructureChange:
     seconds: float | None = None
     evidence: tuple[str, ...] = ()
     loss: str = ""
-    """The kind of the loss if the change can only cost time, one of `losses.MEANING`."""
+    """The kind of the loss if the change can only cost time, as `losses` names it."""
     work: bool = False
     """Whether the work itself is another, and not how it is done."""
 

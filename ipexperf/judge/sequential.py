@@ -10,15 +10,24 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ipexperf.judge.ratios import WIDEST, of_log
-from ipexperf.judge.spread import Spread
+from ipexperf.judge.ratios import (
+    WIDEST,
+    Estimate,
+    Interval,
+    Spread,
+    change_in_words,
+    interval_in_words,
+    of_log,
+    seen_in_words,
+    smallest_effect,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ipexperf.judge.policy import PairPolicy
+    from ipexperf.judge.policy import PairPolicy, Tolerant
     from ipexperf.outcomes import Outcome
     from ipexperf.result import Verdict
 
@@ -26,57 +35,15 @@ MAD = 1.4826
 """Factor from the median absolute deviation to the sd of a normal sample."""
 
 
-class Interval(Protocol):
-    """A log slowdown with its uncertainty: each bound leaves `tail` on its side."""
-
-    @property
-    def log_ratio(self) -> float: ...
-
-    def half_width(self, tail: float) -> float: ...
-    def lower(self, tail: float) -> float: ...
-    def upper(self, tail: float) -> float: ...
-
-
-class Limits(Protocol):
-    """The limits of a policy on slowdowns: as fractions, and as log ratios."""
-
-    @property
-    def tolerance(self) -> float: ...
-    @property
-    def harmless(self) -> float: ...
-    @property
-    def ok_alpha(self) -> float: ...
-
-    @property
-    def margin(self) -> float: ...
-    @property
-    def limit(self) -> float: ...
-    @property
-    def mde_power(self) -> float: ...
-
-
 @dataclass(frozen=True, slots=True)
-class PairsEstimate:
+class PairsEstimate(Estimate):
     """The log slowdown over pairs, with its uncertainty. `trimmed` counts the pairs left aside."""
 
-    log_ratio: float
-    spread: Spread
     trimmed: int = 0
-
-    def half_width(self, tail: float) -> float:
-        return min(self.spread.quantile(tail) * self.spread.scale, WIDEST)
-
-    def lower(self, tail: float) -> float:
-        return self.log_ratio - self.half_width(tail)
-
-    def upper(self, tail: float) -> float:
-        return self.log_ratio + self.half_width(tail)
 
     def p_value(self, limit: float) -> float:
         """The probability of a log slowdown this large if the true one were `limit`."""
-        from scipy.special import stdtr
-
-        return float(stdtr(self.spread.freedom, (limit - self.log_ratio) / self.spread.scale))
+        return self.spread.chance(self.log_ratio - limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +114,6 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
     The order of the pairs within a look has no effect. Earlier looks are accounted for by the level of this one.
     """
     pairs = len(log_ratios)
-    if pairs > policy.looks[-1]:
-        raise ValueError(f"expected at most {policy.looks[-1]} pairs, got {pairs}")
     last = last or pairs >= policy.max_pairs or pairs not in policy.looks
     missing = [index for index, value in enumerate(log_ratios, 1) if not math.isfinite(value)]
     if missing:
@@ -163,16 +128,17 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
     estimated = estimate(log_ratios, policy)
     outcome = judged(estimated, policy, rates, last=last)
     trimmed = f", {estimated.trimmed} of them trimmed as outliers" if estimated.trimmed else ""
+    bounded = estimated.ratio_within(rates.ok)
     return Decision(
         outcome,
         sentence(outcome, estimated, policy, rates, f"{pairs} pairs{trimmed}", " than the other arm"),
         pairs,
         done=last or outcome != "inconclusive",
-        ratio=of_log(estimated.log_ratio),
-        lo=of_log(estimated.lower(rates.ok)),
-        hi=of_log(estimated.upper(rates.ok)),
+        ratio=bounded.ratio,
+        lo=bounded.lo,
+        hi=bounded.hi,
         p_value=_p_value(log_ratios, policy, rates.alarm / policy.alpha),
-        mde=smallest_effect(estimated, policy, rates),
+        mde=smallest_effect(estimated, policy, rates.alarm, rates.ok),
         trimmed=estimated.trimmed,
     )
 
@@ -184,7 +150,7 @@ def leans(decision: Decision | Verdict | None, policy: PairPolicy) -> bool:
     return decision.ratio > math.exp(policy.margin)
 
 
-def judged(estimated: Interval, policy: Limits, rates: Levels, *, last: bool) -> Outcome:
+def judged(estimated: Interval, policy: Tolerant, rates: Levels, *, last: bool) -> Outcome:
     """The outcome of an interval. A slowdown surely within the tolerance is ok, even if it is surely above 0."""
     not_slower = estimated.upper(rates.ok) < policy.limit
     not_faster = estimated.lower(rates.ok) > -policy.limit
@@ -198,13 +164,6 @@ def judged(estimated: Interval, policy: Limits, rates: Levels, *, last: bool) ->
     return "ok" if last and not_slower else "inconclusive"
 
 
-def smallest_effect(estimated: Interval, policy: Limits, rates: Levels) -> float:
-    """The smallest slowdown, as a fraction, that this data would have called regressed with the policy's power."""
-    proven = policy.margin + estimated.half_width(rates.alarm)
-    beyond = policy.limit - estimated.half_width(rates.ok)
-    return math.expm1(min(max(proven, beyond) + estimated.half_width(1 - policy.mde_power), WIDEST))
-
-
 def _p_value(log_ratios: Sequence[float], policy: PairPolicy, share: float) -> float:
     """The smallest alarm rate at which any look so far would have called the pairs regressed."""
     values = [estimate(log_ratios, policy).p_value(policy.margin) / share]
@@ -214,21 +173,15 @@ def _p_value(log_ratios: Sequence[float], policy: PairPolicy, share: float) -> f
     return min(1.0, *values)
 
 
-def sentence(outcome: Outcome, estimated: Interval, policy: Limits, rates: Levels, over: str, than: str = "") -> str:
+def sentence(outcome: Outcome, estimated: Interval, policy: Tolerant, rates: Levels, over: str, than: str = "") -> str:
     """The outcome in words. `over` says what the interval is over, and `than` what the case is slower than."""
-    low, high = (of_log(bound(rates.ok)) - 1 for bound in (estimated.lower, estimated.upper))
-    upper = f"{high:+.1%}" if high < 99 else "anything"
-    data = f"{1 - 2 * policy.ok_alpha:.0%} interval {low:+.1%} to {upper}, {over}"
-    ratio = of_log(estimated.log_ratio)
-    word = f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} less time"
+    data = f"{interval_in_words(estimated, rates.ok, 1 - 2 * policy.ok_alpha)}, {over}"
     if outcome == "ok":
         return f"a slowdown above {_percent(policy.tolerance)} is excluded ({data})"
-    text = f"{word}{than} ({data})"
+    text = f"{change_in_words(of_log(estimated.log_ratio))}{than} ({data})"
     if outcome != "inconclusive":
         return f"{text}, surely more than {_percent(policy.harmless * policy.tolerance)}"
-    mde = smallest_effect(estimated, policy, rates)
-    smallest = f"only a slowdown of {mde:.1%} or more" if mde < 10 else "not even a slowdown of 10 times"
-    return f"{text}: {smallest} would surely have been seen"
+    return f"{text}: {seen_in_words(smallest_effect(estimated, policy, rates.alarm, rates.ok))}"
 
 
 def _percent(fraction: float) -> str:

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ipexperf.judge.policy import HostsPolicy
-from ipexperf.judge.ratios import of_log
-from ipexperf.judge.sequential import Levels, judged, sentence, smallest_effect
-from ipexperf.judge.spread import Spread
+from ipexperf.judge.ratios import Interval, Spread, change_in_words, of_log, smallest_effect
+from ipexperf.judge.sequential import Levels, judged, sentence
 
 if TYPE_CHECKING:
     from ipexperf.outcomes import Outcome
@@ -147,28 +146,26 @@ def _apart(ratios: Sequence[HostRatio], weights: Sequence[float]) -> float:
 
 
 def judge(ratios: Sequence[HostRatio], policy: HostsPolicy) -> Combined:
-    """Combine the ratios of equal hosts. Raise ValueError for fewer than two."""
-    if len(ratios) < LEAST_HOSTS:
-        raise ValueError(f"expected the ratios of at least {LEAST_HOSTS} hosts, got {len(ratios)}")
+    """Combine the ratios of equal hosts: two or more."""
     odd = _odd(ratios, policy)
     rest = [host_ratio for host_ratio in ratios if host_ratio.host not in odd]
     estimate = _estimate(rest, policy)
-    outcome = judged(estimate, policy, _levels(policy), last=True)
+    rates = Levels(policy.alpha, policy.ok_alpha)  # hosts are judged once, so they are those of the policy
+    outcome = judged(estimate, policy, rates, last=True)
     disagree = estimate.disagreement < policy.odd_alpha
+    left_out = [host_ratio for host_ratio in ratios if host_ratio.host in odd]
+    reasons = [
+        sentence(outcome, estimate, policy, rates, f"{len(rest)} hosts"),
+        *(_left_out(host_ratio, estimate) for host_ratio in sorted(left_out, key=lambda host_ratio: host_ratio.host)),
+        *([_disagreement(estimate, rest)] if disagree else []),
+    ]
     return Combined(
         outcome,
-        _sentence(
-            outcome,
-            estimate,
-            policy,
-            rest,
-            [host_ratio for host_ratio in ratios if host_ratio.host in odd],
-            disagree=disagree,
-        ),
+        "; ".join(reasons),
         of_log(estimate.log_ratio),
         of_log(estimate.lower(policy.ok_alpha)),
         of_log(estimate.upper(policy.ok_alpha)),
-        smallest_effect(estimate, policy, _levels(policy)),
+        smallest_effect(estimate, policy, policy.alpha, policy.ok_alpha),
         len(rest),
         statistics.stdev(host_ratio.log_ratio for host_ratio in rest),
         tuple(sorted(odd)),
@@ -177,7 +174,7 @@ def judge(ratios: Sequence[HostRatio], policy: HostsPolicy) -> Combined:
 
 
 @dataclass(frozen=True, slots=True)
-class _Estimate:
+class _Estimate(Interval):
     """The mean log ratio of hosts, how well it is known, and whether they agree."""
 
     log_ratio: float
@@ -191,16 +188,7 @@ class _Estimate:
     """The probability that hosts which differ as is assumed, whatever the cases show, lie so far from one another."""
 
     def half_width(self, tail: float) -> float:
-        """The half-width of the interval that leaves `tail` on each side."""
-        if tail >= 0.5:
-            return 0.0
-        return max(part.scale * part.quantile(tail) for part in (self.between, self.within))
-
-    def lower(self, tail: float) -> float:
-        return self.log_ratio - self.half_width(tail)
-
-    def upper(self, tail: float) -> float:
-        return self.log_ratio + self.half_width(tail)
+        return max(self.between.half_width(tail), self.within.half_width(tail))
 
 
 def _estimate(ratios: Sequence[HostRatio], policy: HostsPolicy) -> _Estimate:
@@ -247,40 +235,20 @@ def _odd(ratios: Sequence[HostRatio], policy: HostsPolicy) -> set[str]:
 
 def _chance(host_ratio: HostRatio, others: Sequence[HostRatio], policy: HostsPolicy) -> float:
     """The probability that a host which is like the others lies so far from them. 1 if the distance is harmless."""
-    from scipy.special import stdtr
-
     estimate = _estimate(others, policy)
     distance = abs(host_ratio.log_ratio - estimate.log_ratio)
     if distance <= policy.margin:
         return 1.0
     error = math.sqrt(estimate.scale) * math.hypot(max(host_ratio.error, FLOOR), policy.likely_spread)
-    return 2 * float(stdtr(estimate.between.freedom, -distance / math.hypot(error, estimate.between.scale)))
+    spread = Spread(math.hypot(error, estimate.between.scale), estimate.between.freedom)
+    return 2 * spread.chance(distance)
 
 
-def _levels(policy: HostsPolicy) -> Levels:
-    """Hosts are judged once, so their rates are those of the policy."""
-    return Levels(policy.alpha, policy.ok_alpha)
-
-
-def _sentence(
-    outcome: Outcome,
-    estimate: _Estimate,
-    policy: HostsPolicy,
-    rest: Sequence[HostRatio],
-    odd: Sequence[HostRatio],
-    *,
-    disagree: bool,
-) -> str:
-    parts = [sentence(outcome, estimate, policy, _levels(policy), f"{len(rest)} hosts")]
-    for host_ratio in sorted(odd, key=lambda host_ratio: host_ratio.host):
-        apart = of_log(host_ratio.log_ratio - estimate.log_ratio)
-        word = f"{apart - 1:.1%} slower" if apart > 1 else f"{1 - apart:.1%} faster"
-        parts.append(
-            f"left out: {host_ratio.host}, where the change is {word} than on the others: the machine, not the software"
-        )
-    if disagree:
-        parts.append(_disagreement(estimate, rest))
-    return "; ".join(parts)
+def _left_out(host_ratio: HostRatio, estimate: _Estimate) -> str:
+    change = change_in_words(of_log(host_ratio.log_ratio - estimate.log_ratio), "faster")
+    return (
+        f"left out: {host_ratio.host}, where the change is {change} than on the others: the machine, not the software"
+    )
 
 
 def _disagreement(estimate: _Estimate, rest: Sequence[HostRatio]) -> str:

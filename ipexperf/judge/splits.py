@@ -104,7 +104,7 @@ class Splits(Generic[C]):
             for left_out in combinations([change for change in self._changes if change in most], count):
                 if self.fit(most - self.needing(frozenset(left_out))):
                     return most - self.needing(frozenset(left_out))
-        return self._climb(frozenset(), most)
+        return self._climb(most)
 
     def _least_with(self, required: frozenset[C], high: frozenset[C]) -> frozenset[C]:
         least = self.needed_by(required) & high
@@ -167,9 +167,9 @@ class Splits(Generic[C]):
                     at, again = below, True
         return at
 
-    def _climb(self, low: frozenset[C], high: frozenset[C]) -> frozenset[C]:
-        """Add one change of `high` after the other to `low`, as long as it fits."""
-        at = low
+    def _climb(self, high: frozenset[C]) -> frozenset[C]:
+        """Take one change of `high` after the other, as long as it fits."""
+        at = frozenset[C]()
         again = True
         while again:
             again = False

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING
 
+from ipexperf.judge.ratios import Interval, Spread
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,21 +25,7 @@ HODGES_LEHMANN = 1.1
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """A log sd with the degrees of freedom of its estimate. Infinite: taken as known."""
-
-    scale: float
-    freedom: float
-
-    def quantile(self, tail: float) -> float:
-        """The quantile with probability `tail` above it, in units of the scale."""
-        from scipy.special import ndtri, stdtrit  # type: ignore[import-untyped, unused-ignore] # stubs are a dev extra
-
-        return -float(ndtri(tail) if math.isinf(self.freedom) else stdtrit(self.freedom, tail))
-
-
-@dataclass(frozen=True, slots=True)
-class SessionComparison:
+class SessionComparison(Interval):
     """The log slowdown of a new session, with its uncertainty within and between sessions."""
 
     log_ratio: float
@@ -47,16 +35,7 @@ class SessionComparison:
     """Whether the noise between sessions was estimated rather than assumed."""
 
     def half_width(self, tail: float) -> float:
-        """The half-width of the interval that leaves `tail` on each side."""
-        if tail >= 0.5:
-            return 0.0
-        return math.hypot(*(part.quantile(tail) * part.scale for part in (self.within, self.between)))
-
-    def lower(self, tail: float) -> float:
-        return self.log_ratio - self.half_width(tail)
-
-    def upper(self, tail: float) -> float:
-        return self.log_ratio + self.half_width(tail)
+        return math.hypot(self.within.half_width(tail), self.between.half_width(tail))
 
     def p_value(self, limit: float) -> float:
         """The probability of a log slowdown this large if the true one were `limit`."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipexperf.judge.bisection import Change
-from ipexperf.judge.bisection_record import BisectionRecord, RecordedRatio
+from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.ratios import Ratio
 from ipexperf.report import units
 
 HEADS = {
@@ -51,7 +52,7 @@ def change_text(change: Change) -> str:
     return f"{change.name}: {change.good or 'unset'} -> {change.bad or 'unset'}"
 
 
-def ratio_text(ratio: RecordedRatio) -> str:
+def ratio_text(ratio: Ratio) -> str:
     text = units.percent(ratio.ratio)
     if ratio.lo is None or ratio.hi is None:
         return text

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from ipexperf.errors import WorkerError
 from ipexperf.zoo.datasets._wordpiece import WordPiece
 from ipexperf.zoo.datasets.glosses import TOKENIZER
 

@@ -40,8 +40,9 @@ from ipexperf.errors import HistoryError
 from ipexperf.history import History
 from ipexperf.history.selftests import record
 from ipexperf.judge.bisection import Change
-from ipexperf.judge.bisection_record import BisectionRecord, RecordedRatio
+from ipexperf.judge.bisection_record import BisectionRecord
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.selftest import Trial
 from ipexperf.result import PairsEvidence, Verdict
 
@@ -172,7 +173,7 @@ def test_a_search_for_a_culprit_is_on_the_page_of_its_case_on_its_machine(tmp_pa
         outcome="culprit",
         reason="torch is enough, and without it the bad end is not slower",
         culprits=((Change("package", "torch", "2.7.0", "2.8.0"),),),
-        culprit=RecordedRatio(1.08, 1.05, 1.11),
+        culprit=Ratio(1.08, 1.05, 1.11),
         ran=("relu is no longer fused",),
         last_good="# ipexperf lock 1\n# python 3.11.7\n# platform CPython linux x86_64\ntorch==2.7.0\n",
         machine_key=MACHINE,

@@ -9,7 +9,8 @@ from history_records import HARDWARE, OK, make_case, make_measurement
 
 from ipexperf.history import History, exports, merging, pruning
 from ipexperf.judge.bisection import Change
-from ipexperf.judge.bisection_record import BisectionRecord, RecordedRatio
+from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.ratios import Ratio
 
 GOOD = "# ipexperf lock 1\n# python 3.11.7\n# platform CPython linux x86_64\ntorch==2.7.0\n"
 BAD = GOOD.replace("2.7.0", "2.8.0")
@@ -20,8 +21,8 @@ SEARCH = BisectionRecord(
     outcome="culprit",
     reason="torch is enough, and without it the bad end is not slower",
     culprits=((Change("package", "torch", "2.7.0", "2.8.0"),),),
-    ends=RecordedRatio(1.09, 1.06, 1.12),
-    culprit=RecordedRatio(1.08, 1.05, None),
+    ends=Ratio(1.09, 1.06, 1.12),
+    culprit=Ratio(1.08, 1.05, None),
     ran=("a -> b",),
     last_good=GOOD,
     first_bad=BAD,
@@ -71,7 +72,7 @@ def test_a_search_is_read_as_it_was_recorded(target):
 def test_a_search_repeated_from_recorded_answers_is_stored_once(target):
     """One that ended otherwise is another row."""
     later = replace(SEARCH, started_at=UNKNOWN.started_at, finished_at=UNKNOWN.finished_at)
-    keep(target, SEARCH, later, replace(later, ends=RecordedRatio(1.2, 1.1, 1.3)))
+    keep(target, SEARCH, later, replace(later, ends=Ratio(1.2, 1.1, 1.3)))
     assert len(kept(target)) == 2
 
 

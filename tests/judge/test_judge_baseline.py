@@ -57,15 +57,34 @@ def test_a_broken_file_is_one_sentence(tmp_path: Path, text: str, said: str) -> 
     assert "\n" not in str(caught.value)
 
 
-def test_a_time_of_zero_in_the_file_is_damage(tmp_path: Path) -> None:
-    path = write(tmp_path, KNOWN)
-    path.write_text(path.read_text().replace("0.0101", "0.0"))
-    with pytest.raises(BaselineError, match="launches above 0 s"):
-        read(tmp_path, KEY)
+def _is_there_twice(cases: list[dict[str, Any]]) -> None:
+    cases.append({**cases[0], "case": {**cases[0]["case"], "version": 2}})
 
 
-def damage(tmp_path: Path, change: Callable[[list[dict[str, Any]]], object]) -> str:
-    """The error for a good file after one change."""
+def _session(**changes: Any) -> Callable[[list[dict[str, Any]]], None]:
+    """A change of the first session of the first case."""
+    return lambda cases: cases[0]["sessions"][0].update(changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (_session(launches=[0.1, 0.1], metrics={"step_time": 0.01}), "run run0: its step_time is 0.01, but the median"),
+        (_session(launches=[0.1, 0.0]), "launches above 0 s"),
+        (_session(run="run1"), "has a session twice"),
+        (_session(metrics={"peak_memory": -5.0}), "has -5 as its peak_memory"),
+        (_session(metrics={"accuracy": math.inf}), "has inf as its accuracy"),
+        (_session(metrics={"step_time": 0}), "has 0 as its step_time"),
+        (lambda cases: cases[0]["accuracy"].update(accuracy=math.nan), "has nan as its accuracy"),
+        (lambda cases: cases[0].update(expires="2026-13-01"), "month must be in 1..12"),
+        (lambda cases: cases[0]["case"].update(dtype="fp32"), f"{CASE.id} is the id of an entry whose case is"),
+        (_is_there_twice, f"{CASE.id} with batch 8 is there twice"),
+    ],
+)
+def test_a_file_that_was_edited_or_merged_badly_is_damage(
+    tmp_path: Path, change: Callable[[list[dict[str, Any]]], object], told: str
+) -> None:
+    """A step time edited to ten times its value would hide a slowdown, and any accuracy passes against NaN."""
     path = write(tmp_path, KNOWN)
     document = json.loads(path.read_text())
     change(document["cases"])
@@ -73,63 +92,8 @@ def damage(tmp_path: Path, change: Callable[[list[dict[str, Any]]], object]) -> 
     with pytest.raises(BaselineError) as caught:
         read(tmp_path, KEY)
     assert str(caught.value).startswith(f"{path} is damaged (")
+    assert told in str(caught.value)
     assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-def test_launches_that_contradict_their_step_time_are_damage(tmp_path: Path) -> None:
-    """A step time edited to ten times its value would hide a slowdown of ten times."""
-
-    def edit(cases: list[dict[str, Any]]) -> None:
-        cases[0]["sessions"][0] |= {"launches": [0.1, 0.1], "metrics": {"step_time": 0.01}}
-
-    assert "run run0: its step_time is 0.01, but the median of its launches is 0.1" in damage(tmp_path, edit)
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_case_with_two_entries_is_damage(tmp_path: Path, version: int) -> None:
-    """A bad merge leaves this, also with another version of the code. The next accept would drop both."""
-    told = damage(tmp_path, lambda cases: cases.append({**cases[0], "case": {**cases[0]["case"], "version": version}}))
-    assert f"{CASE.id} with batch 8 is there twice" in told
-
-
-def test_a_session_with_two_entries_is_damage(tmp_path: Path) -> None:
-    """A merge that kept both sides leaves this. Copies agree, so sessions would seem to differ less than they do."""
-
-    def edit(cases: list[dict[str, Any]]) -> None:
-        cases[0]["sessions"].append(cases[0]["sessions"][0])
-
-    assert f"{CASE.id} has a session twice" in damage(tmp_path, edit)
-
-
-@pytest.mark.parametrize("day", ["tomorrow", "2026-13-01", 20261231])
-def test_a_day_of_expiry_that_is_no_date_is_damage(tmp_path: Path, day: object) -> None:
-    """Such a baseline would never expire."""
-    damage(tmp_path, lambda cases: cases[0].update(expires=day))
-
-
-def test_negative_memory_is_damage(tmp_path: Path) -> None:
-    told = damage(tmp_path, lambda cases: cases[0]["sessions"][0]["metrics"].update(peak_memory=-5.0))
-    assert f"{CASE.id} has -5 as its peak_memory" in told
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400])
-@pytest.mark.parametrize("place", ["accuracy", "metrics"])
-def test_nan_and_infinity_are_damage(tmp_path: Path, place: str, value: float) -> None:
-    """Python reads both from JSON. Any accuracy would pass against such a baseline."""
-
-    def change(cases: list[dict[str, Any]]) -> None:
-        holder = cases[0] if place == "accuracy" else cases[0]["sessions"][1]
-        holder[place] = {"accuracy": value}
-
-    told = damage(tmp_path, change)
-    assert "OverflowError" in told if isinstance(value, int) else f"{CASE.id} has {value:g} as its accuracy" in told
-
-
-@pytest.mark.parametrize(("metric", "value"), [("step_time", -0.01), ("step_time", 0), ("cpu_time", -1e-9)])
-def test_a_time_of_zero_or_less_is_damage(tmp_path: Path, metric: str, value: float) -> None:
-    told = damage(tmp_path, lambda cases: cases[0]["sessions"][0]["metrics"].update({metric: value}))
-    assert f"{CASE.id} has {value:g} as its {metric}" in told
 
 
 def test_a_negative_loss_and_a_cpu_time_of_zero_are_valid(tmp_path: Path) -> None:
@@ -139,41 +103,12 @@ def test_a_negative_loss_and_a_cpu_time_of_zero_are_valid(tmp_path: Path) -> Non
     assert read(tmp_path, KEY).cases[0].sessions[0].metrics == metrics
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("batch", [8]), ("size", None), ("version", True), ("data", ["none"]), ("model", 3), ("knobs", {"workers": [2]})],
-)
-def test_a_field_of_a_case_with_a_wrong_type_is_damage(tmp_path: Path, name: str, value: object) -> None:
-    """Otherwise it would raise in the middle of a run, where cases are compared and sorted."""
-    assert f"{CASE.id} needs whole numbers" in damage(tmp_path, lambda cases: cases[0]["case"].update({name: value}))
-
-
-@pytest.mark.parametrize("section", ["hardware", "software", "variables", "placement"])
-@pytest.mark.parametrize("value", [None, 3, "text", [3]])
-def test_an_environment_that_is_no_mapping_is_damage(tmp_path: Path, section: str, value: object) -> None:
-    """Otherwise it would raise after the measurement, where environments are compared."""
-    write(tmp_path, KNOWN)
-    path = tmp_path / f"{KEY}.json"
-    document = json.loads(path.read_text())
-    for found in document["environments"].values():
-        found[section] = value
-    path.write_text(json.dumps(document))
-    with pytest.raises(BaselineError, match=f"whose {section} is not an object of names"):
-        read(tmp_path, KEY)
-
-
 def test_an_environment_that_was_edited_by_hand_is_damage(tmp_path: Path) -> None:
     """With other cores or threads in the file, times of another machine would be comparable."""
     path = write(tmp_path, KNOWN)
     path.write_text(path.read_text().replace('"threads": 2', '"threads": 4'))
     with pytest.raises(BaselineError, match="is not what its run recorded: it was edited"):
         read(tmp_path, KEY)
-
-
-def test_an_entry_under_the_id_of_another_case_is_damage(tmp_path: Path) -> None:
-    """A reviewer reads the id, and the judge the case."""
-    error = damage(tmp_path, lambda cases: cases[0]["case"].update(dtype="fp32"))
-    assert f"{CASE.id} is the id of an entry whose case is {replace(CASE, dtype='fp32').id}" in error
 
 
 def test_a_placement_of_several_instances_is_valid(tmp_path: Path) -> None:
@@ -224,12 +159,6 @@ def test_a_baseline_survives_write_and_read_and_a_rewrite_changes_no_byte(
     assert write(tmp_path, again).read_bytes() == first
     assert dumps(Baselines(KEY, tuple(reversed(again.cases)))).encode() == first
     assert [x.name for x in tmp_path.iterdir()] == [path.name]
-
-
-def test_a_file_that_is_nested_too_deeply_is_damage(tmp_path: Path) -> None:
-    (tmp_path / "m-2c.json").write_text("[" * 100_000 + "]" * 100_000)
-    with pytest.raises(BaselineError, match="cannot be read as JSON"):
-        read(tmp_path, "m-2c")
 
 
 def test_the_file_is_readable_text() -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ipexperf.judge import losses, sections
+from ipexperf.judge import losses
 from ipexperf.judge.operators import operators
 from ipexperf.judge.sections import Section
 from ipexperf.judge.structure import WORDS
-from ipexperf.result import Structure
 
 AVX512 = "Intel AVX-512 with Intel DL Boost and bfloat16 support"
 
@@ -112,8 +110,9 @@ def test_a_loss_is_named_and_the_reverse_change_is_no_loss(kind: str, section: s
     assert kinds(section, new, old) == set()
 
 
-def test_the_examples_above_cover_each_kind_of_loss() -> None:
-    assert {row[0] for row in LOST} == set(losses.MEANING)
+def test_the_docs_have_each_kind() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/fingerprint.md").read_text()
+    assert [row[0] for row in LOST if f"| {row[0]} | " not in page] == []
 
 
 DIFFERENT = [
@@ -147,19 +146,3 @@ def test_a_softmax_in_a_wider_dtype_is_no_loss() -> None:
     """Only where a step spends its arithmetic is a wider dtype a loss. Elsewhere accuracy may need it."""
     sides = [[{**one, "operator": "aten::softmax"} for one in linear(types)] for types in ("bfloat16", "float32")]
     assert [change.loss for change in operators(*map(Section, sides))] == [""]
-
-
-def test_a_move_counts_its_calls() -> None:
-    move = sections.Move(Counter({"a": 2}), Counter({"b": 2}), 5)
-    assert (str(move), move.replaced) == ("a -> b in 2 of 5 calls", True)
-    assert not sections.Move(Counter(), Counter({"b": 2}), 5).replaced
-    assert not sections.Move(Counter(), Counter(), 5)
-
-
-def test_a_verdict_without_losses_has_none() -> None:
-    assert Structure("changed").losses == ()
-
-
-def test_the_docs_have_each_kind() -> None:
-    page = (Path(__file__).parents[2] / "docs/reference/fingerprint.md").read_text()
-    assert [kind for kind, meaning in losses.MEANING.items() if f"| {kind} | {meaning} |" not in page] == []

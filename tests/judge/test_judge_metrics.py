@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from judge_records import CASE, QUIET, baseline, measurement
+from judge_records import QUIET, baseline, measurement
 
 from ipexperf.errors import UsageError
 from ipexperf.judge import metrics, remeasure, screen
@@ -210,19 +210,20 @@ def pairs_of(name: str, *values: tuple[float, float]) -> list[tuple[dict[str, fl
     return [({name: LEVEL * a}, {name: LEVEL * b}) for a, b in values]
 
 
-def test_one_pair_is_enough_for_what_a_step_allocates() -> None:
-    """The profiler counts allocations exactly, and only in the first pair."""
-    pairs = [*pairs_of("step_memory", (1, 1.01)), ({"step_time": 1.0}, {"step_time": 1.0})]
-    [verdict] = metrics.in_pairs(pairs, (PRIMARY, "step_memory"), ALPHA)
-    assert verdict.outcome == "regressed"
-
-
-@pytest.mark.parametrize(("times", "outcome"), [(1.02, "regressed"), (1.001, "ok"), (0.98, "improved")])
-def test_pairs_judge_memory_in_use_by_their_first_pair(times: float, outcome: str) -> None:
-    """Later pairs are forked, and tell none. What is allocated differs by some KiB between equal processes."""
-    pairs = [*pairs_of("held_memory", (1, times)), *[({"step_time": 1.0}, {"step_time": 1.0})] * 3]
-    [verdict] = metrics.in_pairs(pairs, GATE, ALPHA)
-    assert (verdict.metric, verdict.outcome) == ("held_memory", outcome)
+@pytest.mark.parametrize(
+    ("name", "times", "outcome"),
+    [
+        ("held_memory", 1.02, "regressed"),
+        ("held_memory", 1.001, "ok"),
+        ("held_memory", 0.98, "improved"),
+        ("step_memory", 1.01, "regressed"),
+    ],
+)
+def test_pairs_judge_memory_by_their_first_pair(name: str, times: float, outcome: str) -> None:
+    """Later pairs are forked, and tell none. The profiler counts what a step allocates exactly."""
+    pairs = [*pairs_of(name, (1, times)), *[({"step_time": 1.0}, {"step_time": 1.0})] * 3]
+    [verdict] = metrics.in_pairs(pairs, (PRIMARY, name), ALPHA)
+    assert (verdict.metric, verdict.outcome) == (name, outcome)
 
 
 def test_the_smallest_process_gives_the_memory_of_a_run() -> None:
@@ -289,7 +290,7 @@ def test_a_shift_of_the_platform_does_not_excuse_more_memory() -> None:
     larger = case_verdict(1.02, SLOW)
     verdicts = {**{str(number): SLOW for number in range(5)}, "larger": larger}
     run = settle(verdicts, Policy())
-    assert run.shift is not None
+    assert run.line.startswith("platform shift: ")
     assert run.verdicts["0"].outcome == "platform_shift"
     assert run.verdicts["larger"] == larger
 
@@ -300,14 +301,3 @@ def test_more_memory_is_no_evidence_that_the_platform_is_slower() -> None:
     run = settle({str(number): case_verdict(1.02, unsure) for number in range(5)}, Policy())
     assert "no single case proves it" in run.line
     assert {one.outcome for one in run.verdicts.values()} == {"regressed"}
-
-
-def test_the_records_of_this_file_share_one_case() -> None:
-    """A baseline of another case would not be compared."""
-    assert accepted(LEVEL).case == CASE
-    assert (
-        screen.judge(
-            measurement(QUIET[0], case=replace(CASE, knobs=(("level", "O0"),))), accepted(LEVEL), Policy()
-        ).outcome
-        == "not_comparable"
-    )

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from judge_records import QUIET, baseline, candidate, measurement
 
 from ipexperf.judge import remeasure, screen
 from ipexperf.judge.accept import accept
 from ipexperf.judge.baseline import Baselines
 from ipexperf.judge.policy import Policy
+from ipexperf.judge.run import settle
 from ipexperf.judge.spread import usual_noise
 from ipexperf.result import BaselineEvidence, Outcome, Verdict
 
@@ -39,14 +43,6 @@ def test_a_case_that_looks_slow_only_over_all_launches_is_inconclusive() -> None
     found = remeasure.settle(OK, OK, SLOW)
     assert (found.outcome, found.fails) == ("inconclusive", False)
     assert found.reason.startswith("it looks slower over all launches, and did not at first (")
-
-
-@pytest.mark.parametrize("outcome", ["ok", "improved", "inconclusive"])
-def test_a_case_that_is_slow_once_is_inconclusive(outcome: Outcome) -> None:
-    """Neither an alarm nor an all-clear, because two measurements of the same case differ."""
-    found = remeasure.settle(SLOW, replace(OK, outcome=outcome), SLOW)
-    assert (found.outcome, found.fails) == ("inconclusive", False)
-    assert found.reason.startswith("it looked slower at first (+20.0 %) and was measured again after the other cases: ")
 
 
 @pytest.mark.parametrize("outcome", ["failed", "invalid"])
@@ -84,3 +80,30 @@ def test_the_merged_measurement_has_all_launches_of_both() -> None:
     assert [launch.index for launch in found.launches] == [0, 1, 2, 3, 4]
     assert found.values("step_time") == (0.02, 0.03, 0.01, 0.04, 0.05)
     assert found.cut == "the budget was spent"
+
+
+RATIOS = st.one_of(st.none(), st.floats(0.01, 100))
+KNOWN = BaselineEvidence(between_sessions_known=True)
+
+
+@given(RATIOS, st.sampled_from(get_args(Outcome)), RATIOS, st.sampled_from(["", "so it is"]))
+def test_the_final_reason_mentions_a_first_verdict_of_regressed(
+    before: float | None, outcome: Outcome, after: float | None, why: str
+) -> None:
+    """Whatever the second measurement and the run as a whole say."""
+    first = Verdict("regressed", "it was slower", ratio=before)
+    second = Verdict(outcome, why, ratio=after)
+    found = remeasure.settle(first, second, second)
+    assert found.outcome not in ("ok", "improved", "no_baseline", "not_comparable")
+    told = "by an unknown share" if before is None else f"{100 * (before - 1):+.1f} %"
+    assert told in found.reason
+    assert why in found.reason
+    if outcome == "regressed":
+        assert (found.outcome, found.ratio) == ("regressed", after)
+        assert "measured twice in this run" in found.reason
+    else:
+        assert found.reason.startswith("it looked slower at first (")
+        assert found.outcome in ("inconclusive", outcome)
+    others = {str(number): replace(SLOW, p_value=1e-4, evidence=KNOWN) for number in range(6)}
+    run = settle({"a": found, **others}, POLICY.for_run())
+    assert run.verdicts["a"].reason.endswith(found.reason)

@@ -35,9 +35,9 @@ def taken(both: Mixes, *names: str) -> frozenset[Change]:
     return frozenset(change for change in both.changes() if change.name in names)
 
 
-def conflicts(good: Packages, bad: Packages, *names: str, python: str = "3.11") -> list[str]:
+def fits(good: Packages, bad: Packages, *names: str, python: str = "3.11") -> bool:
     both = mixes(good, bad, python)
-    return both.conflicts(taken(both, *names))
+    return both.fits(taken(both, *names))
 
 
 def test_packages_that_differ_are_listed_under_normalised_names() -> None:
@@ -50,11 +50,6 @@ def test_packages_that_differ_are_listed_under_normalised_names() -> None:
     ]
 
 
-def test_each_broken_requirement_is_a_sentence() -> None:
-    assert conflicts(GOOD, BAD, "torchvision") == ["torchvision 0.23.0 needs torch==2.8.0, the mix has 2.7.1"]
-    assert len(conflicts(GOOD, BAD, "torch")) == 3
-
-
 def test_pinned_packages_fit_only_together() -> None:
     both = mixes()
     for candidate in candidates(tuple(both.changes())):
@@ -62,22 +57,22 @@ def test_pinned_packages_fit_only_together() -> None:
         assert both.fits(candidate) == (not names & PINNED or names >= PINNED)
 
 
-def test_a_package_that_is_missing_in_the_mix_is_named() -> None:
+def test_a_mix_without_a_required_package_does_not_fit() -> None:
     good: Packages = {"a": ("1", [])}
     bad: Packages = {"a": ("2", ["b>=1"]), "b": ("1", [])}
-    assert conflicts(good, bad, "a") == ["a 2 needs b>=1, the mix has no b"]
-    assert conflicts(good, bad, "b") == []
+    assert not fits(good, bad, "a")
+    assert fits(good, bad, "b")
 
 
 def test_a_removed_package_takes_its_requirements_with_it() -> None:
     good: Packages = {"a": ("1", []), "b": ("1", ["a<2"])}
     bad: Packages = {"a": ("2", [])}
-    assert conflicts(good, bad, "a") == ["b 1 needs a<2, the mix has 2"]
-    assert conflicts(good, bad, "a", "b") == []
+    assert not fits(good, bad, "a")
+    assert fits(good, bad, "a", "b")
 
 
 def test_requirements_on_packages_that_neither_end_has_are_ignored() -> None:
-    assert conflicts({"a": ("1", [])}, {"a": ("2", ["absent>=3"])}, "a") == []
+    assert fits({"a": ("1", [])}, {"a": ("2", ["absent>=3"])}, "a")
 
 
 def test_requirements_that_an_end_breaks_itself_are_ignored() -> None:
@@ -87,11 +82,11 @@ def test_requirements_that_an_end_breaks_itself_are_ignored() -> None:
     assert all(both.fits(candidate) for candidate in candidates(tuple(both.changes())))
 
 
-@pytest.mark.parametrize(("python", "count"), [("3.10", 0), ("3.11", 1), ("3.12.4", 1)])
-def test_markers_are_evaluated_for_the_given_python(python: str, count: int) -> None:
+@pytest.mark.parametrize(("python", "fitting"), [("3.10", True), ("3.11", False), ("3.12.4", False)])
+def test_markers_are_evaluated_for_the_given_python(python: str, *, fitting: bool) -> None:
     good: Packages = {"a": ("1", []), "b": ("1", [])}
     bad: Packages = {"a": ("2", ["b>=2; python_version >= '3.11'", "b>=3; extra == 'fast'"]), "b": ("2", [])}
-    assert len(conflicts(good, bad, "a", python=python)) == count
+    assert fits(good, bad, "a", python=python) is fitting
 
 
 def test_an_installed_pre_release_satisfies_a_requirement() -> None:
@@ -102,23 +97,17 @@ def test_an_installed_pre_release_satisfies_a_requirement() -> None:
     assert not both.fits(taken(both, "a"))
 
 
-def test_unreadable_requirements_are_listed_and_not_checked() -> None:
+def test_unreadable_requirements_are_not_checked() -> None:
     good: Packages = {"a": ("1", ["b (>=1.x"]), "b": ("1", [])}
     bad: Packages = {"a": ("2", ["b>=2"]), "b": ("unknown", [])}
     both = mixes(good, bad)
-    assert both.unreadable == ["a needs b (>=1.x", "b unknown"]
-    assert both.conflicts(taken(both, "a")) == ["a 2 needs b>=2, the mix has 1"]
+    assert not both.fits(taken(both, "a"))
 
 
 def test_changes_other_than_packages_are_ignored() -> None:
     both = mixes()
     variable = Change("variable", "OMP_NUM_THREADS", "4", None)
     assert both.fits(frozenset({variable}))
-
-
-def test_a_package_that_does_not_differ_is_refused() -> None:
-    with pytest.raises(ValueError, match="packages that differ between both ends, got nothing"):
-        mixes().fits(frozenset({Change("package", "nothing", "1", "2")}))
 
 
 VERSION = st.integers(1, 3)

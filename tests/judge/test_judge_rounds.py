@@ -248,17 +248,6 @@ def test_the_ratio_of_arms_that_followed_one_another_is_that_of_their_medians() 
     assert both == pytest.approx(0)
 
 
-@pytest.mark.parametrize(
-    ("base", "other", "paired"),
-    [([], [], True), ([()], [()], True), ([(1.0, 1.0)], [(1.0,)], True), ([(1.0,)], [(1.0,), (1.0,)], False)],
-)
-def test_paired_arms_with_different_numbers_of_turns_are_refused(
-    base: list[tuple[float, ...]], other: list[tuple[float, ...]], *, paired: bool
-) -> None:
-    with pytest.raises(ValueError, match="expected as many"):
-        rounds.log_ratio(base, other, paired=paired)
-
-
 @pytest.mark.parametrize("time", [0.0, -1.0, math.inf, math.nan])
 @pytest.mark.parametrize("paired", [True, False])
 def test_a_time_that_is_no_number_gives_no_ratio(time: float, *, paired: bool) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_records import CASE, ENVIRONMENT, QUIET, baseline, environment, measurement
 
-from ipexperf.errors import UsageError
+from ipexperf.case import Case
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide, judge, on_changed_host
 from ipexperf.judge.spread import centre, compare, usual_noise
@@ -37,29 +37,15 @@ def test_a_failed_proof_is_invalid_however_fast() -> None:
     assert verdict.reason == "proof failed: dtype: found fp32, expected bf16"
 
 
-def test_a_contended_machine_is_invalid() -> None:
-    assert judge(measurement([0.01, 0.01], contended="steal 12 %"), None, POLICY).outcome == "invalid"
-
-
 def test_a_contended_machine_fails_no_test_and_a_failed_proof_does() -> None:
     """A busy machine shows nothing wrong. If a proof failed as well, the test fails."""
     busy = judge(measurement([0.01, 0.01], contended="steal 12 %"), None, POLICY)
-    assert busy.contended
+    assert (busy.outcome, busy.contended) == ("invalid", True)
     assert not busy.fails
     wrong = (Check("dtype", False, "float32", "bfloat16"),)
     unproven = judge(measurement([0.01, 0.01], contended="steal 12 %", proof=wrong), None, POLICY)
     assert unproven.outcome == "invalid"
     assert unproven.fails
-
-
-@pytest.mark.parametrize(("value", "outcome"), [(0.0, "invalid"), (math.nan, "invalid"), (math.inf, "invalid")])
-def test_a_step_time_of_0_or_less_is_never_judged(value: float, outcome: str) -> None:
-    assert judge(measurement([value, 0.01]), baseline(), POLICY).outcome == outcome
-
-
-def test_launches_without_a_step_time_have_failed() -> None:
-    empty = Measurement(CASE, (Launch(0, "ok"),), ENVIRONMENT, "", "")
-    assert judge(empty, baseline(), POLICY).outcome == "failed"
 
 
 def test_without_a_baseline_there_is_no_verdict_on_speed() -> None:
@@ -68,24 +54,20 @@ def test_without_a_baseline_there_is_no_verdict_on_speed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "named"),
+    ("where", "case", "named"),
     [
-        ({"hardware": {"threads": 4}}, "threads: 2 -> 4"),
-        ({"hardware": {"cpu": "Epyc"}}, "cpu: Xeon -> Epyc"),
+        (environment(hardware={"threads": 4}), CASE, "threads: 2 -> 4"),
+        (environment(hardware={"cpu": "Epyc"}), CASE, "cpu: Xeon -> Epyc"),
+        ({**ENVIRONMENT, "machine_key": "epyc"}, CASE, "machine_key: xeon-2c -> epyc"),
+        (ENVIRONMENT, replace(CASE, batch=16), "batch: 8 -> 16"),
     ],
 )
-def test_other_hardware_is_not_comparable(changed: dict[str, dict[str, object]], named: str) -> None:
-    verdict = judge(measurement([0.01, 0.01], where=environment(**changed)), baseline(), POLICY)
+def test_other_hardware_another_machine_and_other_work_are_not_comparable(
+    where: dict[str, object], case: Case, named: str
+) -> None:
+    verdict = judge(measurement([0.01, 0.01], where=where, case=case), baseline(), POLICY)
     assert verdict.outcome == "not_comparable"
     assert named in verdict.reason
-
-
-def test_another_machine_or_other_work_is_not_comparable() -> None:
-    elsewhere = {**ENVIRONMENT, "machine_key": "epyc"}
-    assert "machine_key: xeon-2c -> epyc" in judge(measurement([1, 1], where=elsewhere), baseline(), POLICY).reason
-    bigger = replace(CASE, batch=16)
-    assert "batch: 8 -> 16" in judge(measurement([1, 1], case=bigger), baseline(), POLICY).reason
-    assert judge(measurement([1, 1]), baseline(), POLICY, "a pinned runner was asked for").outcome == "not_comparable"
 
 
 def test_other_software_is_noted_and_never_silences_the_alarm() -> None:
@@ -222,11 +204,6 @@ def test_another_governor_is_said_first_and_the_speed_is_judged_all_the_same() -
     assert not on_changed_host(judge(alike, known, POLICY), alike, known, POLICY, fails=True).fails
 
 
-def test_one_launch_is_inconclusive() -> None:
-    verdict = judge(measurement([0.05]), baseline(), POLICY)
-    assert (verdict.outcome, verdict.lo, verdict.p_value) == ("inconclusive", None, None)
-
-
 def test_a_case_that_never_began_is_inconclusive_and_has_no_number() -> None:
     """Nothing was launched, so nothing failed. There is no ratio, and no 0 in its place."""
     never = Measurement(CASE, (), ENVIRONMENT, "", "", cut="the budget was spent already")
@@ -252,24 +229,6 @@ def test_an_expired_baseline_is_still_used_with_a_warning() -> None:
     assert verdict.outcome == "regressed"
     assert "THE BASELINE EXPIRED on 2026-03-03" in verdict.reason
     assert "EXPIRED" not in judge(measurement([0.02, 0.02]), baseline(expires="2026-03-04"), POLICY).reason
-
-
-@settings(deadline=None, max_examples=60)
-@given(launches, histories, st.floats(1e-2, 1e2))
-def test_the_unit_of_time_does_not_matter(new: list[float], old: list[list[float]], factor: float) -> None:
-    left = compare(new, old, POLICY)
-    right = compare([x * factor for x in new], [[x * factor for x in session] for session in old], POLICY)
-    assert right.log_ratio == pytest.approx(left.log_ratio, abs=1e-9)
-    assert right.half_width(0.005) == pytest.approx(left.half_width(0.005), rel=1e-6)
-
-
-@settings(deadline=None, max_examples=60)
-@given(launches, histories)
-def test_slowdowns_and_speedups_have_the_same_intervals(new: list[float], old: list[list[float]]) -> None:
-    left = compare(new, old, POLICY)
-    right = compare([1 / x for x in new], [[1 / x for x in session] for session in old], POLICY)
-    assert right.log_ratio == pytest.approx(-left.log_ratio, abs=1e-9)
-    assert right.lower(0.005) == pytest.approx(-left.upper(0.005), rel=1e-6, abs=1e-9)
 
 
 @settings(deadline=None, max_examples=60)
@@ -335,6 +294,17 @@ def _simulated(
     ]
 
 
+@pytest.mark.parametrize(
+    ("slowdown", "noise", "sessions", "outcome", "least", "most"),
+    [(2.0, 0.01, 3, "regressed", 100, 100), (1.5, 0.03, 6, "regressed", 95, 100), (1.1, 0.05, 6, "ok", 0, 5)],
+)
+def test_a_slowdown_is_mostly_caught_and_seldom_called_ok(
+    slowdown: float, noise: float, sessions: int, outcome: str, least: int, most: int
+) -> None:
+    """Of 100 sessions. Twice the tolerance is called ok in at most the stated 5 %."""
+    assert least <= _simulated(4, slowdown, noise, sessions, 100).count(outcome) <= most
+
+
 @pytest.mark.parametrize(("noise", "sessions"), [(0.02, 3), (0.19, 1), (0.19, 3), (0.19, 6), (0.40, 3)])
 def test_identical_code_looks_slower_no_more_often_than_stated(noise: float, sessions: int) -> None:
     """Even at twice the noise that was assumed. Of 300 first looks: six, at the stated 2 %."""
@@ -352,19 +322,6 @@ def test_a_run_of_many_cases_fails_by_chance_no_more_often_than_stated() -> None
     assert alarms[POLICY] > alarms[POLICY.shared(cases)]
 
 
-def test_a_doubled_time_is_always_caught_on_a_quiet_machine() -> None:
-    assert set(_simulated(2, 2.0, 0.01, 3, 100)) == {"regressed"}
-
-
-def test_a_slowdown_of_half_is_mostly_caught_with_six_sessions() -> None:
-    assert _simulated(3, 1.5, 0.03, 6, 100).count("regressed") >= 95
-
-
-def test_a_slowdown_is_seldom_called_ok() -> None:
-    """Slower by 10 %, twice the tolerance: called ok in at most the stated 5 %."""
-    assert _simulated(4, 1.10, 0.05, 6, 300).count("ok") <= 15
-
-
 def test_one_odd_session_in_five_does_not_move_the_baseline() -> None:
     odd = [*QUIET, (0.0100, 0.0101, 0.0100), (0.03, 0.03, 0.03)]
     assert baseline(odd).step_time == pytest.approx(0.01, rel=0.02)
@@ -373,9 +330,3 @@ def test_one_odd_session_in_five_does_not_move_the_baseline() -> None:
 def test_the_uid_of_a_policy_follows_its_content() -> None:
     assert Policy().uid == Policy(**Policy().to_json()).uid != Policy(tolerance=0.04).uid
     assert judge(measurement([1, 1]), None, POLICY).policy == f"screen-2@{POLICY.uid[:12]}"
-
-
-@pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"minimum_launches": 1}, {"known_sessions": 2}, {"tolerance": 1.0}])
-def test_a_policy_that_cannot_work_is_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(UsageError, match="policy 'screen-2'"):
-        Policy(**wrong)  # type: ignore[arg-type]

@@ -139,11 +139,6 @@ def test_noisier_launches_widen_the_interval() -> None:
     assert (quiet.outcome, loud.outcome) == ("ok", "inconclusive")
 
 
-def test_one_host_is_not_several() -> None:
-    with pytest.raises(ValueError, match="at least 2 hosts, got 1"):
-        several_hosts.judge(fleet(0.1), POLICY)
-
-
 def test_many_cases_share_the_alarm_rate() -> None:
     assert POLICY.shared(1).alpha == 0.005
     assert POLICY.shared(100).alpha == pytest.approx(0.0005)

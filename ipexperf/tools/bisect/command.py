@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from ipexperf.case import Case
     from ipexperf.judge.bisection import Change
-    from ipexperf.judge.bisection_record import BisectionRecord, RecordedRatio
+    from ipexperf.judge.bisection_record import BisectionRecord
+    from ipexperf.judge.ratios import Ratio
     from ipexperf.plan.options import Options
     from ipexperf.tools.bisect.answers import AnswerLog, Measured
     from ipexperf.tools.bisect.search import Report, Strategy
@@ -230,12 +231,12 @@ def _record(case: Case, task: SearchTask, report: Report[Any], cache: Path, time
     )
 
 
-def _ratio(measured: Measured | None) -> RecordedRatio | None:
-    from ipexperf.judge.bisection_record import RecordedRatio
+def _ratio(measured: Measured | None) -> Ratio | None:
+    from ipexperf.judge.ratios import Ratio
 
     if measured is None or measured.ratio is None:
         return None
-    return RecordedRatio(measured.ratio, measured.lo, measured.hi)
+    return Ratio(measured.ratio, measured.lo, measured.hi)
 
 
 def _print(record: BisectionRecord, log: AnswerLog, arguments: argparse.Namespace) -> None:
