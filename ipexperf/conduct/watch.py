@@ -49,10 +49,12 @@ class Watch:
         self._cores = frozenset[int]().union(*(room.cores for room in rooms))
         self._threads = max((room.threads for room in rooms), default=1)
         # One reading per dtype: the pulse has kernels for each.
-        self._felt = {case.dtype: (case, conditions) for case, conditions in reversed(seats)}
-        self._before = {
-            dtype: conditions.pulse.read(case, conditions.settings) for dtype, (case, conditions) in self._felt.items()
+        self._felt = {
+            case.dtype: (conditions.pulse, case, conditions.settings)
+            for case, conditions in reversed(seats)
+            if conditions.pulse is not None
         }
+        self._before = {dtype: pulse.read(case, settings) for dtype, (pulse, case, settings) in self._felt.items()}
         # The turns of several arms are judged by their CPU accounts. A slow moment at one end says little about them.
         self._several = len(seats) > 1
         self._workers: tuple[int, ...] = ()
@@ -78,10 +80,8 @@ class Watch:
     def end(self) -> Mapping[str, tuple[Mapping[str, float], str]]:
         """Read the pulse again. For each dtype, return its figures and a sentence if the machine was too slow."""
         return {
-            dtype: conditions.pulse.judged(
-                case, self._before[dtype], conditions.pulse.read(case, conditions.settings), throughout=self._several
-            )
-            for dtype, (case, conditions) in self._felt.items()
+            dtype: pulse.judged(case, self._before[dtype], pulse.read(case, settings), throughout=self._several)
+            for dtype, (pulse, case, settings) in self._felt.items()
         }
 
 
