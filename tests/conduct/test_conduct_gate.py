@@ -16,7 +16,7 @@ from ipexperf.case import Case
 from ipexperf.conduct import gate, placement, watch
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.gate import Account, Reading
-from ipexperf.conduct.watch import Room, Watch
+from ipexperf.conduct.watch import Watch
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import read
 from ipexperf.result import Sample
@@ -196,7 +196,7 @@ def placed(cores: tuple[int, ...] | None, threads: int | None = None) -> Setting
 )
 def test_a_case_has_the_cores_of_its_placement(settings: list[Settings], cores: set[int], threads: int) -> None:
     """Without a placement all that this process may use. The cores of instances are added up."""
-    assert watch.room(settings) == Room(frozenset(cores), threads)
+    assert watch.room(settings) == (frozenset(cores), threads)
 
 
 @pytest.fixture
