@@ -123,13 +123,3 @@ def test_an_arm_that_fails_apart_fails_alone(fake: str) -> None:
     assert isinstance(found.sides[0].error, WorkerError)
     assert found.sides[0].error.reason == "segfault: killed by SIGSEGV"
     assert (found.sides[0].times, len(found.sides[1].times)) == ((), 2)
-
-
-def test_cold_starts_have_a_ratio_of_one_step_each(fake: str) -> None:
-    """One process and one sample each, in random order."""
-    loading.load((fake, COLD))
-    arms = [Arm(case(dtype=dtype, mode="start"), quick(fake, COLD)) for dtype in ("fp32", "bf16")]
-    found = played(*arms, mirrored=False)
-    assert [[len(part) for part in one.times] for one in found.sides] == [[1], [1]]
-    assert [one.launch.proof[0].ok for one in found.sides] == [True, True]
-    assert math.isfinite(found.log_ratio(0, 1))

@@ -176,11 +176,6 @@ def test_later_pairs_are_forked_from_servers_of_the_comparison(
     assert not any(server.alive for server in started)
 
 
-def test_pairs_can_all_be_fresh(compared: Callable[..., Comparison], started: list[Server]) -> None:
-    assert starts(compared({}, start="fresh")) == [(None, None)] * 2
-    assert started == []
-
-
 def test_builds_that_are_judged_are_repeated_in_forked_workers(
     compared: Callable[..., Comparison], started: list[Server], monkeypatch: pytest.MonkeyPatch
 ) -> None:

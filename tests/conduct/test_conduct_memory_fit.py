@@ -123,10 +123,3 @@ def test_several_processes_need_as_many_times_the_memory(conductor: Conductor) -
     memory_fit.refuse(LARGE, footprint, int(8 * GIB))
     with pytest.raises(WorkerError, match=r"12\.00 GiB .* 3 times"):
         memory_fit.refuse(LARGE, footprint, int(8 * GIB), 3)
-
-
-@pytest.mark.usefixtures("conductor")
-def test_larger_is_a_larger_size_or_batch() -> None:
-    assert not memory_fit.larger(SMALL)
-    assert memory_fit.larger(LARGE)
-    assert memory_fit.larger(dataclasses.replace(SMALL, size=2))

@@ -103,32 +103,22 @@ def test_after_the_budget_only_stored_ceilings_are_used(
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "settings"),
     [
-        {"machine_key": "box-4c"},
-        {"software": {"torch": "2.13.0"}},
-        {"variables": {**ENVIRONMENT["variables"], "OMP_PROC_BIND": "close"}},
+        ({"machine_key": "box-4c"}, Settings(threads=2)),
+        ({"software": {"torch": "2.13.0"}}, Settings(threads=2)),
+        ({"variables": {**ENVIRONMENT["variables"], "OMP_PROC_BIND": "close"}}, Settings(threads=2)),
+        ({}, Settings(threads=1)),
+        ({}, Settings(threads=2, placement={"cores": [0]})),
     ],
+    ids=["machine", "torch", "OpenMP", "threads", "placement"],
 )
-def test_another_machine_torch_or_openmp_has_its_own_ceilings(
-    roofs: Roofs,
-    worker: Measuring,
-    other: dict[str, Any],
-    conditions: Conditions,
+def test_what_ceilings_depend_on_makes_others(
+    roofs: Roofs, worker: Measuring, other: dict[str, Any], settings: Settings, conditions: Conditions
 ) -> None:
     roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
-    roofs.with_shares([DONE], CASE, conditions, {**ENVIRONMENT, **other})
+    roofs.with_shares([DONE], CASE, replace(conditions, settings=settings), {**ENVIRONMENT, **other})
     assert len(worker.asked) == 2
-
-
-def test_other_threads_or_another_placement_have_their_own_ceilings(
-    roofs: Roofs,
-    worker: Measuring,
-    conditions: Conditions,
-) -> None:
-    for settings in (Settings(threads=2), Settings(threads=1), Settings(threads=2, placement={"cores": [0]})):
-        roofs.with_shares([DONE], CASE, replace(conditions, settings=settings), ENVIRONMENT)
-    assert len(worker.asked) == 3
 
 
 def test_a_variable_that_limits_instructions_does_not_lower_the_ceiling(

@@ -171,30 +171,6 @@ def test_a_training_that_fails_leaves_nothing_behind(ready: Callable[..., Path],
     assert not [x for x in path.parent.iterdir() if "part" in x.name]
 
 
-def test_a_process_killed_between_file_and_checksum_leaves_nothing_that_is_used(
-    ready: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The new file does not match the old checksum."""
-    path = ready()
-    part = path.with_name("new.part")
-    part.write_bytes(b"other weights")
-    moved: list[Path] = []
-    replace = Path.replace
-
-    def stopped(self: Path, target: Path) -> Path:
-        if moved:
-            raise KeyboardInterrupt
-        moved.append(target)
-        return replace(self, target)
-
-    monkeypatch.setattr(Path, "replace", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        checksum.move_with_checksum(part, path)
-    monkeypatch.undo()
-    assert path.read_bytes() == b"other weights"
-    assert checksum.flaw(path)
-
-
 def test_weights_of_a_package_are_used_as_they_are_or_trained_further(
     ready: Callable[..., Path], teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
