@@ -6,9 +6,10 @@ import dataclasses
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from conduct_play import StandIn
 
 from ipexperf.bench import loading, registry
 from ipexperf.bench.artifacts import artifact
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 SMALL = Case("small", "fake", "int8", "spin", "plain", 1, 1, data="none")
 
 
-class Maker:
+class Maker(StandIn):
     """Stands where workers would train and quantise: writes what it is asked for, and remembers what that was."""
 
     def __init__(self) -> None:
@@ -34,11 +35,6 @@ class Maker:
         self.weights = b"weights"
         self.fails = ""
         self.python: str | None = None
-
-    def __enter__(self) -> Maker:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
     def ask(self, do: str, *, path: str, settings: dict[str, Any], **_: Any) -> None:
         self.asked.append(do)
@@ -68,7 +64,7 @@ def ready(maker: Maker, fake: str, tmp_path: Path) -> Callable[..., Path]:
     def ready(case: Case = SMALL, say: Callable[[str], None] = lambda _: None, python: str | None = None) -> Path:
         def start(python: str | None, *_: Any, **__: Any) -> Worker:
             maker.python = python
-            return cast("Worker", maker)
+            return maker.start()
 
         conditions = Conductor(Options(load=(fake,)), tmp_path, say, start=start).ready(case, python)
         assert conditions.python is None  # the arm's own interpreter is the arm's business

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from conduct_play import StandIn
 
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import roof
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.roof import Roofs
-from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import Launch
 
@@ -34,17 +34,12 @@ WORK = {"work": {"items": 8, "flops": 8e9, "elements": 8e6}}
 DONE = Launch(0, "ok", metrics={"throughput": 50.0}, fingerprint={"beside": WORK})
 
 
-class Measuring:
+class Measuring(StandIn):
     """Stands where a worker would measure: counts how often it is asked."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.fails: WorkerError | None = None
-
-    def __enter__(self) -> Measuring:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
         self.asked.append({"do": do, **request})
@@ -61,7 +56,7 @@ def worker() -> Measuring:
 @pytest.fixture
 def conditions(worker: Measuring) -> Conditions:
     """Conditions under which that worker is started."""
-    return Conditions(Settings(threads=2), start=lambda *_, **__: cast("Worker", worker))
+    return Conditions(Settings(threads=2), start=worker.start)
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from conduct_play import StandIn
 
 from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Packaged
@@ -24,14 +25,12 @@ from ipexperf.zoo.models import _probe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ipexperf.conduct.worker import Worker
-
 LEARNER = Case("learner", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 MADE = b"weights " * 2**18
 """More than is read at a time."""
 
 
-class Teacher:
+class Teacher(StandIn):
     """Stands where a worker would train: writes the same weights each time, or fails, and counts."""
 
     def __init__(self) -> None:
@@ -39,11 +38,6 @@ class Teacher:
         self.given: str | None = None
         self.seconds = 0.0
         self.fails = False
-
-    def __enter__(self) -> Teacher:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
     def ask(self, do: str, *, path: str, settings: dict[str, Any], timeout: float, **_: Any) -> None:
         assert do == "weights"
@@ -69,7 +63,7 @@ def ready(teacher: Teacher, fake: str, tmp_path: Path) -> Callable[..., Path]:
     registry.model("learner", **declaration)(lambda: int)
 
     def ready(say: Callable[[str], None] = lambda _: None) -> Path:
-        conductor = Conductor(Options(load=(fake,)), tmp_path, say, start=lambda *_, **__: cast("Worker", teacher))
+        conductor = Conductor(Options(load=(fake,)), tmp_path, say, start=teacher.start)
         path = conductor.ready(LEARNER).settings.weights
         assert path is not None
         return Path(path)
@@ -89,7 +83,7 @@ def test_a_training_may_outlast_the_budget_unless_the_run_is_punctual(
         tmp_path,
         lambda _: None,
         clock=lambda: 0.0,
-        start=lambda *_, **__: cast("Worker", teacher),
+        start=teacher.start,
         punctual=punctual,
     ).ready(LEARNER)
     assert teacher.seconds == pytest.approx(seconds, abs=1)  # the lease adds what it waited
