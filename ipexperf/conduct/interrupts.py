@@ -58,5 +58,5 @@ def deferred() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        for number in dict.fromkeys(came):
-            signal.raise_signal(number)
+        for once_more in dict.fromkeys(came):
+            signal.raise_signal(once_more)
