@@ -122,7 +122,7 @@ class AgainstRun:
             _Entry(case, against.policy_of(wish), against.metrics if wish.gate is None else wish.gate)
             for case, wish in cases
         ]
-        self._show = show or (lambda standing: say(str(standing)))
+        self._show = show
         self._together = together
         self._contest: Contest | None = None
         self._playing: list[_Entry] = []

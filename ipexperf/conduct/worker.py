@@ -84,7 +84,6 @@ class Worker:
         say: Callable[[str], None] = lambda _: None,
         server: Server | None = None,
         *,
-        bare: bool = False,
         memory: int | None = None,
     ) -> None:
         self._timeout = timeout
@@ -111,7 +110,7 @@ class Worker:
             self._process: subprocess.Popen[bytes] | Forked = (
                 server.fork(requests, replies, log)
                 if server is not None
-                else start_worker(python, environment_of(python, variables, bare=bare), requests, replies, log)
+                else start_worker(python, environment_of(python, variables), requests, replies, log)
             )
         except BaseException:
             self._requests.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import BUSY, CASE, NOW, QUICK, ScriptedRounds, case, chance
+from compare_play import BUSY, CASE, NOW, QUICK, ScriptedRounds, Sent, case, chance
 from free_machine import FREE, Clock
 
 from ipexperf.bench import loading, registry
@@ -116,17 +116,25 @@ def test_a_measurement_has_every_launch(make: Callable[..., Conductor]) -> None:
     assert found.started_at < found.finished_at
 
 
-def test_a_launch_on_fewer_cores_than_the_first_is_invalid(make: Callable[..., Conductor]) -> None:
-    """As after `taskset` during a run. Without torch a launch does not know its threads, which is no difference."""
-    machines = iter(((2, 2), (2, None), (1, 2)))
+def launched_in(*environments: Mapping[str, Any]) -> ScriptedRounds:
+    """Have launch k find this environment."""
+    come = iter(environments)
 
     def script(arms: Sequence[Arm]) -> Round:
-        count, threads = next(machines)
-        environment = {"machine_key": f"m-{count}c", "hardware": {"cores": count, "threads": threads}}
-        launch = Launch(arms[0].index, "ok", metrics={"step_time": 1.0})
-        return Round((Side(arms[0], launch, environment, ((1.0,),)),), "together", NOW)
+        [arm] = arms
+        launch = Launch(arm.index, "ok", metrics={"step_time": 1.0})
+        return Round((Side(arm, launch, next(come), ((1.0,),)),), "together", NOW)
 
-    found = measured(make(), launches=3, together=ScriptedRounds(script))
+    return ScriptedRounds(script)
+
+
+def test_a_launch_on_fewer_cores_than_the_first_is_invalid(make: Callable[..., Conductor]) -> None:
+    """As after `taskset` during a run. Without torch a launch does not know its threads, which is no difference."""
+    environments = [
+        {"machine_key": f"m-{cores}c", "hardware": {"cores": cores, "threads": threads}}
+        for cores, threads in ((2, 2), (2, None), (1, 2))
+    ]
+    found = measured(make(), launches=3, together=launched_in(*environments))
     assert found.environment["machine_key"] == "m-2c"
     assert [len(launch.proof) for launch in found.launches] == [0, 0, 1]
     assert found.invalid == (
@@ -136,16 +144,13 @@ def test_a_launch_on_fewer_cores_than_the_first_is_invalid(make: Callable[..., C
 
 def test_a_launch_under_other_settings_than_the_first_says_so(make: Callable[..., Conductor]) -> None:
     """As after `renice` during a run. The clock of the moment is no setting, nor is a fact that only one side has."""
-    nice = iter((0, 0, 10))
-
-    def script(arms: Sequence[Arm]) -> Round:
-        level = next(nice)
-        hardware = {"cores": 2, "nice": level, "frequency_khz": str(arms[0].index), **({"smt": "on"} if level else {})}
-        environment = {"machine_key": "m", "hardware": hardware}
-        launch = Launch(arms[0].index, "ok", metrics={"step_time": 1.0})
-        return Round((Side(arms[0], launch, environment, ((1.0,),)),), "together", NOW)
-
-    found = measured(make(), launches=3, together=ScriptedRounds(script))
+    hardware: list[dict[str, Any]] = [
+        {"cores": 2, "nice": 0, "frequency_khz": "0"},
+        {"cores": 2, "nice": 0, "frequency_khz": "1"},
+        {"cores": 2, "nice": 10, "frequency_khz": "2", "smt": "on"},
+    ]
+    environments = [{"machine_key": "m", "hardware": facts} for facts in hardware]
+    found = measured(make(), launches=3, together=launched_in(*environments))
     assert [launch.settings for launch in found.launches] == ["", "", "nice: 0 -> 10"]
     assert found.launches[2].notes == ("had other settings than the case's first one: nice: 0 -> 10",)
     assert not found.invalid
@@ -581,22 +586,14 @@ def alive(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def test_cold_starts_are_interleaved_and_never_alive_together(
-    make: Callable[..., Conductor], alive: list[int], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Conductor], alive: list[int], sent: Sent
 ) -> None:
     """Each round has one cold start of each case and of the twin, in random order, because the machine drifts."""
-    started: list[str] = []
-    send = Worker.send
-
-    def watched(self: Worker, do: str, **request: Any) -> None:
-        if do == "begin":
-            started.append(request["case"]["dtype"])
-        send(self, do, **request)
-
-    monkeypatch.setattr(Worker, "send", watched)
     cases = [replace(one, mode="start") for one in (FP32, BF16)]
     run = of(make(no_roof=True), *cases, launches=2, twin=True)
     run.run()
-    assert [sorted(started[3 * number : 3 * number + 3]) for number in range(2)] == [["bf16", "fp32", "fp32"]] * 2
+    started = sent.of("begin")
+    assert [sorted(started[:3]), sorted(started[3:])] == [["bf16", "fp32", "fp32"]] * 2
     assert alive == [1] * 6
     roles = [(one.schedule, [seat.role for seat in one.seats]) for one in run.rounds]
     assert roles == [("apart", ["case", "case", "twin"])] * 2

@@ -70,16 +70,6 @@ def test_a_device_that_another_process_holds_is_refused_with_its_name(make: Call
 
 
 @process
-def test_a_killed_holder_blocks_nobody(make: Callable[..., Lease], leases: Path) -> None:
-    """Its lock file is still there, with its note."""
-    with Holder("cpu") as other:
-        other.held()
-        other.kill()
-        assert (leases / "cpu.lease").read_text()
-        make().take(claims("cpu"))
-
-
-@process
 def test_a_forked_child_does_not_keep_the_lease_of_its_dead_parent(make: Callable[..., Lease]) -> None:
     with Holder("cpu", forks=True) as other:
         other.held()
@@ -308,8 +298,3 @@ def test_work_under_the_lease_of_a_card_needs_no_more(device: str, make: Callabl
     with lease.for_work("fail", said.append):
         assert not free("cpu")
     assert not free("cpu")
-
-
-def test_work_with_the_lease_off_ignores_all_leases(leases: Path, said: list[str]) -> None:
-    with lease.for_work("off", said.append):
-        assert list(leases.iterdir()) == []

@@ -186,15 +186,6 @@ def conditions(fake: str, script: Script) -> Conditions:
     )
 
 
-def test_a_launch_between_a_fast_and_a_slow_reading_is_contended(fake: str) -> None:
-    """Its figures are recorded either way."""
-    steady, _ = conduct_play.launch(FAKE, 0, conditions(fake, Script(1.0, 1.1)), accuracy=False)
-    assert (steady.contended, steady.gate["copy_before"], steady.gate["copy_after"]) == ("", 1.0, 1.1)
-    disturbed, _ = conduct_play.launch(FAKE, 0, conditions(fake, Script(1.0, 4.0)), accuracy=False)
-    assert disturbed.contended == "a fixed copy took 4.0 times its best so far (limit 1.5)"
-    assert (disturbed.outcome, disturbed.gate["copy_after"]) == ("ok", 4.0)
-
-
 @pytest.mark.parametrize(
     ("readings", "told"),
     [((1.0, 4.0), ""), ((4.0, 4.0), "a fixed copy took 4.0 times its best so far (limit 1.5)")],

@@ -82,18 +82,6 @@ def test_a_contended_launch_that_is_measured_again_is_not_asked_for_accuracy(*, 
     assert (bool(done.accuracy), "accuracy" in done.metrics) == (final, final)
 
 
-def test_accuracy_is_measured_in_one_launch_only(fake: str) -> None:
-    """Other launches have the same seed and so the same result."""
-    conditions = Conditions(Settings(load=(fake,)), timeout=30, samples=5, seconds=0.05)
-    done, environment = conduct_play.launch(case(), 1, conditions, accuracy=False)
-    assert done.outcome == "ok"
-    assert "accuracy" not in done.metrics
-    assert done.accuracy == ()
-    assert done.proof
-    assert environment["software"]["torch"] is None
-    assert environment["machine_key"]
-
-
 def test_a_launch_with_too_few_samples_has_a_note(run: Callable[..., Launch], monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that are too slow end the sampling after a while."""
     few = run("slow", samples=50, seconds=0.01)
@@ -153,18 +141,6 @@ def test_output_on_standard_output_stays_out_of_the_protocol(run: Callable[..., 
     assert done.outcome == "ok"
     assert "garbage of C" in done.log
     assert "garbage of Python" in done.log
-
-
-def test_a_worker_survives_an_invalid_request(fake: str) -> None:
-    """It answers with an error, and then answers the next request."""
-    with Worker(timeout=30) as worker:
-        with pytest.raises(WorkerError, match="nothing is prepared") as early:
-            worker.ask("warm")
-        assert early.value.outcome == "error"
-        settings = {"load": [fake]}
-        with pytest.raises(WorkerError, match="unknown model 'tinny': did you mean tiny"):
-            worker.prepare({**case().to_json(), "model": "tinny"}, settings)
-        assert worker.prepare(case().to_json(), settings)["prepare_time"] >= 0
 
 
 def test_a_waiting_worker_burns_no_cpu(fake: str) -> None:
@@ -329,25 +305,6 @@ def test_a_worker_over_the_memory_limit_is_stopped(fake: str, gone: Callable[[in
         assert error.value.outcome == "out_of_memory"
         assert time.monotonic() - begin < 15
         assert gone(worker.pid)
-
-
-@pytest.mark.parametrize(
-    ("together", "outcome", "told"),
-    [(False, "timed_out", "no reply within 3 s"), (True, "out_of_memory", "together with the other arms of its round")],
-)
-def test_the_memory_limit_is_for_all_workers_that_take_turns(
-    fake: str, *, together: bool, outcome: str, told: str
-) -> None:
-    """Each fits by itself, and the two together do not: the larger one is killed, and its reason names both."""
-    with Worker(timeout=30) as first, Worker(timeout=30) as second:
-        # The other one has imported nothing yet.
-        second.prepare(case("hang").to_json(), {"load": [fake]})
-        # Looked at closely, as above the limit, for they share what they have not written to.
-        second.memory = int(0.9 * memory_limit.used_bytes([first.pid, second.pid], 0))
-        second.beside = [first] if together else []
-        with pytest.raises(WorkerError, match=told) as error:
-            second.ask("warm", timeout=3)
-        assert error.value.outcome == outcome
 
 
 def test_the_memory_of_children_counts_for_their_worker(
