@@ -25,8 +25,6 @@ LaunchOutcome = Literal[
     "refused",
 ]
 LAUNCH_OUTCOMES: tuple[str, ...] = get_args(LaunchOutcome)
-NOT_BY_WORKERS = ("ok", "contended", "timed_out", "interrupted", "refused")
-"""The outcomes that only the controller can give a launch. A worker reports the others."""
 KEPT = 4000
 """A launch record keeps this many latencies of requests, evenly spaced. Its metrics are computed from all."""
 PRIMARY = "step_time"

@@ -52,7 +52,6 @@ class TemplateServer(Server):
     """The server of this run for workers with one environment."""
 
     def __init__(self, path: str, environment: Mapping[str, str], folder: str, cores: tuple[int, ...]) -> None:
-        self._seconds = 0.0
         self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._line.connect(path)
         self._line.send(json.dumps({"environment": environment, "folder": folder, "cores": cores}).encode())

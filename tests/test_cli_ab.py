@@ -7,11 +7,10 @@ import json
 import math
 import random
 import re
-import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -30,7 +29,7 @@ from ipexperf.plan.arms import parse
 from ipexperf.result import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from ipexperf.compare.arm import Arm
 
@@ -83,7 +82,6 @@ CASE = Case("resnet18", "cpu", "fp32", "infer_jit", "ipex", 32, 32, 1, "digits")
     [
         ("level=O0", "+level:O0"),
         ("level=O0 conv_bn_folding=on", "+conv_bn_folding:on+level:O0"),
-        ("level=O0 conv_bn_folding=off", "+level:O0"),
         ("weights_prepack=on", ""),
         ("mode=infer ONEDNN_VERBOSE=0", None),
     ],
@@ -118,14 +116,9 @@ def test_a_knob_that_an_arm_cannot_have_is_refused_with_the_reason(arm: str, ref
     assert refusal in reason
 
 
-def test_an_interpreter_may_be_given_with_or_without_python_before_it() -> None:
-    assert (
-        parse("python=/bin/sh dtype=bf16", "arm a").python == parse("/bin/sh dtype=bf16", "arm a").python == "/bin/sh"
-    )
-
-
-def test_words_in_capitals_are_variables_and_others_are_knobs_or_axes() -> None:
-    words = parse("OMP_NUM_THREADS=1 weights_prepack=off dtype=bf16", "arm a")
+def test_words_of_an_arm_are_an_interpreter_variables_knobs_or_axes() -> None:
+    words = parse("python=/bin/sh OMP_NUM_THREADS=1 weights_prepack=off dtype=bf16", "arm a")
+    assert words.python == parse("/bin/sh", "arm a").python == "/bin/sh"
     assert dict(words.variables) == {"OMP_NUM_THREADS": "1"}
     assert dict(words.knobs) == {"weights_prepack": "off"}
     assert dict(words.axes) == {"dtype": "bf16"}
@@ -176,14 +169,12 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
             "arm b '/bin/sh /bin/cat': an arm has only one interpreter, not both '/bin/sh' and",
         ),
         (("--b", "OMP_NUM_THREADS=0"), "arm b 'OMP_NUM_THREADS=0': OMP_NUM_THREADS: expected a whole number from 1 on"),
-        (("--b", "OMP_NUM_THREADS=2,1"), "arm b 'OMP_NUM_THREADS=2,1': OMP_NUM_THREADS: expected a whole number"),
         (("--a", "/bin/true"), "--a=/bin/true can't run workers: no message"),
         (
             ("--b", "nowhere"),
             "arm b 'nowhere': 'nowhere' is no interpreter, no lock, no folder, no git:COMMIT, no KEY=VALUE",
         ),
         (("--b", "/no/python"), "arm b '/no/python': there is no file /no/python\n"),
-        (("--b", "x" * 300), f"arm b '{'x' * 300}': '{'x' * 300}' is no interpreter"),
         (("--b", "/usr"), "arm b '/usr': /usr is a folder: name the interpreter in it, such as /usr/bin/python\n"),
         (("--b", "/etc/passwd"), "arm b '/etc/passwd': /etc/passwd is a file that may not be executed\n"),
         (
@@ -200,17 +191,12 @@ def test_a_mistake_in_the_options_is_one_sentence(
     assert capsys.readouterr().err.startswith(f"ipexperf: {refusal}")
 
 
-@pytest.mark.parametrize(
-    "options", [("--alpha", "0.7"), ("--tolerance", "0"), ("--budget", "-1"), ("--max-pairs", "0")]
-)
-def test_a_number_out_of_range_is_refused(
-    fake: str, options: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_number_out_of_range_is_refused(fake: str, capsys: pytest.CaptureFixture[str]) -> None:
     """By argparse, with exit code 2 as well."""
     with pytest.raises(SystemExit) as ended:
-        cli.main(["ab", f"--perf-load={fake}", *CELL, *options])
+        cli.main(["ab", f"--perf-load={fake}", *CELL, "--alpha", "0.7"])
     assert ended.value.code == cli.USAGE_ERROR
-    assert f"argument {options[0]}: expected" in capsys.readouterr().err
+    assert "argument --alpha: expected" in capsys.readouterr().err
 
 
 def let_b_take(monkeypatch: pytest.MonkeyPatch, seconds: float, *checks: Check) -> list[list[Arm]]:
@@ -386,7 +372,7 @@ def test_ab_answers_in_json(fake: str, capsys: pytest.CaptureFixture[str], monke
         assert (comparison["stop"]["why"], comparison["apart"]) == ("decided", False)
 
 
-@pytest.mark.parametrize(("slower", "status"), [(1.2, 1), (1.0, 0), (0.8, 0)])
+@pytest.mark.parametrize(("slower", "status"), [(1.2, 1), (0.8, 0)])
 def test_ab_with_fail_exits_with_1_if_b_is_slower(
     fake: str, slower: float, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -484,42 +470,21 @@ gate.POLICY = GatePolicy(others=inf, steal=inf, held_up=inf)
 """
 
 
-@contextmanager
-def third_pair(fake: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
-    """Start `ab` as a process, and yield it with its workers in the middle of its third pair."""
-    any_machine = folder / "any_machine.py"
+def test_an_ab_that_is_killed_loses_only_the_pair_in_flight(
+    fake: str, tmp_path: Path, gone: Callable[[int], bool]
+) -> None:
+    """In the middle of its third pair. The pairs before were recorded, although nothing can handle SIGKILL."""
+    any_machine = tmp_path / "any_machine.py"
     any_machine.write_text(NEVER_CONTENDED)
     options = ("--b", B, "--max-pairs", "24", "--tolerance", "0.0001", "--turns", "2", "--steps", "1")
     command = [sys.executable, "-m", "ipexperf.cli", "ab", f"--perf-load={fake},{any_machine}", *CELL, *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if "pair 3 of" in line:
                 break
         while not (workers := children(process.pid)):
             assert process.poll() is None
-        yield process, workers
-
-
-def test_an_ab_that_gets_sigterm_prints_and_records_the_pairs_before(
-    fake: str, tmp_path: Path, gone: Callable[[int], bool]
-) -> None:
-    """CI systems end a job with SIGTERM. It does the same as Ctrl-C, and no worker is left."""
-    with third_pair(fake, tmp_path) as (process, workers):
-        process.send_signal(signal.SIGTERM)
-        output, errors = process.communicate(timeout=60)
-    assert process.returncode == cli.INTERRUPTED, errors
-    assert "stopped: interrupted after 2 pairs" in output
-    assert all(gone(pid) for pid in workers)
-    assert rows("SELECT status FROM run") == [("interrupted",)]
-    assert rows("SELECT outcome FROM launch") == [("ok",)] * 2
-
-
-def test_an_ab_that_is_killed_loses_only_the_pair_in_flight(
-    fake: str, tmp_path: Path, gone: Callable[[int], bool]
-) -> None:
-    """The pairs before were recorded, although nothing can handle SIGKILL."""
-    with third_pair(fake, tmp_path) as (process, workers):
         process.kill()
         process.communicate(timeout=60)
     assert all(gone(pid) for pid in workers)

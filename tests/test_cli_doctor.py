@@ -40,27 +40,25 @@ def told(monkeypatch: pytest.MonkeyPatch, spread: float, shift: float = 1.0, *ch
     played(monkeypatch, lambda arm: shift * math.exp(chance.gauss(0, spread)) if arm.name == "A/A" else 1.0, *checks)
 
 
-def test_a_quiet_machine_can_detect_a_small_slowdown(
-    doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+@pytest.mark.parametrize(("noise", "least", "most"), [(0.002, 4, 6), (0.2, 15, 1000)])
+def test_the_smallest_slowdown_that_can_be_shown_is_larger_on_a_noisy_machine(
+    noise: float,
+    least: float,
+    most: float,
+    doctor: Doctor,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     """Nothing is recorded."""
-    told(monkeypatch, 0.002)
+    told(monkeypatch, noise)
     assert doctor() == 0
     out = capsys.readouterr().out
-    assert out.startswith("ok     governor  performance\nA/A of tiny-fake-fp32-spin-plain: ok: ")
+    assert out.startswith("ok     governor  performance\nA/A of tiny-fake-fp32-spin-plain: ")
     (line,) = [line for line in out.splitlines() if "honestly" in line]
-    assert 4 < float(line.split(": ")[1].partition("%")[0]) < 6
+    assert least < float(line.split(": ")[1].partition("%")[0]) < most
     assert "against a stored baseline: no case is called ok until 3 accepted sessions" in out
     assert not (tmp_path / "ipexperf.db").exists()
-
-
-def test_a_noisy_machine_is_reported(
-    doctor: Doctor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told(monkeypatch, 0.2)
-    assert doctor() == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "honestly" in line]
-    assert float(line.split(": ")[1].partition("%")[0]) > 15
 
 
 def test_a_machine_on_which_equal_arms_differ_can_detect_nothing(

@@ -222,7 +222,7 @@ def _document(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
             {name: getattr(other, name) for name in ("metric", "outcome", "ratio", "lo", "hi", "mde", "reason")}
             for other in verdict.others
         ],
-        "stop": {"why": comparison.stop.why.value, "rounds": comparison.stop.rounds, "text": comparison.stop.text},
+        "stop": {"why": comparison.stop.why.value, "rounds": len(comparison.pairs), "text": comparison.stop.text},
         "log_ratios": comparison.log_ratios,
         "apart": comparison.apart,
     }

@@ -118,16 +118,16 @@ class AgainstRun:
         self._effort = effort or Effort()
         self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
         self._started = now()
-        self._entries = [self._entry(case, wish) for case, wish in cases]
-        self._show = show or (lambda standing: say(str(standing)))
+        self._entries = [
+            _Entry(case, against.policy_of(wish), against.metrics if wish.gate is None else wish.gate)
+            for case, wish in cases
+        ]
+        self._show = show
         self._together = together
         self._contest: Contest | None = None
         self._playing: list[_Entry] = []
         self._handed: set[str] = set()
         """The rounds that were handed over."""
-
-    def _entry(self, case: Case, wish: GateWish) -> _Entry:
-        return _Entry(case, self._against.policy_of(wish), self._against.metrics if wish.gate is None else wish.gate)
 
     def run(self, between_rounds: Callable[[], None] = lambda: None) -> None:
         """Make all rounds, and call `between_rounds` after each but the last, so that the caller can save it."""

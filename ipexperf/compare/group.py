@@ -27,6 +27,7 @@ from ipexperf.judge import rounds as judge
 from ipexperf.judge.environment import differences, hardware_changes
 from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import reference
+from ipexperf.report import units
 from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, SeatRecord
 
 RETRIES = 1
@@ -209,10 +210,11 @@ class GroupRun:
     def _make(self, live: Sequence[OpenCase]) -> None:
         """Make the next round, of these entries."""
         self._number += 1
-        arms = f"{len(live)} {'case' if len(live) == 1 else 'cases'}"
-        self._say(f"{self.group.name}: round {self._number} of {self._total(live, self._number)}, {arms}")
-        with self._servers(live, self._number) as self._forking:
-            self._round(live, self._number)
+        total = self._number + max(entry.missing for entry in live) - 1
+        arms = units.plural(len(live), "case")
+        self._say(f"{self.group.name}: round {self._number} of {total}, {arms}")
+        with self._servers(live) as self._forking:
+            self._round(live)
 
     @property
     def training_left(self) -> float:
@@ -253,15 +255,12 @@ class GroupRun:
         ratios = [one.ratio() for one in estimates if one is not None]
         return max((one.hi / one.ratio - 1 for one in ratios if one.hi is not None), default=0.0)
 
-    def _servers(self, live: Sequence[OpenCase], number: int) -> AbstractContextManager[Forking]:
+    def _servers(self, live: Sequence[OpenCase]) -> AbstractContextManager[Forking]:
         """Fork workers in every round but the first, which measures what a fresh process pays."""
-        if number == 1 or self._request.fresh:
+        if self._number == 1 or self._request.fresh:
             return nullcontext(FRESH)
         startable = [(entry.case, entry.conditions) for entry in self._entries if entry.conditions and not entry.over]
         return self._conductor.forking(startable, len(live) + self._request.twin)
-
-    def _total(self, live: Sequence[OpenCase], number: int) -> int:
-        return number + max(entry.missing for entry in live) - 1
 
     def _prepare(self, entry: OpenCase) -> None:
         """Make what the case loads (weights, int8 networks), unless it cannot be launched at all."""
@@ -288,14 +287,14 @@ class GroupRun:
         when = f"after {done} of {self._request.launches} launches" if done else "already"
         return f"the budget (--perf-budget) was spent {when}"
 
-    def _round(self, live: Sequence[OpenCase], number: int) -> None:
+    def _round(self, live: Sequence[OpenCase]) -> None:
         """Launch each of these cases once more. Repeat launches on a busy machine at once."""
         for attempt in range(RETRIES + 1):
             final = attempt == RETRIES
             again: list[OpenCase] = []
             seats, waiting = self._seats(live)
             while seats:
-                again += self._play(seats, waiting, number, final=final)
+                again += self._play(seats, waiting, final=final)
                 seats, waiting = self._seats(waiting) if waiting and not self._conductor.spent() else ([], [])
             if not again or self._conductor.spent():
                 break
@@ -353,7 +352,7 @@ class GroupRun:
             return False
         return entry.peak + sum(seat.entry.peak for seat in seats) <= entry.memory
 
-    def _play(self, seats: Sequence[Seat], waiting: list[OpenCase], number: int, *, final: bool) -> list[OpenCase]:
+    def _play(self, seats: Sequence[Seat], waiting: list[OpenCase], *, final: bool) -> list[OpenCase]:
         """Play one round of these arms. Return the entries whose launch must be repeated."""
         arms = [self._arm(seat, final=final) for seat in seats]
         scheduler = self._together
@@ -371,7 +370,7 @@ class GroupRun:
                 waiting.append(seat.entry)
             elif self._accept(seat.entry, side, final=final):
                 again.append(seat.entry)
-        self._remember(seats, played, number)
+        self._remember(seats, played)
         return again
 
     def _part(self, entry: OpenCase, side: Side, arms: int) -> None:
@@ -429,7 +428,7 @@ class GroupRun:
         entry.launches[entry.roofed :] = roofed
         entry.roofed = len(entry.launches)
 
-    def _remember(self, seats: Sequence[Seat], played: Round, number: int) -> None:
+    def _remember(self, seats: Sequence[Seat], played: Round) -> None:
         """Record the round, with the arms whose numbers count."""
         counted = [
             SeatRecord(seat.entry.case, seat.role, side.times, side.arm.index if seat.role == "case" else None)
@@ -437,7 +436,7 @@ class GroupRun:
             if side.launch.outcome == "ok" and side.times and not side.launch.contended
         ]
         if len(counted) > 1:
-            self.rounds.append(played.record(self.group.name, number, counted))
+            self.rounds.append(played.record(self.group.name, self._number, counted))
 
 
 def _one_apart(a: Case, b: Case) -> bool:

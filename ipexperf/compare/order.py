@@ -7,8 +7,6 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-SAMPLE_SECONDS = 0.02
-"""Minimum length of a sample. Shorter steps are timed in blocks, so that the cost of the timer does not show."""
 ALIKE = 1.5
 """Arms whose step times differ by less than this factor use the same block length, so that the extra cost of a block's
 first step is the same share of both."""

@@ -6,16 +6,20 @@ import contextlib
 import math
 import random
 import statistics
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from ipexperf.bench import registry
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.order import TurnShape
 from ipexperf.conduct import instances, replays
+from ipexperf.conduct.instances import Window
 from ipexperf.conduct.launch import (
     P99_SAMPLES,
+    TIMES,
+    figures,
     how_it_ended,
     record,
     to_samples,
@@ -39,6 +43,10 @@ NEVER_COLD = 0.25
 """Steps this long need no untimed step: filling the caches takes less than 1 % of them."""
 COLD = 1.02
 """A step is cold if it takes this many times as long as later ones."""
+LEAD_SECONDS = 0.25
+"""A window begins this long after the request for it, so that every worker has received it."""
+LATE_SHARE = 0.2
+"""A launch is contended if a worker begins its window later than this share of it."""
 
 QUICKEST = {name: metric.repeated for name, metric in METRICS.items() if metric.repeated}
 """The times of a build, with the metric that the quickest of several is."""
@@ -75,53 +83,6 @@ class Spell:
         return tuple(turn.step for turn in self.turns)
 
 
-class Player(Protocol):
-    """An arm's live processes. A failure ends them and is recorded; the other arms go on."""
-
-    arm: Arm
-    failure: WorkerError | None
-    environment: dict[str, Any]
-
-    @property
-    def workers(self) -> Sequence[Worker]:
-        """The processes started so far."""
-        ...
-
-    def start(self) -> None:
-        """Start the processes and ask them to import what they need, without waiting."""
-
-    def started(self) -> None:
-        """Wait until they have imported it."""
-
-    def rehearse(self) -> None:
-        """Time one more build in a worker of its own, if the arm asks for it."""
-
-    def prepare(self) -> None:
-        """Have them build what they step, and wait for it."""
-
-    def warm(self) -> None:
-        """Step until the step time is steady."""
-
-    def probe(self) -> None:
-        """Time single steps after another arm's turn, to see how many of them are slower."""
-
-    def turn(self) -> Turn:
-        """Take one turn."""
-        ...
-
-    def enough(self, turns: Sequence[Turn]) -> bool:
-        """Whether these turns are all that was asked for."""
-        ...
-
-    def launch(self, spell: Spell) -> Launch:
-        """The launch record, with its proof."""
-        ...
-
-    def accuracy(self, launch: Launch) -> Launch:
-        """The launch record with the accuracy of its results, if the arm asks for it."""
-        ...
-
-
 @contextlib.contextmanager
 def guarded(player: Player) -> Iterator[None]:
     """Record a WorkerError as the player's failure, and kill its processes."""
@@ -148,7 +109,10 @@ def failed(player: Player) -> Launch:
 
 
 class Stepper:
-    """One worker that is stepped in turns. `metered`: somebody wants to know the energy of its steps."""
+    """One worker that is stepped in turns. A failure ends it and is recorded; the other arms go on.
+
+    `metered`: somebody wants to know the energy of its steps.
+    """
 
     def __init__(self, arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> None:
         self.arm = arm
@@ -172,6 +136,7 @@ class Stepper:
 
     @property
     def workers(self) -> Sequence[Worker]:
+        """The processes started so far."""
         return [self._worker] if self._worker else []
 
     @property
@@ -190,19 +155,23 @@ class Stepper:
         return bool(self.reply.get("cold"))
 
     def start(self) -> None:
+        """Start the process and ask it to import what it needs, without waiting."""
         self._worker = self._stack.enter_context(self.arm.conditions.worker())
         settings = asdict(self.arm.conditions.settings)
         self.worker.send("begin", case=self.arm.case.to_json(), settings=settings)
 
     def started(self) -> None:
+        """Wait until it has imported that."""
         self.reply = self.worker.receive()
 
     def rehearse(self) -> None:
+        """Time one more build in a worker of its own, if the arm asks for it."""
         if (conditions := self.arm.builds) is not None:
             with conditions.worker() as worker:
                 self._rehearsals.append(worker.prepare(self.arm.case.to_json(), asdict(conditions.settings)))
 
     def prepare(self) -> None:
+        """Have it build what it steps, and wait for it."""
         self.reply.update(self.worker.ask("prepare"))
         for name, quickest in QUICKEST.items():
             if times := [reply[name] for reply in self._rehearsals if name in reply]:
@@ -210,9 +179,11 @@ class Stepper:
         self.environment = self.worker.ask("environment")
 
     def warm(self) -> None:
+        """Step until the step time is steady."""
         self.reply.update({"block": 1} if self.cold else self.worker.ask("warm"))
 
     def probe(self) -> None:
+        """Time single steps after another arm's turn, to see how many of them are slower."""
         if self.cold or self.step >= LONG:
             return
         count = min(PROBE_STEPS, max(4, math.ceil(PROBE_SECONDS / max(self.step, 1e-6))))
@@ -228,18 +199,21 @@ class Stepper:
         return slow[-1] + 1 if slow else 0
 
     def turn(self) -> Turn:
+        """Take one turn."""
         shape = self.shape
         warm = shape.untimed(self._chance)
         reply = self.worker.ask("sample", count=shape.samples, block=shape.block, warm=warm)
         return Turn.of(to_samples(reply["samples"]), shape.block, reply.get("joules"))
 
     def enough(self, turns: Sequence[Turn]) -> bool:
+        """Whether these turns are all that was asked for."""
         # Both a minimum count and a minimum time: neither a few long steps nor many short ones at once are enough.
         conditions = self.arm.conditions
         seconds = sum(turn.wall for turn in turns)
         return self.cold or (sum(len(x.samples) for x in turns) >= conditions.samples and seconds >= conditions.seconds)
 
     def launch(self, spell: Spell) -> Launch:
+        """The launch record, with its proof."""
         samples = [sample for turn in spell.turns for sample in turn.samples]
         joules = _energy(spell.turns)
         reply = {**self.reply, **self.worker.ask("memory"), **joules, "block": self.shape.block}
@@ -266,6 +240,7 @@ class Stepper:
         return "its counter stood still, ran backwards or could not be read in a turn"
 
     def accuracy(self, launch: Launch) -> Launch:
+        """The launch record with the accuracy of its results, if the arm asks for it."""
         return with_accuracy(self.worker, launch, final=self.arm.final) if self.arm.accuracy else launch
 
 
@@ -306,43 +281,53 @@ class Replayer(Stepper):
 
 
 class Answerers:
-    """Several workers that answer requests at the same time, each on its own cores. A turn is a window of seconds."""
+    """Several workers that answer requests at the same time, each on its own cores. A turn is a window of seconds.
+
+    If any fails, the launch fails.
+    """
 
     def __init__(self, arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> None:
         self.arm = arm
         self.failure: WorkerError | None = None
         self.environment: dict[str, Any] = {}
+        self.workers: list[Worker] = []
         self._stack = stack
         self._metered = metered
-        self._group = instances.Instances(arm.conditions)
-        self._windows: dict[int, instances.Window] = {}
-
-    @property
-    def workers(self) -> Sequence[Worker]:
-        return self._group.workers
+        self._begun: list[dict[str, Any]] = []
+        self._prepared: list[dict[str, Any]] = []
+        self._warmed: list[dict[str, Any]] = []
+        self._windows: dict[int, Window] = {}
 
     def start(self) -> None:
         for instance in self.arm.conditions.instances:
-            self._group.workers.append(self._stack.enter_context(instance.worker()))
-        self._group.begin(self.arm.case)
+            worker = self._stack.enter_context(instance.worker())
+            self.workers.append(worker)
+            worker.send("begin", case=self.arm.case.to_json(), settings=asdict(instance.settings))
 
     def started(self) -> None:
-        self._group.started()
+        self._begun = self._replies(self.arm.conditions.timeout)
 
     def rehearse(self) -> None:
         """Nothing: their start is that of several processes at once."""
 
     def prepare(self) -> None:
-        self.environment = self._group.prepare()
+        self._prepared = self._ask("prepare")
+        environments = self._ask("environment")
+        placements = [environment["placement"] for environment in environments]
+        self.environment = {**environments[0], "placement": placements}
 
     def warm(self) -> None:
-        self._group.warm()
+        self._warmed = self._ask("warm")
 
     def probe(self) -> None:
         """Nothing: the first requests of a window count, because users wait for those too."""
 
     def turn(self) -> Turn:
-        window = self._group.window(self.arm.conditions.seconds)
+        seconds = self.arm.conditions.seconds
+        at = time.perf_counter() + LEAD_SECONDS
+        for worker in self.workers:
+            worker.send("serve", at=at, seconds=seconds)
+        window = Window(self._replies(self.arm.conditions.timeout + seconds))
         turn = Turn(tuple(window.samples()), window.wall / len(window.latencies), window.wall)
         self._windows[id(turn)] = window
         return turn
@@ -352,15 +337,76 @@ class Answerers:
         return sum(len(turn.samples) for turn in turns) >= max(self.arm.conditions.samples, P99_SAMPLES)
 
     def launch(self, spell: Spell) -> Launch:
+        """The launch record of these windows, with the proof of every instance."""
+        conditions = self.arm.conditions
         windows = [self._windows[id(turn)] for turn in spell.turns]
+        memory = sum(reply["peak_memory"] for reply in self._ask("memory"))
+        proofs = self._ask("proof")
+        replies = self._ask("metrics")
+        # Only of the first, because they all run the same, and alone it is not disturbed.
+        fingerprint = self.workers[0].ask("fingerprint")["fingerprint"]
+        samples = [sample for window in windows for sample in window.samples()]
+        late = max(window.late for window in windows)
+        behind = f"an instance began {late:.0%} of a window late" if late > LATE_SHARE else ""
+        # Users wait until the last of them is ready.
+        last = {
+            name: max(reply[name] for reply in reports)
+            for reports in (self._begun, self._prepared, self._warmed)
+            for name in TIMES
+            if name in reports[0]
+        }
+        items = self._prepared[0]["items"]
+        metrics = figures(samples, {**last, "items": items, "peak_memory": memory})
+        metrics["throughput"] = items * len(samples) / sum(window.wall for window in windows)
+        gate = {
+            **spell.shares,
+            "late": late,
+            "steady": min(reply["steady"] for reply in self._warmed),
+            "first_step": max(reply["first_step"] for reply in self._warmed),
+        }
         unknown = [f"{ENERGY} is unknown: instances share their counter"] if self._metered else []
-        return self._group.launch(self.arm.index, windows, spell.shares, spell.contended, (*spell.notes, *unknown))
+        notes = (*instances.requests_noted(len(samples)), *spell.notes, *unknown, *instances.merged_notes(replies))
+        launch = Launch(
+            self.arm.index,
+            "ok",
+            samples=tuple(instances.thinned(samples)),
+            metrics={**metrics, **{name: max(x["metrics"][name] for x in replies) for name in replies[0]["metrics"]}},
+            proof=(
+                *instances.merged_checks([reply["checks"] for reply in proofs]),
+                instances.check_cores(proofs, conditions),
+            ),
+            gate=gate,
+            contended="; ".join(filter(None, (spell.contended, behind))),
+            log=self.workers[0].log(),
+            notes=(*conditions.notes, *notes),
+            emulated=any(reply["emulated"] for reply in replies),
+            fingerprint=fingerprint,
+        )
+        return with_wait_note(with_sample_note(launch, samples, conditions), samples, conditions)
 
     def accuracy(self, launch: Launch) -> Launch:
         return with_accuracy(self.workers[0], launch, final=self.arm.final) if self.arm.accuracy else launch
 
+    def _ask(self, do: str) -> list[dict[str, Any]]:
+        for worker in self.workers:
+            worker.send(do)
+        return self._replies(self.arm.conditions.timeout)
 
-def new_player(arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> Stepper | Answerers:
+    def _replies(self, timeout: float) -> list[dict[str, Any]]:
+        """Receive one reply from each, within one time limit for all."""
+        replies, until = [], time.monotonic() + timeout
+        for number, worker in enumerate(self.workers):
+            try:
+                replies.append(worker.receive(max(1.0, until - time.monotonic())))
+            except WorkerError as error:  # noqa: PERF203 - adds which instance failed, and ends the launch
+                raise WorkerError(error.outcome, f"instance {number}: {error.reason}", error.log) from error
+        return replies
+
+
+Player: TypeAlias = Stepper | Answerers
+
+
+def new_player(arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> Player:
     """The player for an arm: one worker that steps or replays requests, or several that answer at the same time."""
     if registry.modes.get(arm.case.mode).open_loop:
         return Replayer(arm, stack, metered=metered)

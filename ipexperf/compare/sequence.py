@@ -47,10 +47,9 @@ class Why(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a comparison ended, after how many rounds, and the sentence for people."""
+    """Why a comparison ended, and the sentence for people."""
 
     why: Why
-    rounds: int
     text: str
 
 
@@ -182,9 +181,9 @@ class _Open:
         pairs = len(self.pairs)
         if slower or not undecided:
             text = f"it was decided after {pairs} of at most {self.policy.max_pairs} pairs"
-            self.stop = Ending(Why.DECIDED, pairs, text)
+            self.stop = Ending(Why.DECIDED, text)
         elif pairs >= self.policy.max_pairs:
-            self.stop = Ending(Why.MOST, pairs, f"there were as many pairs as were allowed: {self.policy.max_pairs}")
+            self.stop = Ending(Why.MOST, f"there were as many pairs as were allowed: {self.policy.max_pairs}")
 
 
 def fresh(*_: object) -> AbstractContextManager[Forking]:
@@ -313,7 +312,7 @@ class Contest:
             else:
                 arm = comparison.a if broken is a else comparison.b
                 comparison.failure = Failure(arm, broken.error)
-                comparison.stop = Ending(Why.FAILED, len(comparison.pairs), "an arm failed")
+                comparison.stop = Ending(Why.FAILED, "an arm failed")
             return
         if played.thin and comparison.discarded < DISCARDED:
             comparison.discarded += 1
@@ -321,7 +320,7 @@ class Contest:
             return
         comparison.pairs.append(Pair(a, b, played.log_ratio(first, second), played))
         if wrong(comparison.pairs[0].a.launch) or wrong(comparison.pairs[0].b.launch):
-            comparison.stop = Ending(Why.WRONG, len(comparison.pairs), "an arm failed its proof or accuracy")
+            comparison.stop = Ending(Why.WRONG, "an arm failed its proof or accuracy")
         elif sequential.due(len(comparison.pairs), comparison.policy):
             comparison.judge()
 
@@ -335,9 +334,8 @@ class Contest:
         )
 
     def _comparison(self, comparison: _Open) -> Comparison:
-        stop = comparison.stop or Ending(
-            Why.INTERRUPTED, len(comparison.pairs), f"interrupted after {_pairs(len(comparison.pairs))}"
-        )
+        interrupted = f"interrupted after {units.plural(len(comparison.pairs), 'pair')}"
+        stop = comparison.stop or Ending(Why.INTERRUPTED, interrupted)
         decision, mean = comparison.decision, comparison.mean
         if comparison.pairs and stop.why in (Why.INTERRUPTED, Why.FAILED):
             decision, mean = comparison.decisions(last=True)
@@ -381,21 +379,13 @@ def _end_with_budget(comparison: _Open) -> None:
     done = len(comparison.pairs)
     if done:
         comparison.judge(last=True)
-    when = f"after {_pairs(done)}" if done else "already"
-    comparison.stop = Ending(Why.BUDGET, done, f"the budget (--perf-budget) was spent {when}")
-
-
-def _pairs(count: int) -> str:
-    return f"{count} pair{'s' if count != 1 else ''}"
-
-
-def _paired(pair: Pair) -> Launch:
-    """The launch of the second arm, which counts whatever else the machine did."""
-    return replace(excused(pair.b.launch), against=pair.a.launch.fingerprint)
+    when = f"after {units.plural(done, 'pair')}" if done else "already"
+    comparison.stop = Ending(Why.BUDGET, f"the budget (--perf-budget) was spent {when}")
 
 
 def measured(comparison: Comparison) -> tuple[list[Launch], Mapping[str, object]]:
     """The launches of the second arm, each with the first arm's fingerprint, and the second arm's environment."""
-    launches = [_paired(pair) for pair in comparison.pairs]
+    # They count whatever else the machine did.
+    launches = [replace(excused(pair.b.launch), against=pair.a.launch.fingerprint) for pair in comparison.pairs]
     environment = dict(comparison.pairs[0].b.environment) if comparison.pairs else {}
     return launches, environment

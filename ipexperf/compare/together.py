@@ -29,7 +29,7 @@ from ipexperf.conduct.conductor import now
 from ipexperf.conduct.watch import MachineLoad, Watch, averaged
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
-from ipexperf.result import Launch, Schedule
+from ipexperf.result import Schedule
 
 PATIENCE = 12
 """A round ends after this many times the seconds asked for, with the samples that it has."""
@@ -83,9 +83,9 @@ class Together:
             watch.begin(*(worker.pid for player in players for worker in player.workers if not worker.killed))
             rotations = _rotate(players, effort, watch, chance, say)
             pulses = watch.end()
-            sides = _sides(players, rotations, pulses, effort)
+            thin = _thin(rotations, effort)
+            sides = _sides(players, rotations, pulses, thin=thin)
         turns, dropped = len(rotations.counted), len(rotations.dropped)
-        thin = _thin(rotations, effort)
         return Round(tuple(sides), self.name, started, turns, dropped, time.monotonic() - began, thin)
 
 
@@ -221,34 +221,22 @@ def _sides(
     players: Sequence[Player],
     rotations: Rotations,
     pulses: Mapping[str, tuple[Mapping[str, float], str]],
-    effort: Effort,
+    *,
+    thin: bool,
 ) -> list[Side]:
     """Record each arm: its samples and proof, and its accuracy if that was asked for."""
-    thin = _thin(rotations, effort)
-    spells = [_spell(player, place, rotations, thin=thin) for place, player in enumerate(players)]
-    launches: list[Launch | None] = []
+    sides = []
     for place, player in enumerate(players):
         felt, slow = pulses.get(player.arm.case.dtype, ({}, ""))
-        spell = spells[place]
-        contended = "; ".join(filter(None, (spell.contended, slow)))
-        shares = {**spell.shares, **felt, "arms": float(len(players))}
-        spell = Spell(spell.turns, shares, contended, spell.notes)
+        spell = _spell(player, place, rotations, {**felt, "arms": float(len(players))}, slow, thin=thin)
         launch = None
         if player.failure is None:
             with guarded(player):
                 launch = player.accuracy(player.launch(spell))
                 dismiss(player)
-        launches.append(launch)
-    return [
-        Side(
-            player.arm,
-            launch or failed(player),
-            player.environment,
-            (spells[place].times,) if launch else (),
-            player.failure,
-        )
-        for place, (player, launch) in enumerate(zip(players, launches, strict=True))
-    ]
+        times = (spell.times,) if launch else ()
+        sides.append(Side(player.arm, launch or failed(player), player.environment, times, player.failure))
+    return sides
 
 
 def _thin(rotations: Rotations, effort: Effort) -> bool:
@@ -256,8 +244,13 @@ def _thin(rotations: Rotations, effort: Effort) -> bool:
     return len(rotations.counted) < min(len(rotations.dropped), max(1, effort.turns // 2))
 
 
-def _spell(player: Player, place: int, rotations: Rotations, *, thin: bool) -> Spell:
-    """The turns of an arm that count. If too few do, all of them, marked as contended."""
+def _spell(
+    player: Player, place: int, rotations: Rotations, figures: Mapping[str, float], slow: str, *, thin: bool
+) -> Spell:
+    """The turns of an arm that count. If too few do, all of them, marked as contended.
+
+    `figures` are for its record beside those of the turns. `slow` says why the pulse found the machine too slow.
+    """
     turns, contended = rotations.of(place), ""
     stretches = rotations.calm
     if thin:
@@ -266,11 +259,11 @@ def _spell(player: Player, place: int, rotations: Rotations, *, thin: bool) -> S
         stretches = [*stretches, *rotations.busy]
         contended = rotations.busy[-1].busy
     shares = averaged(stretches)
-    shares |= {"turns": float(len(rotations.counted)), "turns_dropped": float(len(rotations.dropped))}
+    shares |= {"turns": float(len(rotations.counted)), "turns_dropped": float(len(rotations.dropped)), **figures}
     notes = []
     if rotations.dropped and not contended:
         share = f"{len(rotations.dropped)} of {len(rotations.dropped) + len(rotations.counted)} turns"
         notes.append(f"dropped {share}, as did its neighbours: {rotations.busy[-1].busy}")
     if player.failure is None and not all(math.isfinite(turn.step) for turn in turns):
         notes.append("a turn has no valid time")
-    return Spell(tuple(turns), shares, contended, tuple(notes))
+    return Spell(tuple(turns), shares, "; ".join(filter(None, (contended, slow))), tuple(notes))

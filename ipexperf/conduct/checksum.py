@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-CHUNK = 2**20
-
 
 def checksum_file(path: Path) -> Path:
     return path.with_name(f"{path.name}.sha256")
@@ -14,23 +12,17 @@ def checksum_file(path: Path) -> Path:
 
 def digest(path: Path) -> str:
     """The file's SHA-256."""
-    hasher = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            hasher.update(chunk)
-    return hasher.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def move_with_checksum(part: Path, path: Path) -> None:
     """Move a finished file to its place and write its checksum in the format of `sha256sum -c`."""
     new = checksum_file(part)
-    try:
-        new.write_text(f"{digest(part)}  {path.name}\n")
-        part.replace(path)
-        # If we are killed here, file and checksum do not match, and the file will be made again.
-        new.replace(checksum_file(path))
-    finally:
-        new.unlink(missing_ok=True)
+    new.write_text(f"{digest(part)}  {path.name}\n")
+    part.replace(path)
+    # If we are killed here, file and checksum do not match, and the file will be made again.
+    new.replace(checksum_file(path))
 
 
 def flaw(path: Path) -> str:
@@ -39,6 +31,4 @@ def flaw(path: Path) -> str:
         words = checksum_file(path).read_text().split()
     except FileNotFoundError:
         return f"{checksum_file(path).name} is missing"
-    except UnicodeDecodeError:
-        words = []
     return "" if words[:1] == [digest(path)] else f"its SHA-256 is not the one in {checksum_file(path).name}"

@@ -22,7 +22,6 @@ from ipexperf.conduct import gate, process
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.prerequisites import Prerequisites
 from ipexperf.conduct.pulse import Pulses
-from ipexperf.conduct.quarantine import Quarantine
 from ipexperf.conduct.roof import Roofs
 from ipexperf.conduct.server import Order, Server, ServerSpec, start_servers
 from ipexperf.conduct.worker import Worker
@@ -34,15 +33,12 @@ from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
 
 
-def _order(case: Case, conditions: Conditions, *, ahead: bool) -> Order:
-    """The imports of a server that forks workers of this case. With `ahead`, also those of building the model."""
-    model = registry.models.get(case.model)
-    return Order(case.stack, conditions.settings.load, model.needs, model.imports if ahead else ())
-
-
 def _server_spec(case: Case, conditions: Conditions, *, ahead: bool) -> ServerSpec:
+    """The server that forks workers of this case. With `ahead`, it also imports what building the model does."""
+    model = registry.models.get(case.model)
+    order = Order(case.stack, conditions.settings.load, model.needs, model.imports if ahead else ())
     variables = tuple(sorted(conditions.variables.items()))
-    return ServerSpec(_order(case, conditions, ahead=ahead), conditions.python, variables, conditions.timeout)
+    return ServerSpec(order, conditions.python, variables, conditions.timeout)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,7 +98,8 @@ class Conductor:
             options, folder, say, memory=memory, start=start, seconds_left=self.left if punctual else lambda: math.inf
         )
         self._say = say
-        self._quarantine = Quarantine()
+        self._lost: dict[str, str] = {}
+        """The devices that were lost, each with the case that lost it."""
         self._unforkable = False
         """Whether a server could not fork. Later rounds do not try again."""
         self._roofs = None if options.no_roof else Roofs(self._prerequisites.cache, say)
@@ -118,8 +115,8 @@ class Conductor:
 
     def ready(self, case: Case, python: str | None = None, source: str = "") -> Conditions:
         """The conditions of a case. Makes what the case loads, unless the cache has it."""
-        conditions = dataclasses.replace(self._prerequisites.ready(case, python, source), gate=self._policy)
-        return dataclasses.replace(conditions, pulse=self._pulses) if self._pulses else conditions
+        conditions = self._prerequisites.ready(case, python, source)
+        return dataclasses.replace(conditions, gate=self._policy, pulse=self._pulses)
 
     def reserve(self, cases: Iterable[Case]) -> None:
         """Take the lease on the devices of these cases now, rather than when each is ready to be measured."""
@@ -168,12 +165,16 @@ class Conductor:
         return specs if len(specs) < arms else set()
 
     def quarantine_if_lost(self, case: Case, launches: Iterable[Launch]) -> None:
-        """Quarantine the device of the case if one of these launches lost it."""
-        self._quarantine.quarantine_if_lost(case, launches)
+        """Quarantine the device of the case if one of these launches lost it: nothing more is launched there."""
+        if any(launch.outcome == "device_lost" for launch in launches):
+            self._lost.setdefault(case.device, case.id)
 
     def quarantined(self, case: Case) -> list[Launch]:
         """A launch record that says so if the device of the case was lost, else none."""
-        return self._quarantine.launches(case)
+        if case.device not in self._lost:
+            return []
+        reason = f"{case.device} is in quarantine since {self._lost[case.device]} lost it: not launched"
+        return [Launch(0, "device_lost", reason)]
 
     def close(self) -> None:
         """Stop pulse workers, remove shared files, and give the devices back."""

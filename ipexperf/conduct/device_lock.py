@@ -29,11 +29,8 @@ FOLDER = Path("/tmp/ipexperf-leases")  # noqa: S108 - all users must find the sa
 SUFFIX = ".lease"
 """Of the lock files, because a folder that a user names may have others, which we must not open."""
 DEVICE, TURN, TOKENS = 0, 1, 2**32
-TOKENS_END, MARKS_END = 2**47, 2**48
-"""The bytes of a file that are locked: the device, the place of the next in the queue, and from where tokens lie.
-
-A token is known to the processes that a holder starts. A mark, behind the tokens, is in its note for all to see.
-"""
+"""The bytes of a file that are locked: the device, the place of the next in the queue, and from where tokens lie."""
+TOKENS_END = 2**48
 MOST = 4096
 """Bytes of a holder's note to read."""
 LONGEST = 160
@@ -50,30 +47,24 @@ class Holder:
     user: str
     command: str
     since: str
-    mark: int
+    token: int
     """The byte of the file that it has locked beside the device, so that the kernel can be asked whether it lives."""
 
     @classmethod
-    def this_process(cls) -> Holder:
+    def this_process(cls, token: int) -> Holder:
         """This process, from now on."""
         when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-        mark = TOKENS_END + secrets.randbelow(MARKS_END - TOKENS_END)
-        return cls(_user(os.getuid()), _command(sys.argv), when, mark)
+        return cls(_user(os.getuid()), _command(sys.argv), when, token)
 
     @classmethod
     def parse(cls, text: bytes) -> Holder | None:
         """Read a note. None if it is none: any user may write to the file."""
         try:
             document = json.loads(text)
-            mark, words = document["mark"], [document[name] for name in ("user", "command", "since")]
-        except (ValueError, TypeError, KeyError, RecursionError):
+            user, command, since = (_printable(str(document[name])) for name in ("user", "command", "since"))
+            return cls(user, command, since, int(document["token"]) % TOKENS_END)
+        except (ValueError, TypeError, KeyError):
             return None
-        if not isinstance(mark, int) or not TOKENS_END <= mark < MARKS_END:
-            return None
-        if not all(isinstance(word, str) for word in words):
-            return None
-        user, command, since = map(_printable, words)
-        return cls(user, command, since, mark)
 
     def text(self, pid: int) -> str:
         """For people, with the number of the process as the kernel tells it: a container counts its own."""
@@ -96,7 +87,7 @@ def _user(uid: int) -> str:
 
 def _command(words: list[str]) -> str:
     """A command line for people, without paths of programs and passwords of databases."""
-    program, *rest = words or ["python"]
+    program, *rest = words
     path = Path(program)
     name = path.parent.name if path.name == "__main__.py" else path.name
     return _printable(_SECRET.sub("://***@", " ".join([name or "python", *rest])))
@@ -110,9 +101,10 @@ class Folder:
         try:
             with contextlib.suppress(FileExistsError), _for_everybody():
                 path.mkdir(mode=0o1777)  # as /tmp: everybody may add files, and remove only their own
-            self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
-            raise self.refusal(_link_or(error)) from None
+            raise self.refusal(_reason(error)) from None
+        if path.is_symlink() or not path.is_dir():
+            raise self.refusal("it is a link" if path.is_symlink() else "not a directory")
 
     @classmethod
     def of_host(cls) -> Folder:
@@ -128,39 +120,29 @@ class Folder:
 
     def open(self, device: str) -> int:
         """Open a lock file to write, and make it if it is missing. Refuse what another user may have planted."""
-        name = f"{device}{SUFFIX}"
+        path = self.path / f"{device}{SUFFIX}"
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         try:
             try:
                 # Without O_CREAT first: with it, Linux may refuse files of others in a folder that all may write to.
-                fd = os.open(name, flags, dir_fd=self._fd)
+                fd = os.open(path, flags)
             except FileNotFoundError:
                 with _for_everybody():
-                    fd = self._make(name, flags)
+                    fd = os.open(path, flags | os.O_CREAT, 0o666)
         except OSError as error:
-            raise self.refusal(f"{name}: {_link_or(error)}") from None
+            raise self.refusal(f"{path.name}: {_reason(error)}") from None
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             os.close(fd)
-            raise self.refusal(f"{name} is not a file of its own")
+            raise self.refusal(f"{path.name} is not a file of its own")
         return fd
-
-    def _make(self, name: str, flags: int) -> int:
-        try:
-            return os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=self._fd)
-        except FileExistsError:  # another process was faster
-            return os.open(name, flags, dir_fd=self._fd)
 
     def devices(self) -> list[str]:
         """The devices that have a lock file."""
-        names = os.listdir(self._fd)  # noqa: PTH208 - a Path has no descriptor
-        return sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
-
-    def close(self) -> None:
-        os.close(self._fd)
+        return sorted(path.name.removesuffix(SUFFIX) for path in self.path.glob(f"*{SUFFIX}"))
 
 
-def _link_or(error: OSError) -> str:
+def _reason(error: OSError) -> str:
     return "it is a link" if error.errno == errno.ELOOP else (error.strerror or str(error)).lower()
 
 
@@ -184,7 +166,6 @@ class DeviceLock:
 
     def __init__(self, folder: Folder, device: str) -> None:
         self._folder = folder
-        self._device = device
         self._fd = folder.open(device)
         self._first = False
         """Whether this process is the next one in the queue."""
@@ -194,24 +175,17 @@ class DeviceLock:
         self._first = self._first or self._lock(TURN)
         if not self._first or not self._lock(DEVICE, shared=shared):
             return False
-        if os.fstat(self._fd).st_nlink == 0:  # somebody tidied the folder up: others lock a new file
-            deserted, self._fd, self._first = self._fd, self._folder.open(self._device), False
-            os.close(deserted)
-            return False
-        note = Holder.this_process()
         self._lock(token, 1 if shared else 2)
-        self._lock(note.mark)
         fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, TURN)
         self._first = False
         with contextlib.suppress(OSError):  # a full disk: the lock holds, and others see the number of the process
             os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, json.dumps(asdict(note)).encode(), 0)
+            os.pwrite(self._fd, json.dumps(asdict(Holder.this_process(token))).encode(), 0)
         return True
 
     def release(self) -> None:
         """Give back the lock, or the place in the queue."""
         os.close(self._fd)
-        self._first = False
 
     def held_by(self, token: int, *, shared: bool) -> bool:
         """Whether another process holds the lock under this token: exclusively, unless shared is enough."""
@@ -261,7 +235,7 @@ def _conflict(fd: int, start: int, *, shared: bool) -> int | None:
 def _holder_text(fd: int, pid: int) -> str:
     """Say who holds a lock: the note, if who wrote it is a holder now, else the process that the kernel names."""
     note = Holder.parse(os.pread(fd, MOST, 0))
-    writer = _conflict(fd, note.mark, shared=False) if note is not None else None
+    writer = _conflict(fd, note.token, shared=False) if note is not None else None
     return f"{_process(pid)} holds it" if note is None or writer is None else note.text(writer)
 
 

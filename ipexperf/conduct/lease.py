@@ -7,12 +7,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ipexperf.bench import registry
 from ipexperf.conduct import device_lock
-from ipexperf.conduct.device_lock import TOKENS, TOKENS_END, DeviceLock, Folder
+from ipexperf.conduct.device_lock import DeviceLock, Folder
 from ipexperf.errors import UsageError
 from ipexperf.variables import LEASE_TOKENS
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 CPU = "cpu"
 WAIT, OFF = "wait", "off"
-TOKEN_DIGITS = 16
 POLL_SECONDS = 0.5
 LINE_SECONDS = 60.0
 """Without a terminal, progress says after these seconds how long the wait has been, and then after twice as many."""
@@ -62,34 +62,13 @@ def of_case(case: Case, index: int, environment: Mapping[str, str]) -> set[Claim
     return claims(case.device, index, environment, registry.modes.get(case.mode).processes(case))
 
 
-class _ProcessLocks:
-    """The locks that this process holds, by folder and device. A process forked from it holds none of them."""
-
-    def __init__(self) -> None:
-        self._locks: dict[tuple[int, str, str], Claim] = {}
-
-    def add(self, folder: Folder, claim: Claim) -> None:
-        self._locks[self._key(folder, claim)] = claim
-
-    def remove(self, folder: Folder, claim: Claim) -> None:
-        self._locks.pop(self._key(folder, claim), None)
-
-    def has(self, folder: Folder, claim: Claim) -> bool:
-        return self._key(folder, claim) in self._locks
-
-    def any_in(self, folder: Folder) -> bool:
-        return any(key[:2] == (os.getpid(), str(folder.path)) for key in self._locks)
-
-    def covers(self, folder: Folder, claim: Claim) -> bool:
-        ours = self._locks.get(self._key(folder, claim))
-        return ours is not None and (claim.shared or not ours.shared)
-
-    @staticmethod
-    def _key(folder: Folder, claim: Claim) -> tuple[int, str, str]:
-        return os.getpid(), str(folder.path), claim.device
+_Key: TypeAlias = tuple[int, Path, str]
+_HELD: dict[_Key, Claim] = {}
+"""What this process holds, by its number, the folder and the device. A process forked from it holds none of it."""
 
 
-_PROCESS = _ProcessLocks()
+def _key(folder: Folder, claim: Claim) -> _Key:
+    return os.getpid(), folder.path, claim.device
 
 
 class Lease:
@@ -102,9 +81,8 @@ class Lease:
         self._say = say
         self._clock = clock
         self._token = device_lock.new_token()
-        self._folder: Folder | None = None
         self._claims: frozenset[Claim] = frozenset()
-        self._locks: dict[Claim, DeviceLock] = {}
+        self._locks: dict[_Key, DeviceLock] = {}
 
     def take(self, requests: Iterable[Claim]) -> None:
         """Hold these devices too. Waits until they are free, or raises UsageError, as the mode says.
@@ -115,16 +93,16 @@ class Lease:
         union = _merged([*self._claims, *requests])
         if self._mode == OFF or union == self._claims:
             return
-        self._give_back()
-        folder = self._folder = self._folder or Folder.of_host()
+        self.close()
+        folder = Folder.of_host()
         missing = [claim for claim in sorted(union, key=_order) if not self._covered(folder, claim)]
         nested = bool(missing) and _inside(folder)
         began = self._clock()
         try:
             for claim in missing:
-                self._locks[claim] = self._lock(folder, claim, nested=nested)
+                self._locks[_key(folder, claim)] = self._lock(folder, claim, nested=nested)
         except BaseException:
-            self._give_back()
+            self.close()
             raise
         finally:
             self.seconds_waited += self._clock() - began
@@ -138,45 +116,28 @@ class Lease:
         Where this process or one that started it holds a card, its share in the CPU is enough: those who hold something
         must not wait for more.
         """
-        if self._mode == OFF:
-            return
-        self._folder = self._folder or Folder.of_host()
-        if not self._covered(self._folder, Claim(CPU, shared=True)):
+        if self._mode != OFF and not self._covered(Folder.of_host(), Claim(CPU, shared=True)):
             self.take([Claim(CPU)])
 
     def close(self) -> None:
         """Give everything back."""
-        self._give_back()
-        if self._folder is not None:
-            self._folder.close()
-            self._folder = None
-
-    def _give_back(self) -> None:
         self._claims = frozenset()
         while self._locks:
-            claim, lock = self._locks.popitem()
-            if self._folder is not None:
-                _PROCESS.remove(self._folder, claim)
+            key, lock = self._locks.popitem()
+            _HELD.pop(key, None)
             lock.release()
         _withdraw(self._token)
 
     def _covered(self, folder: Folder, claim: Claim) -> bool:
         """Whether this process holds the device already, or one that started it."""
-        if _PROCESS.has(folder, claim):
+        if ours := _HELD.get(_key(folder, claim)):
             # Not asked of the kernel: closing the file a second time would give the lock back.
-            return _PROCESS.covers(folder, claim)
-        tokens = _tokens()
-        if not tokens:
-            return False
-        lock = DeviceLock(folder, claim.device)
-        try:
-            return any(lock.held_by(token, shared=claim.shared) for token in tokens)
-        finally:
-            lock.release()
+            return claim.shared or not ours.shared
+        return _inherited(folder, claim)
 
     def _lock(self, folder: Folder, claim: Claim, *, nested: bool) -> DeviceLock:
         """Take one lock, or wait for it."""
-        if _PROCESS.has(folder, claim):
+        if _key(folder, claim) in _HELD:
             raise UsageError(f"{claim} cannot be measured alone: this process shares it with others")
         lock, wait = DeviceLock(folder, claim.device), _Wait(claim, self._say, self._clock)
         try:
@@ -190,7 +151,7 @@ class Lease:
             lock.release()
             raise
         wait.end()
-        _PROCESS.add(folder, claim)
+        _HELD[_key(folder, claim)] = claim
         return lock
 
     def _refuse_to_wait(self, claim: Claim, holder: str, *, nested: bool) -> None:
@@ -268,25 +229,27 @@ def _merged(requests: Iterable[Claim]) -> frozenset[Claim]:
 
 
 def _tokens() -> list[int]:
-    words = os.environ.get(LEASE_TOKENS, "").split(",")
-    numbers = [int(word) for word in words if word.isdecimal() and len(word) < TOKEN_DIGITS]
-    return [number for number in numbers if TOKENS <= number < TOKENS_END]
+    """The tokens of the leases that this process and those that started it hold."""
+    return [int(word) for word in os.environ.get(LEASE_TOKENS, "").split(",") if word]
+
+
+def _inherited(folder: Folder, claim: Claim) -> bool:
+    """Whether a process that started this one holds the device. Not for one that this process holds itself."""
+    tokens = _tokens()
+    if not tokens:
+        return False
+    lock = DeviceLock(folder, claim.device)
+    try:
+        return any(lock.held_by(token, shared=claim.shared) for token in tokens)
+    finally:
+        lock.release()
 
 
 def _inside(folder: Folder) -> bool:
     """Whether another lease of this process, or of one that started it, holds any device."""
-    if _PROCESS.any_in(folder):
+    if any(key[:2] == (os.getpid(), folder.path) for key in _HELD):
         return True
-    tokens = _tokens()
-    for device in folder.devices() if tokens else ():
-        with contextlib.suppress(UsageError):  # another user may have planted the file: then it is no lease
-            lock = DeviceLock(folder, device)
-            try:
-                if any(lock.held_by(token, shared=True) for token in tokens):
-                    return True
-            finally:
-                lock.release()
-    return False
+    return any(_inherited(folder, Claim(device, shared=True)) for device in folder.devices())
 
 
 def _announce(token: int) -> None:

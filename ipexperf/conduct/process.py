@@ -56,13 +56,9 @@ def tuned_by_user(shell: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in names.tuned(shell).items() if name not in ours}
 
 
-def environment_of(python: str | None, variables: Mapping[str, str] | None, *, bare: bool = False) -> dict[str, str]:
-    """The whole environment of a worker, or of the server that it is forked from.
-
-    If `bare`, leave out variables of the shell that tune libraries.
-    """
-    environment = variables_for(python, variables)
-    inherited = {name: value for name, value in environment.items() if not (bare and names.tunes(name))}
+def environment_of(python: str | None, variables: Mapping[str, str] | None) -> dict[str, str]:
+    """The whole environment of a worker, or of the server that it is forked from."""
+    inherited = variables_for(python, variables)
     return {
         **quiet(inherited),
         **heap.defaults(inherited),

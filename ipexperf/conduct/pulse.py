@@ -11,7 +11,6 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
@@ -28,39 +27,7 @@ WAIT = 120.0
 """Time limit of a reading in seconds, including the start of the process."""
 
 Reading = Mapping[str, float]
-"""Seconds of each kernel. Empty without a pulse."""
-
-
-class Pulse(Protocol):
-    """Times the kernels and judges the times."""
-
-    def read(self, case: Case, settings: Settings) -> Reading: ...
-
-    def judged(
-        self, case: Case, before: Reading, after: Reading, *, throughout: bool = False
-    ) -> tuple[dict[str, float], str]:
-        """Figures for the record, and why the machine was too slow, or an empty text.
-
-        If `throughout`, it was too slow only if it was slow both before and after.
-        """
-        ...
-
-
-class NoPulse:
-    """No pulse: no readings, never too slow."""
-
-    def read(self, case: Case, settings: Settings) -> Reading:
-        del case, settings
-        return {}
-
-    def judged(
-        self, case: Case, before: Reading, after: Reading, *, throughout: bool = False
-    ) -> tuple[dict[str, float], str]:
-        del case, before, after, throughout
-        return {}, ""
-
-
-NO_PULSE = NoPulse()
+"""Seconds of each kernel. Empty if they could not be timed."""
 
 
 @dataclass(slots=True)
@@ -110,7 +77,10 @@ class Pulses:
     def judged(
         self, case: Case, before: Reading, after: Reading, *, throughout: bool = False
     ) -> tuple[dict[str, float], str]:
-        """The figures of both readings, and why the machine was too slow, or an empty text."""
+        """Figures for the record, and why the machine was too slow, or an empty text.
+
+        If `throughout`, it was too slow only if it was slow both before and after.
+        """
         figures: dict[str, float] = {}
         texts = []
         for name in before.keys() & after.keys():

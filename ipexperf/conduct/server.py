@@ -89,13 +89,10 @@ class Server:
         order: Order,
         python: str | None,
         variables: Mapping[str, str] | None,
-        timeout: float = 600.0,
-        *,
-        wait: bool = True,
+        timeout: float,
     ) -> None:
-        """Start the server; with `wait`, return when its imports are done, or raise if they failed."""
+        """Start the server, without waiting for its imports."""
         self._timeout = timeout
-        self._seconds: float | None = None
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [python or sys.executable, "-u", str(BOOT), "server", str(theirs.fileno()), json.dumps(asdict(order))]
@@ -114,33 +111,16 @@ class Server:
             self._line.close()
             self._log.close()
             raise
-        if wait:
-            self.ready()
 
     def ready(self) -> None:
-        """Wait until the imports are done. If they fail, end the server and raise the reason."""
-        if self._seconds is not None:
-            return
+        """Wait until the imports are done. Raise the reason if they fail, or left what cannot be forked safely."""
         try:
             reply = self._reply(self._timeout)
         except WorkerError as error:
             last = last_lines(self._log).splitlines()[-1:]
-            self.close()
             raise ForkError("; ".join([error.reason, *last])) from None
-        except BaseException:
-            self.close()
-            raise
         if reply["reason"]:
-            self.close()
             raise ForkError(reply["reason"])
-        self._seconds = float(reply["seconds"])
-
-    @property
-    def seconds(self) -> float:
-        """How long its imports took."""
-        self.ready()
-        assert self._seconds is not None  # noqa: S101 - it is ready
-        return self._seconds
 
     @property
     def pid(self) -> int:
@@ -149,11 +129,6 @@ class Server:
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
-
-    def check(self) -> None:
-        """Raise ForkError if the server cannot be forked safely in its current state."""
-        if reason := self.ask("check")["unsafe"]:
-            raise ForkError(reason)
 
     def fork(self, requests: int, replies: int, log: int) -> Forked:
         """Fork a worker that answers over these descriptors and writes its output to this log."""
@@ -182,13 +157,7 @@ class Server:
             message = b""  # it died before it read the request
         if not message:
             raise self._death()
-        try:
-            reply = json.loads(message)
-        except (ValueError, RecursionError):
-            reply = None
-        if not isinstance(reply, dict):
-            self._end()
-            raise WorkerError("crashed", "the fork server's reply is malformed")
+        reply: dict[str, Any] = json.loads(message)
         return reply
 
     def _death(self) -> WorkerError:
@@ -223,7 +192,7 @@ class ServerSpec:
 
     def server(self) -> Server:
         """Start the server, without waiting for its imports."""
-        return Server(self.order, self.python, dict(self.variables), self.timeout, wait=False)
+        return Server(self.order, self.python, dict(self.variables), self.timeout)
 
 
 @contextlib.contextmanager
@@ -233,5 +202,4 @@ def start_servers(specs: Iterable[ServerSpec]) -> Iterator[dict[ServerSpec, Serv
         started = {spec: stack.enter_context(contextlib.closing(spec.server())) for spec in dict.fromkeys(specs)}
         for server in started.values():
             server.ready()
-            server.check()
         yield started

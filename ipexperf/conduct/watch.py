@@ -17,19 +17,14 @@ STRETCH_SECONDS = 0.5
 """Shortest stretch of turns that is judged. The kernel counts a process's CPU time in ticks of 10 ms."""
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """The cores that workers may run on, and how many of them their threads can use at once."""
+def room(settings: Sequence[Settings]) -> tuple[frozenset[int], int]:
+    """The cores that these workers may run on, and how many of them their threads can use at once.
 
-    cores: frozenset[int]
-    threads: int
-
-
-def room(settings: Sequence[Settings]) -> Room:
-    """The room of workers that run at the same time; without a placement, every core that we may use."""
+    Without a placement, that is every core that we may use.
+    """
     cores = [frozenset[int]((worker.placement or {}).get("cores") or placement.allowed()) for worker in settings]
     threads = [min(len(usable), worker.threads or len(usable)) for usable, worker in zip(cores, settings, strict=True)]
-    return Room(frozenset[int]().union(*cores), sum(threads))
+    return frozenset[int]().union(*cores), sum(threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +41,15 @@ class Watch:
 
     def __init__(self, seats: Sequence[tuple[Case, Conditions]]) -> None:
         rooms = [room([part.settings for part in conditions.instances or (conditions,)]) for _, conditions in seats]
-        self._cores = frozenset[int]().union(*(room.cores for room in rooms))
-        self._threads = max((room.threads for room in rooms), default=1)
+        self._cores = frozenset[int]().union(*(cores for cores, _ in rooms))
+        self._threads = max((threads for _, threads in rooms), default=1)
         # One reading per dtype: the pulse has kernels for each.
-        self._felt = {case.dtype: (case, conditions) for case, conditions in reversed(seats)}
-        self._before = {
-            dtype: conditions.pulse.read(case, conditions.settings) for dtype, (case, conditions) in self._felt.items()
+        self._felt = {
+            case.dtype: (conditions.pulse, case, conditions.settings)
+            for case, conditions in reversed(seats)
+            if conditions.pulse is not None
         }
+        self._before = {dtype: pulse.read(case, settings) for dtype, (pulse, case, settings) in self._felt.items()}
         # The turns of several arms are judged by their CPU accounts. A slow moment at one end says little about them.
         self._several = len(seats) > 1
         self._workers: tuple[int, ...] = ()
@@ -78,10 +75,8 @@ class Watch:
     def end(self) -> Mapping[str, tuple[Mapping[str, float], str]]:
         """Read the pulse again. For each dtype, return its figures and a sentence if the machine was too slow."""
         return {
-            dtype: conditions.pulse.judged(
-                case, self._before[dtype], conditions.pulse.read(case, conditions.settings), throughout=self._several
-            )
-            for dtype, (case, conditions) in self._felt.items()
+            dtype: pulse.judged(case, self._before[dtype], pulse.read(case, settings), throughout=self._several)
+            for dtype, (pulse, case, settings) in self._felt.items()
         }
 
 

@@ -14,12 +14,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from ipexperf.bench.machine.facts import Facts, gather
 from ipexperf.bench.outcome import signal_name
 from ipexperf.bench.process import guard
-from ipexperf.conduct import interrupts, memory_limit, protocol
+from ipexperf.conduct import memory_limit, protocol
 from ipexperf.conduct.process import BOOT, environment_of, last_lines, start_worker, variables_for
 from ipexperf.errors import UsageError, WorkerError
 
@@ -70,12 +70,7 @@ def ask_facts(
     if result.returncode != 0 or not facts:
         last = (result.stderr.strip().splitlines() or ["no message"])[-1]
         raise UsageError(f"{source}={shlex.quote(command[0])} can't run workers: {last}")
-    try:
-        return Facts.from_json(json.loads(facts))
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UsageError(
-            f"{source}={shlex.quote(command[0])} can't run workers: its facts are malformed: {error}"
-        ) from None
+    return Facts.from_json(json.loads(facts))
 
 
 class Worker:
@@ -89,7 +84,6 @@ class Worker:
         say: Callable[[str], None] = lambda _: None,
         server: Server | None = None,
         *,
-        bare: bool = False,
         memory: int | None = None,
     ) -> None:
         self._timeout = timeout
@@ -116,7 +110,7 @@ class Worker:
             self._process: subprocess.Popen[bytes] | Forked = (
                 server.fork(requests, replies, log)
                 if server is not None
-                else start_worker(python, environment_of(python, variables, bare=bare), requests, replies, log)
+                else start_worker(python, environment_of(python, variables), requests, replies, log)
             )
         except BaseException:
             self._requests.close()
@@ -137,7 +131,7 @@ class Worker:
     def pid(self) -> int:
         return self._process.pid
 
-    def __enter__(self) -> Worker:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -159,7 +153,6 @@ class Worker:
 
     def send(self, do: str, **request: Any) -> None:
         """Send a request without waiting for its reply."""
-        interrupts.check()
         if self._killed:
             raise self._condemned()
         self._request = do

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import BUSY, NOW, QUICK, A, B, ScriptedRounds, case, chance, quick, side
+from compare_play import BUSY, NOW, QUICK, A, B, ScriptedRounds, Sent, case, chance, quick, side
 
 from ipexperf.bench import loading
 from ipexperf.compare import apart
@@ -47,38 +47,31 @@ def stepping(*steps: float, busy: str = "", thin: bool = False) -> ScriptedRound
 
 
 def test_a_pair_apart_is_four_launches_of_which_one_is_alive_at_a_time(
-    fake: str, monkeypatch: pytest.MonkeyPatch
+    fake: str, sent: Sent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A B B A, or B A A B. Each arm has all its turns, its proof, and a note."""
     loading.load((fake,))
-    alive: set[int] = set()
-    order: list[str] = []
-    asked: list[str] = []
-    send, end = Worker.send, Worker.__exit__
+    ended: list[int] = []
+    end = Worker.__exit__
 
-    def watched(self: Worker, do: str, **request: Any) -> None:
-        alive.add(self.pid)
-        assert len(alive) == 1
-        asked.append(do)
-        if do == "begin":
-            order.append(request["case"]["dtype"])
-        send(self, do, **request)
-
-    def ended(self: Worker, *error: Any) -> None:
+    def watched(self: Worker, *error: Any) -> None:
         end(self, *error)
-        alive.discard(self.pid)
+        ended.append(self.pid)
 
-    monkeypatch.setattr(Worker, "send", watched)
-    monkeypatch.setattr(Worker, "__exit__", ended)
+    def alone(dtype: str, do: str, earlier: int, pid: int) -> None:
+        assert sent.names.keys() - ended == {pid}
+
+    monkeypatch.setattr(Worker, "__exit__", watched)
+    sent.before = alone
     found = played(*(Arm(case(dtype=dtype), quick(fake), index=2, accuracy=True) for dtype in ("fp32", "bf16")))
-    assert order in (["fp32", "bf16", "bf16", "fp32"], ["bf16", "fp32", "fp32", "bf16"])
+    assert sent.of("begin") in (["fp32", "bf16", "bf16", "fp32"], ["bf16", "fp32", "fp32", "bf16"])
     for one in found.sides:
         assert len(one.times) == 2
         assert len(one.launch.samples) >= 2 * 4
         assert (one.launch.index, one.launch.metrics["accuracy"]) == (2, 1.0)
         assert [check.name for check in one.launch.proof] == ["dtype"]
         assert one.launch.notes == (apart.NOTE,)
-    assert (asked.count("proof"), asked.count("accuracy")) == (2, 2)
+    assert [len(sent.of(do)) for do in ("proof", "accuracy")] == [2, 2]
     assert found.schedule == "apart"
     assert math.isfinite(found.log_ratio(0, 1))
 
@@ -123,13 +116,3 @@ def test_an_arm_that_fails_apart_fails_alone(fake: str) -> None:
     assert isinstance(found.sides[0].error, WorkerError)
     assert found.sides[0].error.reason == "segfault: killed by SIGSEGV"
     assert (found.sides[0].times, len(found.sides[1].times)) == ((), 2)
-
-
-def test_cold_starts_have_a_ratio_of_one_step_each(fake: str) -> None:
-    """One process and one sample each, in random order."""
-    loading.load((fake, COLD))
-    arms = [Arm(case(dtype=dtype, mode="start"), quick(fake, COLD)) for dtype in ("fp32", "bf16")]
-    found = played(*arms, mirrored=False)
-    assert [[len(part) for part in one.times] for one in found.sides] == [[1], [1]]
-    assert [one.launch.proof[0].ok for one in found.sides] == [True, True]
-    assert math.isfinite(found.log_ratio(0, 1))

@@ -89,19 +89,17 @@ def test_the_first_round_is_fresh_and_the_others_are_forked(
     assert not any(server.alive for server in started)
 
 
-def test_with_start_fresh_every_round_is_fresh(
-    measured: Callable[..., list[Measurement]], started: list[Server]
+@pytest.mark.parametrize(
+    ("cases", "options"), [((FP32, BF16), {"start": "fresh"}), ((FP32,), {})], ids=["--perf-start fresh", "one case"]
+)
+def test_rounds_without_a_server_are_fresh(
+    cases: tuple[Any, ...],
+    options: dict[str, Any],
+    measured: Callable[..., list[Measurement]],
+    started: list[Server],
 ) -> None:
-    """`--perf-start fresh`."""
-    found = measured(FP32, BF16, start="fresh")
-    assert [proofs(one) for one in found] == [[[], []]] * 2
-    assert started == []
-
-
-def test_a_single_case_has_no_server(measured: Callable[..., list[Measurement]], started: list[Server]) -> None:
-    """It imports once a round either way."""
-    [found] = measured(FP32)
-    assert proofs(found) == [[], []]
+    """Where the option says so, and where a single case imports once a round either way."""
+    assert [proofs(one) for one in measured(*cases, **options)] == [[[], []]] * len(cases)
     assert started == []
 
 
@@ -174,11 +172,6 @@ def test_later_pairs_are_forked_from_servers_of_the_comparison(
     assert starts(compared(variables, pairs=3)) == [(None, None), (1.0, 1.0), (1.0, 1.0)]
     assert len({server.pid for server in started}) == servers
     assert not any(server.alive for server in started)
-
-
-def test_pairs_can_all_be_fresh(compared: Callable[..., Comparison], started: list[Server]) -> None:
-    assert starts(compared({}, start="fresh")) == [(None, None)] * 2
-    assert started == []
 
 
 def test_builds_that_are_judged_are_repeated_in_forked_workers(

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import BUSY, CASE, NOW, QUICK, ScriptedRounds, case, chance
+from compare_play import BUSY, CASE, NOW, QUICK, ScriptedRounds, Sent, case, chance
 from free_machine import FREE, Clock
 
 from ipexperf.bench import loading, registry
 from ipexperf.case import Case
 from ipexperf.compare import group
-from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
 from ipexperf.compare.request import GroupRequest
@@ -117,17 +116,25 @@ def test_a_measurement_has_every_launch(make: Callable[..., Conductor]) -> None:
     assert found.started_at < found.finished_at
 
 
-def test_a_launch_on_fewer_cores_than_the_first_is_invalid(make: Callable[..., Conductor]) -> None:
-    """As after `taskset` during a run. Without torch a launch does not know its threads, which is no difference."""
-    machines = iter(((2, 2), (2, None), (1, 2)))
+def launched_in(*environments: Mapping[str, Any]) -> ScriptedRounds:
+    """Have launch k find this environment."""
+    come = iter(environments)
 
     def script(arms: Sequence[Arm]) -> Round:
-        count, threads = next(machines)
-        environment = {"machine_key": f"m-{count}c", "hardware": {"cores": count, "threads": threads}}
-        launch = Launch(arms[0].index, "ok", metrics={"step_time": 1.0})
-        return Round((Side(arms[0], launch, environment, ((1.0,),)),), "together", NOW)
+        [arm] = arms
+        launch = Launch(arm.index, "ok", metrics={"step_time": 1.0})
+        return Round((Side(arm, launch, next(come), ((1.0,),)),), "together", NOW)
 
-    found = measured(make(), launches=3, together=ScriptedRounds(script))
+    return ScriptedRounds(script)
+
+
+def test_a_launch_on_fewer_cores_than_the_first_is_invalid(make: Callable[..., Conductor]) -> None:
+    """As after `taskset` during a run. Without torch a launch does not know its threads, which is no difference."""
+    environments = [
+        {"machine_key": f"m-{cores}c", "hardware": {"cores": cores, "threads": threads}}
+        for cores, threads in ((2, 2), (2, None), (1, 2))
+    ]
+    found = measured(make(), launches=3, together=launched_in(*environments))
     assert found.environment["machine_key"] == "m-2c"
     assert [len(launch.proof) for launch in found.launches] == [0, 0, 1]
     assert found.invalid == (
@@ -137,16 +144,13 @@ def test_a_launch_on_fewer_cores_than_the_first_is_invalid(make: Callable[..., C
 
 def test_a_launch_under_other_settings_than_the_first_says_so(make: Callable[..., Conductor]) -> None:
     """As after `renice` during a run. The clock of the moment is no setting, nor is a fact that only one side has."""
-    nice = iter((0, 0, 10))
-
-    def script(arms: Sequence[Arm]) -> Round:
-        level = next(nice)
-        hardware = {"cores": 2, "nice": level, "frequency_khz": str(arms[0].index), **({"smt": "on"} if level else {})}
-        environment = {"machine_key": "m", "hardware": hardware}
-        launch = Launch(arms[0].index, "ok", metrics={"step_time": 1.0})
-        return Round((Side(arms[0], launch, environment, ((1.0,),)),), "together", NOW)
-
-    found = measured(make(), launches=3, together=ScriptedRounds(script))
+    hardware: list[dict[str, Any]] = [
+        {"cores": 2, "nice": 0, "frequency_khz": "0"},
+        {"cores": 2, "nice": 0, "frequency_khz": "1"},
+        {"cores": 2, "nice": 10, "frequency_khz": "2", "smt": "on"},
+    ]
+    environments = [{"machine_key": "m", "hardware": facts} for facts in hardware]
+    found = measured(make(), launches=3, together=launched_in(*environments))
     assert [launch.settings for launch in found.launches] == ["", "", "nice: 0 -> 10"]
     assert found.launches[2].notes == ("had other settings than the case's first one: nice: 0 -> 10",)
     assert not found.invalid
@@ -296,28 +300,6 @@ def test_a_measurement_counts_the_launches_that_the_budget_left_no_time_for(
     assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
 
 
-def test_a_case_that_the_budget_cut_short_is_compared_with_known_ceilings(
-    make: Callable[..., Conductor], clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """There is no time to measure others."""
-    planned = make(budget=HOUR)
-    rounds = launched(*[""] * 3)
-    measures: list[bool] = []
-
-    def slow(arms: Sequence[Arm]) -> Round:
-        clock.now = HOUR + 1
-        return rounds._script(arms)
-
-    def with_shares(launches: list[Launch], *_: Any, measure: bool) -> list[Launch]:
-        measures.append(measure)
-        return [dataclasses.replace(x, notes=("has a roof",)) for x in launches]
-
-    monkeypatch.setattr(planned._roofs, "with_shares", with_shares)
-    found = measured(planned, launches=3, together=ScriptedRounds(slow))
-    assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
-    assert ([x.notes for x in found.launches], measures) == ([("has a roof",)], [False])
-
-
 def test_a_contended_launch_is_not_measured_again_once_the_budget_is_spent(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,21 +309,6 @@ def test_a_contended_launch_is_not_measured_again_once_the_budget_is_spent(
     monkeypatch.setattr(planned, "spent", lambda: bool(rounds.asked))
     assert measured(planned, together=rounds).contended == f"machine contended: {BUSY}"
     assert requests(rounds) == [(0, True, False)]
-
-
-def test_an_interrupted_group_has_its_complete_launches(make: Callable[..., Conductor]) -> None:
-    """And the reason why there are no more, whenever it is interrupted."""
-
-    def say(text: str) -> None:
-        if "round 3" in text:
-            raise KeyboardInterrupt
-
-    run = of(make(), CASE, launches=4, say=say, together=launched("", "", ""))
-    with pytest.raises(KeyboardInterrupt):
-        run.run()
-    found = run.measurements("somebody stopped it")[CASE]
-    assert ([x.outcome for x in found.launches], found.failure) == (["ok", "ok"], "")
-    assert found.cut == "somebody stopped it"
 
 
 def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(make: Callable[..., Conductor]) -> None:
@@ -619,28 +586,19 @@ def alive(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
 
 def test_cold_starts_are_interleaved_and_never_alive_together(
-    make: Callable[..., Conductor], alive: list[int], monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Conductor], alive: list[int], sent: Sent
 ) -> None:
     """Each round has one cold start of each case and of the twin, in random order, because the machine drifts."""
-    started: list[str] = []
-    send = Worker.send
-
-    def watched(self: Worker, do: str, **request: Any) -> None:
-        if do == "begin":
-            started.append(request["case"]["dtype"])
-        send(self, do, **request)
-
-    monkeypatch.setattr(Worker, "send", watched)
     cases = [replace(one, mode="start") for one in (FP32, BF16)]
-    run = of(make(no_roof=True), *cases, launches=3, twin=True)
+    run = of(make(no_roof=True), *cases, launches=2, twin=True)
     run.run()
-    assert [sorted(started[3 * number : 3 * number + 3]) for number in range(3)] == [["bf16", "fp32", "fp32"]] * 3
-    assert alive == [1] * 9
+    started = sent.of("begin")
+    assert [sorted(started[:3]), sorted(started[3:])] == [["bf16", "fp32", "fp32"]] * 2
+    assert alive == [1] * 6
     roles = [(one.schedule, [seat.role for seat in one.seats]) for one in run.rounds]
-    assert roles == [("apart", ["case", "case", "twin"])] * 3
+    assert roles == [("apart", ["case", "case", "twin"])] * 2
     for found in run.measurements().values():
-        assert [(x.outcome, len(x.samples), x.proof[0].ok) for x in found.launches] == [("ok", 1, True)] * 3
-    assert Apart().mirrored is False
+        assert [(x.outcome, len(x.samples), x.proof[0].ok) for x in found.launches] == [("ok", 1, True)] * 2
 
 
 def test_cases_that_take_turns_are_all_alive_together(make: Callable[..., Conductor], alive: list[int]) -> None:
@@ -674,25 +632,24 @@ def scattered(*factors: float) -> ScriptedRounds:
 
 
 @pytest.mark.parametrize(
-    ("factors", "rounds"),
-    [((1.0, 1.0), 2), ((1.0, 1.3, 1.1, 1.2), 4), ((1.0, 1.12, 1.06, 1.06), 3)],
-    ids=["precise", "never precise", "precise with one more"],
+    ("factors", "precision", "rounds"),
+    [
+        ((1.0, 1.0), 0.12, 2),
+        ((1.0, 1.3, 1.1, 1.2), 0.12, 4),
+        ((1.0, 1.12, 1.06, 1.06), 0.12, 3),
+        ((1.0, 1.3, 1.1, 1.2), None, 2),
+    ],
+    ids=["precise", "never precise", "precise with one more", "not asked for"],
 )
 def test_a_group_with_an_imprecise_ratio_gets_more_rounds(
-    factors: tuple[float, ...], rounds: int, make: Callable[..., Conductor]
+    factors: tuple[float, ...], precision: float | None, rounds: int, make: Callable[..., Conductor]
 ) -> None:
     """Up to twice as many as planned, with a launch of every case in each."""
-    run = of(make(start="fresh"), FP32, BF16, launches=2, precision=0.12, together=scattered(*factors))
+    run = of(make(start="fresh"), FP32, BF16, launches=2, precision=precision, together=scattered(*factors))
     run.run()
     assert len(run.rounds) == rounds
     for one in run.measurements("interrupted").values():
         assert ([launch.index for launch in one.launches], one.cut) == ([*range(rounds)], "")
-
-
-def test_without_a_precision_there_are_no_more_rounds(make: Callable[..., Conductor]) -> None:
-    run = of(make(start="fresh"), FP32, BF16, launches=2, together=scattered(1.0, 1.3, 1.1, 1.2))
-    run.run()
-    assert len(run.rounds) == 2
 
 
 def test_an_interruption_in_a_round_for_precision_cuts_nothing(make: Callable[..., Conductor]) -> None:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from ipexperf.case import Case
 from ipexperf.compare import players, together
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import LONG, NEVER_COLD, PROBE_STEPS, Answerers, Replayer, Spell, Stepper, Turn, guarded
+from ipexperf.compare.players import LONG, NEVER_COLD, PROBE_STEPS, Replayer, Stepper, Turn, guarded
 from ipexperf.compare.round import Effort
 from ipexperf.errors import WorkerError
-from ipexperf.result import Launch, Sample
+from ipexperf.result import Sample
 
 
 def stepper(*probes: list[float], arm: Arm = A, **told: Any) -> Stepper:
@@ -232,20 +232,6 @@ class WarmWorker(Answers):
 
 
 def test_a_note_says_that_requests_have_no_energy() -> None:
-    """A replay waits for its requests, and instances share a counter."""
-
-    class Group:
-        """The workers of a launch, which tell the notes that they were given."""
-
-        def launch(self, index: int, *given: Any) -> Launch:
-            return Launch(index, "ok", notes=given[-1])
-
+    """A replay waits for its requests."""
     one, _ = replayer()
-    for metered, notes in (
-        (False, ("a note",)),
-        (True, ("a note", "energy is unknown: instances share their counter")),
-    ):
-        several = Answerers(A, contextlib.ExitStack(), metered=metered)
-        several._group = Group()  # type: ignore[assignment] # what is asked of one is all that is needed
-        assert several.launch(Spell((), {}, "", ("a note",))).notes == notes
     assert one._no_energy([one.turn()]) == "the card or processor also waits for requests in a turn"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, Self, cast
 
 from ipexperf.bench import loading, registry
 from ipexperf.case import Case
@@ -14,8 +14,21 @@ from ipexperf.compare.round import Effort
 from ipexperf.compare.together import Together
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.worker import Worker
 from ipexperf.plan.groups import Group
 from ipexperf.result import Launch, Measurement
+
+
+class StandIn:
+    """Stands where a worker would be. Its `start` takes the place of `Worker`."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def start(self, *_: Any, **__: Any) -> Worker:
+        return cast("Worker", self)
 
 
 def launch(

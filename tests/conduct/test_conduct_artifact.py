@@ -6,9 +6,10 @@ import dataclasses
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from conduct_play import StandIn
 
 from ipexperf.bench import loading, registry
 from ipexperf.bench.artifacts import artifact
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 SMALL = Case("small", "fake", "int8", "spin", "plain", 1, 1, data="none")
 
 
-class Maker:
+class Maker(StandIn):
     """Stands where workers would train and quantise: writes what it is asked for, and remembers what that was."""
 
     def __init__(self) -> None:
@@ -34,11 +35,6 @@ class Maker:
         self.weights = b"weights"
         self.fails = ""
         self.python: str | None = None
-
-    def __enter__(self) -> Maker:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
     def ask(self, do: str, *, path: str, settings: dict[str, Any], **_: Any) -> None:
         self.asked.append(do)
@@ -68,7 +64,7 @@ def ready(maker: Maker, fake: str, tmp_path: Path) -> Callable[..., Path]:
     def ready(case: Case = SMALL, say: Callable[[str], None] = lambda _: None, python: str | None = None) -> Path:
         def start(python: str | None, *_: Any, **__: Any) -> Worker:
             maker.python = python
-            return cast("Worker", maker)
+            return maker.start()
 
         conditions = Conductor(Options(load=(fake,)), tmp_path, say, start=start).ready(case, python)
         assert conditions.python is None  # the arm's own interpreter is the arm's business
@@ -92,27 +88,19 @@ def test_a_network_is_quantised_once_and_stored_with_its_recipe(ready: Callable[
 
 
 @pytest.mark.parametrize("side", ["", *artifact.SIDES])
-@pytest.mark.parametrize("damage", ["changed", "lost"])
-def test_a_damaged_artifact_is_reported_and_made_again(
-    ready: Callable[..., Path], maker: Maker, side: str, damage: str
-) -> None:
-    """If any of its files is changed or missing, the network is quantised again. Its weights are not touched."""
+def test_a_damaged_artifact_is_reported_and_made_again(ready: Callable[..., Path], maker: Maker, side: str) -> None:
+    """If any of its files is changed, the network is quantised again. Its weights are not touched."""
     path = ready()
     file = Path(f"{path}{side}")
     whole = file.read_bytes()
-    if damage == "lost":
-        file.unlink()
-    else:
-        file.write_bytes(whole + b" ")
+    file.write_bytes(whole + b" ")
     said: list[str] = []
     assert ready(say=said.append) == path
     assert maker.asked == ["weights", "quantise", "quantise"]
     assert file.read_bytes() == whole
-    if side or damage == "changed":  # a file that is not there at all has nothing to tell of
-        [line] = said
-        assert line.startswith(f"{SMALL.id}: {path.name} is not used, ")
-        assert ("is missing" if damage == "lost" else "its SHA-256 is not the one in") in line
-        assert line.endswith("the network is quantised again")
+    [line] = said
+    assert line.startswith(f"{SMALL.id}: {path.name} is not used, its SHA-256 is not the one in ")
+    assert line.endswith("the network is quantised again")
 
 
 def test_other_weights_are_another_artifact(ready: Callable[..., Path], maker: Maker) -> None:

@@ -16,7 +16,7 @@ from ipexperf.case import Case
 from ipexperf.conduct import gate, placement, watch
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.gate import Account, Reading
-from ipexperf.conduct.watch import Room, Watch
+from ipexperf.conduct.watch import Watch
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import read
 from ipexperf.result import Sample
@@ -147,12 +147,6 @@ def test_other_processes_count_only_on_the_cores_of_the_case(
     assert gate.contended(shares, LIMITS) == told
 
 
-def test_steal_counts_only_on_the_cores_of_the_case(tmp_path: Path) -> None:
-    before = Reading(0.0, gate.accounts((1,), (1,), stat(tmp_path, 5.0, 5.0)), 0.0)
-    after = Reading(10.0, gate.accounts((1,), (1,), stat(tmp_path, 5.0, 5.0, steal=2.0)), 0.0)
-    assert gate.between(before, after, [], 1)["steal"] == pytest.approx(0.2)
-
-
 def test_a_core_that_goes_offline_or_online_is_left_out(tmp_path: Path) -> None:
     """An offline core has no line."""
     few, more = ((5.0, 5.0), (10.0, 15.0)), ((5.0, 5.0, 400.0), (10.0, 15.0, 500.0))
@@ -196,7 +190,7 @@ def placed(cores: tuple[int, ...] | None, threads: int | None = None) -> Setting
 )
 def test_a_case_has_the_cores_of_its_placement(settings: list[Settings], cores: set[int], threads: int) -> None:
     """Without a placement all that this process may use. The cores of instances are added up."""
-    assert watch.room(settings) == Room(frozenset(cores), threads)
+    assert watch.room(settings) == (frozenset(cores), threads)
 
 
 @pytest.fixture

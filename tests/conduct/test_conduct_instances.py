@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import conduct_play
 import pytest
-from free_machine import BUSY, FREE
+from free_machine import FREE
 
 from ipexperf.bench import loading
 from ipexperf.bench.api import Settings
@@ -37,18 +37,6 @@ def run(model: str, seconds: float = 0.2) -> Launch:
     loading.load(FAKES)
     conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=seconds)
     return conduct_play.launch(case(model), 0, placement.apply(conditions, case(model), None), accuracy=True)[0]
-
-
-@pytest.mark.process
-@pytest.mark.parametrize(("final", "asked"), [(False, False), (True, True)])
-def test_contended_instances_that_are_measured_again_are_not_asked_for_accuracy(*, final: bool, asked: bool) -> None:
-    """Likewise for a single worker."""
-    loading.load(FAKES)
-    conditions = Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.05, gate=BUSY)
-    given = placement.apply(conditions, case("tiny"), None)
-    done, _ = conduct_play.launch(case("tiny"), 0, given, accuracy=True, final=final)
-    assert (done.outcome, bool(done.accuracy)) == ("ok", asked)
-    assert "other processes took" in done.contended
 
 
 def check(done: Launch, name: str) -> Check:

@@ -86,17 +86,6 @@ def test_a_first_sigterm_is_a_keyboard_interrupt_after_the_block_too() -> None:
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_both_signals_reach_their_handlers_where_each_raises() -> None:
-    def terminated(number: int, frame: object) -> None:
-        raise InterruptedError
-
-    signal.signal(signal.SIGTERM, terminated)
-    with pytest.raises((KeyboardInterrupt, InterruptedError)) as caught, interrupts.deferred():
-        send(*SIGNALS)
-    assert {type(caught.value), type(caught.value.__context__)} == {KeyboardInterrupt, InterruptedError}
-    assert [signal.getsignal(number) for number in SIGNALS] == [signal.default_int_handler, terminated]
-
-
 def test_an_error_of_the_block_ends_it_as_well(heard: list[int]) -> None:
     def write() -> None:
         send(signal.SIGTERM)
@@ -138,42 +127,3 @@ def test_another_thread_may_enter_the_block() -> None:
     thread.start()
     thread.join()
     assert handlers == [before]
-
-
-class Dying:
-    """Gets a signal while it is destroyed, where Python swallows what the handler raises."""
-
-    def __init__(self, number: signal.Signals) -> None:
-        self.number = number
-
-    def __del__(self) -> None:
-        signal.raise_signal(self.number)
-
-
-@pytest.mark.parametrize("number", SIGNALS)
-def test_an_interruption_that_python_swallows_is_not_lost(
-    number: signal.Signals, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It is raised once, at the next request to a worker."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with interrupts.sigterm_as_interrupt():
-        interrupts.check()
-        Dying(number)  # at once, for nothing refers to it
-        with pytest.raises(KeyboardInterrupt):
-            interrupts.check()
-        interrupts.check()
-    assert capsys.readouterr().err == ""
-
-
-def test_other_errors_in_destructors_are_printed_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(unraisable.exc_type))
-
-    class Broken:
-        def __del__(self) -> None:
-            raise ValueError
-
-    with interrupts.sigterm_as_interrupt():
-        Broken()
-        interrupts.check()
-    assert told == [ValueError]

@@ -92,23 +92,6 @@ class FakeWorker:
         return ""
 
 
-@pytest.mark.parametrize(
-    ("fingerprint", "expected"),
-    [
-        ({"beside": {"memory": {"allocations": 3, "allocated": 9, "peak": 4096}}}, 4096.0),
-        ({"beside": {}}, None),
-        ({"beside": {"memory": {"allocations": 0, "allocated": 0, "peak": 0}}}, 0.0),
-        (None, None),
-    ],
-)
-def test_the_memory_of_a_step_is_that_of_its_fingerprint(
-    fingerprint: dict[str, Any] | None, expected: float | None
-) -> None:
-    """A step that could not be captured, or that differed between two captures, has none. 0 is a number."""
-    told: Any = FakeWorker(fingerprint)
-    assert launch.with_proof(told, Launch(0, "ok")).metrics.get("step_memory") == expected
-
-
 def test_a_launch_of_a_mode_without_a_check_is_not_proven() -> None:
     """A user's mode may return no check. Its numbers then do not count."""
     told: Any = FakeWorker(None)

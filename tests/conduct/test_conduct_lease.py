@@ -16,7 +16,6 @@ from ipexperf.bench import loading
 from ipexperf.case import Case
 from ipexperf.conduct import device_lock, lease
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.device_lock import Folder
 from ipexperf.conduct.lease import Claim, Lease
 from ipexperf.errors import UsageError
 from ipexperf.plan.options import Options
@@ -68,16 +67,6 @@ def test_a_device_that_another_process_holds_is_refused_with_its_name(make: Call
     who = rf"\S+ has held it since \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(-c fail alone cpu, process {other.pid}\)"
     ways = r"wait for it \(--perf-lease wait\), or measure without a lease \(--perf-lease off\)"
     assert re.fullmatch(f"the CPU is not free: {who}: {ways}", str(error.value))
-
-
-@process
-def test_a_killed_holder_blocks_nobody(make: Callable[..., Lease], leases: Path) -> None:
-    """Its lock file is still there, with its note."""
-    with Holder("cpu") as other:
-        other.held()
-        other.kill()
-        assert (leases / "cpu.lease").read_text()
-        make().take(claims("cpu"))
 
 
 @process
@@ -184,15 +173,6 @@ def test_the_token_of_a_closed_lease_is_worth_nothing(
             assert child.refused().startswith("the CPU is not free: ")
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "1", "4294967296,,", "9" * 40, "٣", "2.5,nan"])
-def test_an_invalid_variable_is_no_lease(
-    text: str, make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch, leases: Path
-) -> None:
-    monkeypatch.setenv(LEASE_TOKENS, text)
-    make().take(claims("cpu"))
-    assert (leases / "cpu.lease").read_text()
-
-
 @process
 def test_a_child_does_not_wait_for_a_device_that_its_parent_lacks(make: Callable[..., Lease]) -> None:
     """Two commands that each wait for what the other holds would wait for ever."""
@@ -269,32 +249,10 @@ def test_a_case_is_ready_when_its_device_is_free(
     assert free("cpu")
 
 
-@process
-def test_on_a_terminal_one_line_shows_the_time(
-    make: Callable[..., Lease], said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[str] = []
-    clock = Clock()
-    monkeypatch.setattr(lease.os, "isatty", lambda _: True)
-    monkeypatch.setattr(lease, "_on_terminal", written.append)
-    with Holder("cpu") as other:
-        other.held()
-        while_waiting(monkeypatch, lambda: setattr(clock, "now", 61.0), other.close)
-        make("wait", clock).take(claims("cpu"))
-    assert written == [
-        "\r  waiting for the CPU: 0 s\033[K",
-        "\r  waiting for the CPU: 61 s\033[K",
-        "\r\033[K",
-    ]
-    assert len(said) == 2
-
-
 @pytest.mark.parametrize(
     ("index", "variables", "processes", "cards"),
     [
-        (0, {}, 1, {"xpu-0"}),
         (1, {}, 1, {"xpu-1"}),
-        (0, {"ZE_AFFINITY_MASK": "1"}, 1, {"xpu-1"}),
         (1, {"ZE_AFFINITY_MASK": "2, 3"}, 1, {"xpu-3"}),
         (0, {"ZE_AFFINITY_MASK": "0.1"}, 1, {"xpu-0"}),
         (0, {}, 2, {"xpu-0", "xpu-1"}),
@@ -320,17 +278,6 @@ def test_a_device_without_a_card_is_the_cpu(fake: str) -> None:
 
 
 @process
-def test_the_holders_of_all_devices_are_listed() -> None:
-    with Holder("xpu-1", "shared:cpu") as other, Holder("cuda-0") as gone:
-        other.held()
-        gone.held()
-        gone.kill()
-        held = device_lock.holders(Folder.of_host())
-    assert list(held) == ["cpu", "xpu-1"]
-    assert all(f"process {other.pid})" in text for text in held.values())
-
-
-@process
 def test_work_on_all_cores_has_the_cpu_to_itself(said: list[str]) -> None:
     """It waits until nobody measures, and nobody measures meanwhile, not even on a card."""
     with lease.for_work("fail", said.append):
@@ -351,8 +298,3 @@ def test_work_under_the_lease_of_a_card_needs_no_more(device: str, make: Callabl
     with lease.for_work("fail", said.append):
         assert not free("cpu")
     assert not free("cpu")
-
-
-def test_work_with_the_lease_off_ignores_all_leases(leases: Path, said: list[str]) -> None:
-    with lease.for_work("off", said.append):
-        assert list(leases.iterdir()) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import conduct_play
 import pytest
@@ -14,7 +14,6 @@ from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.case import Case
 from ipexperf.conduct import memory_fit
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
 
@@ -26,18 +25,13 @@ GIB = 2.0**30
 REPLY = {"parameters": 1, "flops": 1, "weights": GIB, "examples": GIB, "passing": GIB / 8, "kept": GIB}
 
 
-class Answering:
+class Answering(conduct_play.StandIn):
     """Stands where a worker would look at the network; it never comes to run a case."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.fails: WorkerError | None = None
         self.killed = False
-
-    def __enter__(self) -> Answering:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
     def ask(self, do: str, **_: Any) -> dict[str, float]:
         self.asked.append(do)
@@ -71,9 +65,7 @@ def conductor(worker: Answering, fake: str, tmp_path: Path, monkeypatch: pytest.
     declaration = {"size": 1, "batch_train": 1, "batch_infer": 1, "data": "none", "needs": (), "trained": False}
     registry.model("eater_of_memory", **declaration)(lambda: int)
     monkeypatch.setattr(type(registry.devices.get("fake")), "hosted", True)
-    return Conductor(
-        Options(load=(fake,)), tmp_path, print, memory=int(8 * GIB), start=lambda *_, **__: cast("Worker", worker)
-    )
+    return Conductor(Options(load=(fake,)), tmp_path, print, memory=int(8 * GIB), start=worker.start)
 
 
 def test_a_case_that_does_not_fit_is_out_of_memory_before_it_runs(conductor: Conductor, worker: Answering) -> None:
@@ -123,10 +115,3 @@ def test_several_processes_need_as_many_times_the_memory(conductor: Conductor) -
     memory_fit.refuse(LARGE, footprint, int(8 * GIB))
     with pytest.raises(WorkerError, match=r"12\.00 GiB .* 3 times"):
         memory_fit.refuse(LARGE, footprint, int(8 * GIB), 3)
-
-
-@pytest.mark.usefixtures("conductor")
-def test_larger_is_a_larger_size_or_batch() -> None:
-    assert not memory_fit.larger(SMALL)
-    assert memory_fit.larger(LARGE)
-    assert memory_fit.larger(dataclasses.replace(SMALL, size=2))

@@ -32,6 +32,7 @@ TARGETS = tuple(f"{NETS}:{name}" for name in NAMES)
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     found = Server(Order("ipex", TARGETS, ("torch",)), None, {}, 300)
+    found.ready()
     yield found
     found.close()
 

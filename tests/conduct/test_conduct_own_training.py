@@ -37,7 +37,9 @@ def begin() -> Iterator[Callable[[Case, Conditions], Conditions]]:
 
         @functools.cache
         def server(stack: str) -> Server:
-            return running.enter_context(contextlib.closing(Server(Order(stack, (), ("torch",)), None, {}, 500)))
+            found = running.enter_context(contextlib.closing(Server(Order(stack, (), ("torch",)), None, {}, 500)))
+            found.ready()
+            return found
 
         def begin(case: Case, conditions: Conditions) -> Conditions:
             if start.why_fresh(case, placed=False):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
+from conduct_play import StandIn
 
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import roof
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.roof import Roofs
-from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import Launch
 
@@ -34,17 +34,12 @@ WORK = {"work": {"items": 8, "flops": 8e9, "elements": 8e6}}
 DONE = Launch(0, "ok", metrics={"throughput": 50.0}, fingerprint={"beside": WORK})
 
 
-class Measuring:
+class Measuring(StandIn):
     """Stands where a worker would measure: counts how often it is asked."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.fails: WorkerError | None = None
-
-    def __enter__(self) -> Measuring:  # noqa: PYI034 - typing.Self is 3.11, and this runs on 3.10
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
         self.asked.append({"do": do, **request})
@@ -61,7 +56,7 @@ def worker() -> Measuring:
 @pytest.fixture
 def conditions(worker: Measuring) -> Conditions:
     """Conditions under which that worker is started."""
-    return Conditions(Settings(threads=2), start=lambda *_, **__: cast("Worker", worker))
+    return Conditions(Settings(threads=2), start=worker.start)
 
 
 @pytest.fixture
@@ -103,32 +98,22 @@ def test_after_the_budget_only_stored_ceilings_are_used(
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("other", "settings"),
     [
-        {"machine_key": "box-4c"},
-        {"software": {"torch": "2.13.0"}},
-        {"variables": {**ENVIRONMENT["variables"], "OMP_PROC_BIND": "close"}},
+        ({"machine_key": "box-4c"}, Settings(threads=2)),
+        ({"software": {"torch": "2.13.0"}}, Settings(threads=2)),
+        ({"variables": {**ENVIRONMENT["variables"], "OMP_PROC_BIND": "close"}}, Settings(threads=2)),
+        ({}, Settings(threads=1)),
+        ({}, Settings(threads=2, placement={"cores": [0]})),
     ],
+    ids=["machine", "torch", "OpenMP", "threads", "placement"],
 )
-def test_another_machine_torch_or_openmp_has_its_own_ceilings(
-    roofs: Roofs,
-    worker: Measuring,
-    other: dict[str, Any],
-    conditions: Conditions,
+def test_what_ceilings_depend_on_makes_others(
+    roofs: Roofs, worker: Measuring, other: dict[str, Any], settings: Settings, conditions: Conditions
 ) -> None:
     roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
-    roofs.with_shares([DONE], CASE, conditions, {**ENVIRONMENT, **other})
+    roofs.with_shares([DONE], CASE, replace(conditions, settings=settings), {**ENVIRONMENT, **other})
     assert len(worker.asked) == 2
-
-
-def test_other_threads_or_another_placement_have_their_own_ceilings(
-    roofs: Roofs,
-    worker: Measuring,
-    conditions: Conditions,
-) -> None:
-    for settings in (Settings(threads=2), Settings(threads=1), Settings(threads=2, placement={"cores": [0]})):
-        roofs.with_shares([DONE], CASE, replace(conditions, settings=settings), ENVIRONMENT)
-    assert len(worker.asked) == 3
 
 
 def test_a_variable_that_limits_instructions_does_not_lower_the_ceiling(

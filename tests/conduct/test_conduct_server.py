@@ -12,7 +12,6 @@ import textwrap
 import threading
 import time
 import types
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +52,9 @@ def serve() -> Iterator[Callable[..., Server]]:
     with contextlib.ExitStack() as running:
 
         def serve(wanted: Order, **variables: str) -> Server:
-            return running.enter_context(contextlib.closing(Server(wanted, None, variables, 60)))
+            server = running.enter_context(contextlib.closing(Server(wanted, None, variables, 60)))
+            server.ready()
+            return server
 
         yield serve
 
@@ -62,7 +63,7 @@ def serve() -> Iterator[Callable[..., Server]]:
 def run(fake: str, serve: Callable[..., Server]) -> Callable[..., Launch]:
     """Launches a fake model once, forked."""
 
-    def run(model: str, timeout: float = 30.0, memory: int | None = None, **variables: str) -> Launch:
+    def run(model: str, timeout: float = 30.0, **variables: str) -> Launch:
         server = serve(order(fake), **variables)
         conditions = Conditions(
             Settings(load=(fake,), forked=True),
@@ -72,8 +73,6 @@ def run(fake: str, serve: Callable[..., Server]) -> Callable[..., Launch]:
             seconds=0.05,
             server=server,
         )
-        if memory is not None:
-            conditions = replace(conditions, memory=memory)
         return conduct_play.launch(case(model), 0, conditions, accuracy=True)[0]
 
     return run
@@ -119,8 +118,6 @@ def test_a_forked_worker_is_alone_with_its_guard_in_a_session(fake: str, serve: 
     ("model", "outcome", "reason"),
     [
         ("segfault", "crashed", "killed by SIGSEGV"),
-        ("killed", "crashed", "killed by SIGKILL"),
-        ("eater", "out_of_memory", "MemoryError"),
         ("import_error", "import_error", "No module named 'a_module_that_nobody_has'"),
     ],
 )
@@ -151,24 +148,6 @@ def test_a_forked_worker_is_killed_with_all_that_it_started(
     assert (done.outcome, done.reason) == ("timed_out", "no reply within 2.5 s")
     assert all(gone(pid) for pid in pids(path))
     assert run("tiny", FAKE_PID_FILE=str(path)).outcome == "ok"
-
-
-def test_processes_of_a_forked_worker_die_with_it(
-    run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
-) -> None:
-    """Its guard kills them."""
-    assert run("orphans", FAKE_PID_FILE=str(tmp_path / "pids")).reason == "killed by SIGKILL"
-    assert len(pids(tmp_path / "pids")) == 3
-    assert all(gone(pid) for pid in pids(tmp_path / "pids"))
-
-
-def test_the_memory_limit_includes_forked_workers(
-    run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
-) -> None:
-    """Their children count too."""
-    done = run("hungry_child", memory=2**27, FAKE_PID_FILE=str(tmp_path / "pids"))
-    assert done.outcome == "out_of_memory"
-    assert all(gone(pid) for pid in pids(tmp_path / "pids"))
 
 
 def test_a_server_that_is_killed_ends_its_launch_and_the_next_case_gets_another(
@@ -209,6 +188,7 @@ def test_a_server_dies_with_its_controller(fake: str, gone: Callable[[int], bool
         from ipexperf.conduct.server import Order, Server
         from ipexperf.conduct.worker import Worker
         server = Server(Order("plain", ({fake!r},)), None, {{}}, 60)
+        server.ready()
         with Worker(timeout=30, server=server) as worker:
             print(server.pid, *guard.members(worker.pid), flush=True)
             time.sleep(100)
@@ -231,7 +211,7 @@ def test_a_server_that_still_imports_dies_with_its_controller(tmp_path: Path, go
     )
     program = f"""
         from ipexperf.conduct.server import Order, Server
-        Server(Order("stock", ({str(slow)!r},)), None, {{}}, 60)
+        Server(Order("stock", ({str(slow)!r},)), None, {{}}, 60).ready()
     """
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)]) as controller:
         [server] = pids(told)
@@ -240,40 +220,21 @@ def test_a_server_that_still_imports_dies_with_its_controller(tmp_path: Path, go
     assert gone(server)
 
 
-def test_a_server_with_a_second_thread_cannot_be_forked(fake: str, gone: Callable[[int], bool]) -> None:
-    """The error names the thread that the imports left: a fork has only the calling thread."""
-    with pytest.raises(ForkError, match=r"^the imports left 2 threads, .*\(left behind\)$"):
-        Server(order(fake, FORKED), None, {"FAKE_THREAD": "1"}, 60)
-
-
-def test_the_error_of_a_server_that_dies_during_its_imports_has_its_log(fake: str) -> None:
-    """The exit status and the last line of its log are the reason."""
-    with pytest.raises(ForkError, match=r"ended with exit status 3.*; the last words$"):
-        Server(order(fake, FORKED), None, {"FAKE_END": "1"}, 60)
-
-
-def test_a_server_that_cannot_import_says_why(fake: str) -> None:
-    """An unknown stack is one sentence, and there is no server."""
-    with pytest.raises(ForkError, match="UsageError: unknown stack 'plane'"):
-        Server(Order("plane", (fake,)), None, {}, 60)
-
-
-def test_threads_are_counted_by_the_kernel() -> None:
-    """Python does not know the threads of native libraries."""
-    ready, done = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        ready.set()
-        done.wait()
-
-    thread = threading.Thread(target=wait, name="somebody")
-    thread.start()
-    ready.wait()
-    try:
-        assert "somebody" in bench_server.unsafe()
-    finally:
-        done.set()
-        thread.join()
+@pytest.mark.parametrize(
+    ("stack", "variables", "reason"),
+    [
+        ("plain", {"FAKE_THREAD": "1"}, r"^the imports left 2 threads, .*\(left behind\)$"),
+        ("plain", {"FAKE_END": "1"}, r"ended with exit status 3.*; the last words$"),
+        ("plane", {}, "UsageError: unknown stack 'plane'"),
+    ],
+    ids=["a second thread", "it dies", "it cannot import"],
+)
+def test_a_server_that_cannot_be_forked_says_why(
+    stack: str, variables: dict[str, str], reason: str, fake: str, serve: Callable[..., Server]
+) -> None:
+    """The error names the thread that the imports left, or has the last line of the log."""
+    with pytest.raises(ForkError, match=reason):
+        serve(Order(stack, (fake, FORKED)), **variables)
 
 
 @pytest.mark.parametrize("card", ["cuda", "xpu"])

@@ -40,6 +40,7 @@ MADE = ("accuracy", "agreement", "fidelity", "loss")
 @pytest.fixture(scope="module", params=STACKS)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     found = Server(Order(request.param, (SMALL,), ("torch",)), None, {}, 300)
+    found.ready()
     yield found
     found.close()
 
@@ -78,7 +79,9 @@ def test_a_killed_worker_leaves_no_folder_of_torch_behind(tmp_path: Path) -> Non
     with Worker(None, variables, 300) as worker:
         worker.ask("imports", device="cpu", stack="ipex", load=[])
         worker.kill()
-    Server(Order("ipex", (), ("torch",)), None, variables, 300).close()
+    server = Server(Order("ipex", (), ("torch",)), None, variables, 300)
+    server.ready()
+    server.close()
     assert list(tmp_path.glob("tmp*")) == []  # inductor's cache stays: later launches use it
 
 

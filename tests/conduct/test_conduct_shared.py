@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -34,21 +32,3 @@ def test_each_run_has_a_folder_of_its_own_until_it_ends(fake: str, tmp_path: Pat
     first.close()
     assert [path.exists() for path in folders] == [False, True]
     second.close()
-
-
-def test_a_run_that_was_not_closed_leaves_no_folder(fake: str, tmp_path: Path) -> None:
-    """Such as a benchmark that ends with a traceback."""
-    program = f"""
-from pathlib import Path
-from ipexperf.bench import loading
-from ipexperf.case import Case
-from ipexperf.conduct.conductor import Conductor
-from ipexperf.plan.options import Options
-loading.load(({fake!r},))
-conductor = Conductor(Options(load=({fake!r},)), Path({str(tmp_path)!r}), print)
-print(conductor.ready({CASE!r}).settings.shared, flush=True)
-raise SystemExit(3)
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 3, done.stderr
-    assert not Path(done.stdout.strip()).exists()

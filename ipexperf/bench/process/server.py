@@ -1,7 +1,7 @@
 """The fork server: imports once what its workers need, runs nothing else, and is forked for each launch.
 
-Requests come over a socket, one JSON document per message: `check`, `fork` with the descriptors of a new worker
-(requests, replies, log), and `wait` for one that has ended. The server ends when the socket is closed.
+Requests come over a socket, one JSON document per message: `fork` with the descriptors of a new worker (requests,
+replies, log), and `wait` for one that has ended. The server ends when the socket is closed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ipexperf.bench import lazy, loading, registry
-from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.machine import inventory
 from ipexperf.bench.process import guard, worker
 from ipexperf.variables import CONTROLLER
@@ -113,14 +112,13 @@ def main() -> None:
     guard.die_with_parent(signal.SIGKILL)
     if str(os.getppid()) != os.environ[CONTROLLER]:
         return  # the controller ended before we could ask for a signal
-    begin = perf_counter()
     try:
         imports(**json.loads(sys.argv[2]))
         reply = {"reason": unsafe()}
     except Exception as error:  # noqa: BLE001 - after any failure workers are started fresh, and the launch says why
         traceback.print_exc()
         reply = {"reason": f"{type(error).__name__}: {error}"}
-    line.send(json.dumps({**reply, "seconds": perf_counter() - begin}).encode())
+    line.send(json.dumps(reply).encode())
     if not reply["reason"]:
         serve(line)
     # No interpreter shutdown, as in a worker.
