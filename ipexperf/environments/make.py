@@ -23,7 +23,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ipexperf import scratch
 from ipexperf.bench.machine import inventory as own_inventory
@@ -36,9 +35,6 @@ from ipexperf.environments.wheels import reason
 from ipexperf.errors import LockError, UsageError
 from ipexperf.lock import Lock, series
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 FOLDER = "environments"
 STORE = "store"
 MADE = "made.json"
@@ -50,6 +46,8 @@ INSTALL_HOURS = 2
 SPEAK_SECONDS = 30.0
 """Longest silence during an installation."""
 Say = Callable[[str], None]
+Installed = Mapping[tuple[str, str, str], tuple[Package, bool]]
+"""Packages by name, version and content, each with True if its files may be linked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +162,7 @@ def read(folder: Path) -> Environment | None:
 
 def every(cache: Path) -> list[Environment]:
     """Return all complete environments, the latest used first."""
-    try:
-        folders = sorted((cache / FOLDER).iterdir())
-    except OSError:
-        return []
+    folders = (cache / FOLDER).glob("*")
     environments = [found for folder in folders if folder.suffix != ".part" and (found := read(folder)) is not None]
     return sorted(environments, key=lambda environment: -(environment.folder / MADE).stat().st_mtime)
 
@@ -196,7 +191,7 @@ def make(
         with lease.for_work(leasing, say), one_at_a_time(Path(f"{place}.lock"), say, waiting):
             if environment := find(cache, lock):  # another process made it meanwhile
                 return environment
-            return _build(place, lock, python, [store_of(cache), *stores], [*_inventories(cache)], say)
+            return _build(place, lock, python, [store_of(cache), *stores], _installed_here(cache), say)
     except OSError as error:
         raise LockError(f"no environment can be made in {place.parent}: {error.strerror or error}") from error
 
@@ -229,12 +224,18 @@ def base_python(lock: Lock) -> str:
     raise LockError(f"the lock needs Python {version}, and there is no python{version} in PATH: install it")
 
 
-def _inventories(cache: Path) -> Iterator[tuple[Inventory, bool]]:
-    """Yield each inventory of this machine, and True if its files may be linked: our environments never change."""
+def _installed_here(cache: Path) -> Installed:
+    """Return the packages on this machine. Those of our environments, which never change, come first."""
+    inventories = []
     for environment in every(cache):
         with suppress(LockError):  # skip a damaged environment: `find` reports it when a lock needs it
-            yield inventory_of(environment), True
-    yield take_inventory(), False
+            inventories.append((inventory_of(environment), True))
+    packages: dict[tuple[str, str, str], tuple[Package, bool]] = {}
+    for inventory, link in (*inventories, (take_inventory(), False)):
+        for package in inventory.packages:
+            if package.content and package.origin != "editable":
+                packages.setdefault((package.name, package.version, package.content), (package, link))
+    return packages
 
 
 def _build(
@@ -242,7 +243,7 @@ def _build(
     lock: Lock,
     python: str,
     stores: Sequence[Store],
-    installed: Sequence[tuple[Inventory, bool]],
+    installed: Installed,
     say: Say,
 ) -> Environment:
     began = time.monotonic()
@@ -287,18 +288,15 @@ def _create(part: Path, python: str) -> None:
         raise LockError(f"{python} cannot make an environment: {reason(completed.stderr)}")
 
 
-def _fill(
-    part: Path, lock: Lock, stores: Sequence[Store], installed: Sequence[tuple[Inventory, bool]], say: Say
-) -> dict[str, int]:
+def _fill(part: Path, lock: Lock, stores: Sequence[Store], installed: Installed, say: Say) -> dict[str, int]:
     """Install every package of the lock. Return the number that came from each source."""
     target = _packages_folder(part)
     say(f"making an environment of {len(lock.packages)} packages from the lock {lock.digest}")
-    installed_here = _by_content(installed)
     stored: dict[str, Path] = {}
     to_download: list[Package] = []
     copied = 0
     for package in lock.packages:
-        source = installed_here.get((package.name, package.version, package.content))
+        source = installed.get((package.name, package.version, package.content))
         if source is not None:
             copying.install_from(source[0], target, link=source[1])
             copied += 1
@@ -340,16 +338,6 @@ def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
     except OSError as error:
         raise LockError(f"{wheel.name} cannot be installed in {cache / FOLDER}: {error.strerror or error}") from error
     return replace(installed[0], folder="", requires=())
-
-
-def _by_content(installed: Sequence[tuple[Inventory, bool]]) -> Mapping[tuple[str, str, str], tuple[Package, bool]]:
-    """Return the packages on this machine by name, version and content. Prefer those that may be linked."""
-    packages: dict[tuple[str, str, str], tuple[Package, bool]] = {}
-    for inventory, link in sorted(installed, key=lambda entry: not entry[1]):
-        for package in inventory.packages:
-            if package.content and package.origin != "editable":
-                packages.setdefault((package.name, package.version, package.content), (package, link))
-    return packages
 
 
 def _compile(environment: Path) -> None:
