@@ -158,21 +158,6 @@ def test_what_the_arms_ran_is_told_in_the_block_and_in_junit(suite: Suite) -> No
     assert line in shown.stdout.str()
 
 
-def test_arms_that_ran_the_same_are_no_line(suite: Suite) -> None:
-    told(suite, 1.2)
-    with (suite.path / "conftest.py").open("a") as conftest:
-        conftest.write(RAN.format(own="brg:avx2"))
-    out = against(suite).stdout.str()
-    assert "what ran" not in out
-    assert properties(suite)["structure"] == "same"
-
-
-def test_what_is_as_fast_passes(suite: Suite) -> None:
-    told(suite, 1.0)
-    against(suite).assert_outcomes(passed=1)
-    assert properties(suite)["verdict"] == "ok"
-
-
 @pytest.mark.parametrize(
     ("word", "outcomes", "status"),
     [("pass", {"passed": 1}, 0), ("fail", {"failed": 1}, 1), ("skip", {"skipped": 1}, 0)],
@@ -263,18 +248,6 @@ def test_an_arm_that_is_not_what_its_label_says_fails(suite: Suite, wrong: str, 
     assert (found["verdict"], found["reason"]) == (outcome, reason)
 
 
-def test_a_case_that_the_budget_left_no_time_for_is_told(suite: Suite) -> None:
-    """No pair, no number, no failed test."""
-    told(suite, 2.0)
-    against(suite, "--perf-budget", "0.000001").assert_outcomes(passed=1)
-    found = properties(suite)
-    assert (found["verdict"], found["reason"]) == (
-        "inconclusive",
-        "the budget (--perf-budget) was spent already",
-    )
-    assert "ratio" not in found
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -306,17 +279,6 @@ def test_an_arm_that_cannot_import_ends_the_run_before_anything_is_measured(suit
     refused(result, "--perf-against: it cannot run plain on fake: ")
     assert "libthing.so: gone" in result.stderr.str()
     assert not (suite.path / "ipexperf.db").exists()
-
-
-def test_several_cases_are_judged_under_one_policy(suite: Suite) -> None:
-    """Six cases are few enough for each to have its whole rate, under one policy."""
-    told(suite, 1.0)
-    models = [word if word != "tiny" else "tiny,other" for word in CELL]
-    many = [word if word != "fp32" else "fp32,bf16,fp16" for word in models]
-    result = suite.raw(*suite.load, *many, "--perf-against=OMP_NUM_THREADS=1")
-    result.assert_outcomes(passed=6)
-    [(policy,)] = suite.query("SELECT DISTINCT doc FROM policy WHERE json_extract(doc, '$.name') = 'pairs-2'")
-    assert json.loads(policy)["alpha"] == 0.005
 
 
 def test_cases_of_one_group_share_their_pairs(suite: Suite) -> None:

@@ -11,7 +11,6 @@ from xml.etree import ElementTree as ET
 import pytest
 from plugin_suite import ROOT, SHORT
 
-from ipexperf import cli, commands
 from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Cell
 from ipexperf.bench.machine.facts import Facts
@@ -23,7 +22,6 @@ from ipexperf.result import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from plugin_suite import Suite
 
@@ -36,14 +34,6 @@ from ipexperf.judge import screen
 
 honest = screen.judge
 screen.judge = lambda *given: replace(honest(*given), outcome="throttled", reason="93 degrees")
-"""
-GREET = """
-def add_greet(subparsers):
-    parser = subparsers.add_parser("greet", help="say hello")
-    parser.set_defaults(run=lambda arguments: print("hello") or 0)
-
-
-COMMANDS = (add_greet,)
 """
 
 
@@ -151,15 +141,3 @@ def test_summaries_call_a_new_mode_and_its_step_by_its_words() -> None:
     assert Words().whole(case) == "fp8 on stock, wobbling (wobble)"
     group = Group("tiny", (replace(case, mode="distil"),))
     assert labels([group]) == {"tiny": "tiny, distillation"}
-
-
-def test_a_new_command_is_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "greet.py").write_text(GREET)
-    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
-    assert cli.main(["greet"]) == 0
-    assert capsys.readouterr().out == "hello\n"
-    with pytest.raises(SystemExit):
-        cli.main(["--help"])
-    assert "say hello" in capsys.readouterr().out
