@@ -252,6 +252,7 @@ def test_an_arm_that_is_not_what_its_label_says_fails(suite: Suite, wrong: str, 
     ("arguments", "sentence"),
     [
         (("--perf-against", "nowhere"), "--perf-against 'nowhere': 'nowhere' is no interpreter"),
+        (("--perf-against", "git:HEAD ."), "an arm has only one source, not both 'git:HEAD' and '.'"),
         (("--perf-against", "dtype=fp17"), "--perf-against: unknown dtype 'fp17': did you mean fp16?"),
         (("--perf-against", "stack=stock"), "--perf-against: tiny-fake-fp32-spin-stock cannot run: "),
         (("--perf-against", "A=1", "--perf-launches", "2"), "--perf-launches: pairs take turns until"),

@@ -322,6 +322,34 @@ def test_an_arm_that_dies_ends_the_pairs_of_its_case_alone(moody: Suite, monkeyp
     assert "tiny-fake-bf16-moody-plain+against:itself (batch 1): FAILED" in result.stdout.str()
 
 
+COUNTING = """
+from pathlib import Path
+
+from ipexperf.history import History
+
+honest = History.record
+
+
+def record(self, run, measurement, *rest, **more):
+    with Path("writes").open("a") as writes:
+        writes.write(f"{measurement.case.model} {len(measurement.launches)}\\n")
+    honest(self, run, measurement, *rest, **more)
+
+
+History.record = record
+"""
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_case_is_written_once_after_each_of_its_rounds(suite: Suite, *, pairs: bool) -> None:
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(COUNTING)
+    suite.short_pairs()
+    length = ("--perf-against=", "--perf-max-pairs=2") if pairs else ("--perf-launches=2",)
+    suite.raw(*suite.load, "--model", "tiny", *CELL, *length).assert_outcomes(passed=1)
+    assert (suite.path / "writes").read_text().splitlines() == ["tiny 1", "tiny 2"]
+
+
 def test_what_cannot_be_recorded_fails_the_tests_of_its_cases(suite: Suite) -> None:
     """Each with its sentence: the numbers of a case that is on no record are told to nobody as if they were."""
     suite.run("other").assert_outcomes(passed=1)
