@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -171,13 +171,15 @@ def make(
     cache: Path,
     lock: Lock,
     say: Say,
+    also: Iterable[str] = (),
     stores: Sequence[Store] = (),
     *,
     leasing: str = lease.WAIT,
 ) -> Environment:
     """Find the environment of a lock, or make it.
 
-    `stores`: more stores of wheels. `leasing`: as `--perf-lease`. Making one needs the CPU to itself.
+    `also`: more interpreters whose packages may be copied. `stores`: more stores of wheels.
+    `leasing`: as `--perf-lease`. Making one needs the CPU to itself.
     """
     cache = cache.absolute()
     if environment := find(cache, lock):
@@ -191,7 +193,7 @@ def make(
         with lease.for_work(leasing, say), one_at_a_time(Path(f"{place}.lock"), say, waiting):
             if environment := find(cache, lock):  # another process made it meanwhile
                 return environment
-            return _build(place, lock, python, [store_of(cache), *stores], _installed_here(cache), say)
+            return _build(place, lock, python, [store_of(cache), *stores], _installed_here(cache, also), say)
     except OSError as error:
         raise LockError(f"no environment can be made in {place.parent}: {error.strerror or error}") from error
 
@@ -224,14 +226,15 @@ def base_python(lock: Lock) -> str:
     raise LockError(f"the lock needs Python {version}, and there is no python{version} in PATH: install it")
 
 
-def _installed_here(cache: Path) -> Installed:
+def _installed_here(cache: Path, also: Iterable[str]) -> Installed:
     """Return the packages on this machine. Those of our environments, which never change, come first."""
     inventories = []
     for environment in every(cache):
         with suppress(LockError):  # skip a damaged environment: `find` reports it when a lock needs it
             inventories.append((inventory_of(environment), True))
+    inventories += [(take_inventory(python), False) for python in (None, *also)]
     packages: dict[tuple[str, str, str], tuple[Package, bool]] = {}
-    for inventory, link in (*inventories, (take_inventory(), False)):
+    for inventory, link in inventories:
         for package in inventory.packages:
             if package.content and package.origin != "editable":
                 packages.setdefault((package.name, package.version, package.content), (package, link))
