@@ -24,7 +24,7 @@ from ipexperf.plan.groups import Group
 from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
 from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
-from ipexperf.site import Comparing, LocalSite, Running, Site
+from ipexperf.site import Comparing, LocalSite, Playing, Running, Site
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
@@ -198,16 +198,12 @@ class Run:
         self._site.reserve(self._expected)
         if self._site.ahead:
             self._wishes.update(self._expected)
-            for group in self._planned_groups():
-                for against, part in self._parts(group):
+            for name, members in self._members.items():
+                for against, part in self._parts(Group(name, members)):
                     if against is not None:
                         self._compared_ahead[part.name, against.key] = self._comparing(part, against)
                     else:
                         self._ahead[part.name] = self._running(part)
-
-    def _planned_groups(self) -> Iterator[Group]:
-        """The groups of the cases that were announced."""
-        return (Group(name, cases) for name, cases in self._members.items())
 
     @user_files.errors_as_usage()
     def measure(self, case: Case, wish: GateWish = AS_ALL) -> FinishedCase | Postponed:
@@ -415,7 +411,7 @@ class Run:
                     )
             self._record_rounds(running)
 
-    def _record_rounds(self, running: Running | Comparing) -> None:
+    def _record_rounds(self, running: Playing) -> None:
         """Record the new rounds. Their cases must be recorded first."""
         with interrupts.deferred():
             running.hand_over(self._record_round)

@@ -99,14 +99,9 @@ def take_inventory(python: str | None = None) -> Inventory:
 
 
 @functools.cache
-def _taken_once(python: str, made_at: str) -> Inventory:
-    del made_at  # it tells apart environments that were made in the same place
-    return take_inventory(python)
-
-
 def inventory_of(environment: Environment) -> Inventory:
     """Return the inventory of one of our environments. It never changes, so we ask its interpreter only once."""
-    return _taken_once(environment.python, environment.made_at)
+    return take_inventory(environment.python)
 
 
 def mismatches(lock: Lock, inventory: Inventory) -> list[str]:
