@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -81,18 +80,13 @@ def against(suite: Suite, *more: str, arm: str = "OMP_NUM_THREADS=1") -> pytest.
     return suite.raw(*suite.load, *CELL, f"--perf-against={arm}", "--junitxml=junit.xml", *more)
 
 
-def properties(suite: Suite) -> dict[str, str]:
-    [case] = ET.parse(suite.path / "junit.xml").getroot().iter("testcase")  # noqa: S314 - our own file
-    return {x.get("name", ""): x.get("value", "") for x in case.iter("property")}
-
-
 def test_real_workers_are_measured_in_pairs_and_recorded(suite: Suite) -> None:
     """An A/A of two pairs: nothing is claimed, the launches are those of the case, in a series of its own."""
     result = against(suite, "--perf-max-pairs", "2", arm="")
     result.assert_outcomes(passed=1)
     assert suite.launches() == [("tiny", "ok")] * 2
     assert suite.statuses() == ["finished"]
-    found = properties(suite)
+    found = suite.properties()
     assert found["knob_against"] == "itself"
     assert found["verdict"] in ("inconclusive", "ok")
     assert found["reason"].endswith("both arms are the same (A/A): any difference is noise")
@@ -129,7 +123,7 @@ def test_a_proven_slowdown_fails_its_test_with_a_readable_block(suite: Suite) ->
     assert "baseline accept" not in out
     assert "time vs other arm" in out
     assert "Traceback" not in out
-    found = properties(suite)
+    found = suite.properties()
     assert (found["verdict"], found["launches"]) == ("regressed", "4")
     assert 1.15 < float(found["lo"]) < float(found["ratio"]) < float(found["hi"]) < 1.25
     [(outcome, ratio, policy, reason)] = suite.query(
@@ -152,7 +146,7 @@ def test_what_the_arms_ran_is_told_in_the_block_and_in_junit(suite: Suite) -> No
     assert "  what ran    changed: the two arms run different kernels" in out
     assert f"              {line}" in out
     assert "STRUCTURE CHANGED (1): these run different kernels than the other arm does" in out
-    found = properties(suite)
+    found = suite.properties()
     assert (found["structure"], found["structure_change"]) == ("changed", line)
     shown = suite.command("why", "last", f"{ID}+against:OMP_NUM_THREADS=1", "--arm")
     assert line in shown.stdout.str()
@@ -170,7 +164,7 @@ def test_an_inconclusive_case_does_what_was_asked(
     result = against(suite, "--perf-inconclusive", word, "--perf-max-pairs", "6", "-rs")
     result.assert_outcomes(**outcomes)
     assert result.ret == status
-    found = properties(suite)
+    found = suite.properties()
     assert found["verdict"] == "inconclusive"
     assert float(found["mde"]) > 0.1
     assert "would surely have been seen; there were as many pairs as were allowed: 6" in found["reason"]
@@ -182,7 +176,7 @@ def test_a_tolerance_and_a_rate_of_its_own(suite: Suite) -> None:
     """A slowdown of 8 % is within ten, and the verdict says by which policy."""
     told(suite, 1.08)
     against(suite, "--perf-tolerance", "10%", "--perf-alpha", "0.001").assert_outcomes(passed=1)
-    found = properties(suite)
+    found = suite.properties()
     assert found["verdict"] == "ok"
     assert "a slowdown above 10% is excluded" in found["reason"]
     [(policy,)] = suite.query("SELECT doc FROM policy")
@@ -244,7 +238,7 @@ def test_an_arm_that_is_not_what_its_label_says_fails(suite: Suite, wrong: str, 
     """A fast and wrong arm is no winner, and a wrong one to compare with is nothing to compare with."""
     told(suite, 1.0, wrong=wrong)
     against(suite).assert_outcomes(failed=1)
-    found = properties(suite)
+    found = suite.properties()
     assert (found["verdict"], found["reason"]) == (outcome, reason)
 
 

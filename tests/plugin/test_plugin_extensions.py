@@ -6,7 +6,6 @@ import json
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree as ET
 
 import pytest
 from plugin_suite import ROOT, SHORT
@@ -69,16 +68,10 @@ def tables(suite: Suite) -> dict[str, Any]:
     return found
 
 
-def properties(suite: Suite) -> dict[str, str]:
-    """What JUnit says of the case."""
-    (case,) = ET.parse(suite.path / "junit.xml").getroot().iter("testcase")  # noqa: S314 - our own file
-    return {x.get("name", ""): x.get("value", "") for x in case.iter("property")}
-
-
 def test_a_new_dtype_mode_and_metric_are_in_every_output(suite: Suite, ran: pytest.RunResult) -> None:
     ran.assert_outcomes(passed=1)
     assert [line for line in ran.outlines if ID in line and "bleu 27.2" in line]
-    told = properties(suite)
+    told = suite.properties()
     names = ("dtype", "mode", "joules", "bleu")
     assert tuple(told[name] for name in names) == ("fp8", "wobble", "41.5", "27.25")
     (shown,) = json.loads(ask(suite, "show", "last", "--json"))["cases"]
@@ -98,7 +91,7 @@ def test_a_new_outcome_is_in_every_output(suite: Suite, request: pytest.FixtureR
     ran.assert_outcomes(failed=1)
     assert "THROTTLED (1)" in ran.stdout.str()
     assert "the device was too hot" in ran.stdout.str()
-    assert properties(suite)["verdict"] == "throttled"
+    assert suite.properties()["verdict"] == "throttled"
     (shown,) = json.loads(ask(suite, "show", "last", "--json"))["cases"]
     assert shown["outcome"] == "throttled"
     markdown = ask(suite, "report", "last", "--markdown")

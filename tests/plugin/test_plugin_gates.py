@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,10 +69,9 @@ def test_two_per_cent_more_memory_fail_the_test_and_are_named(known: Suite, monk
     judged = verdicts(known)
     judged.pop("mean_step")  # whatever the machine did to it
     assert judged == {"step_time": "regressed", "held_memory": "regressed"}
-    [case] = ET.parse(known.path / "junit.xml").getroot().iter("testcase")  # noqa: S314 - written just now
-    properties = {one.get("name"): one.get("value") for one in case.iter("property")}
+    properties = known.properties()
     assert (properties["verdict"], properties["verdict_held_memory"]) == ("regressed", "regressed")
-    assert float(properties["ratio_held_memory"] or 0) == pytest.approx(1.02, abs=1e-3)
+    assert float(properties["ratio_held_memory"]) == pytest.approx(1.02, abs=1e-3)
     assert "**regressed**: held\\_memory: 2.0% more" in summary.read_text()
     # Eight fresh processes at the second look, and two each of the first and of what was accepted.
     assert len(known.launches()) == 12
