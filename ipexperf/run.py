@@ -339,12 +339,14 @@ class Run:
     def _measure_rounds(self, group: Group, running: Running) -> None:
         before = {case for case in group.cases if self._disturbed.pop(case, None)}
         try:
-            running.run(lambda: self._record_so_far(running))
+            running.run(
+                lambda: self._recorder.so_far(
+                    lambda: self._unfinished(running, UNFINISHED), lambda: self._record_rounds(running)
+                )
+            )
         except KeyboardInterrupt:
-            for case, measurement in running.measurements(INTERRUPTED).items():
-                # A case that was being measured again keeps its first result, recorded when the run ends.
-                if measurement.launches and case not in self._suspects:
-                    self._record(*self._with_structure_and_policy(measurement, self._unsettled(case, measurement)))
+            for unfinished in self._unfinished(running, INTERRUPTED):
+                self._record(*unfinished)
             self._record_rounds(running)
             raise
         with interrupts.deferred():  # the group is complete: record all of it even if interrupted now
@@ -394,22 +396,13 @@ class Run:
         wished = self._wishes.get(case, AS_ALL).gate
         return gates.gate(self.options) if wished is None else wished
 
-    def _unsettled(self, case: Case, measurement: Measurement) -> Verdict:
-        """The verdict on a part of a measurement."""
-        gate = self._gate(case)
-        return remeasure.provisional(self._baselines.judge(measurement, gate), gated=PRIMARY in gate)
-
-    def _record_so_far(self, running: Running) -> None:
-        """Record what a group has so far, so that a killed run loses only the round in flight."""
-        if self._recorder.history is None:
-            return
-        with contextlib.suppress(IpexperfError):  # tried again when the case is judged; an error then fails its test
-            for case, measurement in running.measurements(UNFINISHED).items():
-                if case not in self._suspects:
-                    self._recorder.case(
-                        *self._with_structure_and_policy(measurement, self._unsettled(case, measurement))
-                    )
-            self._record_rounds(running)
+    def _unfinished(self, running: Running, cut: str) -> Iterator[tuple[Measurement, Verdict, Constants]]:
+        """What a group has so far, judged. A case that is measured again keeps its first result until the run ends."""
+        for case, measurement in running.measurements(cut).items():
+            if measurement.launches and case not in self._suspects:
+                gate = self._gate(case)
+                verdict = remeasure.provisional(self._baselines.judge(measurement, gate), gated=PRIMARY in gate)
+                yield self._with_structure_and_policy(measurement, verdict)
 
     def _record_rounds(self, running: Playing) -> None:
         """Record the new rounds. Their cases must be recorded first."""
