@@ -76,7 +76,7 @@ def test_each_host_of_a_fleet_makes_it_once_from_what_was_sent(accepted: Suite) 
     result.assert_outcomes(passed=2)
     for host in "ab":
         result.stdout.fnmatch_lines_random([f"*{host}: environment *: 1 packages from the store*"])
-    assert places(accepted) == [f".ipexperf/tools/fleet/local/{host}/.ipexperf/environments" for host in "ab"]
+    assert places(accepted) == [f".ipexperf/fleet/local/{host}/.ipexperf/environments" for host in "ab"]
     assert accepted.query("SELECT uid FROM lock", "fleet.db") == [(lock_of(accepted).stem,)]
     result = run(accepted, *fleet)
     result.assert_outcomes(passed=2)

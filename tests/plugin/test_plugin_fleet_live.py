@@ -19,7 +19,7 @@ __all__ = ["accepted", "accepted_once", "accepted_with_pip", "pythons"]  # fixtu
 
 FLEET = (LOAD, "--perf-fleet=local:a,b", "--perf-db=fleet.db")
 SHORTEST = ("--perf-max-pairs=2",)
-OF_HOSTS = [f".ipexperf/tools/fleet/local/{host}/.ipexperf/environments" for host in "ab"]
+OF_HOSTS = [f".ipexperf/fleet/local/{host}/.ipexperf/environments" for host in "ab"]
 
 
 def evidence(suite: Suite) -> list[tuple[str, str, str]]:
