@@ -24,7 +24,7 @@ from ipexperf.plan.groups import Group
 from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
 from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
-from ipexperf.site import Comparing, LocalSite, Running, Site
+from ipexperf.site import Comparing, LocalSite, Playing, Running, Site
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
@@ -198,16 +198,12 @@ class Run:
         self._site.reserve(self._expected)
         if self._site.ahead:
             self._wishes.update(self._expected)
-            for group in self._planned_groups():
-                for against, part in self._parts(group):
+            for name, members in self._members.items():
+                for against, part in self._parts(Group(name, members)):
                     if against is not None:
                         self._compared_ahead[part.name, against.key] = self._comparing(part, against)
                     else:
                         self._ahead[part.name] = self._running(part)
-
-    def _planned_groups(self) -> Iterator[Group]:
-        """The groups of the cases that were announced."""
-        return (Group(name, cases) for name, cases in self._members.items())
 
     @user_files.errors_as_usage()
     def measure(self, case: Case, wish: GateWish = AS_ALL) -> FinishedCase | Postponed:
@@ -343,12 +339,14 @@ class Run:
     def _measure_rounds(self, group: Group, running: Running) -> None:
         before = {case for case in group.cases if self._disturbed.pop(case, None)}
         try:
-            running.run(lambda: self._record_so_far(running))
+            running.run(
+                lambda: self._recorder.so_far(
+                    lambda: self._unfinished(running, UNFINISHED), lambda: self._record_rounds(running)
+                )
+            )
         except KeyboardInterrupt:
-            for case, measurement in running.measurements(INTERRUPTED).items():
-                # A case that was being measured again keeps its first result, recorded when the run ends.
-                if measurement.launches and case not in self._suspects:
-                    self._record(*self._with_structure_and_policy(measurement, self._unsettled(case, measurement)))
+            for unfinished in self._unfinished(running, INTERRUPTED):
+                self._record(*unfinished)
             self._record_rounds(running)
             raise
         with interrupts.deferred():  # the group is complete: record all of it even if interrupted now
@@ -398,24 +396,15 @@ class Run:
         wished = self._wishes.get(case, AS_ALL).gate
         return gates.gate(self.options) if wished is None else wished
 
-    def _unsettled(self, case: Case, measurement: Measurement) -> Verdict:
-        """The verdict on a part of a measurement."""
-        gate = self._gate(case)
-        return remeasure.provisional(self._baselines.judge(measurement, gate), gated=PRIMARY in gate)
+    def _unfinished(self, running: Running, cut: str) -> Iterator[tuple[Measurement, Verdict, Constants]]:
+        """What a group has so far, judged. A case that is measured again keeps its first result until the run ends."""
+        for case, measurement in running.measurements(cut).items():
+            if measurement.launches and case not in self._suspects:
+                gate = self._gate(case)
+                verdict = remeasure.provisional(self._baselines.judge(measurement, gate), gated=PRIMARY in gate)
+                yield self._with_structure_and_policy(measurement, verdict)
 
-    def _record_so_far(self, running: Running) -> None:
-        """Record what a group has so far, so that a killed run loses only the round in flight."""
-        if self._recorder.history is None:
-            return
-        with contextlib.suppress(IpexperfError):  # tried again when the case is judged; an error then fails its test
-            for case, measurement in running.measurements(UNFINISHED).items():
-                if case not in self._suspects:
-                    self._recorder.case(
-                        *self._with_structure_and_policy(measurement, self._unsettled(case, measurement))
-                    )
-            self._record_rounds(running)
-
-    def _record_rounds(self, running: Running | Comparing) -> None:
+    def _record_rounds(self, running: Playing) -> None:
         """Record the new rounds. Their cases must be recorded first."""
         with interrupts.deferred():
             running.hand_over(self._record_round)

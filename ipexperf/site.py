@@ -31,34 +31,32 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
 
 
-class Running(Protocol):
-    """A group while it is being measured. Its results so far can be read at any time."""
+class Playing(Protocol):
+    """A group while its rounds are made."""
 
     def run(self, between_rounds: Callable[[], None]) -> None:
         """Make all rounds, and call `between_rounds` after each but the last, of which the caller keeps the end."""
-
-    def measurements(self, cut: str = "") -> dict[Case, Measurement]:
-        """The measurement of each case that was begun. `cut` is the reason for cases that still miss launches."""
 
     def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
         """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
 
 
-@runtime_checkable
-class Comparing(Protocol):
-    """A group while it is being compared with another arm. Its results so far can be read at any time."""
+class Running(Playing, Protocol):
+    """A group while it is being measured. Its results so far can be read at any time."""
 
-    def run(self, between_rounds: Callable[[], None]) -> None:
-        """Make all rounds, and call `between_rounds` after each but the last, of which the caller keeps the end."""
+    def measurements(self, cut: str = "") -> dict[Case, Measurement]:
+        """The measurement of each case that was begun. `cut` is the reason for cases that still miss launches."""
+
+
+@runtime_checkable
+class Comparing(Playing, Protocol):
+    """A group while it is being compared with another arm. Its results so far can be read at any time."""
 
     def judged(self, cut: str = "") -> Mapping[Case, Judged]:
         """Each case judged on what is known. `cut` is the reason for cases that were not begun."""
 
     def other_sides(self) -> Mapping[Case, OtherSide]:
         """The results of the other arm of each case whose comparison is over. Cases that had none are left out."""
-
-    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
-        """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
 
 
 class Site(Protocol):

@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "tests" / "environments"))
+from small_wheels import a_wheel
 
 pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(shutil.which("make") is None, reason="needs make"),
 ]
-
-
-def wheel(folder: Path, name: str, *needs: str) -> None:
-    """A wheel of one empty module."""
-    info = f"{name}-1.0.dist-info"
-    members = {
-        f"{name}.py": "",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
-        + "".join(f"Requires-Dist: {need}\n" for need in needs),
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    lines = [
-        f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b'=').decode()},{len(text)}"
-        for path, text in members.items()
-    ]
-    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
-        for path, text in members.items():
-            archive.writestr(path, text)
-        archive.writestr(f"{info}/RECORD", "\n".join([*lines, f"{info}/RECORD,,"]) + "\n")
 
 
 def bundle(folder: Path, index: Path, what: str) -> subprocess.CompletedProcess[str]:
@@ -53,9 +33,8 @@ def test_a_bundle_has_what_is_needed_and_its_sums(tmp_path: Path) -> None:
     """And pip installs it with no index at all."""
     index, folder, target = tmp_path / "index", tmp_path / "bundle", tmp_path / "site"
     index.mkdir()
-    wheel(index, "tiny", "tinier")
-    wheel(index, "tinier")
-    wheel(index, "unneeded")
+    for name, needs in (("tiny", ("tinier",)), ("tinier", ()), ("unneeded", ())):
+        a_wheel(index, name, "1.0", {f"{name}.py": ""}, needs)
     made = bundle(folder, index, "tiny")
     assert made.returncode == 0, made.stderr
     assert "2 wheels for Python 3" in made.stdout

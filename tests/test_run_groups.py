@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ipexperf.bench import loading, registry
 from ipexperf.bench.machine.facts import Facts
@@ -16,9 +16,6 @@ from ipexperf.plan.gates import AS_ALL
 from ipexperf.plan.options import Options
 from ipexperf.run import Run
 from ipexperf.site import Running
-
-if TYPE_CHECKING:
-    import pytest
 
 
 class Away:
@@ -74,23 +71,3 @@ def test_each_group_is_sent_once_and_whole(fake: str, tmp_path: Path) -> None:
     run, site = announced(fake, tmp_path, 3)
     assert [request.group for request in site.requests] == groups.groups(run.plan.cases)
     assert [len(request.group.cases) for request in site.requests] == [2, 2, 2]
-
-
-def test_announcing_costs_in_proportion_to_the_cases(
-    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If each case looked at all others, a million cases would take a week."""
-    calls, name = 0, groups.name
-
-    def counted(case: Case) -> str:
-        nonlocal calls
-        calls += 1
-        return name(case)
-
-    monkeypatch.setattr(groups, "name", counted)
-    for models in (10, 100):
-        calls = 0
-        run, _ = announced(fake, tmp_path, models)
-        for case in run.plan.cases:
-            run._group(case)
-        assert calls <= 3 * len(run.plan.cases)

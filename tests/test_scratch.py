@@ -8,8 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,19 +96,6 @@ def test_processes_that_sweep_at_the_same_time_do_not_disturb_one_another(tmp_pa
     assert not list(tmp_path.iterdir())
 
 
-def test_two_processes_may_remove_the_same_folder_at_once(tmp_path: Path) -> None:
-    left = remains(tmp_path)
-    for number in range(300):
-        (left / f"file{number}").write_text("x")
-    threads = [threading.Thread(target=scratch.sweep, args=(tmp_path,)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    scratch.sweep(tmp_path)  # the one that came first may have left before it found everything
-    assert not left.exists()
-
-
 def test_links_are_not_followed(tmp_path: Path) -> None:
     """Neither one with the name of such a folder, nor one inside it."""
     own, place = tmp_path / "own", tmp_path / "place"
@@ -160,47 +145,6 @@ def test_sweeping_a_folder_that_cannot_be_written_does_not_fail(tmp_path: Path) 
     scratch.sweep(tmp_path / "missing")
     (tmp_path / "file").write_text("x")
     scratch.sweep(tmp_path / "file")
-
-
-@pytest.mark.process
-def test_a_folder_on_a_read_only_disk_stays_without_an_error(tmp_path: Path) -> None:
-    script = (
-        'mount -t tmpfs tmpfs "$1" && cd "$1" && mkdir "$2" && mount -o remount,ro "$1" && '
-        f'{sys.executable} -c "import sys; from pathlib import Path; from ipexperf import scratch; '
-        'scratch.sweep(Path(sys.argv[1]))" "$1" && ls -A'
-    )
-    place = tmp_path / "disk"
-    place.mkdir()
-    (tmp_path / "other").mkdir()
-    name = remains(tmp_path / "other").name
-    command = ["unshare", "--mount", "sh", "-c", script, "sh", str(place), name]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(scratch.__file__).parents[1])},
-    )
-    if "mount" in done.stderr or "unshare" in done.stderr:
-        pytest.skip("needs root that may mount")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{name}\n", "")
-
-
-def test_a_folder_that_was_swept_before_it_was_locked_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between its creation and its lock it looks like one of a dead process."""
-    make, made = tempfile.mkdtemp, []
-
-    def swept(**words: object) -> str:
-        made.append(make(**words))  # type: ignore[call-overload]
-        if len(made) == 1:
-            scratch.sweep(tmp_path)
-        return str(made[-1])
-
-    monkeypatch.setattr(tempfile, "mkdtemp", swept)
-    with scratch.folder("again", tmp_path) as folder:
-        assert [str(path) for path in tmp_path.iterdir()] == [str(folder)] == made[1:]
 
 
 def test_without_locks_nothing_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import filecmp
 import os
@@ -10,7 +11,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from ipexperf.bench.machine.inventory import Package, normalised
 from ipexperf.errors import LockError
@@ -28,47 +29,17 @@ def install_from(package: Package, target: Path, *, link: bool) -> None:
     """
     source = Path(package.folder)
     environment = target.parents[2].resolve()
-    compiled = Compiled(source, sys.implementation.cache_tag.rpartition("-")[0], target.parent.name)
-    for name in _files(package, source):
+    series = target.parent.name.removeprefix("python").replace(".", "")
+    for name, _ in recorded(information(package) / "RECORD"):
         destination = target / name
         if not destination.resolve().is_relative_to(environment):
             raise LockError(f"{package.name} has a file outside its environment: {name}")
         _place(source / name, destination, package, link=link)
-        if (compiled_file := compiled.of(name)) is not None:
+        path = PurePath(name)
+        if path.suffix == ".py":
+            compiled = path.parent / "__pycache__" / f"{path.stem}.{sys.implementation.name}-{series}.pyc"
             with suppress(FileNotFoundError, LockError):  # Python compiles it again
-                _place(source / compiled_file, target / compiled_file, package, link=link)
-
-
-class Compiled:
-    """The compiled files in a folder of packages that are for this Python, such as `python3.11`."""
-
-    def __init__(self, folder: Path, implementation: str, python: str) -> None:
-        self._folder = folder
-        self._suffix = f".{implementation}-{python.removeprefix('python').replace('.', '')}.pyc"
-        self._listed: dict[Path, frozenset[str]] = {}
-
-    def of(self, name: str) -> Path | None:
-        """Return the compiled file of a source file, or None if there is none."""
-        path = Path(name)
-        if path.suffix != ".py":
-            return None
-        cache = path.parent / "__pycache__"
-        if cache not in self._listed:
-            try:
-                self._listed[cache] = frozenset(os.listdir(self._folder / cache))  # noqa: PTH208 - names, not paths
-            except OSError:
-                self._listed[cache] = frozenset()
-        file_name = f"{path.stem}{self._suffix}"
-        return cache / file_name if file_name in self._listed[cache] else None
-
-
-def _files(package: Package, folder: Path) -> Iterator[str]:
-    """Yield the names of a package's files, as its RECORD lists them."""
-    record = information(package, folder) / "RECORD"
-    try:
-        yield from (name for name, _ in recorded(record))
-    except (OSError, csv.Error) as error:
-        raise LockError(f"{package.name} in {folder} cannot be copied: {error}") from error
+                _place(source / compiled, target / compiled, package, link=link)
 
 
 def recorded(record: Path) -> Iterator[tuple[str, str]]:
@@ -80,12 +51,19 @@ def recorded(record: Path) -> Iterator[tuple[str, str]]:
             yield row[0], row[1] if checked else ""
 
 
-def information(package: Package, folder: Path) -> Path:
+def information(package: Package) -> Path:
     """Return the folder of a package's metadata. Raise LockError if the package is gone."""
-    for path in folder.glob("*.dist-info"):
-        if normalised(path.name.partition("-")[0]) == package.name:
+    for path in Path(package.folder).glob("*.dist-info"):
+        name = path.name.removesuffix(".dist-info").rpartition("-")[0]
+        # An uninstallation may leave a folder without them.
+        if normalised(name) == package.name and (path / "METADATA").is_file() and (path / "RECORD").is_file():
             return path
-    raise LockError(f"{package.name} {package.version} is no longer in {folder}")
+    raise LockError(f"{package.name} {package.version} is no longer in {package.folder}")
+
+
+def encoded(kind: str, digest: bytes) -> str:
+    """Spell a digest as RECORD does: `sha256=` and URL-safe base64 without padding."""
+    return f"{kind}={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
 
 
 def _place(source: Path, target: Path, package: Package, *, link: bool) -> None:
@@ -95,11 +73,7 @@ def _place(source: Path, target: Path, package: Package, *, link: bool) -> None:
             return
         raise LockError(f"{package.name} {package.version} and another package of the lock both have {target.name}")
     if link:
-        try:
+        with suppress(OSError):  # another file system: a copy is the same, only larger
             os.link(source, target)
-        except OSError:  # another file system: a copy is the same, only larger
-            shutil.copy2(source, target)
-        else:
             return
-    else:
-        shutil.copy2(source, target)
+    shutil.copy2(source, target)

@@ -8,7 +8,6 @@ building an sdist runs its code.
 
 from __future__ import annotations
 
-import base64
 import functools
 import hashlib
 import json
@@ -19,12 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ipexperf import scratch
 from ipexperf.bench.machine import inventory as own_inventory
@@ -32,12 +30,10 @@ from ipexperf.bench.machine.inventory import Inventory, Package
 from ipexperf.conduct import lease
 from ipexperf.conduct.process import BOOT, variables_for
 from ipexperf.environments import copying
-from ipexperf.environments.store import Store
+from ipexperf.environments.store import Store, one_at_a_time
+from ipexperf.environments.wheels import reason
 from ipexperf.errors import LockError, UsageError
 from ipexperf.lock import Lock, series
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FOLDER = "environments"
 STORE = "store"
@@ -50,6 +46,8 @@ INSTALL_HOURS = 2
 SPEAK_SECONDS = 30.0
 """Longest silence during an installation."""
 Say = Callable[[str], None]
+Installed = Mapping[tuple[str, str, str], tuple[Package, bool]]
+"""Packages by name, version and content, each with True if its files may be linked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +94,14 @@ def take_inventory(python: str | None = None) -> Inventory:
         answer.seek(0)
         reply = answer.read()
     if result.returncode or not reply:
-        last = (result.stderr.strip().splitlines() or ["no message"])[-1]
-        raise LockError(f"{shlex.quote(command[0])} cannot list its packages: {last}")
+        raise LockError(f"{shlex.quote(command[0])} cannot list its packages: {reason(result.stderr)}")
     return Inventory.from_json(json.loads(reply))
 
 
 @functools.cache
-def _taken_once(python: str, made_at: str) -> Inventory:
-    del made_at  # it tells apart environments that were made in the same place
-    return take_inventory(python)
-
-
 def inventory_of(environment: Environment) -> Inventory:
     """Return the inventory of one of our environments. It never changes, so we ask its interpreter only once."""
-    return _taken_once(environment.python, environment.made_at)
+    return take_inventory(environment.python)
 
 
 def mismatches(lock: Lock, inventory: Inventory) -> list[str]:
@@ -165,10 +157,7 @@ def read(folder: Path) -> Environment | None:
 
 def every(cache: Path) -> list[Environment]:
     """Return all complete environments, the latest used first."""
-    try:
-        folders = sorted((cache / FOLDER).iterdir())
-    except OSError:
-        return []
+    folders = (cache / FOLDER).glob("*")
     environments = [found for folder in folders if folder.suffix != ".part" and (found := read(folder)) is not None]
     return sorted(environments, key=lambda environment: -(environment.folder / MADE).stat().st_mtime)
 
@@ -192,11 +181,16 @@ def make(
         return environment
     python = base_python(lock)
     place = folder_of(cache, lock)
-    # In this order, or else two processes could wait for each other: the lease first, then the environment.
-    with lease.for_work(leasing, say), _alone(place, say):
-        if environment := find(cache, lock):  # another process made it meanwhile
-            return environment
-        return _build(place, lock, python, [store_of(cache), *stores], [*_inventories(cache, also)], say)
+    waiting = f"another process is making the environment {place.name}: waiting for it"
+    try:
+        scratch.made(place.parent)
+        # In this order, or else two processes could wait for each other: the lease first, then the environment.
+        with lease.for_work(leasing, say), one_at_a_time(Path(f"{place}.lock"), say, waiting):
+            if environment := find(cache, lock):  # another process made it meanwhile
+                return environment
+            return _build(place, lock, python, [store_of(cache), *stores], _installed_here(cache, also), say)
+    except OSError as error:
+        raise LockError(f"no environment can be made in {place.parent}: {error.strerror or error}") from error
 
 
 def check_possible(lock: Lock) -> None:
@@ -227,32 +221,19 @@ def base_python(lock: Lock) -> str:
     raise LockError(f"the lock needs Python {version}, and there is no python{version} in PATH: install it")
 
 
-@contextmanager
-def _alone(place: Path, say: Say) -> Iterator[None]:
-    """Wait until no other process makes the same environment."""
-    import filelock
-
-    try:
-        scratch.made(place.parent)
-        guard = filelock.FileLock(f"{place}.lock")
-        try:
-            guard.acquire(timeout=0)
-        except filelock.Timeout:
-            say(f"another process is making the environment {place.name}: waiting for it")
-            guard.acquire()
-    except OSError as error:
-        raise LockError(f"no environment can be made in {place.parent}: {error.strerror or error}") from error
-    with guard:
-        yield
-
-
-def _inventories(cache: Path, also: Iterable[str]) -> Iterator[tuple[Inventory, bool]]:
-    """Yield each inventory of this machine, and True if its files may be linked: our environments never change."""
+def _installed_here(cache: Path, also: Iterable[str]) -> Installed:
+    """Return the packages on this machine. Those of our environments, which never change, come first."""
+    inventories = []
     for environment in every(cache):
         with suppress(LockError):  # skip a damaged environment: `find` reports it when a lock needs it
-            yield inventory_of(environment), True
-    for python in (None, *also):
-        yield take_inventory(python), False
+            inventories.append((inventory_of(environment), True))
+    inventories += [(take_inventory(python), False) for python in (None, *also)]
+    packages: dict[tuple[str, str, str], tuple[Package, bool]] = {}
+    for inventory, link in inventories:
+        for package in inventory.packages:
+            if package.content and package.origin != "editable":
+                packages.setdefault((package.name, package.version, package.content), (package, link))
+    return packages
 
 
 def _build(
@@ -260,7 +241,7 @@ def _build(
     lock: Lock,
     python: str,
     stores: Sequence[Store],
-    installed: Sequence[tuple[Inventory, bool]],
+    installed: Installed,
     say: Say,
 ) -> Environment:
     began = time.monotonic()
@@ -274,12 +255,11 @@ def _build(
             raise LockError(f"what was installed is not what the lock says: {'; '.join(wrong[:3])}")
         _compile(part)
         (part / LOCK).write_text(lock.text, encoding="utf-8")
-        facts = {"seconds": round(time.monotonic() - began, 1), "made_at": _now(), **counts}
+        made_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        facts = {"seconds": round(time.monotonic() - began, 1), "made_at": made_at, **counts}
         (part / MADE).write_text(json.dumps(facts), encoding="utf-8")
         shutil.rmtree(place, ignore_errors=True)
         part.rename(place)
-    except OSError as error:
-        raise LockError(f"no environment can be made in {place.parent}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     environment = read(place)
@@ -299,28 +279,22 @@ def _how(environment: Environment) -> str:
 
 def _create(part: Path, python: str) -> None:
     """Create an empty environment, without pip, because no lock pins pip."""
-    if python == getattr(sys, "_base_executable", sys.executable):
-        venv.create(part, symlinks=True)
-        return
     completed = subprocess.run(
         [python, "-m", "venv", "--without-pip", "--symlinks", str(part)], capture_output=True, text=True, check=False
     )
     if completed.returncode:
-        raise LockError(f"{python} cannot make an environment: {_last(completed.stderr)}")
+        raise LockError(f"{python} cannot make an environment: {reason(completed.stderr)}")
 
 
-def _fill(
-    part: Path, lock: Lock, stores: Sequence[Store], installed: Sequence[tuple[Inventory, bool]], say: Say
-) -> dict[str, int]:
+def _fill(part: Path, lock: Lock, stores: Sequence[Store], installed: Installed, say: Say) -> dict[str, int]:
     """Install every package of the lock. Return the number that came from each source."""
     target = _packages_folder(part)
     say(f"making an environment of {len(lock.packages)} packages from the lock {lock.digest}")
-    installed_here = _by_content(installed)
     stored: dict[str, Path] = {}
     to_download: list[Package] = []
     copied = 0
     for package in lock.packages:
-        source = installed_here.get((package.name, package.version, package.content))
+        source = installed.get((package.name, package.version, package.content))
         if source is not None:
             copying.install_from(source[0], target, link=source[1])
             copied += 1
@@ -364,16 +338,6 @@ def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
     return replace(installed[0], folder="", requires=())
 
 
-def _by_content(installed: Sequence[tuple[Inventory, bool]]) -> Mapping[tuple[str, str, str], tuple[Package, bool]]:
-    """Return the packages on this machine by name, version and content. Prefer those that may be linked."""
-    packages: dict[tuple[str, str, str], tuple[Package, bool]] = {}
-    for inventory, link in sorted(installed, key=lambda entry: not entry[1]):
-        for package in inventory.packages:
-            if package.content and package.origin != "editable":
-                packages.setdefault((package.name, package.version, package.content), (package, link))
-    return packages
-
-
 def _compile(environment: Path) -> None:
     """Compile what is not compiled yet, as pip does. In a read-only environment every import would compile again."""
     folder = _packages_folder(environment)
@@ -383,10 +347,8 @@ def _compile(environment: Path) -> None:
 
 
 def _packages_folder(environment: Path) -> Path:
-    folders = sorted((environment / "lib").glob("python3*/site-packages"))
-    if len(folders) != 1:
-        raise LockError(f"{environment} has no folder for packages")
-    return folders[0]
+    [folder] = (environment / "lib").glob("python3*/site-packages")
+    return folder
 
 
 def _install(environment: Path, requirements: Sequence[str], say: Say, *, offline: bool = False) -> None:
@@ -406,7 +368,7 @@ def _install(environment: Path, requirements: Sequence[str], say: Say, *, offlin
         status, errors = _patient(command, say)
     if status:
         subject = requirements[0] if len(requirements) == 1 else "a package of the lock"
-        raise LockError(f"{subject} cannot be installed: {_last(errors)}")
+        raise LockError(f"{subject} cannot be installed: {reason(errors)}")
 
 
 def _patient(command: Sequence[str], say: Say) -> tuple[int, str]:
@@ -423,19 +385,6 @@ def _patient(command: Sequence[str], say: Say) -> tuple[int, str]:
         finally:
             process.kill()  # it still runs if we were interrupted, or if it took too long
     raise LockError(f"installing took more than {INSTALL_HOURS} hours")
-
-
-def _last(text: str) -> str:
-    """Return the line of an installer's output that tells what went wrong."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if line.upper().startswith("ERROR")]
-    return (errors or lines or ["no message"])[-1].removeprefix("ERROR: ")
-
-
-def _now() -> str:
-    from datetime import datetime, timezone
-
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def size(folder: Path) -> int:
@@ -456,25 +405,12 @@ def remove(environment: Environment) -> None:
 
 def clear_remains(cache: Path) -> None:
     """Remove the incomplete environments that killed processes left."""
-    for folder in (cache / FOLDER).glob("*.part"):
-        with _alone_or_not(folder.with_suffix("")) as alone:
-            if alone:
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _alone_or_not(place: Path) -> Iterator[bool]:
-    """Yield True, and keep other processes from making this environment, or False if one is making it now."""
     import filelock
 
-    guard = filelock.FileLock(f"{place}.lock")
-    try:
-        guard.acquire(timeout=0)
-    except filelock.Timeout:
-        yield False
-        return
-    with guard:
-        yield True
+    for folder in (cache / FOLDER).glob("*.part"):
+        # Leave an environment that another process is making now.
+        with suppress(filelock.Timeout), filelock.FileLock(folder.with_suffix(".lock"), timeout=0):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def verify(environment: Environment) -> list[str]:
@@ -491,11 +427,11 @@ def verify(environment: Environment) -> list[str]:
 
 
 def _has_digest(path: Path, digest: str) -> bool:
-    """Return True if a file has this digest of RECORD: `sha256=` and URL-safe base64 without padding."""
-    kind, _, expected = digest.partition("=")
+    """Return True if a file has this digest of RECORD."""
+    kind = digest.partition("=")[0]
     try:
         with path.open("rb") as stream:
             content = hashlib.file_digest(stream, kind).digest()
-    except (OSError, ValueError):
+    except OSError:
         return False
-    return base64.urlsafe_b64encode(content).rstrip(b"=").decode() == expected
+    return copying.encoded(kind, content) == digest

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
@@ -242,15 +242,11 @@ def _link_others(folder: Path) -> None:
         outside = bool(inside.parts) and inside.parts[0] == source.OUTSIDE
         here = Path("/", *inside.parts[1:]) if outside else source.tree() / inside
         modules = {entry.stem for entry in Path(place).glob("*.py")}
-        for entry in _entries(here):
+        for entry in sorted(here.iterdir()) if here.is_dir() else ():
             there = Path(place, entry.name)
             hides = entry.is_dir() and entry.name in modules
             if not (entry.name.startswith((".", "__")) or hides or _is_code(entry) or os.path.lexists(there)):
                 there.symlink_to(entry)
-
-
-def _entries(folder: Path) -> Iterable[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else ()
 
 
 def _is_code(entry: Path) -> bool:

@@ -10,7 +10,6 @@ One process writes at a time. It first clears `.part/`, which holds only remains
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -57,14 +56,15 @@ class Store:
         The content of an editable package tells where its checkout is, not what is in it. So it is built each time, and
         replaces a wheel that differs. Raise LockError if the wheel can't be made, does not fit, or can't be written.
         """
-        if not _is_content(package.content):
+        if not package.content:
             raise LockError(f"{package.name} {package.version} cannot be kept: its installer recorded no files of it")
         try:
-            if package.origin != "editable" and (path := self._intact(package, say)):
-                return path
+            path = self.find(package)
+            if path is not None and package.origin != "editable":
+                if _is_intact(path):
+                    return path
+                say(f"{path} is damaged: it is replaced")
             with self._writing(say) as part:
-                if package.origin != "editable" and (path := self._intact(package, _nothing)):
-                    return path  # another process added it meanwhile
                 say(f"keeping {package.name} {package.version}")
                 return self._move_in(package, repack(package, part), say)
         except OSError as error:
@@ -87,18 +87,12 @@ class Store:
     def wheels(self) -> list[Wheel]:
         """Return all wheels, the latest used first."""
         wheels = []
-        for path in sorted(self._files()):
+        for path in sorted(self.folder.glob("[!.]*/*.whl")):
             name, version = path.name.split("-")[:2]
             with suppress(FileNotFoundError):  # another process removed it meanwhile
                 size, used = path.stat().st_size, digest_file(path).stat().st_mtime
                 wheels.append(Wheel(normalised(name), version.replace("_", "-"), path.parent.name, size, used, path))
         return sorted(wheels, key=lambda wheel: -wheel.used)
-
-    def _files(self) -> Iterator[Path]:
-        """Yield the files of all wheels. Another process may remove or fill folders meanwhile."""
-        for folder in _paths_in(self.folder):
-            if _is_content(folder.name):
-                yield from (path for path in _paths_in(folder) if path.suffix == ".whl")
 
     def size(self) -> int:
         """Return the bytes of all wheels."""
@@ -113,14 +107,13 @@ class Store:
             return []
         lines = []
         try:
-            with self._writing(_nothing):
+            with self._writing(lambda _: None):
                 size = self.size()
                 for wheel in reversed(self.wheels()):
                     if size > limit and wheel.content not in used:
                         _remove(wheel.path)
                         size -= wheel.bytes
                         lines.append(f"removed the wheel {wheel.path.name}: {_gb(wheel.bytes)}")
-                self._clear()
         except OSError as error:
             raise LockError(f"{self.folder} cannot be pruned: {error}") from error
         if size > limit:
@@ -128,37 +121,22 @@ class Store:
         return lines
 
     def _wheel(self, package: Package) -> Wheel | None:
-        if not _is_content(package.content):
-            return None
         # Packages that consist only of requirements have equal contents, so name and version must match too.
         identity = (package.content, package.name, package.version)
         return next((wheel for wheel in self.wheels() if (wheel.content, wheel.name, wheel.version) == identity), None)
-
-    def _intact(self, package: Package, say: Callable[[str], None]) -> Path | None:
-        """Return the wheel of a package, or None if it is missing or damaged."""
-        path = self.find(package)
-        if path is not None and not _is_intact(path):
-            say(f"{path} is damaged: it is replaced")
-            return None
-        return path
 
     @contextmanager
     def _writing(self, say: Callable[[str], None]) -> Iterator[Path]:
         """Yield an empty folder for new files. Only one process at a time is in the block."""
         scratch.made(self.folder)
         part = self.folder / ".part"
-        with (self.folder / ".lock").open("w") as lock:  # closing it unlocks it, and so does the end of the process
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                say(f"waiting for another process that writes to {self.folder}")
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            _remove_tree(part)
+        with one_at_a_time(self.folder / ".lock", say, f"waiting for another process that writes to {self.folder}"):
+            shutil.rmtree(part, ignore_errors=True)
             part.mkdir()
             try:
                 yield part
             finally:
-                _remove_tree(part)
+                shutil.rmtree(part, ignore_errors=True)
 
     def _move_in(self, package: Package, new: Path, say: Callable[[str], None]) -> Path:
         """Move a new wheel into its place. Raise LockError if the store has no room for it."""
@@ -185,35 +163,22 @@ class Store:
         new.replace(destination)
         return destination
 
-    def _clear(self) -> None:
-        """Remove what killed processes left: digests without a wheel, wheels without a digest, and empty folders."""
-        for folder in self.folder.iterdir():
-            if not folder.is_dir() or not _is_content(folder.name):
-                continue
-            for path in folder.glob("*.whl"):
-                if not digest_file(path).exists():
-                    path.unlink()
-            for path in folder.glob("*.whl.sha256"):
-                if not path.with_suffix("").exists():
-                    path.unlink()
-            with suppress(OSError):  # it is not empty
-                folder.rmdir()
 
+@contextmanager
+def one_at_a_time(lock: Path, say: Callable[[str], None], waiting: str) -> Iterator[None]:
+    """Hold a lock, which ends with its process. If another process holds it, say that we are waiting, and wait."""
+    import filelock
 
-def _nothing(_: str) -> None:
-    pass
-
-
-def _is_content(text: str) -> bool:
-    """Return True if a text is safe as the name of a folder, as a digest is. People may edit a lock."""
-    return text.isalnum() and text.isascii()
-
-
-def _paths_in(folder: Path) -> list[Path]:
-    """Return the paths in a folder. Empty if there is no such folder."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        return list(folder.iterdir())
-    return []
+    guard = filelock.FileLock(lock)
+    try:
+        guard.acquire(timeout=0)
+    except filelock.Timeout:
+        say(waiting)
+        guard.acquire()
+    try:
+        yield
+    finally:
+        guard.release()
 
 
 def _gb(size: int) -> str:
@@ -247,9 +212,3 @@ def _remove(wheel: Path) -> None:
     digest_file(wheel).unlink()
     with suppress(OSError):  # it has other wheels
         wheel.parent.rmdir()
-
-
-def _remove_tree(folder: Path) -> None:
-    """Remove a folder if it exists."""
-    if folder.exists():
-        shutil.rmtree(folder)

@@ -6,7 +6,6 @@ same content as here, by the rule of `inventory`.
 
 from __future__ import annotations
 
-import base64
 import csv
 import email
 import hashlib
@@ -18,15 +17,13 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PathDistribution
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlparse
 
-from ipexperf import scratch
-from ipexperf.bench.machine.inventory import Package, content_of, normalised
+from ipexperf.bench.machine.inventory import Package
+from ipexperf.environments.copying import encoded, information
 from ipexperf.errors import LockError
 
 OF_ONE_INSTALLATION = frozenset(
@@ -75,17 +72,17 @@ class _Member:
 
 
 def repack(package: Package, target_folder: Path) -> Path:
-    """Write the wheel of an installed distribution into a folder: whole, or not at all.
+    """Write the wheel of an installed distribution into an empty folder. On an error, a part of it may lie there.
 
     The same files make the same wheel. The wheel of an editable checkout is built from its source as it is now.
     Raise LockError if a file was edited since it was installed, or if no wheel can be made. METADATA is not checked: it
     is no part of the content of a package, and some published wheels record a wrong hash of it.
     """
+    metadata = information(package)
     try:
-        information = _information(package)
         if package.origin == "editable":
-            return _build(package, information, target_folder)
-        return _pack(package, information, target_folder)
+            return _build(package, metadata, target_folder)
+        return _pack(package, metadata, target_folder)
     except (OSError, csv.Error, UnicodeDecodeError) as error:
         raise _refusal(package, str(error)) from error
 
@@ -94,40 +91,17 @@ def _refusal(package: Package, reason: str) -> LockError:
     return LockError(f"{package.name} {package.version} cannot be kept: {reason}")
 
 
-def _information(package: Package) -> Path:
-    """Return the folder of a package's metadata. Raise LockError if another installation has replaced it."""
-    for path in sorted(Path(package.folder).glob("*.dist-info")):
-        name = path.name.removesuffix(".dist-info").rpartition("-")[0]
-        if normalised(name) != package.name or not (path / "METADATA").is_file():
-            continue  # an uninstallation left this folder
-        if not (path / "RECORD").is_file():
-            raise _refusal(package, f"its installer left no RECORD of its files in {path}")
-        if PathDistribution(path).version == package.version and content_of(path / "RECORD") == package.content:
-            return path
-        raise _refusal(package, f"{package.folder} holds another installation of it by now")
-    raise _refusal(package, f"it is no longer in {package.folder}")
-
-
-def _pack(package: Package, information: Path, folder: Path) -> Path:
-    name = information.name.removesuffix(".dist-info").rpartition("-")[0]
-    build, tag = _build_and_tag(package, information)
+def _pack(package: Package, metadata: Path, folder: Path) -> Path:
+    name = metadata.name.removesuffix(".dist-info").rpartition("-")[0]
+    build, tag = _build_and_tag(package, metadata)
     parts = [name.replace("-", "_"), _in_file_name(package.version), *build, tag]
     path = folder / f"{'-'.join(parts)}.whl"
-    with _complete_file(path) as part, zipfile.ZipFile(part, "x", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as wheel:
-        rows = [(member.name, *_add(wheel, member, package)) for member in _members(package, information)]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as wheel:
+        rows = [(member.name, *_add(wheel, member, package)) for member in _members(package, metadata)]
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([*rows, (f"{information.name}/RECORD", "", "")])
-        wheel.writestr(_entry(f"{information.name}/RECORD", executable=False), text.getvalue())
+        csv.writer(text, lineterminator="\n").writerows([*rows, (f"{metadata.name}/RECORD", "", "")])
+        wheel.writestr(_entry(f"{metadata.name}/RECORD", executable=False), text.getvalue())
     return path
-
-
-@contextmanager
-def _complete_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary file, and move it to the path when the block ends without an error."""
-    with scratch.folder("wheel", path.parent) as place:
-        part = place / path.name
-        yield part
-        part.replace(path)
 
 
 def _in_file_name(version: str) -> str:
@@ -135,48 +109,46 @@ def _in_file_name(version: str) -> str:
     return version.replace("-", "_")
 
 
-def _build_and_tag(package: Package, information: Path) -> tuple[list[str], str]:
+def _build_and_tag(package: Package, metadata: Path) -> tuple[list[str], str]:
     """Return the build number, if there is one, and the tag of the wheel that was installed."""
     try:
-        fields = email.message_from_string((information / "WHEEL").read_text(encoding="utf-8"))
+        fields = email.message_from_string((metadata / "WHEEL").read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise _refusal(package, "it was not installed from a wheel") from None
     tags = [str(tag).strip().split("-") for tag in fields.get_all("Tag", [])]
-    if not tags or any(len(tag) != 3 for tag in tags):
-        raise _refusal(package, f"{information / 'WHEEL'} names no tag")
     build = [str(fields["Build"]).strip()] if fields["Build"] else []
     return build, "-".join(".".join(sorted(set(part))) for part in zip(*tags, strict=True))
 
 
-def _members(package: Package, information: Path) -> list[_Member]:
+def _members(package: Package, metadata: Path) -> list[_Member]:
     """Return the files of the wheel: the package's files by name, then its metadata, as the format recommends."""
-    generated = _generated_scripts(package, information)
+    generated = _generated_scripts(package, metadata)
     members = {}
-    text = (information / "RECORD").read_text(encoding="utf-8")
+    text = (metadata / "RECORD").read_text(encoding="utf-8")
     for row in csv.reader(text.splitlines()):
         if not row:
             continue
         recorded, digest, size = [*row, "", ""][:3]
         path = PurePosixPath(posixpath.normpath(recorded))
-        of_metadata = path.parts[0] == information.name
+        of_metadata = path.parts[0] == metadata.name
         if "__pycache__" in path.parts or (path.suffix == ".pyc" and not digest):
             continue  # Python writes it again
         if of_metadata and len(path.parts) == 2 and path.name in OF_ONE_INSTALLATION:
             continue
         if re.fullmatch(r"(\.\./)+bin/[^/]+", str(path)) and path.name in generated:
             continue  # the installer writes it again
-        if str(path) == f"{information.name}/METADATA":
+        if str(path) == f"{metadata.name}/METADATA":
             digest = size = ""  # Intel edits it after hashing it, in intel-extension-for-pytorch 2.8.0 for one
         if digest.partition("=")[0] not in HASHES and not (of_metadata and not digest):
             raise _refusal(package, f"RECORD lists {recorded} without a hash, so nobody can tell if it was edited")
-        name, script = _place(package, information, path)
-        members[name] = _Member(information.parent / recorded, name, digest, size, script)
-    return sorted(members.values(), key=lambda member: (member.name.startswith(f"{information.name}/"), member.name))
+        name, script = _place(package, metadata, path)
+        members[name] = _Member(metadata.parent / recorded, name, digest, size, script)
+    return sorted(members.values(), key=lambda member: (member.name.startswith(f"{metadata.name}/"), member.name))
 
 
-def _generated_scripts(package: Package, information: Path) -> set[str]:
+def _generated_scripts(package: Package, metadata: Path) -> set[str]:
     """Return the names of the scripts that an installer makes of the package's entry points."""
-    points = PathDistribution(information).entry_points
+    points = PathDistribution(metadata).entry_points
     names = {point.name for group in ("console_scripts", "gui_scripts") for point in points.select(group=group)}
     if package.name == "pip":  # an installation of pip adds names with its version
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -185,7 +157,7 @@ def _generated_scripts(package: Package, information: Path) -> set[str]:
     return names
 
 
-def _place(package: Package, information: Path, path: PurePosixPath) -> tuple[str, bool]:
+def _place(package: Package, metadata: Path, path: PurePosixPath) -> tuple[str, bool]:
     """Return the name in the wheel of an installed file, and True if it is a script.
 
     Headers become data: where an installer puts those in `headers` depends on how the user spelt the package's name,
@@ -193,12 +165,12 @@ def _place(package: Package, information: Path, path: PurePosixPath) -> tuple[st
     """
     if path.parts[0] != ".." and not path.is_absolute():
         return str(path), False
-    folder = posixpath.abspath(information.parent)
+    folder = posixpath.abspath(metadata.parent)
     environment = posixpath.normpath(posixpath.join(folder, "../../.."))
     inside = PurePosixPath(posixpath.relpath(posixpath.join(folder, path), environment))
     if path.is_absolute() or inside.parts[0] == "..":
         raise _refusal(package, f"its file {path} is outside of {environment}")
-    data = f"{information.name.removesuffix('.dist-info')}.data"
+    data = f"{metadata.name.removesuffix('.dist-info')}.data"
     if inside.parts[0] == "bin" and len(inside.parts) == 2:
         return f"{data}/scripts/{inside.name}", True
     return f"{data}/data/{inside}", False
@@ -233,16 +205,12 @@ def _add(wheel: zipfile.ZipFile, member: _Member, package: Package) -> tuple[str
                 written_hash.update(piece)
             target.write(piece)
             size += len(piece)
-    digest = _encoded(read_hash.name, read_hash.digest())
+    digest = encoded(read_hash.name, read_hash.digest())
     if member.digest and digest != member.digest.rstrip("="):
         raise _refusal(package, f"{member.source} was edited after it was installed")
     if member.script:
-        return _encoded("sha256", written_hash.digest()), str(size)
+        return encoded("sha256", written_hash.digest()), str(size)
     return member.digest or digest, member.size or str(size)
-
-
-def _encoded(kind: str, digest: bytes) -> str:
-    return f"{kind}={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
 
 
 def _portable(head: bytes, folder: Path) -> bytes:
@@ -261,49 +229,44 @@ def _portable(head: bytes, folder: Path) -> bytes:
     return b"#!python" + head[match.end() :]
 
 
-def _build(package: Package, information: Path, folder: Path) -> Path:
+def _build(package: Package, metadata: Path, folder: Path) -> Path:
     """Build the wheel of an editable checkout with its own build backend. Download nothing."""
-    source = _source(package, information)
-    with scratch.folder("build", folder.absolute()) as place:  # the build backend runs in the checkout
-        # Otherwise setuptools builds in the checkout, with modules that an earlier build left there.
-        extra = place / "setup.cfg"
-        options = f"[build]\nbuild_base = {place / 'build'}\n[egg_info]\negg_base = {place}\n"
-        extra.write_text(options, encoding="utf-8")
-        python = information.parent / "../../../bin/python"
-        switches = ["--quiet", "--disable-pip-version-check", "--no-index", "--no-deps", "--no-build-isolation"]
-        command = [sys.executable, "-m", "pip", "--python", str(python if python.exists() else sys.executable), "wheel"]
-        try:
-            completed = subprocess.run(
-                [*command, *switches, "--wheel-dir", str(place), str(source)],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=BUILD_SECONDS,
-                env={"DIST_EXTRA_CONFIG": str(extra), **os.environ, "SOURCE_DATE_EPOCH": EPOCH_SECONDS},
-            )
-        except subprocess.TimeoutExpired:
-            raise _refusal(package, f"building {source} took more than {BUILD_SECONDS:.0f} s") from None
-        built = next(iter(place.glob("*.whl")), None)
-        if completed.returncode or built is None:
-            raise _refusal(package, f"no wheel can be built of {source}: {_reason(completed.stderr)}")
-        version = _version(built)
-        if version != package.version:
-            raise _refusal(package, f"{source} is version {version} by now")
-        name, _, *other_parts = built.name.split("-")
-        path = folder / "-".join([name, _in_file_name(version), *other_parts])
-        built.replace(path)
-    return path
-
-
-def _source(package: Package, information: Path) -> Path:
-    """Return the folder of an editable checkout."""
+    source = _source(package, metadata)
+    place = folder.absolute()  # the build backend runs in the checkout
+    # Otherwise setuptools builds in the checkout, with modules that an earlier build left there.
+    extra = place / "setup.cfg"
+    options = f"[build]\nbuild_base = {place / 'build'}\n[egg_info]\negg_base = {place}\n"
+    extra.write_text(options, encoding="utf-8")
+    python = metadata.parent / "../../../bin/python"
+    switches = ["--quiet", "--disable-pip-version-check", "--no-index", "--no-deps", "--no-build-isolation"]
+    command = [sys.executable, "-m", "pip", "--python", str(python if python.exists() else sys.executable), "wheel"]
     try:
-        url = json.loads((information / "direct_url.json").read_text(encoding="utf-8"))["url"]
-        source = Path(unquote(urlparse(url).path))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise _refusal(package, f"its direct_url.json does not say where its source is: {error}") from error
+        completed = subprocess.run(
+            [*command, *switches, "--wheel-dir", str(place), str(source)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=BUILD_SECONDS,
+            env={"DIST_EXTRA_CONFIG": str(extra), **os.environ, "SOURCE_DATE_EPOCH": EPOCH_SECONDS},
+        )
+    except subprocess.TimeoutExpired:
+        raise _refusal(package, f"building {source} took more than {BUILD_SECONDS:.0f} s") from None
+    if completed.returncode:
+        raise _refusal(package, f"no wheel can be built of {source}: {reason(completed.stderr)}")
+    [built] = place.glob("*.whl")
+    version = _version(built)
+    if version != package.version:
+        raise _refusal(package, f"{source} is version {version} by now")
+    name, _, *other_parts = built.name.split("-")
+    return built.rename(folder / "-".join([name, _in_file_name(version), *other_parts]))
+
+
+def _source(package: Package, metadata: Path) -> Path:
+    """Return the folder of an editable checkout."""
+    url = json.loads((metadata / "direct_url.json").read_text(encoding="utf-8"))["url"]
+    source = Path(unquote(urlparse(url).path))
     if not source.is_dir():
         raise _refusal(package, f"its source folder {source} does not exist")
     return source
@@ -315,8 +278,9 @@ def _version(wheel: Path) -> str:
         return str(email.message_from_bytes(archive.read(next(names)))["Version"])
 
 
-def _reason(errors: str) -> str:
-    """Return the line of pip's messages that tells the cause."""
-    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+def reason(text: str) -> str:
+    """Return the line of an installer's or an interpreter's messages that tells the cause."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Unavailable|Invalid)\b.*:", line)]
-    return (causes or lines or ["no message"])[-1]
+    errors = [line for line in lines if line.upper().startswith("ERROR")]
+    return (causes or errors or lines or ["no message"])[-1].removeprefix("ERROR: ")

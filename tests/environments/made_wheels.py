@@ -1,25 +1,20 @@
-"""Wheels, environments and checkouts that the tests make themselves. Nothing is downloaded."""
+"""Environments and checkouts that the tests make themselves, by pip. Nothing is downloaded."""
 
 from __future__ import annotations
 
-import base64
 import csv
-import hashlib
-import io
 import os
 import resource
 import shutil
 import subprocess
 import sys
 import venv
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ipexperf.bench.machine.inventory import Package, _packages
 
-Files = Mapping[str, str | bytes]
 BACKEND = """
 import base64, hashlib, zipfile
 from pathlib import Path
@@ -47,37 +42,6 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
     return _wheel(folder, {{"pace.pth": str(Path.cwd()) + "\\n"}})
 """
 """A build backend of the checkout's own, so that no test needs an installed one."""
-
-
-def a_wheel(
-    folder: Path,
-    files: Files,
-    name: str = "pace",
-    version: str = "1.0",
-    *,
-    tags: Sequence[str] = ("py3-none-any",),
-    build: str = "",
-    tag: str = "py3-none-any",
-) -> Path:
-    """A wheel of these files. Those that begin with `#!` or end with `.so` are executable."""
-    stem = f"{name}-{version}"
-    fields = ["Wheel-Version: 1.0", "Root-Is-Purelib: true", *(f"Tag: {one}" for one in tags)]
-    metadata = {
-        f"{stem}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\nPlain text.\n",
-        f"{stem}.dist-info/WHEEL": "\n".join(fields + ([f"Build: {build}"] if build else [])) + "\n",
-    }
-    whole = {path: _bytes(content) for path, content in {**files, **metadata}.items()}
-    record = io.StringIO()
-    rows = [(path, _hash(content), len(content)) for path, content in whole.items()]
-    csv.writer(record).writerows([*rows, (f"{stem}.dist-info/RECORD", "", "")])
-    whole[f"{stem}.dist-info/RECORD"] = record.getvalue().encode()
-    path = folder / f"{stem}-{f'{build}-' if build else ''}{tag}.whl"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for inside, content in whole.items():
-            entry = zipfile.ZipInfo(inside)
-            entry.external_attr = (0o100755 if content[:2] == b"#!" or inside.endswith(".so") else 0o100644) << 16
-            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
-    return path
 
 
 def an_environment(folder: Path, *requirements: str | Path) -> Path:
@@ -138,11 +102,3 @@ def a_full_disk(after: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def _bytes(content: str | bytes) -> bytes:
-    return content.encode() if isinstance(content, str) else content
-
-
-def _hash(content: bytes) -> str:
-    return f"sha256={base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b'=').decode()}"

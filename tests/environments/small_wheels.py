@@ -1,4 +1,4 @@
-"""Small wheels, made and installed by the tests: no index is asked."""
+"""Small wheels that the tests make themselves: no index is asked."""
 
 from __future__ import annotations
 
@@ -6,56 +6,63 @@ import base64
 import csv
 import hashlib
 import io
-import subprocess
-import sys
 import venv
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import quick_uv
 
 
-def a_wheel(folder: Path, name: str, version: str, files: dict[str, str], requires: tuple[str, ...] = ()) -> Path:
-    """A wheel of these files, with the metadata that an installer needs."""
+def a_wheel(
+    folder: Path,
+    name: str,
+    version: str,
+    files: Mapping[str, str | bytes],
+    requires: tuple[str, ...] = (),
+    *,
+    tags: Sequence[str] = ("py2-none-any", "py3-none-any"),
+    build: str = "",
+    tag: str = "py2.py3-none-any",
+) -> Path:
+    """A wheel of these files. Those that begin with `#!` or end with `.so` are executable."""
     stem = f"{name}-{version}"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     metadata += "".join(f"Requires-Dist: {one}\n" for one in requires) + "\nA description.\nName: not-me\n"
-    wheel = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py2-none-any\nTag: py3-none-any\n"
-    whole = {**files, f"{stem}.dist-info/METADATA": metadata, f"{stem}.dist-info/WHEEL": wheel}
+    fields = ["Wheel-Version: 1.0", "Generator: tests", "Root-Is-Purelib: true", *(f"Tag: {one}" for one in tags)]
+    about = {
+        f"{stem}.dist-info/METADATA": metadata,
+        f"{stem}.dist-info/WHEEL": "\n".join(fields + ([f"Build: {build}"] if build else [])) + "\n",
+    }
+    whole = {path: _bytes(content) for path, content in {**files, **about}.items()}
     record = io.StringIO()
-    rows = [(path, _digest(text), len(text.encode())) for path, text in whole.items()]
+    rows = [(path, _digest(content), len(content)) for path, content in whole.items()]
     csv.writer(record).writerows([*rows, (f"{stem}.dist-info/RECORD", "", "")])
-    whole[f"{stem}.dist-info/RECORD"] = record.getvalue()
-    path = folder / f"{stem}-py2.py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        for inside, text in whole.items():
-            archive.writestr(inside, text)
+    whole[f"{stem}.dist-info/RECORD"] = record.getvalue().encode()
+    path = folder / f"{stem}-{f'{build}-' if build else ''}{tag}.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for inside, content in whole.items():
+            entry = zipfile.ZipInfo(inside)
+            entry.external_attr = (0o100755 if content[:2] == b"#!" or inside.endswith(".so") else 0o100644) << 16
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return path
 
 
-def _digest(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
 
 
-def an_environment(folder: Path, *wheels: Path) -> str:
-    """A virtual environment with these wheels, which pip installed, and nothing else. Returns its interpreter."""
-    python = _empty(folder)
-    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index", "--no-deps"]
-    if wheels:
-        subprocess.run([*command, *map(str, wheels)], check=True, capture_output=True)
-    return str(python)
+def _digest(content: bytes) -> str:
+    return f"sha256={base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b'=').decode()}"
 
 
 def an_unpacked_environment(folder: Path, *wheels: Path) -> str:
-    """The same without pip, which takes a second: for wheels of modules, and tests that are not about installations."""
-    python = _empty(folder)
+    """An environment with these wheels, without pip, which takes a second. Returns its interpreter.
+
+    For wheels of modules, and tests that are not about installations.
+    """
+    venv.create(folder, symlinks=True)
     [packages] = folder.glob("lib/python3*/site-packages")
     for wheel in wheels:
         quick_uv.unpack(wheel, packages)
-    return str(python)
-
-
-def _empty(folder: Path) -> Path:
-    venv.create(folder, symlinks=True)
-    return folder / "bin" / "python"
+    return str(folder / "bin" / "python")

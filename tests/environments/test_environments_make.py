@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 from lease_holder import Holder
-from small_wheels import a_wheel, an_environment
+from made_wheels import an_environment
+from small_wheels import a_wheel
 
 from ipexperf import cli
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Package
-from ipexperf.environments import copying, make, shipped
-from ipexperf.errors import LockError, UsageError
+from ipexperf.environments import make, shipped
+from ipexperf.errors import LockError
 from ipexperf.lock import Lock
 
 pytestmark = pytest.mark.process
@@ -33,7 +34,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> str:
         a_wheel(folder, "shared_one", "2.0", {"shared/one.py": "ONE = 1\n"}),
         a_wheel(folder, "shared_two", "2.1", {"shared/two.py": "TWO = 2\n"}),
     ]
-    return an_environment(folder / "env", *wheels)
+    return str(an_environment(folder / "env", *wheels) / "bin" / "python")
 
 
 @pytest.fixture
@@ -42,21 +43,17 @@ def lock(source: str) -> Lock:
 
 
 @pytest.fixture(autouse=True)
-def only_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests' own interpreter has nothing to copy from, and no index is asked."""
+def only_small(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests' own interpreter has the packages of the source, and no index is asked."""
     honest = make.take_inventory
-    monkeypatch.setattr(
-        make,
-        "take_inventory",
-        lambda python=None: honest(python) if python else dataclasses.replace(honest(), packages=()),
-    )
+    monkeypatch.setattr(make, "take_inventory", lambda python=None: honest(python or source))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("UV_NO_INDEX", "1")
 
 
-def test_an_environment_is_made_once_and_found_again(lock: Lock, source: str, tmp_path: Path) -> None:
+def test_an_environment_is_made_once_and_found_again(lock: Lock, tmp_path: Path) -> None:
     told: list[str] = []
-    made = make.make(tmp_path, lock, told.append, also=[source])
+    made = make.make(tmp_path, lock, told.append)
     assert (made.copied, made.stored, made.downloaded) == (3, 0, 0)
     run = subprocess.run(
         [made.python, "-c", "import pace, shared.one, shared.two; print(pace.TIMES)"],
@@ -68,31 +65,25 @@ def test_an_environment_is_made_once_and_found_again(lock: Lock, source: str, tm
     assert (made.folder / "lib/libpace.so").read_text() == "x"
     assert make.mismatches(lock, make.take_inventory(made.python)) == []
     told.clear()
-    assert make.make(tmp_path, lock, told.append, also=[source]) == made
+    assert make.make(tmp_path, lock, told.append) == made
     assert told == []
     assert locks.read(made.lock) == lock
+    other = dataclasses.replace(lock, variables=(("OMP_NUM_THREADS", "1"),), libraries=())
+    assert make.find(tmp_path, other) == made
 
 
-def test_an_environment_is_not_made_beside_what_is_measured(lock: Lock, source: str, tmp_path: Path) -> None:
-    """Unless nobody shall ask. One that is there already is had at any time."""
-    with Holder("cpu") as other:
-        other.held()
-        with pytest.raises(UsageError, match="the CPU is not free"):
-            make.make(tmp_path, lock, print, also=[source], leasing="fail")
-        assert make.every(tmp_path) == []
-        made = make.make(tmp_path, lock, print, also=[source], leasing="off")
-        assert make.make(tmp_path, lock, print, leasing="fail") == made
-
-
-def test_the_command_waits_for_what_is_measured_or_says_so(
+def test_an_environment_is_not_made_beside_what_is_measured(
     lock: Lock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Unless nobody shall ask. One that is there already is had at any time."""
     (tmp_path / "small.txt").write_text(lock.text)
-    command = ["env", "make", str(tmp_path / "small.txt"), "--cache", str(tmp_path / "cache"), "--perf-lease", "fail"]
+    words = ["env", "make", str(tmp_path / "small.txt"), "--cache", str(tmp_path / "cache"), "--perf-lease"]
     with Holder("cpu") as other:
         other.held()
-        assert cli.main(command) == cli.USAGE_ERROR
-    assert "the CPU is not free" in capsys.readouterr().err
+        assert cli.main([*words, "fail"]) == cli.USAGE_ERROR
+        assert "the CPU is not free" in capsys.readouterr().err
+        assert cli.main([*words, "off"]) == 0
+        assert cli.main([*words, "fail"]) == 0
 
 
 def test_an_installation_that_takes_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,14 +95,8 @@ def test_an_installation_that_takes_long_says_so(monkeypatch: pytest.MonkeyPatch
     assert all(line.startswith("still installing, for ") for line in said)
 
 
-def test_locks_that_differ_in_variables_share_an_environment(lock: Lock, source: str, tmp_path: Path) -> None:
-    made = make.make(tmp_path, lock, print, also=[source])
-    other = dataclasses.replace(lock, variables=(("OMP_NUM_THREADS", "1"),), libraries=())
-    assert make.find(tmp_path, other) == made
-
-
-def test_a_second_environment_shares_the_files_of_the_first(lock: Lock, source: str, tmp_path: Path) -> None:
-    made = make.make(tmp_path, lock, print, also=[source])
+def test_a_second_environment_shares_the_files_of_the_first(lock: Lock, tmp_path: Path) -> None:
+    made = make.make(tmp_path, lock, print)
     fewer = dataclasses.replace(lock, packages=lock.packages[:2])
     again = make.make(tmp_path, fewer, print)
     name = f"lib/python3.{sys.version_info[1]}/site-packages/pace/__init__.py"
@@ -125,7 +110,7 @@ def test_its_files_are_compiled_once_and_never_stale(lock: Lock, source: str, tm
     [compiled] = (packages / "shared" / "__pycache__").glob("one.*.pyc")
     other = packages / "shared" / "__pycache__" / "two.cpython-39.pyc"
     other.write_bytes(b"of another Python")
-    made = make.make(tmp_path, lock, lambda _: None, also=[source])
+    made = make.make(tmp_path, lock, lambda _: None)
     there = next((made.folder / "lib").glob("python3*/site-packages"))
     assert (there / "shared" / "__pycache__" / compiled.name).read_bytes() == compiled.read_bytes()
     assert not (there / "shared" / "__pycache__" / other.name).exists()
@@ -144,7 +129,11 @@ def test_what_no_place_has_is_named_and_nothing_is_left(lock: Lock, tmp_path: Pa
     assert not list((tmp_path / make.FOLDER).glob("*.part"))
 
 
-def test_a_package_from_no_index_needs_the_store(lock: Lock, source: str, tmp_path: Path) -> None:
+def test_a_package_from_no_index_needs_the_store(
+    lock: Lock, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, nothing = make.take_inventory, dataclasses.replace(make.take_inventory(), packages=())
+    monkeypatch.setattr(make, "take_inventory", lambda python=None: honest(python) if python else nothing)
     local = dataclasses.replace(lock, packages=tuple(dataclasses.replace(one, origin="file") for one in lock.packages))
     with pytest.raises(LockError, match=r"pace 1.0 came from no index .*accept with --keep"):
         make.make(tmp_path, local, print)
@@ -165,41 +154,23 @@ def test_other_content_under_the_same_version_is_refused(lock: Lock, source: str
     assert line == "pace 1.0: other content than the lock says"
 
 
-def test_a_copy_that_fails_in_the_middle_is_never_used(
-    lock: Lock, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    honest = copying.install_from
-
-    def full(package: Package, *given: object, **named: bool) -> None:
-        if package.name == "shared-one":
-            raise OSError(28, "No space left on device")
-        honest(package, *given, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(copying, "install_from", full)
-    with pytest.raises(LockError, match="No space left on device"):
-        make.make(tmp_path, lock, print, also=[source])
-    assert make.every(tmp_path) == []
-    monkeypatch.setattr(copying, "install_from", honest)
-    assert make.make(tmp_path, lock, print, also=[source]).copied == 3
-
-
-def test_two_that_make_the_same_at_once_make_it_once(lock: Lock, source: str, tmp_path: Path) -> None:
+def test_two_that_make_the_same_at_once_make_it_once(lock: Lock, tmp_path: Path) -> None:
     told: list[str] = []
     with ThreadPoolExecutor(4) as threads:
-        made = list(threads.map(lambda _: make.make(tmp_path, lock, told.append, also=[source]), range(4)))
+        made = list(threads.map(lambda _: make.make(tmp_path, lock, told.append), range(4)))
     assert len({str(one.folder) for one in made}) == 1
     assert sum(line.startswith("making an environment") for line in told) == 1
 
 
-def test_an_environment_that_changed_is_refused(lock: Lock, source: str, tmp_path: Path) -> None:
-    made = make.make(tmp_path, lock, print, also=[source])
+def test_an_environment_that_changed_is_refused(lock: Lock, tmp_path: Path) -> None:
+    made = make.make(tmp_path, lock, print)
     shutil.rmtree(next(made.folder.glob("lib/python3*/site-packages/pace-1.0.dist-info")))
     with pytest.raises(LockError, match=r"is no longer what its lock says \(pace: 1.0 -> not installed\)"):
         make.find(tmp_path, lock)
 
 
-def test_verify_looks_at_every_file(lock: Lock, source: str, tmp_path: Path) -> None:
-    made = make.make(tmp_path, lock, print, also=[source])
+def test_verify_looks_at_every_file(lock: Lock, tmp_path: Path) -> None:
+    made = make.make(tmp_path, lock, print)
     assert make.verify(made) == []
     next(made.folder.glob("lib/python3*/site-packages/pace/__init__.py")).write_text("TIMES = 9\n")
     assert make.verify(made) == ["pace-1.0: pace/__init__.py is not what was installed"]
@@ -236,12 +207,10 @@ def env(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     return status, captured.out + captured.err
 
 
-def test_the_command_lists_verifies_and_prunes(
-    lock: Lock, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_lists_verifies_and_prunes(lock: Lock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ("--cache", str(tmp_path / "cache"), "--baselines", str(tmp_path / "baselines"))
     assert env(capsys, "list", *where) == (0, f"there is no environment and no wheel in {tmp_path / 'cache'}\n")
-    made = make.make(tmp_path / "cache", lock, print, also=[source])
+    made = make.make(tmp_path / "cache", lock, print)
     name = made.folder.name
     (tmp_path / "baselines/locks").mkdir(parents=True)
     accepted = locks.path_of(tmp_path / "baselines", lock.digest)
@@ -262,10 +231,10 @@ def test_the_command_lists_verifies_and_prunes(
 
 
 def test_the_list_names_the_locks_that_come_with_ipexperf(
-    lock: Lock, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lock: Lock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`ipexperf migrate` makes them, and nobody accepted them."""
-    made = make.make(tmp_path, lock, print, also=[source])
+    made = make.make(tmp_path, lock, print)
     made.folder.rename(make.folder_of(tmp_path, shipped.lock("stock")))
     capsys.readouterr()
     status, out = env(capsys, "list", "--cache", str(tmp_path), "--baselines", str(tmp_path / "baselines"))
@@ -293,9 +262,9 @@ def test_a_limit_is_a_number_of_gigabytes(capsys: pytest.CaptureFixture[str]) ->
     assert "expected gigabytes such as 30, got 'much'" in capsys.readouterr().err
 
 
-def test_an_environment_in_use_moves_to_the_end_of_the_queue(lock: Lock, source: str, tmp_path: Path) -> None:
-    first = make.make(tmp_path, lock, print, also=[source])
-    second = make.make(tmp_path, dataclasses.replace(lock, packages=lock.packages[:1]), print, also=[source])
+def test_an_environment_in_use_moves_to_the_end_of_the_queue(lock: Lock, tmp_path: Path) -> None:
+    first = make.make(tmp_path, lock, print)
+    second = make.make(tmp_path, dataclasses.replace(lock, packages=lock.packages[:1]), print)
     os.utime(first.folder / make.MADE, (1, 1))
     assert make.every(tmp_path) == [second, first]
     make.find(tmp_path, lock)

@@ -14,7 +14,7 @@ import pytest
 from ipexperf.bench.machine import source
 from ipexperf.environments import sources
 from ipexperf.environments.sources import Source
-from ipexperf.errors import LockError
+from ipexperf.errors import LockError, UsageError
 
 
 @pytest.fixture
@@ -74,6 +74,43 @@ def test_data_beside_the_files_is_in_the_tree_and_other_code_is_not(tree: Path, 
     replaced = sources.tree_of(kept, tmp_path / "cache")
     inside = sorted(str(path.relative_to(replaced.by)) for path in Path(replaced.by).rglob("*"))
     assert inside == ["data", "pkg", "pkg/net.py", "pkg/weights.bin"]
+
+
+def git(*words: str) -> str:
+    """What git says of the current folder."""
+    user = ("-c", "user.name=me", "-c", "user.email=me@example.com", "-c", "commit.gpgsign=false")
+    return subprocess.run(["git", *user, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.process
+def test_of_a_dirty_tree_only_what_git_lacks_is_copied(tree: Path, tmp_path: Path) -> None:
+    for name in ("net.py", "pace.py"):
+        (tree / name).write_bytes(b"1")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "as it is")
+    (tree / "pace.py").write_bytes(b"2")
+    kept, _ = sources.keep(of(**{"net.py": b"1", "pace.py": b"2"}), git("rev-parse", "HEAD"))
+    assert kept.contents == {"pace.py": b"2"}
+    assert read_back(kept, tmp_path).content() == {"net.py": b"1", "pace.py": b"2"}
+    with pytest.raises(UsageError, match="has no commit 'nowhere'"):
+        sources.tree_of_commit("nowhere", tmp_path / "cache")
+    with pytest.raises(UsageError, match="has no commit '--all'"):
+        sources.tree_of_commit("--all", tmp_path / "cache")
+
+
+@pytest.mark.process
+def test_without_a_repository_there_is_no_commit(tree: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no git repository"):
+        sources.tree_of_commit("main", tmp_path / "cache")
+
+
+def test_a_kept_file_that_was_edited_by_hand_is_refused(tree: Path, tmp_path: Path) -> None:
+    (tree / "pace.py").write_bytes(b"PACE = 1")
+    kept, _ = sources.keep(of(**{"pace.py": b"PACE = 1"}), None)
+    (tmp_path / "kept.json").write_text(kept.text().replace("PACE = 1", "PACE = 9"))
+    with pytest.raises(LockError, match=r"what is kept of pace\.py is not what was accepted"):
+        sources.tree_of(sources.read(tmp_path / "kept.json"), tmp_path / "cache")
 
 
 @pytest.mark.parametrize(

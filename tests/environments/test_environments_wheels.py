@@ -10,14 +10,14 @@ import hashlib
 import io
 import os
 import random
-import shutil
 import tracemalloc
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from made_wheels import a_checkout, a_full_disk, a_wheel, an_environment, installed_files, package_in, packages_of
+from made_wheels import a_checkout, an_environment, installed_files, package_in, packages_of
+from small_wheels import a_wheel
 
 from ipexperf.bench.machine.inventory import Package
 from ipexperf.environments.wheels import _portable, repack
@@ -51,7 +51,7 @@ FILES = {
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with all kinds of files. No test changes it."""
     folder = tmp_path_factory.mktemp("installed")
-    return an_environment(folder / "environment", a_wheel(folder, FILES))
+    return an_environment(folder / "environment", a_wheel(folder, "pace", "1.0", FILES))
 
 
 @pytest.fixture
@@ -64,6 +64,11 @@ def target(tmp_path: Path) -> Path:
 def names(wheel: Path) -> list[str]:
     with zipfile.ZipFile(wheel) as archive:
         return archive.namelist()
+
+
+def installed(folder: Path, files: Mapping[str, str | bytes]) -> Package:
+    """A package of these files."""
+    return package_in(an_environment(folder / "environment", a_wheel(folder, "pace", "1.0", files)))
 
 
 def with_record(package: Package, change: Callable[[list[list[str]]], None]) -> Package:
@@ -92,41 +97,6 @@ def test_a_wheel_of_a_wheel_is_the_same_wheel(environment: Path, target: Path, t
     assert (second.name, second.read_bytes()) == (first.name, first.read_bytes())
 
 
-def test_the_time_and_order_of_files_do_not_matter(environment: Path, target: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(environment, copy, symlinks=True, copy_function=shutil.copy)
-    (tmp_path / "second").mkdir()
-    package = with_record(package_in(copy), lambda rows: rows.reverse())
-    first = repack(package_in(environment), target)
-    assert repack(package, tmp_path / "second").read_bytes() == first.read_bytes()
-
-
-def test_every_file_has_its_place_in_the_wheel(environment: Path, target: Path) -> None:
-    python = packages_of(environment).parent.name
-    assert names(repack(package_in(environment), target)) == [
-        "pace-1.0.data/data/include/pace/deep.h",
-        f"pace-1.0.data/data/include/site/{python}/pace/pace.h",
-        "pace-1.0.data/data/lib/libpace.so",
-        "pace-1.0.data/data/share/man/man1/pace.1",
-        "pace-1.0.data/scripts/pace-binary",
-        "pace-1.0.data/scripts/pace-run",
-        "pace-1.0.data/scripts/pace-shell",
-        "pace/__init__.py",
-        "pace/native.cpython-311-x86_64-linux-gnu.so",
-        "pace/tool.sh",
-        "pace/with, comma and é.txt",
-        "pace_pure.py",
-        "pace_top.py",
-        "spaces/pace/empty.py",
-        "spaces/pace/plugin.py",
-        "pace-1.0.dist-info/METADATA",
-        "pace-1.0.dist-info/WHEEL",
-        "pace-1.0.dist-info/entry_points.txt",
-        "pace-1.0.dist-info/licenses/RECORD",
-        "pace-1.0.dist-info/RECORD",
-    ]
-
-
 def test_the_new_record_has_the_hash_and_size_of_every_file(environment: Path, target: Path) -> None:
     with zipfile.ZipFile(repack(package_in(environment), target)) as wheel:
         rows = {row[0]: row[1:] for row in csv.reader(wheel.read("pace-1.0.dist-info/RECORD").decode().splitlines())}
@@ -136,12 +106,6 @@ def test_the_new_record_has_the_hash_and_size_of_every_file(environment: Path, t
             content = wheel.read(name)
             right = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             assert (name, digest, size) == (name, f"sha256={right}", str(len(content)))
-
-
-def test_a_script_no_longer_names_the_interpreter_of_its_environment(environment: Path, target: Path) -> None:
-    with zipfile.ZipFile(repack(package_in(environment), target)) as wheel:
-        assert wheel.read("pace-1.0.data/scripts/pace-run") == b"#!python\nprint('run')\n"
-        assert wheel.read("pace-1.0.data/scripts/pace-shell") == b"#!/bin/sh\necho shell\n"
 
 
 @pytest.mark.parametrize(
@@ -167,7 +131,7 @@ def test_only_an_interpreter_that_an_installer_filled_in_is_taken_out(
 
 def test_the_tags_of_a_wheel_become_one_compressed_tag(target: Path, tmp_path: Path) -> None:
     tags = ["py3-none-manylinux_2_17_x86_64", "py2-none-any", "py3-none-any", "py2-none-manylinux_2_17_x86_64"]
-    original = a_wheel(tmp_path, {"pace.py": ""}, version="1.0+cpu", tags=tags, build="7", tag="py2.py3-none-any")
+    original = a_wheel(tmp_path, "pace", "1.0+cpu", {"pace.py": ""}, tags=tags, build="7")
     wheel = repack(package_in(an_environment(tmp_path / "environment", original)), target)
     assert wheel.name == "pace-1.0+cpu-7-py2.py3-none-any.manylinux_2_17_x86_64.whl"
     an_environment(tmp_path / "again", wheel)
@@ -175,61 +139,51 @@ def test_the_tags_of_a_wheel_become_one_compressed_tag(target: Path, tmp_path: P
 
 def test_compiled_files_and_forgotten_ones_are_left_out(target: Path, tmp_path: Path) -> None:
     files = {"pace.py": "", "pace_compiled.pyc": b"the only form of this module", "__pycache__/pace.pyc": b"shipped"}
-    environment = an_environment(tmp_path / "environment", a_wheel(tmp_path, files))
+    environment = an_environment(tmp_path / "environment", a_wheel(tmp_path, "pace", "1.0", files))
     (packages_of(environment) / "not_recorded.py").touch()
     assert names(repack(package_in(environment), target))[:-3] == ["pace.py", "pace_compiled.pyc"]
 
 
-@pytest.mark.parametrize("path", ["pace.py", "pace-1.0.dist-info/WHEEL", "../../../bin/pace-run"])
+@pytest.mark.parametrize("path", ["pace.py", "../../../bin/pace-run"])
 def test_a_file_that_was_edited_is_refused_by_name(target: Path, tmp_path: Path, path: str) -> None:
     files = {"pace.py": "", "pace-1.0.data/scripts/pace-run": "#!python\n"}
-    package = package_in(an_environment(tmp_path / "environment", a_wheel(tmp_path, files)))
+    package = installed(tmp_path, files)
     with (Path(package.folder) / path).open("a") as stream:
         stream.write("# edited\n")
     with pytest.raises(LockError, match=rf"pace 1\.0 cannot be kept: .*/{path} was edited after it was installed"):
         repack(package, target)
-    assert list(target.iterdir()) == []
 
 
 def test_a_file_that_was_removed_is_refused_by_name(target: Path, tmp_path: Path) -> None:
-    package = package_in(an_environment(tmp_path / "environment", a_wheel(tmp_path, {"pace.py": "", "pacer.py": ""})))
+    package = installed(tmp_path, {"pace.py": "", "pacer.py": ""})
     (Path(package.folder) / "pacer.py").unlink()
     with pytest.raises(LockError, match=r"/pacer\.py was removed after it was installed"):
         repack(package, target)
-    assert list(target.iterdir()) == []
 
 
 def test_what_cannot_be_made_again_is_refused(target: Path, tmp_path: Path) -> None:
-    package = package_in(an_environment(tmp_path / "environment", a_wheel(tmp_path, {"pace.py": ""})))
-    information = Path(package.folder) / "pace-1.0.dist-info"
+    package = installed(tmp_path, {"pace.py": ""})
 
     def refusal(package: Package) -> str:
         with pytest.raises(LockError) as caught:
             repack(package, target)
         return str(caught.value)
 
-    assert "it is no longer in " in refusal(dataclasses.replace(package, name="peace"))
-    assert "holds another installation of it by now" in refusal(dataclasses.replace(package, content="0" * 16))
-    assert "holds another installation of it by now" in refusal(dataclasses.replace(package, version="1.1"))
+    assert "is no longer in " in refusal(dataclasses.replace(package, name="peace"))
     outside = with_record(package, lambda rows: rows.append(["../../../../outside.txt", "sha256=A", "1"]))
     assert "outside.txt is outside of " in refusal(outside)
     absolute = with_record(package, lambda rows: rows.__setitem__(-1, ["/etc/hosts", "sha256=A", "1"]))
     assert "its file /etc/hosts is outside of " in refusal(absolute)
     unchecked = with_record(package, lambda rows: rows.__setitem__(-1, ["pacer.py", "", ""]))
     assert "RECORD lists pacer.py without a hash" in refusal(unchecked)
-    (information / "WHEEL").write_text("Wheel-Version: 1.0\n")
-    assert "WHEEL names no tag" in refusal(unchecked)
-    (information / "WHEEL").unlink()
+    (Path(package.folder) / "pace-1.0.dist-info" / "WHEEL").unlink()
     assert "it was not installed from a wheel" in refusal(unchecked)
-    (information / "RECORD").unlink()
-    assert "left no RECORD of its files" in refusal(package)
-    assert list(target.iterdir()) == []
 
 
 @pytest.mark.parametrize("digest", ["", "sha256=DsAYMP3NWZH1N-dZUoo7Ra5j1MTPqfl_iH578n8ohNQ"])
 def test_metadata_with_a_wrong_hash_or_none_gets_the_right_one(target: Path, tmp_path: Path, digest: str) -> None:
     """The wheel of intel-extension-for-pytorch 2.8.0 has a wrong one."""
-    package = package_in(an_environment(tmp_path / "environment", a_wheel(tmp_path, {"pace.py": ""})))
+    package = installed(tmp_path, {"pace.py": ""})
     package = with_record(package, lambda rows: [row.__setitem__(1, digest) for row in rows if "METADATA" in row[0]])
     with zipfile.ZipFile(repack(package, target)) as wheel:
         metadata, record = (wheel.read(f"pace-1.0.dist-info/{name}") for name in ("METADATA", "RECORD"))
@@ -237,27 +191,9 @@ def test_metadata_with_a_wrong_hash_or_none_gets_the_right_one(target: Path, tmp
     assert b"pace-1.0.dist-info/METADATA,sha256=%b,%d\n" % (right, len(metadata)) in record
 
 
-def test_a_full_disk_leaves_nothing(environment: Path, target: Path) -> None:
-    with a_full_disk(after=100_000), pytest.raises(LockError, match=r"pace 1\.0 cannot be kept: .*File too large"):
-        repack(package_in(environment), target)
-    assert list(target.iterdir()) == []
-
-
-def test_an_older_wheel_is_replaced_whole(environment: Path, target: Path) -> None:
-    path = repack(package_in(environment), target)
-    whole = path.read_bytes()
-    path.write_bytes(b"damaged")
-    with a_full_disk(after=100_000), pytest.raises(LockError):
-        repack(package_in(environment), target)
-    assert path.read_bytes() == b"damaged"
-    assert repack(package_in(environment), target) == path
-    assert path.read_bytes() == whole
-    assert list(target.iterdir()) == [path]
-
-
 def test_a_large_file_is_never_in_memory_as_a_whole(target: Path, tmp_path: Path) -> None:
     files = {"pace/large.so": bytes(64 * 2**20)}
-    package = package_in(an_environment(tmp_path / "environment", a_wheel(tmp_path, files)))
+    package = installed(tmp_path, files)
     tracemalloc.start()
     repack(package, target)
     _, peak = tracemalloc.get_traced_memory()
@@ -283,7 +219,6 @@ class TestAnEditableCheckout:
         before = {path.name for path in checkout.iterdir()}
         wheel = repack(package, target)
         assert (packages_of(an_environment(tmp_path / "again", wheel)) / "pace.py").read_text() == "TIMES = 2\n"
-        assert [wheel] == list(target.iterdir())
         assert {path.name for path in checkout.iterdir()} - {"__pycache__"} == before - {"__pycache__"}
 
     def test_is_built_beside_its_source_by_setuptools(
@@ -308,7 +243,6 @@ class TestAnEditableCheckout:
         (checkout / "backend.py").write_text("def build_wheel(*_):\n    raise RuntimeError('no compiler')\n")
         with pytest.raises(LockError, match=r"pace 1\.0 cannot be kept: no wheel .*a check out: RuntimeError: no comp"):
             repack(package, target)
-        assert list(target.iterdir()) == []
 
     def test_is_refused_if_its_source_has_another_version_by_now(
         self, package: Package, checkout: Path, target: Path
@@ -316,12 +250,8 @@ class TestAnEditableCheckout:
         a_checkout(checkout, version="1.1")
         with pytest.raises(LockError, match=r"pace 1\.0 cannot be kept: .*a check out is version 1\.1 by now"):
             repack(package, target)
-        assert list(target.iterdir()) == []
 
     def test_is_refused_if_its_source_is_gone(self, package: Package, checkout: Path, target: Path) -> None:
         checkout.rename(checkout.with_name("moved"))
         with pytest.raises(LockError, match=r"source folder .*a check out does not exist"):
-            repack(package, target)
-        (Path(package.folder) / "pace-1.0.dist-info" / "direct_url.json").write_text("[]")
-        with pytest.raises(LockError, match=r"its direct_url\.json does not say where its source is"):
             repack(package, target)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from forked_pytest import Servers
-from plugin_suite import NO_TORCH, NO_TRANSFORMERS, PLUGIN, ROOT, Suite
+from plugin_suite import NO_TORCH, NO_TRANSFORMERS, PLUGIN, ROOT, LookedAt, Suite
 from worker_template import Templates
 
 from ipexperf.variables import LEASES
@@ -60,3 +60,10 @@ def torch_suite(suite: Suite) -> Suite:
     """A suite whose interpreter finds torch and IPEX, and whose workers start with torch imported."""
     suite.always("--perf-no-pulse")
     return suite
+
+
+@pytest.fixture
+def looked(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> LookedAt:
+    monkeypatch.setenv("FAKE_RAN", str(suite.path / "ran.json"))
+    monkeypatch.chdir(suite.path)
+    return LookedAt(suite)

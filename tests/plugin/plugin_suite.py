@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import time
@@ -9,6 +10,7 @@ from contextlib import closing
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -168,6 +170,11 @@ class Suite:
             f"WHERE s.metric = 'step_time' ORDER BY {order}"
         )
 
+    def properties(self) -> dict[str, str]:
+        """What `junit.xml` says of the only test."""
+        [case] = ET.parse(self.path / "junit.xml").getroot().iter("testcase")  # noqa: S314 - our own file
+        return {x.get("name", ""): x.get("value", "") for x in case.iter("property")}
+
     def statuses(self) -> list[str]:
         return [status for (status,) in self.query("SELECT status FROM run ORDER BY id")]
 
@@ -178,3 +185,22 @@ class Suite:
         while not path.exists() and time.monotonic() < until:
             time.sleep(0.02)
         return tuple(map(int, path.read_text().split()))
+
+
+class LookedAt:
+    """Runs one case whose structure the test chooses."""
+
+    def __init__(self, suite: Suite) -> None:
+        self.suite, self.path = suite, suite.path / "ran.json"
+
+    def run(self, ran: dict[str, int], *arguments: str) -> pytest.RunResult:
+        self.path.write_text(json.dumps(ran))
+        load = (f"--perf-load={self.suite.fake},{Path(self.suite.fake).with_name('looked_at.py')}",)
+        cell = ("--device", "fake", "--dtype", "fp32", "--mode", "looked_at", "--stack", "plain")
+        return self.suite.raw(*load, "--model", "tiny", *cell, *SHORT, "--junitxml=junit.xml", *arguments)
+
+    def told(self, *arguments: str) -> str:
+        """What the command says, in a process of its own: pytester forgets what was imported here."""
+        found = self.suite.command(*arguments)
+        assert found.ret == 0, found.stderr.str()
+        return found.stdout.str()

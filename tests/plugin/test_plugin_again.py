@@ -71,21 +71,6 @@ def test_what_is_slow_once_fails_nothing(suite: Suite) -> None:
     assert suite.query("SELECT outcome FROM verdict WHERE outcome != 'ok'") == [("inconclusive",)]
 
 
-def test_what_is_not_slow_is_measured_once(suite: Suite) -> None:
-    judged(suite, tiny=["ok"], other=["inconclusive"])
-    result = suite.run("tiny,other", "-s")
-    result.assert_outcomes(passed=2)
-    assert looks(result) == ["tiny", "other"]
-
-
-def test_the_only_case_is_measured_again_too(suite: Suite) -> None:
-    """There is no other to wait for; its processes are fresh all the same."""
-    judged(suite, tiny=["regressed", "regressed"])
-    result = suite.run("tiny", "-s", "-x")
-    result.assert_outcomes(failed=1)
-    assert len(suite.launches()) == 3
-
-
 def test_what_looks_slower_of_a_group_is_measured_again_in_rounds_of_its_own(suite: Suite) -> None:
     """Two of three cases: they meet once more after all cases, and the third one's launches are not repeated."""
     judged(suite, bf16=["regressed", "regressed"], fp16=["regressed", "ok"])

@@ -12,7 +12,6 @@ from test_plugin_against import told as told_of_pairs
 from test_plugin_usage import refused
 
 from ipexperf.bench.process import environment
-from ipexperf.judge import baseline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,8 +34,7 @@ def damaged(suite: Suite, key: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("whose", ["ours", "another"])
-@pytest.mark.parametrize("more", [(), ("--perf-no-record",)])
+@pytest.mark.parametrize(("whose", "more"), [("ours", ()), ("another", ("--perf-no-record",))])
 def test_a_damaged_baseline_ends_the_run_before_anything_is_measured(
     suite: Suite, whose: str, more: tuple[str, ...]
 ) -> None:
@@ -56,40 +54,12 @@ def test_a_damaged_baseline_is_nothing_to_pairs(suite: Suite) -> None:
     against(suite).assert_outcomes(passed=1)
 
 
-DAMAGES = """
-import pathlib
-
-
-def pytest_runtest_setup(item):
-    path = pathlib.Path({path!r})
-    path.parent.mkdir(exist_ok=True)
-    path.write_text({text!r})
-"""
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_a_baseline_that_is_damaged_during_the_run_stays_as_it_is(suite: Suite, there: bool) -> None:  # noqa: FBT001
-    """A run is judged by the file as it was when it began; one that was not there then fails its case in a sentence."""
-    key = own_key()
-    folder = suite.path / "baselines"
-    path = baseline.write(folder, baseline.Baselines(key)) if there else folder / f"{key}.json"
-    with (suite.path / "conftest.py").open("a") as conftest:
-        conftest.write(DAMAGES.format(path=str(path), text=HALF))
-    result = suite.run("tiny")
-    result.assert_outcomes(**({"passed": 1} if there else {"failed": 1}))
-    assert ("cannot be read as JSON" in result.stdout.str()) is not there
-    assert "Traceback" not in result.stdout.str()
-    assert path.read_text() == HALF
-
-
 def test_an_accepted_case_that_the_run_does_not_have_is_named(suite: Suite) -> None:
     """Renamed or removed, it would regress unseen. One that the options leave out is missed by nobody."""
     suite.run("tiny,other", "--perf-launches", "2").assert_outcomes(passed=2)
     accepted = suite.command("baseline", "accept", "last", "--reason", "first")
     assert accepted.ret == 0, accepted.stdout.str()
-    for chosen, missing in (("tiny,other", 0), ("tiny", 0), ("all", 0)):
-        out = suite.run(chosen, "-k", "tiny").stdout.str()
-        assert out.count("NOT IN THIS RUN") == missing
+    assert "NOT IN THIS RUN" not in suite.run("tiny").stdout.str()
     path = next((suite.path / "baselines").glob("*.json"))
     path.write_text(path.read_text().replace("other-", "another-").replace('"model": "other"', '"model": "another"'))
     out = suite.run("all", "-k", "tiny").stdout.str()

@@ -69,11 +69,6 @@ def test_collecting_makes_no_environment(accepted: Suite) -> None:
     listed.stdout.fnmatch_lines(["*[[]paced-fake-fp32-spin-plain]"])
 
 
-def test_collecting_makes_no_environment_on_the_hosts_of_a_fleet_either(accepted: Suite) -> None:
-    refused(run(accepted, NAMED, "--perf-fleet=local:a", "--collect-only", "-q"), "--collect-only makes nothing")
-    assert places(accepted) == []
-
-
 def test_each_host_of_a_fleet_makes_it_once_from_what_was_sent(accepted: Suite) -> None:
     """No index has its package, and no host its wheel: that travels with the code."""
     fleet = (NAMED, "--perf-fleet=local:a,b", "--perf-db=fleet.db")

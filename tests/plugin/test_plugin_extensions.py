@@ -6,12 +6,10 @@ import json
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree as ET
 
 import pytest
 from plugin_suite import ROOT, SHORT
 
-from ipexperf import cli, commands
 from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Cell
 from ipexperf.bench.machine.facts import Facts
@@ -23,7 +21,6 @@ from ipexperf.result import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from plugin_suite import Suite
 
@@ -36,14 +33,6 @@ from ipexperf.judge import screen
 
 honest = screen.judge
 screen.judge = lambda *given: replace(honest(*given), outcome="throttled", reason="93 degrees")
-"""
-GREET = """
-def add_greet(subparsers):
-    parser = subparsers.add_parser("greet", help="say hello")
-    parser.set_defaults(run=lambda arguments: print("hello") or 0)
-
-
-COMMANDS = (add_greet,)
 """
 
 
@@ -79,16 +68,10 @@ def tables(suite: Suite) -> dict[str, Any]:
     return found
 
 
-def properties(suite: Suite) -> dict[str, str]:
-    """What JUnit says of the case."""
-    (case,) = ET.parse(suite.path / "junit.xml").getroot().iter("testcase")  # noqa: S314 - our own file
-    return {x.get("name", ""): x.get("value", "") for x in case.iter("property")}
-
-
 def test_a_new_dtype_mode_and_metric_are_in_every_output(suite: Suite, ran: pytest.RunResult) -> None:
     ran.assert_outcomes(passed=1)
     assert [line for line in ran.outlines if ID in line and "bleu 27.2" in line]
-    told = properties(suite)
+    told = suite.properties()
     names = ("dtype", "mode", "joules", "bleu")
     assert tuple(told[name] for name in names) == ("fp8", "wobble", "41.5", "27.25")
     (shown,) = json.loads(ask(suite, "show", "last", "--json"))["cases"]
@@ -108,7 +91,7 @@ def test_a_new_outcome_is_in_every_output(suite: Suite, request: pytest.FixtureR
     ran.assert_outcomes(failed=1)
     assert "THROTTLED (1)" in ran.stdout.str()
     assert "the device was too hot" in ran.stdout.str()
-    assert properties(suite)["verdict"] == "throttled"
+    assert suite.properties()["verdict"] == "throttled"
     (shown,) = json.loads(ask(suite, "show", "last", "--json"))["cases"]
     assert shown["outcome"] == "throttled"
     markdown = ask(suite, "report", "last", "--markdown")
@@ -151,15 +134,3 @@ def test_summaries_call_a_new_mode_and_its_step_by_its_words() -> None:
     assert Words().whole(case) == "fp8 on stock, wobbling (wobble)"
     group = Group("tiny", (replace(case, mode="distil"),))
     assert labels([group]) == {"tiny": "tiny, distillation"}
-
-
-def test_a_new_command_is_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "greet.py").write_text(GREET)
-    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
-    assert cli.main(["greet"]) == 0
-    assert capsys.readouterr().out == "hello\n"
-    with pytest.raises(SystemExit):
-        cli.main(["--help"])
-    assert "say hello" in capsys.readouterr().out

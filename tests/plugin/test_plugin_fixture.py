@@ -88,22 +88,3 @@ def test_theirs_and_ours_live_in_one_run(suite: Suite) -> None:
     (suite.path / "test_theirs.py").write_text(THEIRS + TEST)
     suite.run("tiny").assert_outcomes(passed=2)
     assert suite.launches() == [("tiny", "ok")]
-
-
-COUNT = """
-import sys
-
-
-def pytest_collection_finish(session):
-    marks = {id(mark): mark.name for item in session.items for mark in item.iter_markers() if mark.name != "perf"}
-    print("marks:", *sorted(marks.values()), file=sys.stderr)
-"""
-
-
-def test_cases_share_the_marks_of_their_values(suite: Suite) -> None:
-    """Four cases of two models and two dtypes have one mark for each value: collecting stays cheap."""
-    (suite.path / "conftest.py").write_text(COUNT)
-    cell = ("--device", "fake", "--dtype", "fp32,bf16", "--mode", "spin", "--stack", "plain")
-    result = suite.run("tiny,other", "--collect-only", cell=cell)
-    assert "4 tests collected" in result.stdout.str()
-    assert "marks: bf16 fake fp32 other plain spin tiny" in result.errlines

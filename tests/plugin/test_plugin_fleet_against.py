@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from test_plugin_fleet import LOAD, PATIENCE, cut_off, mark, metas, wait_for
+from test_plugin_fleet import LOAD, cut_off, mark, metas
 from test_plugin_usage import refused
 
 if TYPE_CHECKING:
@@ -68,16 +67,6 @@ def test_a_slower_case_fails_by_the_pairs_of_its_host(suite: Suite) -> None:
     result.stdout.fnmatch_lines(["*differs     HASTE: 1 -> as it is"])
 
 
-def test_an_equal_host_compares_the_group_of_one_that_died(suite: Suite, mark: Path) -> None:
-    suite.short_pairs()
-    result = compared(suite, "fatal", "--perf-fleet=local:a,b", "--perf-spread=share")
-    assert mark.exists()
-    assert result.ret == 0, result.stdout.str()
-    result.stdout.fnmatch_lines(["*the host ? was lost: its process ended with status -9*measures it*"])
-    assert suite.launches() == [("fatal", "ok")] * 2
-    assert suite.statuses() == ["finished"]
-
-
 def test_a_host_that_died_fails_its_comparison_and_no_other(
     suite: Suite, mark: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,20 +79,6 @@ def test_a_host_that_died_fails_its_comparison_and_no_other(
     result.stdout.fnmatch_lines(["*crashed: the host a was lost: its process ended with status -9*"])
     series = "SELECT DISTINCT model, json_extract(params, '$.knobs.against') FROM \"case\" ORDER BY 1, 2"
     assert suite.query(series) == [("fatal", "itself"), ("tiny", None), ("tiny", "itself")]
-
-
-def test_ctrl_c_keeps_the_comparisons_that_were_over(suite: Suite, mark: Path, gone: Callable[[int], bool]) -> None:
-    suite.short_pairs()
-    words = (LOAD, "--perf-fleet=local:a", "--perf-against=", "--perf-max-pairs=2")
-    process = suite.start("tiny,patient", *words, short=())
-    wait_for(mark.exists, process)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 2, output
-    assert gone(int(mark.read_text()))
-    assert suite.launches() == [("tiny", "ok")] * 2
-    assert suite.statuses() == ["interrupted"]
-    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("arm", ["", "HASTE=1"])

@@ -224,8 +224,3 @@ def test_a_lock_that_is_gone_leaves_the_numbers(accepted: Suite, pythons: dict[s
     result = run(accepted, pythons["1.1"])
     assert "judged by stored numbers: 1 case: " in result.stdout.str()
     refused(run(accepted, pythons["1.1"], "--perf-baseline=live"), "there is no lock ")
-
-
-def test_live_and_another_arm_contradict_one_another(suite: Suite, pythons: dict[str, str]) -> None:
-    result = run(suite, pythons["1.0"], "--perf-baseline=live", "--perf-against=OMP_NUM_THREADS=1")
-    refused(result, "--perf-against: --perf-baseline judges against another arm already")

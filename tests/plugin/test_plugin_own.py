@@ -124,13 +124,6 @@ def test_what_is_not_there_ends_before_anything_is_measured(mine: Suite, model: 
     assert not (mine.path / "ipexperf.db").exists()
 
 
-def test_networks_are_named_by_the_ini_file_too(mine: Suite) -> None:
-    """What is always measured is written down once."""
-    (mine.path / "pytest.ini").write_text("[pytest]\nipexperf = --perf-model=mynets:small --perf-mode=infer\n")
-    result = mine.raw("--collect-only", "-q", "--perf-dtype", "fp32", "--perf-stack", "stock")
-    assert "test_mine.py::test_all[mynets.small-cpu-fp32-infer-stock]" in result.stdout.str()
-
-
 def test_nothing_of_a_named_network_is_imported_while_tests_are_collected(mine: Suite) -> None:
     """The plan knows it by its name alone."""
     (mine.path / "mynets.py").write_text("raise SystemExit('this was imported')\n")

@@ -51,32 +51,19 @@ def test_a_report_that_cannot_be_written_fails_the_run_and_loses_nothing(suite: 
     assert (suite.path / "site" / "mine").read_text() == "precious"
 
 
-@pytest.mark.parametrize("on_github", [True, False])
-def test_github_gets_a_summary_and_annotations(
-    suite: Suite, monkeypatch: pytest.MonkeyPatch, *, on_github: bool
-) -> None:
-    """The summary is appended where there is a file for it; lines are written only in a job."""
+def test_github_gets_a_summary_and_annotations(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     summary = suite.path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    monkeypatch.setenv("GITHUB_ACTIONS", "true" if on_github else "")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
     result = suite.run("tiny,segfault")
     assert result.ret == 1
     told = summary.read_text()
     assert told.startswith("## ipexperf: 1 failed, 1 no_baseline\n")
     assert "| `tiny-fake-fp32-spin-plain` |" in told
     annotations = [line for line in result.outlines if line.startswith("::")]
-    assert [line.split(" (batch")[0] for line in annotations] == (
-        ["::error title=failed%3A segfault-fake-fp32-spin-plain"] if on_github else []
-    )
-
-
-def test_a_run_of_other_tests_tells_github_nothing(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing was measured there is nothing to say."""
-    summary = suite.path / "summary.md"
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    (suite.path / "test_suite.py").write_text("def test_theirs():\n    pass\n")
-    assert suite.raw().ret == 0
-    assert not summary.exists()
+    assert [line.split(" (batch")[0] for line in annotations] == [
+        "::error title=failed%3A segfault-fake-fp32-spin-plain"
+    ]
 
 
 THEIRS = """
@@ -99,21 +86,15 @@ def test_the_table_of_pytest_benchmark_comes_only_when_asked_for(suite: Suite) -
     assert "(0001_" in compared.stdout.str()
 
 
-@pytest.mark.parametrize("word", ["--benchmark-sort=min", "--benchmark-columns=min,max", "--benchmark-group-by=name"])
-def test_an_option_of_its_display_asks_for_it(suite: Suite, word: str) -> None:
-    result = suite.run("tiny", word)
-    assert result.ret == 0
-    result.stdout.fnmatch_lines([f"{TABLE}*", "*test_it*"])
-
-
-@pytest.mark.parametrize("place", ["ini", "environment"])
+@pytest.mark.parametrize("place", ["command line", "ini", "environment"])
 def test_it_is_asked_for_wherever_options_come_from(suite: Suite, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """Options in the ini file and in PYTEST_ADDOPTS are options too."""
+    """By an option of its display, also in the ini file and in PYTEST_ADDOPTS."""
     if place == "ini":
         (suite.path / "pytest.ini").write_text("[pytest]\naddopts = --benchmark-sort=min\n")
-    else:
+    if place == "environment":
         monkeypatch.setenv("PYTEST_ADDOPTS", "--benchmark-sort=min")
-    suite.run("tiny").stdout.fnmatch_lines([f"{TABLE}*"])
+    result = suite.run("tiny", *(("--benchmark-sort=min",) if place == "command line" else ()))
+    result.stdout.fnmatch_lines([f"{TABLE}*", "*test_it*"])
 
 
 def test_other_peoples_benchmarks_show_their_table(suite: Suite) -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
 
 import pytest
-from plugin_suite import SHORT
 
 if TYPE_CHECKING:
-    from plugin_suite import Suite
+    from plugin_suite import LookedAt
 
 pytestmark = pytest.mark.process
 
@@ -20,36 +17,15 @@ ID = "tiny-fake-fp32-looked_at-plain"
 WORK = {"items": 1, "flops": 10**6, "elements": 10}
 
 
-class Roofed:
-    """Runs one case whose work the test chooses."""
-
-    def __init__(self, suite: Suite) -> None:
-        self.suite = suite
-        (suite.path / "ran.json").write_text("{}")
-
-    def run(self, *arguments: str) -> pytest.RunResult:
-        load = (f"--perf-load={self.suite.fake},{Path(self.suite.fake).with_name('looked_at.py')}",)
-        cell = ("--device", "fake", "--dtype", "fp32", "--mode", "looked_at", "--stack", "plain")
-        return self.suite.raw(*load, "--model", "tiny", *cell, *SHORT, *arguments)
-
-    def told(self, *arguments: str) -> str:
-        """What the command says, in a process of its own: pytester forgets what was imported here."""
-        found = self.suite.command(*arguments)
-        assert found.ret == 0, found.stderr.str()
-        return found.stdout.str()
-
-
 @pytest.fixture
-def roofed(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> Roofed:
-    monkeypatch.setenv("FAKE_RAN", str(suite.path / "ran.json"))
+def roofed(looked: LookedAt, monkeypatch: pytest.MonkeyPatch) -> LookedAt:
     monkeypatch.setenv("FAKE_WORK", json.dumps(WORK))
-    monkeypatch.chdir(suite.path)
-    return Roofed(suite)
+    return looked
 
 
-def test_the_share_of_the_roof_is_told_everywhere(roofed: Roofed) -> None:
+def test_the_share_of_the_roof_is_told_everywhere(roofed: LookedAt) -> None:
     """A column of the table, a line of `show`, properties of JUnit, series of the history."""
-    result = roofed.run("--junitxml=junit.xml")
+    result = roofed.run({})
     result.assert_outcomes(passed=1)
     header = next(line for line in result.outlines if line.startswith("case "))
     row = next(line for line in result.outlines if line.startswith(f"{ID} "))
@@ -59,21 +35,20 @@ def test_the_share_of_the_roof_is_told_everywhere(roofed: Roofed) -> None:
     shown = roofed.told("show", "last")
     assert f"{ID} did " in shown
     assert "bound by compute; ceilings 1.00 TFLOP/s (a product), 100 GB/s (a copy)" in shown
-    document = ET.parse(roofed.suite.path / "junit.xml")  # noqa: S314 - our own file
-    found = {one.get("name"): one.get("value") or "" for one in document.iter("property")}
+    found = roofed.suite.properties()
     assert found["bound_by"] == "compute"
     assert 0 < float(found["of_roof"]) == pytest.approx(float(found["flop_rate"]) / 1e12, rel=1e-4)
     assert ID in roofed.told("trend", "--metric", "of_roof")
 
 
 def test_ceilings_that_were_measured_again_make_no_other_environment(
-    roofed: Roofed, monkeypatch: pytest.MonkeyPatch
+    roofed: LookedAt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are numbers of a moment: environments are by content, and series by machine."""
     paths = []
     for folder, peak in (("one", "1e12"), ("two", "2e12")):
         monkeypatch.setenv("FAKE_PEAK", peak)
-        roofed.run(f"--perf-cache={folder}")
+        roofed.run({}, f"--perf-cache={folder}")
         paths.append(next((roofed.suite.path / folder / "ceilings").glob("*.json")))
     assert paths[0].name == paths[1].name
     assert paths[0].read_text() != paths[1].read_text()
@@ -84,17 +59,17 @@ def test_ceilings_that_were_measured_again_make_no_other_environment(
     assert roofed.suite.query("SELECT count(*) FROM run") == [(2,)]
 
 
-def test_without_a_roof_there_is_no_column_and_no_share(roofed: Roofed) -> None:
-    result = roofed.run("--perf-no-roof")
+def test_without_a_roof_there_is_no_column_and_no_share(roofed: LookedAt) -> None:
+    result = roofed.run({}, "--perf-no-roof")
     result.assert_outcomes(passed=1)
     assert " roof " not in next(line for line in result.outlines if line.startswith("case "))
     assert roofed.suite.query("SELECT count(*) FROM series WHERE metric IN ('of_roof', 'flop_rate')") == [(0,)]
 
 
-def test_ceilings_that_cannot_be_measured_cost_no_case(roofed: Roofed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ceilings_that_cannot_be_measured_cost_no_case(roofed: LookedAt, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rates are there, and the reason why they are a share of nothing."""
     monkeypatch.setenv("FAKE_CEILINGS", "none")
-    roofed.run().assert_outcomes(passed=1)
+    roofed.run({}).assert_outcomes(passed=1)
     shown = roofed.told("show", "last")
     assert "with no roof" in shown
     assert "has no roof: measuring the machine's ceilings: RuntimeError: no ceiling today" in shown

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from plugin_suite import Suite
 
-ID = "tiny-fake-{}-spin-plain"
 THREE = (*CELL[:2], "--dtype", "fp32,bf16,fp16", *CELL[4:])
 """With one model these are three cases of one group."""
 TWICE = ("--perf-launches", "2", "--perf-twin", "off")
@@ -138,13 +137,9 @@ def test_a_twin_in_pairs_is_refused(suite: Suite) -> None:
     assert not (suite.path / "ipexperf.db").exists()
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [("-k", "not bf16"), ("-m", "fp32 or fp16"), ("--deselect", f"test_suite.py::test_it[{ID.format('bf16')}]")],
-)
-def test_what_pytest_leaves_out_is_in_no_round(suite: Suite, chosen: tuple[str, ...]) -> None:
+def test_what_pytest_leaves_out_is_in_no_round(suite: Suite) -> None:
     """The tests that were chosen choose the arms."""
-    result = suite.run("tiny", *TWICE, *chosen, cell=THREE)
+    result = suite.run("tiny", *TWICE, "-k", "not bf16", cell=THREE)
     result.assert_outcomes(passed=2, deselected=1)
     assert "round 1 of 2, 2 cases" in result.stdout.str()
     assert launches(suite) == all_ok(2, "fp32", "fp16")
@@ -195,16 +190,6 @@ def test_the_first_failure_ends_the_run_with_what_its_group_measured_on_record(
         ("no_baseline", 2),
     ]
     assert moody.statuses() == ["finished"]
-
-
-@pytest.mark.process
-def test_what_failed_last_is_measured_alone(moody: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--lf: only the tests that failed are in the rounds."""
-    monkeypatch.setenv("MOOD_BF16", "dies in 1")
-    moody.run("tiny", *TWICE, cell=MOODY_CELL).assert_outcomes(passed=2, failed=1)
-    result = moody.run("tiny", *TWICE, "--lf", cell=MOODY_CELL)
-    result.assert_outcomes(passed=1)
-    assert "round 1 of 2, 1 case" in result.stdout.str()
 
 
 SPENT = """
@@ -278,12 +263,11 @@ def in_round_two(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_interrupted_in_its_second_round_keeps_the_first(
-    number: signal.Signals, moody: Suite, monkeypatch: pytest.MonkeyPatch, gone: Callable[[int], bool]
+    moody: Suite, monkeypatch: pytest.MonkeyPatch, gone: Callable[[int], bool]
 ) -> None:
     """Every case of the group is on record and in the summary, says why it has one launch, and nobody is left."""
-    worker, status, out = in_round_two(moody, monkeypatch, number)
+    worker, status, out = in_round_two(moody, monkeypatch, signal.SIGINT)
     assert status == pytest.ExitCode.INTERRUPTED, out
     assert gone(worker)
     assert launches(moody) == all_ok(1, "fp32", "bf16", "fp16")
@@ -336,6 +320,34 @@ def test_an_arm_that_dies_ends_the_pairs_of_its_case_alone(moody: Suite, monkeyp
     result.assert_outcomes(passed=2, failed=1)
     assert launches(moody) == [("bf16", 0, "crashed"), *all_ok(2, "fp32", "fp16")]
     assert "tiny-fake-bf16-moody-plain+against:itself (batch 1): FAILED" in result.stdout.str()
+
+
+COUNTING = """
+from pathlib import Path
+
+from ipexperf.history import History
+
+honest = History.record
+
+
+def record(self, run, measurement, *rest, **more):
+    with Path("writes").open("a") as writes:
+        writes.write(f"{measurement.case.model} {len(measurement.launches)}\\n")
+    honest(self, run, measurement, *rest, **more)
+
+
+History.record = record
+"""
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_case_is_written_once_after_each_of_its_rounds(suite: Suite, *, pairs: bool) -> None:
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write(COUNTING)
+    suite.short_pairs()
+    length = ("--perf-against=", "--perf-max-pairs=2") if pairs else ("--perf-launches=2",)
+    suite.raw(*suite.load, "--model", "tiny", *CELL, *length).assert_outcomes(passed=1)
+    assert (suite.path / "writes").read_text().splitlines() == ["tiny 1", "tiny 2"]
 
 
 def test_what_cannot_be_recorded_fails_the_tests_of_its_cases(suite: Suite) -> None:

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.process
 
 
+def chosen(fake: str, **more: Any) -> Options:
+    """Options of a run of one case."""
+    axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
+    return Options(**{**axes, "dtype": ("fp32",), "launches": 2, "no_roof": True, "load": (fake,), **more})
+
+
 def told(fake: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, record: bool = True, **where: Any) -> list[str]:
     """Each line that a run of one case with a regression prints, of a failed test and at the end."""
     monkeypatch.chdir(folder)
-    axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
-    axes |= {"dtype": ("fp32",), "launches": 2, "no_roof": True}
-    run = Run(Options(**axes, load=(fake,), no_record=not record, **where), folder, lambda _: None)
+    run = Run(chosen(fake, no_record=not record, **where), folder, lambda _: None)
     played(monkeypatch, lambda _: 0.01)
     run.open(())
     found = run.measure(run.plan.cases[0])
@@ -59,8 +63,7 @@ def test_what_is_elsewhere_is_named_so_that_a_shell_takes_it(
 
 def test_no_command_tells_a_password(fake: str, tmp_path: Path) -> None:
     """Logs of CI systems are read by many."""
-    axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
-    options = Options(**axes, dtype=("fp32",), load=(fake,), db="postgresql://ada:secret@host/perf")
+    options = chosen(fake, db="postgresql://ada:secret@host/perf")
     assert Run(options, tmp_path, lambda _: None)._place_options() == (" --db 'postgresql://ada:***@host/perf'", "")
 
 
@@ -80,8 +83,7 @@ def test_a_run_without_numbers_offers_no_command_that_needs_them(
 ) -> None:
     """A failed case is not accepted, nor is one with a single launch: these commands would be refused."""
     monkeypatch.chdir(tmp_path)
-    axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
-    run = Run(Options(**axes, dtype=("fp32",), launches=launches, no_roof=True, load=(fake,)), tmp_path, lambda _: None)
+    run = Run(chosen(fake, launches=launches), tmp_path, lambda _: None)
 
     def seconds(_: Arm) -> float:
         if fails:
@@ -107,9 +109,8 @@ def test_a_run_that_is_not_the_last_one_is_named_by_its_uid(
     monkeypatch.chdir(tmp_path)
     with History.open("ipexperf.db") as history:
         history.start_run({"machine_key": "m"}, {"started_at": begun})
-    axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
     said: list[str] = []
-    run = Run(Options(**axes, dtype=("fp32",), launches=2, no_roof=True, load=(fake,)), tmp_path, said.append)
+    run = Run(chosen(fake), tmp_path, said.append)
     played(monkeypatch, lambda _: 0.01)
     run.open(())
     run.measure(run.plan.cases[0])
