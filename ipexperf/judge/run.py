@@ -26,6 +26,8 @@ class RunVerdict:
 
     verdicts: Mapping[str, Verdict]
     line: str = ""
+    shift: float | None = None
+    """How many times slower the median case is, if the platform moved. The history keeps it."""
     fails: bool = False
     """Whether the run fails: a test failed, or the platform as a whole surely became slower."""
     slower: tuple[str, ...] = ()
@@ -81,7 +83,7 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy, *, contended: float 
             f"{busy} of {len(verdicts)} {'case' if len(verdicts) == 1 else 'cases'} "
             f"{'does' if busy == 1 else 'do'} not count, because the machine was busy"
         )
-    return RunVerdict(settled, "; ".join(lines), fails, rest, spoilt)
+    return RunVerdict(settled, "; ".join(lines), shift, fails, rest, spoilt)
 
 
 def _tested(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
