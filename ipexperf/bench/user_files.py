@@ -33,7 +33,11 @@ def load_module(name: str) -> None:
 def load_file(path: Path) -> ModuleType:
     """Import a file as a module, once."""
     path = source.moved(path)
-    if not path.is_file():
+    try:
+        exists = path.is_file()
+    except (OSError, ValueError) as error:  # such as a name that is too long, or that has a NUL
+        raise UsageError(str(getattr(error, "strerror", None) or error)) from None
+    if not exists:
         raise UsageError("there is no such file")
     name = f"ipexperf_loaded_{path.stem}"
     if name in sys.modules and getattr(sys.modules[name], "__file__", None) == str(path.resolve()):
@@ -68,7 +72,8 @@ def place_of(error: BaseException) -> str:
     if not relevant or relevant[-1][0].co_filename not in _loaded:
         return ""
     code, line = relevant[-1]
-    function = "" if code.co_qualname == "<module>" else f", in {code.co_qualname}"
+    name = getattr(code, "co_qualname", code.co_name)  # Python 3.10, which may run a worker, lacks the former
+    function = "" if name == "<module>" else f", in {name}"
     return f"{Path(code.co_filename).name}, line {line}{function}"
 
 
