@@ -276,15 +276,14 @@ def _table(header: tuple[str, ...], rows: Sequence[Row]) -> list[str]:
     widths = _widths(header, rows)
     widths[0] = max(widths[0] - max(_width(widths) - Page.width, 0), 0)
     begin = sum(widths[:factor]) + len(GAP) * factor
-    lines = []
-    for row in (header, *rows):
+    lines = [*_cells(header, header, widths), GAP.join("-" * width for width in widths)]
+    for row in rows:
         if isinstance(row, str):
             lines += wrapped(row)
         elif isinstance(row, Below):
             lines.append(row.name.ljust(min(begin, Page.width - len(row.entry))) + row.entry)
         else:
             lines += _cells(header, row, widths)
-    lines.insert(1, GAP.join("-" * width for width in widths))
     return lines
 
 

@@ -21,6 +21,7 @@ import filelock
 
 from ipexperf import lock as locks
 from ipexperf import scratch
+from ipexperf.bench.machine.source import Replaced
 from ipexperf.conduct import interrupts
 from ipexperf.environments import make
 from ipexperf.errors import LockError, UsageError
@@ -50,8 +51,8 @@ class Commit:
 class Repository:
     """A local repository, and how a commit of it becomes software.
 
-    Without a build command, workers import the worktree itself: it and its `src` come first in PYTHONPATH. They do so
-    too after a command that builds in place. If the command leaves a wheel in `dist`, that wheel is installed instead.
+    Without a build command, workers import the worktree itself: it and its `src` come first in PYTHONPATH, and its
+    files take the place of the repository's. They do so too after a command that builds in place. If the command leaves a wheel in `dist`, that wheel is installed instead.
     """
 
     folder: Path
@@ -110,6 +111,11 @@ class Repository:
     def _described(self, *words: str) -> list[Commit]:
         text = self.git("log", "--first-parent", "--format=%H%x00%an%x00%as%x00%s", *words, "--")
         return [Commit(*line.split("\0", 3)) for line in text.splitlines()]
+
+    @property
+    def top(self) -> str:
+        """The folder of its files."""
+        return self.git("rev-parse", "--show-toplevel").strip()
 
     def worktrees(self, cache: Path) -> Path:
         """Return the folder that holds our worktrees of this repository."""
@@ -172,7 +178,9 @@ class AtCommit:
             self._same_form(wheels=wheel is not None)
             if wheel is None:
                 path = os.pathsep.join(str(path) for path in (tree / "src", tree) if path.is_dir())
-                variables = dict(self.base.lock.variables) | {"PYTHONPATH": path}
+                # A network that is named by its file comes from there too, and the proof says so.
+                replaced = Replaced(self.repository.top, str(tree), ("src", "."))
+                variables = dict(self.base.lock.variables) | {"PYTHONPATH": path} | replaced.variables
                 yield Installed(self.base.python, tuple(sorted(variables.items())))
                 return
             package = make.keep_wheel(cache, wheel, self.base.lock, say)

@@ -11,7 +11,8 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,8 +21,10 @@ import quick_uv
 from small_wheels import a_wheel, an_unpacked_environment
 
 from ipexperf import cli
+from ipexperf.bench.machine.source import Replaced
 from ipexperf.errors import UsageError
 from ipexperf.tools.bisect import versions
+from ipexperf.tools.bisect.commits import AtCommit, Repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -206,6 +209,17 @@ def test_the_first_slow_commit_is_named_past_one_that_does_not_build(
     assert done.stdout.startswith("CULPRIT: commit ")
     assert "change 3 (A Author, " in done.stdout.splitlines()[1]
     assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+def test_a_file_that_names_a_network_is_that_of_the_commit(repository: Path, tmp_path: Path) -> None:
+    """It was the user's own file on both sides, so that nothing was found: `--model file.py:net` is not imported."""
+    base: Any = SimpleNamespace(python=sys.executable, lock=SimpleNamespace(variables=(), digest="0"))
+    source = Repository(repository)
+    for commit, times in zip(source.commits("HEAD~4..HEAD"), (1, 1, 1, 2, 2), strict=True):
+        with AtCommit(base, source, commit).ready(tmp_path, print) as installed:
+            replaced = Replaced.of(dict(installed.variables))
+            assert replaced is not None
+            assert replaced.moved(repository / "pace.py").read_text().startswith(f"TIMES = {times}\n")
 
 
 def test_a_wheel_that_a_build_leaves_is_installed(
