@@ -52,7 +52,8 @@ class Repository:
     """A local repository, and how a commit of it becomes software.
 
     Without a build command, workers import the worktree itself: it and its `src` come first in PYTHONPATH, and its
-    files take the place of the repository's. They do so too after a command that builds in place. If the command leaves a wheel in `dist`, that wheel is installed instead.
+    files take the place of the repository's. They do so too after a command that builds in place. If the command leaves
+    a wheel in `dist`, that wheel is installed instead.
     """
 
     folder: Path
