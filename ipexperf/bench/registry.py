@@ -15,7 +15,7 @@ from ipexperf.case import Case
 from ipexperf.errors import UsageError
 
 T = TypeVar("T")
-FOLDERS = ("ipexperf.bench", "ipexperf.zoo")
+PACKAGES = ("ipexperf.bench", "ipexperf.zoo")
 """The packages whose folders have leaves: `devices`, `models` and so on."""
 ALIKE = 0.8
 """The least similarity of a suggested option. It is high because most options begin with `--perf-`."""
@@ -41,12 +41,11 @@ class Registry(Generic[T]):
     def _search(self) -> None:
         if not self._searched:
             self._searched = True
-            for parent in FOLDERS:
-                if importlib.util.find_spec(parent) and importlib.util.find_spec(f"{parent}.{self.kind}s"):
-                    package = importlib.import_module(f"{parent}.{self.kind}s")
-                    for module in pkgutil.iter_modules(package.__path__):
-                        if not module.name.startswith("_"):
-                            importlib.import_module(f"{package.__name__}.{module.name}")
+            folders = [f"{package}.{self.kind}s" for package in PACKAGES]
+            for folder in filter(importlib.util.find_spec, folders):
+                for module in pkgutil.iter_modules(importlib.import_module(folder).__path__):
+                    if not module.name.startswith("_"):
+                        importlib.import_module(f"{folder}.{module.name}")
 
     def names(self) -> tuple[str, ...]:
         """Return all names in alphabetical order."""

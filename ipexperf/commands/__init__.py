@@ -21,7 +21,7 @@ GROUP = "ipexperf.commands"
 """The entry points by which an installed package names functions that declare its subcommands."""
 
 
-OTHERS = "others"
+OTHERS = "of other packages"
 
 
 def every() -> Iterator[tuple[str, Callable[[Subparsers], None]]]:
