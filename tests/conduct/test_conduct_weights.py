@@ -63,7 +63,8 @@ def ready(teacher: Teacher, fake: str, tmp_path: Path) -> Callable[..., Path]:
     registry.model("learner", **declaration)(lambda: int)
 
     def ready(say: Callable[[str], None] = lambda _: None) -> Path:
-        conductor = Conductor(Options(load=(fake,)), tmp_path, say, start=teacher.start)
+        # Without a lease, because only processes can share one: two threads would race for it.
+        conductor = Conductor(Options(load=(fake,), lease="off"), tmp_path, say, start=teacher.start)
         path = conductor.ready(LEARNER).settings.weights
         assert path is not None
         return Path(path)
