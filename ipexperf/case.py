@@ -10,6 +10,9 @@ from typing import Any
 AXES = ("model", "device", "dtype", "mode", "stack")
 AGAINST = "against"
 """The knob that names the other arm of a case measured in pairs. Such times are a series of their own."""
+CALL = "call"
+"""The mode of a function that a test measures. Its case has the id of the test as its model, and no dtype or stack of
+its own: those of the plainest case stand there."""
 CONDITIONS = frozenset({"placement", AGAINST})
 """The knobs that say under what a case is run. All others are settings of what it does."""
 ITSELF = "itself"
@@ -36,6 +39,11 @@ class Case:
     def id(self) -> str:
         """The name for people: the axes, joined, and the settings that are not at their defaults."""
         return identify(self)
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a function that a test measures."""
+        return self.mode == CALL
 
     @property
     def uid(self) -> str:
@@ -83,7 +91,13 @@ class Planned:
         return f"{self.case.id}@{self.host}" if self.host else self.case.id
 
 
+def of_test(test: str, device: str) -> Case:
+    """Return the case of a test that measures a function, by the id of the test."""
+    return Case(test, device, "fp32", CALL, "stock", batch=1, size=1, data="none")
+
+
 def identify(cell: Any) -> str:
-    """Return the id for these axes and knobs: `resnet18-cpu-bf16-train-ipex+optimizer:adam`."""
+    """Return the id for these axes and knobs: `resnet18-cpu-bf16-train-ipex+optimizer:adam`. Of a call: its test."""
     turned = "".join(f"+{name}:{value}" for name, value in cell.knobs)
-    return "-".join(getattr(cell, axis) for axis in AXES) + turned
+    name = cell.model if cell.mode == CALL else "-".join(getattr(cell, axis) for axis in AXES)
+    return name + turned

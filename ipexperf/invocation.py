@@ -10,20 +10,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf import live_baseline, site
-from ipexperf.case import Planned
+from ipexperf.case import Planned, of_test
 from ipexperf.errors import LockError, UsageError
+from ipexperf.plan import matrix
 from ipexperf.run import FinishedCase, Postponed, Run
 
 if TYPE_CHECKING:
+    import pytest
+
     from ipexperf.case import Case
     from ipexperf.history.store import Status
     from ipexperf.lock import Lock
+    from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.gates import GateWish
     from ipexperf.plan.options import Options
     from ipexperf.result import Measurement, Verdict
 
 SITES = "ipexperf.sites"
 """The entry points by which an installed package starts the runs of an invocation on other hosts."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """A plugin with the options and both arms of a session that `ipexperf ab` starts. Its name is how it is found."""
+
+    options: Options
+    arms: tuple[ArmWords, ArmWords]
+    __name__ = "ipexperf-given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,28 @@ class Invocation:
             self._elsewhere = _start_elsewhere(options)(options, folder, say, lock, collecting=collecting)
             self.runs = self._elsewhere.runs
         self.cases = tuple(Planned(case, host) for host, run in self.runs.items() for case in run.plan.cases)
+
+    def refuse_empty(self) -> None:
+        """Raise UsageError if there is no case for tests of networks."""
+        if not self.cases and (reason := next((run.plan.why_empty for run in self.runs.values()), "")):
+            raise UsageError(reason)
+
+    def adopt(self, tests: Sequence[str], config: pytest.Config, *, alone: bool) -> dict[str, Case]:
+        """Measure the functions of these tests of a session too, or `alone`. Returns their cases."""
+        from ipexperf.compare.walk import Suite
+
+        if self._elsewhere is not None:
+            raise UsageError(f"{self.options.sources['fleet']}: functions are measured on this host: leave it out")
+        devices = self.options.device or matrix.DEFAULT_DEVICE
+        if len(devices) > 1:
+            raise UsageError(f"{self.options.sources['device']}: name one device for functions")
+        calls = {test: of_test(test, devices[0]) for test in tests}
+        options = {name: value for name, value in vars(config.option).items() if _plain(value)}
+        options |= {"rootdir": str(config.rootpath), "inifilename": str(config.inipath) if config.inipath else None}
+        suite = Suite(config.invocation_params.dir, tuple(config.args), options, benchmark=self.options.benchmark)
+        given: Given | None = config.pluginmanager.get_plugin(Given.__name__)
+        self.runs[""].adopt(tuple(calls.values()), suite, given.arms if given else None, alone=alone)
+        return calls
 
     def open(self, command: tuple[str, ...]) -> None:
         """Open the history before anything is measured."""
@@ -130,6 +165,15 @@ class Invocation:
             for host, run in self.runs.items()
             for name, value in junit.of_run(run.settled().line, run.trouble, fails=not well)
         ]
+
+
+def _plain(value: object) -> bool:
+    """Whether a value can be sent to another process as it is."""
+    if isinstance(value, list | tuple):
+        return all(map(_plain, value))
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _plain(one) for key, one in value.items())
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _check(options: Options) -> None:

@@ -15,7 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from packaging.utils import canonicalize_name
+
 from ipexperf import lock as locks
+from ipexperf.bench.machine.inventory import Package
 from ipexperf.case import Case
 from ipexperf.compare import arm, locked
 from ipexperf.compare.against import Against
@@ -28,7 +31,7 @@ from ipexperf.judge.environment import differences, incomparable
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.lock import Lock
 from ipexperf.plan import arms
-from ipexperf.plan.values import BASELINE
+from ipexperf.plan.values import BASELINE, is_requirement
 from ipexperf.result import MachineEvidence
 
 if TYPE_CHECKING:
@@ -256,6 +259,8 @@ def _baselines_of(options: Options, cases: Iterable[Case], key: Callable[[str], 
 def lock_named(reference: str, options: Options, source: str) -> Lock:
     """The lock that `baseline:NAME`, `run:RUN`, `lock:FILE` or `shipped:NAME` names."""
     kind, _, name = reference.partition(":")
+    if is_requirement(reference.partition(",")[0]):
+        return _with_versions(reference.split(","), options, source)
     if reference == BASELINE:
         choices = locks.every(options.baselines)
         if len(choices) != 1:
@@ -268,6 +273,19 @@ def lock_named(reference: str, options: Options, source: str) -> Lock:
     if kind == "run":
         return _lock_of_run(name, options, source)
     return locks.find(options.baselines, name)
+
+
+def _with_versions(requirements: Sequence[str], options: Options, source: str) -> Lock:
+    """The software here with other versions of these packages."""
+    lock = locked.current_lock(options)
+    for requirement in requirements:
+        name, _, version = requirement.partition("==")
+        name = canonicalize_name(name)
+        if name not in lock.versions:
+            raise UsageError(f"{source}: {name} is not installed here, so there is nothing to replace by {requirement}")
+        if lock.versions[name] != version:
+            lock = locks.with_package(lock, Package(name, version, ""))
+    return lock
 
 
 def _lock_of_run(selector: str, options: Options, source: str) -> Lock:

@@ -267,6 +267,12 @@ def _version_text(package: Package | None, other: Package | None) -> str | None:
     return f"{package.version} ({package.content})" if differs else package.version
 
 
+def with_package(lock: Lock, package: Package) -> Lock:
+    """Return the lock with this package in place of the version that it has."""
+    packages = {present.name: present for present in lock.packages} | {package.name: package}
+    return replace(lock, packages=tuple(packages[name] for name in sorted(packages)), libraries=(), name="")
+
+
 def same_software(old: Lock, new: Lock) -> bool:
     """Return True if two locks have the same packages and variables, and the same series of Python."""
     if series(old.python) != series(new.python):

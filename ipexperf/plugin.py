@@ -16,7 +16,8 @@ from ipexperf.case import AXES, Case, Planned
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from ipexperf.invocation import Invocation
+    from ipexperf.bench.calls.call import Call
+    from ipexperf.invocation import Given, Invocation
     from ipexperf.plan.gates import GateWish
     from ipexperf.plan.options import Options
 
@@ -27,6 +28,8 @@ ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
 MODELS_KEY = pytest.StashKey[frozenset[str]]()
 JUNIT_KEY: pytest.StashKey[Callable[[str, object], None]] = pytest.StashKey()
 LATER_KEY = pytest.StashKey[bool]()
+CALLS_KEY: pytest.StashKey[dict[str, Case]] = pytest.StashKey()
+"""The cases of the tests that measure functions, by node id."""
 CALLED_KEY = pytest.StashKey[bool]()
 """Whether a test called `perf()`."""
 NEVER_CALLED = "the test passed without calling perf(), so nothing was measured: call it, or leave the fixture out"
@@ -89,12 +92,19 @@ def pytest_configure(config: pytest.Config) -> None:
     from ipexperf.errors import UsageError
     from ipexperf.plan import options
 
+    given: Given | None = config.pluginmanager.get_plugin("ipexperf-given")
     try:
-        config.stash[OPTIONS_KEY] = options.resolve(
-            lambda name: config.getoption(name, None), config.getini(options.INI)
+        config.stash[OPTIONS_KEY] = (
+            given.options
+            if given
+            else options.resolve(lambda name: config.getoption(name, None), config.getini(options.INI))
         )
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
+    if config.stash[OPTIONS_KEY].benchmark:
+        from ipexperf.bench.calls import fixtures
+
+        config.pluginmanager.register(fixtures.Suite.of(config, _of_call), "ipexperf-benchmark")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -175,20 +185,22 @@ def _teller(config: pytest.Config, quietest: int = 0) -> Callable[[str], None]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrize a performance test with its cases."""
-    if not _takes_ours(metafunc):
-        return
+    if not _takes_ours(metafunc) or not any(metafunc.definition.iter_markers("perf")):
+        return  # without a mark it measures a function
     if hasattr(metafunc.config, "workerinput"):
         metafunc.parametrize(FIXTURE, [pytest.param(None, id=XDIST_MARK)], indirect=True)
         return
+    from ipexperf.errors import UsageError
+
     try:
         cases = _run(metafunc.config).cases
-    except pytest.UsageError as error:
+        _run(metafunc.config).refuse_empty()
+    except (pytest.UsageError, UsageError) as error:
         # Raised here it would be a collection error. Raised after collection it is one sentence and exit code 4.
         metafunc.config.stash[ERROR_KEY] = str(error)
         cases = ()
     chosen = list(cases)
     if cases:
-        from ipexperf.errors import UsageError
         from ipexperf.plan import gates, matrix
 
         try:
@@ -211,9 +223,9 @@ def _marks(case: Case) -> list[pytest.Mark]:
     return [pytest_private.mark(getattr(case, axis)) for axis in AXES]
 
 
-def _takes_ours(metafunc: pytest.Metafunc) -> bool:
+def _takes_ours(test: pytest.Metafunc | pytest.Item) -> bool:
     """Whether the test's `perf` is our fixture, or overrides and uses it. Other projects may have a `perf` too."""
-    for fixture in reversed(pytest_private.definitions(metafunc, FIXTURE)):
+    for fixture in reversed(pytest_private.definitions(test, FIXTURE)):
         if fixture.func.__module__ == __name__:
             return True
         if FIXTURE not in fixture.argnames:
@@ -243,11 +255,9 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     """Open the history and announce the cases, if there is anything to measure."""
     from ipexperf.errors import IpexperfError
 
-    specifications = (getattr(item, "callspec", None) for item in session.items)
-    wanted = any(
-        specification and isinstance(specification.params.get(FIXTURE), Planned) for specification in specifications
-    )
-    if wanted and not session.config.option.collectonly and not hasattr(session.config, "workerinput"):
+    wanted = any(_planned(item) for item in session.items)
+    calls = [item.nodeid for item in session.items if _measures_function(item)]
+    if (wanted or calls) and not session.config.option.collectonly and not hasattr(session.config, "workerinput"):
         from ipexperf.conduct import interrupts
 
         # Until pytest ends, because the run is closed after the loop.
@@ -255,6 +265,8 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
         softly.enter_context(interrupts.sigterm_as_interrupt())
         session.config.add_cleanup(softly.close)
         try:
+            if calls:
+                session.config.stash[CALLS_KEY] = _run(session.config).adopt(calls, session.config, alone=not wanted)
             _run(session.config).open(tuple(session.config.invocation_params.args))
             _run(session.config).expect(_expected(session.items))
         except IpexperfError as error:
@@ -263,56 +275,113 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     return (yield)
 
 
+def _planned(item: pytest.Item) -> Planned | None:
+    """The case of a test, if it has one."""
+    planned = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)
+    if isinstance(planned, Planned):
+        return planned
+    case = item.config.stash.get(CALLS_KEY, {}).get(item.nodeid)
+    return Planned(case) if case else None
+
+
+def _measures_function(item: pytest.Item) -> bool:
+    """Whether a test calls `perf`, or a `benchmark` that is ours, with a function."""
+    if _planned(item):
+        return False
+    if not isinstance(item, pytest.Function):
+        return False
+    names = item.fixturenames
+    if FIXTURE in names and not any(item.iter_markers("perf")):
+        return _takes_ours(item)
+    if not item.config.stash[OPTIONS_KEY].benchmark:
+        return False
+    from ipexperf.bench.calls import fixtures
+
+    return "benchmark" in names or fixtures.whole(item)
+
+
 def _expected(items: list[pytest.Item]) -> Iterator[tuple[Planned, GateWish]]:
     """The cases of these tests, each with the wish of its test."""
     from ipexperf.plan import gates, matrix
 
     for item in items:
-        planned = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)
-        if isinstance(planned, Planned):
+        if planned := _planned(item):
             yield planned, gates.wish(matrix.mark_arguments(item.iter_markers("perf"), item.nodeid), item.nodeid)
 
 
 @pytest.fixture
-def perf(request: pytest.FixtureRequest) -> Iterator[Callable[[], None]]:
-    """Measure this test's case in worker processes and record it. Fail the test if it is wrong or slower."""
-    if not hasattr(request, "param"):
-        pytest.skip("this test has no case in the plan")
-    run = _run(request.config)
-    if request.config.pluginmanager.hasplugin("junitxml"):
-        request.config.stash[JUNIT_KEY] = request.getfixturevalue("record_testsuite_property")
-    benchmark = request.getfixturevalue("benchmark") if request.config.pluginmanager.hasplugin("benchmark") else None
+def perf(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
+    """Measure this test's case, or the function that it gives, and record it. Fail if that is wrong or slower."""
+    benchmark = _theirs(request)
+    if hasattr(request, "param"):
 
-    def measure() -> None:
-        from ipexperf.errors import IpexperfError
-        from ipexperf.plan import gates, matrix
-        from ipexperf.report import ecosystem, junit
-        from ipexperf.run import Postponed
+        def measure() -> None:
+            request.node.stash[CALLED_KEY] = True
+            _measure(request, request.param, benchmark)
 
-        node = request.node
-        node.stash[CALLED_KEY] = True
-        try:
-            wish = gates.wish(matrix.mark_arguments(node.iter_markers("perf"), node.nodeid), node.nodeid)
-            answer = run.measure(request.param, wish)
-        except IpexperfError as error:
-            text = f"{request.param.id}: {error}"
-            raise pytest.fail.Exception(text, pytrace=False) from None  # one sentence, no traceback
-        if isinstance(answer, Postponed):
-            request.node.stash[LATER_KEY] = True
-            pytest.skip("measured again after the other cases")  # not reported: the test runs once more
-        measurement, verdict = answer
-        request.node.user_properties.extend(junit.properties(measurement, verdict))
-        if benchmark is not None:
-            ecosystem.feed(benchmark, measurement, verdict)
-            request.config.stash.setdefault(FED_KEY, set()).add(node.nodeid)
-        if verdict.fails or (verdict.outcome, run.options.inconclusive) == ("inconclusive", "fail"):
-            pytest.fail(run.block(request.param, measurement, verdict, _places(request.config)), pytrace=False)
-        if (verdict.outcome, run.options.inconclusive) == ("inconclusive", "skip"):
-            pytest.skip(f"inconclusive: {verdict.reason}")
+        yield measure
+    else:
+        from ipexperf.bench.calls.fixtures import Perf
 
-    yield measure
+        yield Perf(_of_call(request, benchmark))
     if benchmark is not None and benchmark.stats is None:
         benchmark.skipped = True  # nothing was measured: keep pytest-benchmark from warning
+
+
+def _theirs(request: pytest.FixtureRequest) -> Any:
+    """The fixture of pytest-benchmark, which gets our samples. None without that plugin."""
+    return request.getfixturevalue("benchmark") if request.config.pluginmanager.hasplugin("benchmark") else None
+
+
+def _of_call(request: pytest.FixtureRequest, benchmark: Any) -> Callable[[Call], Any]:
+    """The measurement of a test that measures a function. It returns what the function does."""
+    from ipexperf.bench.calls.fixtures import TWICE, Misused
+
+    called: list[Call] = []
+
+    def measure(call: Call) -> Any:
+        planned = _planned(request.node)
+        if planned is None:
+            pytest.fail(XDIST, pytrace=False)
+        if called:
+            raise Misused(TWICE)
+        called.append(call)
+        request.node.stash[CALLED_KEY] = True
+        result = call.run()  # here too, so that the test goes on with what the function returns
+        _measure(request, planned, benchmark)
+        return result
+
+    return measure
+
+
+def _measure(request: pytest.FixtureRequest, planned: Planned, benchmark: Any) -> None:
+    """Measure a case, and make its verdict the outcome of its test."""
+    from ipexperf.errors import IpexperfError
+    from ipexperf.plan import gates, matrix
+    from ipexperf.report import ecosystem, junit
+    from ipexperf.run import Postponed
+
+    run, node = _run(request.config), request.node
+    if request.config.pluginmanager.hasplugin("junitxml"):
+        request.config.stash[JUNIT_KEY] = request.getfixturevalue("record_testsuite_property")
+    try:
+        wish = gates.wish(matrix.mark_arguments(node.iter_markers("perf"), node.nodeid), node.nodeid)
+        answer = run.measure(planned, wish)
+    except IpexperfError as error:
+        text = f"{planned.id}: {error}"
+        raise pytest.fail.Exception(text, pytrace=False) from None  # one sentence, no traceback
+    if isinstance(answer, Postponed):
+        node.stash[LATER_KEY] = True
+        pytest.skip("measured again after the other cases")  # not reported: the test runs once more
+    measurement, verdict = answer
+    node.user_properties.extend(junit.properties(measurement, verdict))
+    if benchmark is not None:
+        ecosystem.feed(benchmark, measurement, verdict)
+        request.config.stash.setdefault(FED_KEY, set()).add(node.nodeid)
+    if verdict.fails or (verdict.outcome, run.options.inconclusive) == ("inconclusive", "fail"):
+        pytest.fail(run.block(planned, measurement, verdict, _places(request.config)), pytrace=False)
+    if (verdict.outcome, run.options.inconclusive) == ("inconclusive", "skip"):
+        pytest.skip(f"inconclusive: {verdict.reason}")
 
 
 def _places(config: pytest.Config) -> list[str]:
@@ -338,8 +407,8 @@ def pytest_benchmark_group_stats(config: pytest.Config) -> Generator[None, Any, 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run a performance test. If its case must be measured again, report nothing and run it once more at the end."""
-    callspec = getattr(item, "callspec", None)
-    if callspec is None or not isinstance(callspec.params.get(FIXTURE), Planned):
+    planned = _planned(item)
+    if planned is None:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = pytest_private.run_protocol(item, nextitem)
@@ -349,7 +418,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     else:
         for report in reports:
             if report.when == "call" and report.passed and not item.stash.get(CALLED_KEY, False):
-                report.outcome, report.longrepr = "failed", f"{callspec.params[FIXTURE].id}: {NEVER_CALLED}"
+                report.outcome, report.longrepr = "failed", f"{planned.id}: {NEVER_CALLED}"
             item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True

@@ -10,10 +10,12 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 
-def definitions(metafunc: pytest.Metafunc, fixture: str) -> Sequence[Any]:
+def definitions(test: pytest.Metafunc | pytest.Item, fixture: str) -> Sequence[Any]:
     """Return the definitions of a fixture that a test function sees. The last one is the one that the test gets."""
-    fixtures: Sequence[Any] = metafunc._arg2fixturedefs.get(fixture, ())  # noqa: SLF001
-    return fixtures
+    if isinstance(test, pytest.Metafunc):
+        return test._arg2fixturedefs.get(fixture, ())  # noqa: SLF001
+    info = getattr(test, "_fixtureinfo", None)  # a doctest, for one, has none
+    return info.name2fixturedefs.get(fixture, ()) if info else ()
 
 
 @functools.cache

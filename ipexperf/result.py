@@ -467,6 +467,8 @@ class PairsEvidence:
     """The digest of the lock whose software the other arm ran, if that was a baseline's."""
     own: str = ""
     """The case's own arm, if that was not as it is."""
+    answers: str = ""
+    """How the answers are other ones than the other arm's, or an empty text."""
     machine: MachineEvidence | None = None
     """The other arm compared with the baseline's stored numbers, which the same software gave."""
 

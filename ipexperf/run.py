@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
     from ipexperf.compare.against import Against, OtherSide
+    from ipexperf.compare.walk import Suite
     from ipexperf.history.records import RunRecord
     from ipexperf.history.store import History, Status
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.policy import Constants
     from ipexperf.judge.run import RunVerdict
+    from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.options import Options
 
 
@@ -68,11 +70,13 @@ class Postponed:
 
 
 @user_files.errors_as_usage()
-def plan(options: Options, facts: Callable[[Options], Facts] = site.facts) -> matrix.Plan:
+def plan(
+    options: Options, facts: Callable[[Options], Facts] = site.facts, *, may_be_empty: bool = False
+) -> matrix.Plan:
     """Make the plan for these options on a machine with these facts. Checks all names before torch is imported."""
     loading.load(options.load)
     matrix.check_names(options)
-    return matrix.make(options, facts(options))
+    return matrix.make(options, facts(options), may_be_empty=may_be_empty)
 
 
 def _check_twin(options: Options) -> None:
@@ -91,7 +95,8 @@ class Run:
         self._site = site or LocalSite(options, folder, say)
         live_baseline.check(options)
         _check_twin(options)
-        self.plan = plan(options, self._site.facts)
+        # Its tests may be of functions alone, which is not known yet.
+        self.plan = plan(options, self._site.facts, may_be_empty=True)
         gates.gate(options)  # refuses unknown names, now that everything is loaded
         self._against = self._site.against(options, self.plan.cases)
         self._live = live_baseline.LiveBaselines()
@@ -130,6 +135,26 @@ class Run:
         """What a command calls this run."""
         self.unwritten = ""
         """Why the report could not be written, or an empty text."""
+
+    def adopt(
+        self, calls: Sequence[Case], suite: Suite, given: tuple[ArmWords, ArmWords] | None = None, *, alone: bool
+    ) -> None:
+        """Measure these functions too, or `alone`. Called before `open`: tests are known when they are collected.
+
+        `given` are both arms, if `ab` asks.
+        """
+        from ipexperf.compare import against
+
+        ours = () if alone else self.plan.cases
+        left_out = () if alone else self.plan.left_out
+        self.plan = dataclasses.replace(self.plan, cases=(*ours, *calls), left_out=left_out)
+        self._site.suite = suite
+        self._against = (
+            against.between(*given, dict(zip(calls, calls, strict=True)), self.options)
+            if given
+            else self._site.against(self.options, self.plan.cases)
+        )
+        self._baselines = baseline_source.RunBaselines(self.options, self.plan.cases)
 
     def open(self, command: tuple[str, ...], beside: Run | None = None) -> None:
         """Open the history before anything is measured, so that a bad path is found at once.
@@ -533,14 +558,17 @@ class Run:
         return failure_block(measurement, verdict, since, again, self._accept(measurement))
 
     def _reproduce(self, case: Case, places: Sequence[str]) -> str:
-        from ipexperf.report.rerun import command
+        from ipexperf.report.rerun import command, of_function
 
+        # The name of a lock does not name its source; `baseline` names both.
+        against = self._against or self._live.against.get(case)
+        arm = None if against is None else BASELINE if against.tree else against.words.text
+        if case.is_call:
+            variables = process.tuned_by_user(os.environ)
+            return of_function(case.model, arm, variables, benchmark=self.options.benchmark)
         # The user's own network is reproduced by its target; its cases have a derived name.
         model = registry.models.get(case.model)
         targets = {registry.models.get(name).target for name in registry.models.names()}
-        against = self._against or self._live.against.get(case)
-        # The name of a lock does not name its source; `baseline` names both.
-        arm = None if against is None else BASELINE if against.tree else against.words.text
         return command(
             case,
             self.plan.launches,
@@ -633,15 +661,18 @@ class Run:
 
     def for_ci(self, environment: Mapping[str, str]) -> list[str]:
         """Append the summary of a GitHub job if there is one, and return lines with annotations."""
-        from ipexperf.report import github, markdown
+        from ipexperf.report import functions, github, markdown
         from ipexperf.report.advice import advice
         from ipexperf.report.speeds import Speeds
 
         if not self.measurements:
             return []
         settled = self.settled()
-        speeds = Speeds.of(self.measurements, settled.verdicts, self.rounds, self._prior)
-        cases = markdown.rows(self.measurements, settled.verdicts, speeds)
-        lines = advice(speeds, settled.verdicts)
+        calls = [one for one in self.measurements if one.case.is_call]
+        networks = [one for one in self.measurements if not one.case.is_call]
+        speeds = Speeds.of(networks, settled.verdicts, self.rounds, self._prior)
+        told = [one for one in calls if functions.loud(one, settled.verdicts[one.case.uid])]
+        cases = markdown.rows([*networks, *told], settled.verdicts, speeds)
+        lines = [*advice(speeds, settled.verdicts), *functions.lines(calls, settled.verdicts)[:1]]
         fails = settled.fails or settled.spoilt
         return github.summary(cases, settled.line, self.uid, environment, fails=fails, advice=lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.bench.machine.source import Replaced
     from ipexperf.compare.against import Against, Judged, OtherSide
+    from ipexperf.compare.walk import Suite
     from ipexperf.environments.sources import Kept
     from ipexperf.environments.store import Store
     from ipexperf.lock import Lock
@@ -64,6 +66,8 @@ class Site(Protocol):
 
     ahead: bool
     """Whether the site measures groups by itself, so that the run may prepare them before their turn."""
+    suite: Suite | None
+    """The session of pytest whose tests measure functions, if any do."""
 
     @property
     def conductor(self) -> Conductor:
@@ -154,6 +158,7 @@ class LocalSite:
         self._folder, self._say = folder, say
         self._cache = options.cache or folder / ".ipexperf"
         self._conductor: Conductor | None = None
+        self.suite: Suite | None = None
 
     @property
     def conductor(self) -> Conductor:
@@ -169,6 +174,10 @@ class LocalSite:
         self.conductor.reserve(cases)
 
     def running(self, request: GroupRequest) -> Running:
+        if request.group.cases[0].is_call:
+            from ipexperf.compare.walk import WalkRun
+
+            return WalkRun(self._suite_of_calls, request, self.conductor, self._say)
         from ipexperf.compare.group import GroupRun
 
         return GroupRun(request, self.conductor, self._say)
@@ -183,8 +192,18 @@ class LocalSite:
 
     def comparing(self, against: Against, group: Group, wishes: Sequence[GateWish]) -> Comparing:
         from ipexperf.compare.against import AgainstRun
+        from ipexperf.compare.sequence import Contest
+        from ipexperf.compare.walk import WalkContest
 
-        return AgainstRun(against, list(zip(group.cases, wishes, strict=True)), self.conductor, self._say)
+        calls = group.cases[0].is_call
+        contest = functools.partial(WalkContest, self._suite_of_calls) if calls else Contest
+        cases = list(zip(group.cases, wishes, strict=True))
+        return AgainstRun(against, cases, self.conductor, self._say, contest=contest)
+
+    @property
+    def _suite_of_calls(self) -> Suite:
+        assert self.suite is not None  # noqa: S101 - set before any function is measured
+        return self.suite
 
     def machine_key(self, device: str, facts: Facts) -> str:
         return locked.machine_key(device, facts, self.options)

@@ -736,6 +736,10 @@ class Mode(ABC):
     """The kind of step that a case measures on a model."""
 
     name: str
+    planned: bool = True
+    """False if the matrix has no cells of it."""
+    labelled: bool = True
+    """Whether the label of a case promises a dtype and right results, which the worker must prove."""
     trains: bool = False
     data_parallel: bool = False
     """True if several processes train copies of one network."""

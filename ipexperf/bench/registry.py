@@ -48,9 +48,9 @@ class Registry(Generic[T]):
                         importlib.import_module(f"{folder}.{module.name}")
 
     def names(self) -> tuple[str, ...]:
-        """Return all names in alphabetical order."""
+        """Return the names of the matrix in alphabetical order."""
         self._search()
-        return tuple(sorted(self._items))
+        return tuple(sorted(name for name, item in self._items.items() if getattr(item, "planned", True)))
 
     def get(self, name: str) -> T:
         """Return the leaf with this name. Raise UsageError with the nearest name if there is none."""

@@ -17,12 +17,13 @@ from ipexperf.outcomes import has_numbers
 from ipexperf.result import MEAN, PRIMARY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ipexperf.case import Case
     from ipexperf.compare.against import Against, AgainstRun, Judged
     from ipexperf.compare.sequence import Comparison
     from ipexperf.history.store import Status
+    from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.options import Options
     from ipexperf.recorder import Recorder
     from ipexperf.result import Verdict
@@ -45,6 +46,7 @@ def add_ab(subparsers: console.Subparsers) -> None:
     parser.add_argument("--steps", type=int, default=None, help=steps)
     parser.add_argument("--seed", type=int, default=None, help="seed of the random start order")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
+    parser.add_argument("tests", nargs="*", metavar="-- TESTS", help="functions of these tests: arguments of pytest")
     parser.add_argument("--fail", action="store_true", help="exit with status 1 if b is slower in any case")
     planning.add_short(parser, SHORT)
     planning.add_options(parser)
@@ -64,6 +66,8 @@ def run_ab(arguments: argparse.Namespace) -> int:
         raise UsageError("--turns and --steps must be at least 1")
     options = planning.resolve(arguments)
     arms.check(options)
+    if arguments.tests:
+        return _of_tests(arguments, options)
     options = _with_networks(options, [name for arm in (arguments.b, arguments.a) for name in targets_of(arm)])
     loading.load(options.load)
     against, options = _planned(arguments, options)
@@ -102,6 +106,33 @@ def run_ab(arguments: argparse.Namespace) -> int:
     return SLOWER if arguments.fail and answer.slower else 0
 
 
+def _of_tests(arguments: argparse.Namespace, options: Options) -> int:
+    """Compare the functions that tests measure: a session of pytest. Returns its exit status."""
+    import pytest
+
+    from ipexperf.commands import progress
+    from ipexperf.invocation import Given
+
+    for name in ("turns", "steps", "seed", "json"):
+        if getattr(arguments, name):
+            raise UsageError(f"--{name}: behind -- are tests, which pytest runs and tells of: leave it out")
+    words = _words(arguments, options, progress.say)
+    options = dataclasses.replace(options, against="", benchmark=True)
+    return int(pytest.main(list(arguments.tests), plugins=[Given(options, words)]))
+
+
+def _words(arguments: argparse.Namespace, options: Options, say: Callable[[str], None]) -> tuple[ArmWords, ArmWords]:
+    """Both arms, each with the interpreter of its lock and the tree of its source."""
+    from ipexperf import live_baseline
+    from ipexperf.plan import arms
+
+    a, b = (
+        live_baseline.resolved(arms.parse(text, f"arm {name}"), options, say, f"arm {name}")
+        for name, text in (("a", arguments.a), ("b", arguments.b))
+    )
+    return a, b
+
+
 def _with_networks(options: Options, targets: Sequence[str]) -> Options:
     """The options that load these networks of the user's own, and plan the first unless they name a model."""
     from ipexperf.bench.networks import own_target
@@ -119,7 +150,7 @@ def _keep(recorder: Recorder, running: AgainstRun) -> None:
 
 def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, Options]:
     """Both arms of every planned case. Raise UsageError if one of them cannot run."""
-    from ipexperf import live_baseline, run
+    from ipexperf import run
     from ipexperf.commands import progress
     from ipexperf.compare import arm
     from ipexperf.compare.against import Against
@@ -127,10 +158,7 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, 
     from ipexperf.plan import arms, gates
 
     policy = PairPolicy(**arms.policy(options))
-    words = tuple(
-        live_baseline.resolved(arms.parse(text, f"arm {name}"), options, progress.say, f"arm {name}")
-        for name, text in (("a", arguments.a), ("b", arguments.b))
-    )
+    words = _words(arguments, options, progress.say)
     if words[1].python is not None:  # else b is what the plan is made for
         options = dataclasses.replace(options, python=options.python or words[0].python)
     plan = run.plan(options)

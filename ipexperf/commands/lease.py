@@ -79,13 +79,13 @@ def _run(command: Sequence[str]) -> int:
         )
     except OSError as error:
         raise UsageError(f"{command[0]}: {(error.strerror or str(error)).lower()}") from None
-    with _passing_on(process):
+    with passing_on(process):
         status = process.wait()
     return 128 - status if status < 0 else status
 
 
 @contextlib.contextmanager
-def _passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+def passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """Inside the block the command alone decides what a signal means. A terminal sends Ctrl-C to it by itself."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 

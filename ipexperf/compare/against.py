@@ -110,8 +110,9 @@ class AgainstRun:
         show: Callable[[Standing], None] | None = None,
         *,
         together: Scheduler | None = None,
+        contest: Callable[..., Contest] = Contest,
     ) -> None:
-        """Plan the comparisons. `cases` come with the wish of their test. `together` plays the rounds."""
+        """Plan the comparisons. `cases` come with the wish of their test. `together` plays the rounds of `contest`."""
         self._against = against
         self._conductor = conductor
         self._say = say
@@ -124,6 +125,7 @@ class AgainstRun:
         ]
         self._show = show
         self._together = together
+        self._new_contest = contest
         self._contest: Contest | None = None
         self._playing: list[_Entry] = []
         self._handed: set[str] = set()
@@ -141,7 +143,7 @@ class AgainstRun:
         policies = [entry.policy for entry in self._playing]
         fresh = any(gates.needs_fresh(entry.gate) for entry in self._playing)
         repeat = any(gates.repeats_builds(entry.gate) for entry in self._playing)
-        self._contest = Contest(
+        self._contest = self._new_contest(
             sides,
             policies,
             replace(self._effort, metered=any(ENERGY in entry.gate for entry in self._playing)),
@@ -219,7 +221,8 @@ class AgainstRun:
         from ipexperf.judge import metrics, stalls
 
         recorded = self._against.recorded(entry.case)
-        if comparison is None:
+        if comparison is None or comparison.stop.why is Why.ABSENT:
+            entry.cut = entry.cut or (comparison.stop.text if comparison else "")
             reason = entry.cut or ("" if entry.launches else cut)
             measurement = self._conductor.measurement(recorded, entry.launches, {}, self._started, reason)
             return measurement, judge.judge(measurement, None, None, entry.policy), entry.policy
@@ -247,6 +250,8 @@ class AgainstRun:
 
         a, b = first.a, first.b
         found = answers.difference(a.launch.answers, b.launch.answers, "the other arm's")
+        if found.text and isinstance(verdict.evidence, PairsEvidence):
+            verdict = replace(verdict, evidence=replace(verdict.evidence, answers=found.text))
         if not self._against.lock:
             return answers.named(verdict, replace(found, fails=False))
         if a.arm.case == b.arm.case and (text := accuracy_change(a.launch.metrics, b.launch.metrics, Policy())):
@@ -334,6 +339,11 @@ def of(words: arms.ArmWords, cases: Mapping[Case, Case], options: Options) -> Ag
     source = options.sources.get("against", arm.FLAG)
     policy = PairPolicy(**arms.policy(options)).shared(len(cases))
     return Against(words, source, cases, policy, metrics=gates.gate(options))
+
+
+def between(a: arms.ArmWords, b: arms.ArmWords, cases: Mapping[Case, Case], options: Options) -> Against:
+    """Both arms of `ab`, for cases that are judged as those of `--perf-against`."""
+    return replace(of(a, cases, options), source="--a", own=b, names=("a", "b"))
 
 
 def _with_structure(measurement: Measurement, verdict: Verdict, gate: StructureGate) -> Verdict:

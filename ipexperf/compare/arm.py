@@ -95,7 +95,7 @@ def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, sour
     """
     if words.python is None and not words.variables:
         return
-    for stack, device in dict.fromkeys((case.stack, case.device) for case in cases):
+    for stack, device in dict.fromkeys((case.stack, case.device) for case in cases if not case.is_call):
         variables = {**matrix.variables(options, (device,)), **words.variables}
         try:
             with worker.Worker(words.python or options.python, variables, options.timeout) as probe:

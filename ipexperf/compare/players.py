@@ -94,13 +94,6 @@ def guarded(player: Player) -> Iterator[None]:
             worker.kill()
 
 
-def dismiss(player: Player) -> None:
-    """End a player's processes: what they took is free for the accuracy passes of the others."""
-    for worker in player.workers:
-        worker.close()
-        worker.kill()
-
-
 def failed(player: Player) -> Launch:
     """The launch record of an arm that failed."""
     assert player.failure is not None  # noqa: S101 - asked of those alone
@@ -227,8 +220,12 @@ class Stepper:
         if not registry.modes.get(self.arm.case.mode).open_loop:  # which waits for requests
             launch = with_wait_note(launch, samples, self.arm.conditions)
         if self.arm.prove:
-            launch = with_proof(self.worker, launch)
+            launch = with_proof(self.worker, launch, labelled=registry.modes.get(self.arm.case.mode).labelled)
         return without_fresh_metrics(launch) if self.arm.conditions.settings.forked else launch
+
+    def dismiss(self) -> None:
+        """End its process: what that took is free for the accuracy passes of the others."""
+        _end(self.workers)
 
     def _no_energy(self, turns: Sequence[Turn]) -> str:
         """Why its turns do not tell their energy."""
@@ -241,7 +238,10 @@ class Stepper:
 
     def accuracy(self, launch: Launch) -> Launch:
         """The launch record with the accuracy of its results, if the arm asks for it."""
-        return with_accuracy(self.worker, launch, final=self.arm.final) if self.arm.accuracy else launch
+        if not self.arm.accuracy:
+            return launch
+        labelled = registry.modes.get(self.arm.case.mode).labelled
+        return with_accuracy(self.worker, launch, final=self.arm.final, labelled=labelled)
 
 
 def _energy(turns: Sequence[Turn]) -> dict[str, float]:
@@ -387,6 +387,9 @@ class Answerers:
     def accuracy(self, launch: Launch) -> Launch:
         return with_accuracy(self.workers[0], launch, final=self.arm.final) if self.arm.accuracy else launch
 
+    def dismiss(self) -> None:
+        _end(self.workers)
+
     def _ask(self, do: str) -> list[dict[str, Any]]:
         for worker in self.workers:
             worker.send(do)
@@ -401,6 +404,12 @@ class Answerers:
             except WorkerError as error:  # noqa: PERF203 - adds which instance failed, and ends the launch
                 raise WorkerError(error.outcome, f"instance {number}: {error.reason}", error.log) from error
         return replies
+
+
+def _end(workers: Sequence[Worker]) -> None:
+    for worker in workers:
+        worker.close()
+        worker.kill()
 
 
 Player: TypeAlias = Stepper | Answerers

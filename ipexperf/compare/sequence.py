@@ -42,6 +42,7 @@ class Why(Enum):
     BUDGET = "budget"
     FAILED = "failed"
     WRONG = "wrong"
+    ABSENT = "absent"
     INTERRUPTED = "interrupted"
 
 
@@ -127,7 +128,7 @@ class Standing:
 
 
 @dataclass(slots=True)
-class _Open:
+class Open:
     """A comparison in progress."""
 
     a: Arm
@@ -235,7 +236,7 @@ class Contest:
         self._began = time.monotonic()
         self._together = together or Together()
         self._open = [
-            _Open(a, b, policy, self._together, of_mean=mean)
+            Open(a, b, policy, self._together, of_mean=mean)
             for (a, b), policy, mean in zip(sides, policies, of_mean or [None] * len(sides), strict=True)
         ]
 
@@ -251,14 +252,14 @@ class Contest:
         with self._servers:
             live = self._live()
             while live:
-                for part in _parts(live):
+                for part in self._parts(live):
                     self._play(part)
                 live = self._live()
                 if live:
                     between_rounds()
         return self.comparisons()
 
-    def _live(self) -> list[_Open]:
+    def _live(self) -> list[Open]:
         """The comparisons that take part in the next round. They end if the budget is spent."""
         live = [comparison for comparison in self._open if comparison.stop is None]
         if live and self._spent():
@@ -267,7 +268,21 @@ class Contest:
             return []
         return live
 
-    def _play(self, live: Sequence[_Open]) -> None:
+    def _parts(self, live: Sequence[Open]) -> list[list[Open]]:
+        """Split comparisons into shared rounds of at most MOST_ARMS arms. Those measured apart have their own."""
+        parts: list[list[Open]] = []
+        together: dict[int, list[Open]] = {}
+        for comparison in live:
+            if comparison.apart:
+                parts.append([comparison])
+                continue
+            shared = together.setdefault(len(comparison.pairs), [])
+            shared.append(comparison)
+            if 2 * len(shared) >= MOST_ARMS:
+                parts.append(together.pop(len(comparison.pairs)))
+        return [*together.values(), *parts]
+
+    def _play(self, live: Sequence[Open]) -> None:
         """Play one round of these comparisons, which all use the same scheduler."""
         number = len(live[0].pairs)
         for comparison in live:
@@ -290,7 +305,7 @@ class Contest:
         for place, comparison in enumerate(live):
             self._take(comparison, played, 2 * place, 2 * place + 1)
 
-    def _servers_of(self, live: Sequence[_Open], arms: Sequence[Arm]) -> Forking:
+    def _servers_of(self, live: Sequence[Open], arms: Sequence[Arm]) -> Forking:
         """The servers that these arms are forked from, started when these comparisons first share a round."""
         shared = {id(comparison) for comparison in live}
         if not shared <= self._forked[0]:
@@ -300,7 +315,7 @@ class Contest:
             self._forked = shared, self._servers.enter_context(servers)
         return self._forked[1]
 
-    def _take(self, comparison: _Open, played: Round, first: int, second: int) -> None:
+    def _take(self, comparison: Open, played: Round, first: int, second: int) -> None:
         a, b = played.sides[first], played.sides[second]
         broken = next((side for side in (a, b) if side.error is not None), None)
         if broken is not None and broken.error is not None:
@@ -324,7 +339,7 @@ class Contest:
         elif sequential.due(len(comparison.pairs), comparison.policy):
             comparison.judge()
 
-    def _standing(self, comparison: _Open) -> Standing:
+    def _standing(self, comparison: Open) -> Standing:
         """The estimate so far, and an upper limit for the seconds left."""
         number = len(comparison.pairs)
         name = f"{comparison.b.case.id} against {comparison.a.name or comparison.a.case.id}"
@@ -333,7 +348,7 @@ class Contest:
             name, number, comparison.policy.max_pairs, pairs.combine(comparison.logs) if number > 1 else None, left
         )
 
-    def _comparison(self, comparison: _Open) -> Comparison:
+    def _comparison(self, comparison: Open) -> Comparison:
         interrupted = f"interrupted after {units.plural(len(comparison.pairs), 'pair')}"
         stop = comparison.stop or Ending(Why.INTERRUPTED, interrupted)
         decision, mean = comparison.decision, comparison.mean
@@ -360,22 +375,7 @@ def wrong(launch: Launch) -> str:
     return next((str(check) for check in (*launch.proof, *launch.accuracy) if not check.ok), "")
 
 
-def _parts(live: Sequence[_Open]) -> list[list[_Open]]:
-    """Split comparisons into shared rounds of at most MOST_ARMS arms. Those measured apart get a round of their own."""
-    parts: list[list[_Open]] = []
-    together: dict[int, list[_Open]] = {}
-    for comparison in live:
-        if comparison.apart:
-            parts.append([comparison])
-            continue
-        shared = together.setdefault(len(comparison.pairs), [])
-        shared.append(comparison)
-        if 2 * len(shared) >= MOST_ARMS:
-            parts.append(together.pop(len(comparison.pairs)))
-    return [*together.values(), *parts]
-
-
-def _end_with_budget(comparison: _Open) -> None:
+def _end_with_budget(comparison: Open) -> None:
     done = len(comparison.pairs)
     if done:
         comparison.judge(last=True)

@@ -8,7 +8,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ipexperf.compare import order
 from ipexperf.compare.arm import Arm
@@ -18,7 +18,6 @@ from ipexperf.compare.players import (
     Spell,
     Stepper,
     Turn,
-    dismiss,
     failed,
     guarded,
     new_player,
@@ -78,15 +77,22 @@ class Together:
         with contextlib.ExitStack() as stack:
             players: list[Player] = [new_player(arm, stack, metered=effort.metered) for arm in arms]
             _start(players, chance)
-            watch = Watch([(player.arm.case, player.arm.conditions) for player in _alive(players)])
-            _warm(players, effort)
-            watch.begin(*(worker.pid for player in players for worker in player.workers if not worker.killed))
-            rotations = _rotate(players, effort, watch, chance, say)
-            pulses = watch.end()
-            thin = _thin(rotations, effort)
-            sides = _sides(players, rotations, pulses, thin=thin)
-        turns, dropped = len(rotations.counted), len(rotations.dropped)
-        return Round(tuple(sides), self.name, started, turns, dropped, time.monotonic() - began, thin)
+            played = take_turns(players, effort, chance, say)
+        return replace(played, started_at=started, seconds=time.monotonic() - began)
+
+
+def take_turns(players: Sequence[Player], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
+    """The turns of players that have started."""
+    began, started = time.monotonic(), now()
+    watch = Watch([(player.arm.case, player.arm.conditions) for player in _alive(players)])
+    _warm(players, effort)
+    watch.begin(*(worker.pid for player in players for worker in player.workers if not worker.killed))
+    rotations = _rotate(players, effort, watch, chance, say)
+    pulses = watch.end()
+    thin = _thin(rotations, effort)
+    sides = _sides(players, rotations, pulses, thin=thin)
+    turns, dropped = len(rotations.counted), len(rotations.dropped)
+    return Round(tuple(sides), "together", started, turns, dropped, time.monotonic() - began, thin)
 
 
 def _alive(players: Sequence[Player]) -> list[Player]:
@@ -233,7 +239,7 @@ def _sides(
         if player.failure is None:
             with guarded(player):
                 launch = player.accuracy(player.launch(spell))
-                dismiss(player)
+                player.dismiss()
         times = (spell.times,) if launch else ()
         sides.append(Side(player.arm, launch or failed(player), player.environment, times, player.failure))
     return sides

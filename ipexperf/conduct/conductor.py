@@ -116,7 +116,8 @@ class Conductor:
     def ready(self, case: Case, python: str | None = None, source: str = "") -> Conditions:
         """The conditions of a case. Makes what the case loads, unless the cache has it."""
         conditions = self._prerequisites.ready(case, python, source)
-        return dataclasses.replace(conditions, gate=self._policy, pulse=self._pulses)
+        # The kernels of the pulse take longer than most functions, and need torch.
+        return dataclasses.replace(conditions, gate=self._policy, pulse=None if case.is_call else self._pulses)
 
     def reserve(self, cases: Iterable[Case]) -> None:
         """Take the lease on the devices of these cases now, rather than when each is ready to be measured."""

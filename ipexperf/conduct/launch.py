@@ -112,10 +112,13 @@ def record(
     )
 
 
-def with_proof(worker: Worker, launch: Launch) -> Launch:
-    """The launch with its proof, its fingerprint, and the metrics of its mode and device."""
+def with_proof(worker: Worker, launch: Launch, *, labelled: bool = True) -> Launch:
+    """The launch with its proof, its fingerprint, and the metrics of its mode and device.
+
+    `labelled`: the label of the case promises a dtype, of which there must be a check.
+    """
     proof = tuple(Check(**check) for check in worker.ask("proof")["checks"])
-    if not any(check.name == "dtype" for check in proof):
+    if labelled and not any(check.name == "dtype" for check in proof):
         proof = (*proof, Check("dtype", ok=False, found="not proven", expected="a check of it by the mode"))
     more = worker.ask("metrics")
     fingerprint = worker.ask("fingerprint")["fingerprint"]
@@ -153,8 +156,8 @@ def without_fresh_metrics(launch: Launch) -> Launch:
     return replace(launch, metrics=metrics, gate={**launch.gate, "forked": 1.0})
 
 
-def with_accuracy(worker: Worker, launch: Launch, *, final: bool = True) -> Launch:
-    """The launch with its accuracy.
+def with_accuracy(worker: Worker, launch: Launch, *, final: bool = True, labelled: bool = True) -> Launch:
+    """The launch with its accuracy, of which there must be a check if the case is `labelled`.
 
     A contended launch that is not `final` gets none: it is measured again, and training to the end takes minutes.
     """
@@ -162,7 +165,7 @@ def with_accuracy(worker: Worker, launch: Launch, *, final: bool = True) -> Laun
         return launch
     answer = worker.ask("accuracy")
     checks = tuple(Check(**check) for check in answer["checks"])
-    if not checks:
+    if labelled and not checks:
         checks = (Check("accuracy", ok=False, found="not checked", expected="a check of the results by the mode"),)
     return replace(
         launch,

@@ -31,6 +31,8 @@ MAKING = {
 }
 """For each request that makes a file: the words for doing so, and for doing it again if the file is damaged."""
 
+SECONDS_OF_CALL = 0.2
+"""Sampling time of a function in a session, unless the command line says otherwise: a suite has hundreds."""
 NO_LEASE = "measured without a lease: another process may have measured on the device at the same time"
 """The note of every launch with `--perf-lease off`."""
 
@@ -80,6 +82,8 @@ class Prerequisites:
         """
         self.reserve((case,))
         conditions = self._conditions(case, python)
+        if case.is_call:
+            return conditions
         self._fit(case, conditions)
         model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
         if mode.trains or not (model.learned or quantised(case.dtype)):
@@ -176,7 +180,7 @@ class Prerequisites:
     def _conditions(self, case: Case, python: str | None = None) -> Conditions:
         device = registry.devices.get(case.device)
         data = str(self._options.data) if self._options.data else None
-        folder, _ = registry.datasets.get(case.data).find(data)
+        folder = None if case.is_call else registry.datasets.get(case.data).find(data)[0]
         settings = Settings(
             load=self.load,
             threads=self._options.threads,
@@ -193,7 +197,7 @@ class Prerequisites:
             accelerator=device.accelerator,
             timeout=self._options.timeout,
             samples=self._options.samples,
-            seconds=self._options.seconds,
+            seconds=SECONDS_OF_CALL if case.is_call and not self._options.flag("seconds") else self._options.seconds,
             say=self._say,
             notes=(NO_LEASE,) if self._options.lease == lease.OFF else (),
             memory=self._memory,

@@ -10,7 +10,7 @@ from typing import Any
 from ipexperf.case import AGAINST
 from ipexperf.result import BaselineEvidence, Evidence, MachineEvidence, PairsEvidence
 
-OPTIONAL = ("between_sessions", "between_sessions_known", "lock", "own", "machine")
+OPTIONAL = ("between_sessions", "between_sessions_known", "lock", "own", "answers", "machine")
 """Left out of the document if they are None or empty."""
 
 

@@ -18,11 +18,14 @@ from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement
 from ipexperf.plan.options import Options
-from ipexperf.plan.values import LOCKS, is_lock
+from ipexperf.plan.values import LOCKS, is_lock, is_requirement
 
 GIT = "git:"
 """The prefix of a commit whose files are the source of an arm."""
-_EXPECTED = f"no interpreter, no lock, no folder, no git:COMMIT, no KEY=VALUE, no knob, and none of {', '.join(AXES)}"
+_EXPECTED = (
+    "no interpreter, no lock, no folder, no git:COMMIT, no PACKAGE==VERSION, no KEY=VALUE, no knob, and none of "
+    f"{', '.join(AXES)}"
+)
 OF_PAIRS = ("tolerance", "alpha", "max_pairs")
 """The options that set the judge's policy for pairs."""
 THREADS = "OMP_NUM_THREADS"
@@ -39,7 +42,8 @@ class ArmWords:
     """The user's text, with a digest in place of each value that may be a secret."""
     python: str | None = None
     lock: str = ""
-    """The name of the lock whose software it runs: `baseline`, or one of LOCKS followed by a name or a file."""
+    """The name of the lock whose software it runs: `baseline`, one of LOCKS followed by a name or a file, or versions
+    of packages, `NAME==VERSION` with commas between them."""
     source: str = ""
     """The tree of files that it runs in place of the user's: git:COMMIT, or a folder."""
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -58,6 +62,9 @@ class ArmWords:
 
     def case(self, planned: Case, facts: Facts) -> tuple[Case, str | None]:
         """Return the planned case as changed by this arm, and the reason why it cannot have a knob, or None."""
+        if planned.is_call:
+            named = ", ".join([*self.axes, *self.knobs])
+            return planned, f"a function has no {named}" if named else None
         axes = {axis: self.axes.get(axis, getattr(planned, axis)) for axis in AXES}
         planned = _with_data_of(planned, axes["model"])
         placed = [knob for knob in planned.knobs if knob[0] == placement.KNOB]
@@ -68,8 +75,10 @@ class ArmWords:
 
 def _with_data_of(planned: Case, name: str) -> Case:
     """The planned case with the data of this model, if it is or replaces a network of the user's own."""
+    if name == planned.model:
+        return planned
     model = registry.models.get(name)
-    if name == planned.model or not (model.target or registry.models.get(planned.model).target):
+    if not (model.target or registry.models.get(planned.model).target):
         return planned
     return dataclasses.replace(planned, data=model.data, size=model.size, version=model.version)
 
@@ -86,7 +95,7 @@ def parse(text: str, source: str) -> ArmWords:
         raise UsageError(f"{where}: {str(error).lower()}") from None
     for word in words:
         name, equals, value = word.partition("=")
-        if not equals or word.startswith((*LOCKS, GIT)) or name == "python":
+        if not equals or word.startswith((*LOCKS, GIT)) or name == "python" or is_requirement(word):
             software.append(value if name == "python" else word)
             continue
         if name == "model" and own_target.is_target(value):
@@ -109,7 +118,7 @@ def _is_tree(word: str) -> bool:
 def names_lock(text: str) -> bool:
     """Return True if an arm names a lock. Mistakes in it are left for `parse` to report."""
     try:
-        return any(map(is_lock, shlex.split(text)))
+        return any(is_lock(word) or is_requirement(word) for word in shlex.split(text))
     except ValueError:
         return False
 
@@ -137,8 +146,10 @@ def _kind(name: str, value: str, word: str, source: str, where: str) -> str:
 
 def _software(words: Sequence[str], where: str) -> tuple[str | None, str]:
     """Return the interpreter and the lock that an arm names. Raise UsageError if it names more than one of them."""
-    python, lock = None, ""
+    python, lock = None, ",".join(filter(is_requirement, words))
     for word in words:
+        if is_requirement(word):
+            continue
         if python or lock:
             raise UsageError(f"{where}: an arm has only one interpreter, not both '{python or lock}' and '{word}'")
         if is_lock(word):
@@ -186,6 +197,8 @@ def policy(options: Options) -> dict[str, Any]:
 
 def why_not(case: Case, facts: Facts, unmet: str | None, threads: int | None = None) -> str | None:
     """Return the reason why the case of an arm cannot run, have this many threads, or take turns, or None."""
+    if case.is_call:
+        return unmet
     cell = Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs)
     unfit = registry.modes.get(case.mode).unfit(cell, case.batch, threads) if threads else None
     return matrix.why_not(cell, facts) or unmet or unfit or no_turns(case)

@@ -39,7 +39,12 @@ def plain_mode(case: Case) -> str:
 
 
 def name(case: Case) -> str:
-    """Return the name of the group of a case: everything that comparable cases have in common."""
+    """Return the name of the group of a case: everything that comparable cases have in common.
+
+    Functions have a group for all of them: each session goes through them together.
+    """
+    if case.is_call:
+        return f"functions on {case.device}"
     inputs = f"{case.batch}x{case.size}" + (f" {case.data}" if case.data else "")
     return f"{case.model} {case.device} {family(case)} {inputs}"
 

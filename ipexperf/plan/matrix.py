@@ -55,6 +55,12 @@ class Plan:
     """The facts of the workers' interpreter and of their machine."""
 
     @property
+    def why_empty(self) -> str:
+        """Why there is no case, or an empty text."""
+        empty = not self.cases and self.left_out
+        return f"nothing in the preset can run here: {self.left_out[0].reason}" if empty else ""
+
+    @property
     def reasons(self) -> dict[str, int]:
         """The number of cells left out, by reason."""
         return dict(Counter(left.reason for left in self.left_out))
@@ -300,7 +306,7 @@ def _check_model(model: Model) -> None:
                 raise UsageError(f"{owner}: {attribute} has '{name}', which names nothing here{hint}")
 
 
-def make(options: Options, facts: Facts) -> Plan:
+def make(options: Options, facts: Facts, *, may_be_empty: bool = False) -> Plan:
     """Make the plan. A name on the command line that ends up in no case is an error."""
     missing: dict[str, str | None] = {}
     for name in dict.fromkeys(cell.model for cell in _cells(options)):
@@ -311,7 +317,10 @@ def make(options: Options, facts: Facts) -> Plan:
     left_out = [planned_cell for planned_cell in planned if isinstance(planned_cell, LeftOut)]
     _refuse_values_without_a_case(options, cases, left_out)
     _refuse_knobs_without_a_case(options, cases, left_out)
-    return Plan(tuple(cases), tuple(left_out), options.launches or PRESETS[options.preset].launches, facts)
+    plan = Plan(tuple(cases), tuple(left_out), options.launches or PRESETS[options.preset].launches, facts)
+    if plan.why_empty and not may_be_empty:
+        raise UsageError(plan.why_empty)
+    return plan
 
 
 def _refuse_values_without_a_case(options: Options, cases: list[Case], left_out: list[LeftOut]) -> None:
@@ -325,8 +334,6 @@ def _refuse_values_without_a_case(options: Options, cases: list[Case], left_out:
                 reason = "; ".join(list(reasons)[:REASONS]) or "no cell of the preset has it"
                 request = " ".join(f"--{name} {','.join(options.axis(name) or ())}" for name in named_axes)
                 raise UsageError(f"{request}: {value} cannot run here: {reason}")
-    if not cases and left_out:
-        raise UsageError(f"nothing in preset {options.preset} can run here: {left_out[0].reason}")
 
 
 def _refuse_knobs_without_a_case(options: Options, cases: list[Case], left_out: list[LeftOut]) -> None:

@@ -446,6 +446,14 @@ class Options:
         common=True,
         page="../how-to/add-a-model.md",
     )
+    benchmark: bool = _option(
+        values.flag,
+        False,
+        "measure a suite written for pytest-benchmark or pytest-codspeed as it stands: its `benchmark` is ours",
+        common=True,
+        scope=PYTEST,
+        page="../how-to/measure-functions.md",
+    )
     no_record: bool = _option(values.flag, False, "write nothing to the database", scope=MEASURE)
     no_pulse: bool = _option(
         values.flag,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 
 
@@ -19,9 +20,17 @@ LOCKS = (f"{BASELINE}:", "run:", "lock:", "shipped:")
 """The prefixes of a lock's name. The word `baseline` alone names one too."""
 
 
+REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9][A-Za-z0-9.!+_-]*)")
+
+
 def is_lock(word: str) -> bool:
     """Return True if a word names a lock."""
     return word == BASELINE or (word.startswith(LOCKS) and not word.endswith(":"))
+
+
+def is_requirement(word: str) -> bool:
+    """Return True if a word names a version of a package, which takes the place of the one here: `numpy==2.1`."""
+    return REQUIREMENT.fullmatch(word) is not None
 
 
 def lock(text: str) -> str:

@@ -36,7 +36,8 @@ def failure_block(
 ) -> str:
     """The text shown for a failed case instead of a traceback."""
     structure = f", {_alarm(verdict.structure)}" if verdict.structure is not None and verdict.structure.fails else ""
-    lines = [f"{measurement.case.id} (batch {measurement.case.batch}): {verdict.outcome.upper()}{structure}"]
+    batch = "" if measurement.case.is_call else f" (batch {measurement.case.batch})"
+    lines = [f"{measurement.case.id}{batch}: {verdict.outcome.upper()}{structure}"]
     for label, text in _rows(measurement, verdict, differences, reproduce, accept):
         indent = " " * (LABEL + 2)
         # Never wrap commands and logs, because people copy them.

@@ -75,7 +75,8 @@ def in_one_line(comparison: Mapping[str, Any] | None) -> str:
     if comparison["unparsed"]:
         parts.append(f"{plural(structure['library']['unparsed'], 'line')} of oneDNN's log could not be read")
     if memory := comparison.get("beside", {}).get("memory"):
-        parts.append(f"{plural(memory['allocations'], 'allocation')}, at most {size(memory['peak'])} at once")
+        counted = f"{plural(memory['allocations'], 'allocation')}, " if "allocations" in memory else ""
+        parts.append(f"{counted}at most {size(memory['peak'])} at once")
     return ", ".join([*parts, f"looked at for {seconds(comparison['seconds'])}"])
 
 

@@ -36,6 +36,12 @@ def command(
     return f"{shell}pytest {where}{chosen} {rest}"
 
 
+def of_function(test: str, arm: str | None, variables: Mapping[str, str], *, benchmark: bool) -> str:
+    """The command for a test that measures a function."""
+    against = "" if arm is None else f" --perf-against={shlex.quote(arm)}"
+    return f"{assignments(variables)}pytest {shlex.quote(test)}{' --perf-benchmark' if benchmark else ''}{against}"
+
+
 def assignments(variables: Mapping[str, str]) -> str:
     """Variables before a command of the shell."""
     return "".join(f"{name}={shlex.quote(value)} " for name, value in sorted(variables.items()))

@@ -14,7 +14,7 @@ from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.rounds import PRIORS, Odd, Pools, odd
 from ipexperf.outcomes import OUTCOMES, is_fine, place, title
 from ipexperf.plan.groups import groups, plain_mode
-from ipexperf.report import roofs
+from ipexperf.report import functions, roofs
 from ipexperf.report.advice import advice
 from ipexperf.report.fingerprints import structure_lines
 from ipexperf.report.lines import WIDEST, Page, labelled, listed, named, wrapped
@@ -74,14 +74,16 @@ def summary_lines(
     prior: Pools = PRIORS,
 ) -> list[str]:
     """The whole summary. Verdicts are looked up by case uid, because two batches share one id."""
-    ordered = sorted(measurements, key=lambda x: (x.case.id, x.case.batch, x.case.size))
+    everything = sorted(measurements, key=lambda x: (x.case.id, x.case.batch, x.case.size))
+    ordered = [one for one in everything if not one.case.is_call]
     speeds = Speeds.of(ordered, verdicts, rounds, prior)
     lines = []
     if ordered:
         lines += [part for line in advice(speeds, verdicts) for part in wrapped(line)]
         lines += ["", *_cases(speeds, verdicts)]
-    else:
+    elif not everything:
         lines.append("no case was measured")
+    lines += functions.lines([one for one in everything if one.case.is_call], verdicts)
     lines += [*_dropped(rounds), *_odd(rounds, speeds.pools)]
     lines += [part for line in ratio_lines(speeds, ablated) for part in wrapped(line)]
     lines += _loud(ordered, verdicts)

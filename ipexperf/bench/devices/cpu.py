@@ -71,10 +71,12 @@ class Cpu(Device):
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Check that the steps left torch the threads that it started with: a network may set others."""
         del step, block
+        if self._threads is None:
+            return []
         # torch reports what it asked for. OpenMP gives it no more than these allow.
         limits = [int(limit) for name in _LIMITS if (limit := os.environ.get(name, "")).isdecimal()]
         actual = min([torch.get_num_threads(), *limits])
-        return [Check("threads", actual == self._threads, str(actual), str(self._threads))] if self._threads else []
+        return [Check("threads", actual == self._threads, str(actual), str(self._threads))]
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
         del step, block

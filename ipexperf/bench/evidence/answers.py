@@ -18,6 +18,8 @@ from ipexperf.bench.api import Tensors
 from ipexperf.bench.lazy import torch
 
 SUMS = 64
+NOTHING = base64.b64encode(bytes(4 * SUMS)).decode()
+"""The sums of no numbers."""
 CHUNK = 2**22
 """Numbers to add at a time. An output of a decoder has hundreds of millions."""
 _ROUNDS = ((16, 0x7FEB352D), (15, 0x5F356495), (16, 0x2C1B3C6D))

@@ -5,6 +5,7 @@ A fingerprint has a `structure`, which is equal for equal software and has a dig
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -14,7 +15,6 @@ import sys
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 from ipexperf.bench.api import Captured, Device, Look, Session, Tensors
@@ -91,10 +91,33 @@ def python_calls(step: Callable[[], Any]) -> int:
     return calls - 1  # the call that ends the counting
 
 
+Calls = Mapping[onednn.Primitive, tuple[int, float]]
+"""Primitives without their seconds, each with its number of calls and the seconds of all of them."""
+
+
 def primitives(log: onednn.OneDnnLog) -> dict[str, Captured]:
     """Return the primitives that oneDNN ran, grouped, and how often it created some."""
-    calls: dict[str, list[onednn.Primitive]] = defaultdict(list)
-    for primitive in log.executed:
+    created = Counter(
+        f"{primitive.name} {primitive.moment}" for primitive in log.primitives if primitive.moment != "exec"
+    )
+    section = {"created": dict(sorted(created.items())), "unparsed": len(log.unparsed)}
+    return {"primitives": executed(counted(log.executed), log.unparsed), "library": Captured(section)}
+
+
+def counted(primitives: Iterable[onednn.Primitive]) -> Calls:
+    """Count equal primitives."""
+    calls: dict[onednn.Primitive, tuple[int, float]] = {}
+    for primitive in primitives:
+        same = dataclasses.replace(primitive, seconds=0.0)
+        count, seconds = calls.get(same, (0, 0.0))
+        calls[same] = count + 1, seconds + primitive.seconds
+    return calls
+
+
+def executed(calls: Calls, unparsed: tuple[str, ...] = ()) -> Captured:
+    """Return primitives that ran, with those in one row that differ in their shapes alone."""
+    alike: dict[str, list[onednn.Primitive]] = defaultdict(list)
+    for primitive in calls:
         row = {
             "primitive": primitive.name,
             "direction": primitive.direction,
@@ -105,23 +128,15 @@ def primitives(log: onednn.OneDnnLog) -> dict[str, Captured]:
             "fused": "+".join(onednn.fused(primitive)),
             "algorithm": primitive.algorithm,
         }
-        calls[json.dumps(row)].append(primitive)
-    rows = [
-        {
-            **json.loads(row),
-            "calls": len(alike),
-            "shapes": trace.folded(Counter(primitive.problem for primitive in alike)),
-        }
-        for row, alike in calls.items()
-    ]
-    executed = Captured(
-        *trace.limited(rows, [sum(primitive.seconds for primitive in alike) for alike in calls.values()]), log.unparsed
-    )
-    created = Counter(
-        f"{primitive.name} {primitive.moment}" for primitive in log.primitives if primitive.moment != "exec"
-    )
-    section = {"created": dict(sorted(created.items())), "unparsed": len(log.unparsed)}
-    return {"primitives": executed, "library": Captured(section)}
+        alike[json.dumps(row)].append(primitive)
+    rows, seconds = [], []
+    for text, same in alike.items():
+        shapes: Counter[str] = Counter()
+        for primitive in same:
+            shapes[primitive.problem] += calls[primitive][0]
+        rows.append({**json.loads(text), "calls": shapes.total(), "shapes": trace.folded(shapes)})
+        seconds.append(sum(calls[primitive][1] for primitive in same))
+    return Captured(*trace.limited(rows, seconds), unparsed)
 
 
 def processor() -> dict[str, Captured]:
@@ -163,7 +178,7 @@ def bare(code: str) -> str:
 
 def flops(work: Work, items: int, batch: Tensors) -> dict[str, Captured]:
     """Return the FLOPs of a step of the untouched network, with its items for the roofline, and a batch of its data."""
-    beside = {"work": {"items": items, **asdict(work)}, "batch": content(batch)}
+    beside = {"work": {"items": items, **dataclasses.asdict(work)}, "batch": content(batch)}
     return {"flops": Captured(work.flops, beside=beside)}
 
 

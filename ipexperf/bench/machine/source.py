@@ -144,11 +144,12 @@ def _original(path: Path) -> str:
 
 def _modules() -> Iterator[tuple[Path, Path | None]]:
     """The user's modules: the file of each, and the folder of the path that it was imported from, if it was."""
+    owned = functools.cache(_owned)  # packages have many modules
     for full_name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         top, last = full_name.partition(".")[0], full_name.rpartition(".")[2]
         # What a package makes at run time, such as the code of torch's compiler, is named below the package.
-        if not file or top in sys.stdlib_module_names or top in ("__main__", "__mp_main__") or _owned(top):
+        if not file or top in sys.stdlib_module_names or top in ("__main__", "__mp_main__") or owned(top):
             continue
         path = _absolute(Path(file))
         # Torch writes a module into a temporary folder, which is removed.

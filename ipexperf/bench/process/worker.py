@@ -1,13 +1,14 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
 Requests: begin, prepare, environment, warm, sample, serve, replay, memory, proof, metrics, fingerprint,
-accuracy, weights, quantise, footprint, imports, machine, ceilings, pulse, close. A reply is one line with `ok` true or
-false; lines with `say` before it are progress. Requests and replies have their own descriptors, so that output of torch
-and C++ only goes to the log.
+accuracy, weights, quantise, footprint, imports, machine, ceilings, pulse, session, close. A reply is one line with `ok`
+true or false; lines with `say` before it are progress. Requests and replies have their own descriptors, so that output
+of torch and C++ only goes to the log.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -67,11 +68,52 @@ def check_start(*, forked: bool) -> list[Check]:
     return [] if expected == actual == "fresh" else [Check("start", expected == actual, actual, expected)]
 
 
+class Line:
+    """The line to the controller: its requests, and where replies go."""
+
+    def __init__(self, requests: IO[str], replies: IO[str]) -> None:
+        self._requests = requests
+        self._replies = replies
+
+    def write(self, document: Mapping[str, Any]) -> None:
+        self._replies.write(json.dumps(document, allow_nan=False) + "\n")
+        self._replies.flush()
+
+    def say(self, text: str) -> None:
+        """Report progress."""
+        self.write({"say": text})
+
+    def answer(self, worker: Worker, *ends: str) -> str:
+        """Let the worker answer requests until one of `ends` comes, which is returned unanswered: who asked answers it.
+
+        The end of the line counts as `close`.
+        """
+        for line in self._requests:
+            request = json.loads(line)
+            if request["do"] in ends:
+                return str(request["do"])
+            try:
+                reply = getattr(worker, request["do"])(request)
+                lazy.remove_leftovers()
+                self.write({"ok": True, **reply})
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure becomes an outcome, with its reason
+                reason = str(error)
+                if not isinstance(error, (UsageError, WorkerError)):
+                    traceback.print_exc()
+                    place = user_files.place_of(error)
+                    reason = f"{outcome.sentence(error)}{f' ({place})' if place else ''}"
+                    if outcome_of(error) == "error":
+                        reason = worker.flaw() or reason
+                self.write({"ok": False, "outcome": outcome_of(error), "reason": reason})
+        return "close"
+
+
 class Worker:
     """One case in one process."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._say = line.say
         self._session: Session | None = None
         self._device: Device | None = None
         self._block = 1
@@ -81,6 +123,8 @@ class Worker:
         self._faults = heap.Faults()
         self._growth = heap.Growth()
         self._meter: energy.Meter | None = None
+        self._alone = True
+        """Whether its case is all that the process runs."""
 
     @property
     def _ready(self) -> tuple[Session, Device]:
@@ -126,6 +170,21 @@ class Worker:
             "items": answer(Session, self._session, "items", bench.case.batch),
             "cold": bench.mode.cold,
         }
+
+    def session(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Run a session of pytest, which stands still in each test that measures a function."""
+        from ipexperf.bench.process import session
+
+        self._placement = request["settings"].get("placement")
+        placement.apply(self._placement)
+        return session.run(request, self._line, self._standing)
+
+    def _standing(self, session: Session, bench: Workbench) -> Worker:
+        """A worker for one test of a session of pytest."""
+        worker = Worker(self._line)
+        worker._session, worker._device, worker._bench = session, bench.device, bench
+        worker._placement, worker._alone = self._placement, False
+        return worker
 
     def imports(self, request: dict[str, Any]) -> dict[str, Any]:
         """Import what any case of a stack on a device needs."""
@@ -192,7 +251,8 @@ class Worker:
         device.warmed()
         self._block = int(reply["block"])
         gc.collect()
-        gc.freeze()  # keep garbage collections during samples short
+        if self._alone:
+            gc.freeze()  # keep garbage collections during samples short
         room = device.room()
         return {**reply, **self._metered(), **({} if room is None else {"room": room})}
 
@@ -335,32 +395,13 @@ def outcome_of(error: BaseException) -> str:
 
 def serve(requests: IO[str], replies: IO[str]) -> None:
     """Answer requests until the controller closes the worker or ends."""
-
-    def write(document: dict[str, Any]) -> None:
-        replies.write(json.dumps(document, allow_nan=False) + "\n")
-        replies.flush()
-
-    worker = Worker(lambda text: write({"say": text}))
-    write({"ok": True, "pid": os.getpid(), "python": sys.executable})
-    for line in requests:
-        request = json.loads(line)
-        if request["do"] == "close":
-            worker.close()
-            write({"ok": True})
-            return
-        try:
-            reply = getattr(worker, request["do"])(request)
-            lazy.remove_leftovers()
-            write({"ok": True, **reply})
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure becomes an outcome, with its reason
-            reason = str(error)
-            if not isinstance(error, (UsageError, WorkerError)):
-                traceback.print_exc()
-                place = user_files.place_of(error)
-                reason = f"{outcome.sentence(error)}{f' ({place})' if place else ''}"
-                if outcome_of(error) == "error":
-                    reason = worker.flaw() or reason
-            write({"ok": False, "outcome": outcome_of(error), "reason": reason})
+    line = Line(requests, replies)
+    worker = Worker(line)
+    line.write({"ok": True, "pid": os.getpid(), "python": sys.executable})
+    line.answer(worker, "close")
+    worker.close()
+    with contextlib.suppress(BrokenPipeError):  # the controller ended without a word
+        line.write({"ok": True})
 
 
 def live(requests: int, replies: int, parent: str) -> None:

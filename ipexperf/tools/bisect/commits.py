@@ -26,10 +26,9 @@ from ipexperf.conduct import interrupts
 from ipexperf.environments import make
 from ipexperf.errors import LockError, UsageError
 from ipexperf.judge.bisection import Change
-from ipexperf.lock import Lock
+from ipexperf.lock import Lock, with_package
 from ipexperf.tools.bisect.answers import FOLDER
 from ipexperf.tools.bisect.software import End, Installed, Locked, Say
-from ipexperf.tools.bisect.versions import with_package
 
 SHORT = 12
 """Digits of a commit that are shown."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import json
@@ -77,13 +76,13 @@ class WithVersion:
         """Return the lock of the whole environment. A wheel is installed once, because only that tells its content."""
         if self.release.wheel is None:
             return self._pinned()
-        return with_package(self.base.lock, _stored(cache, self.release.wheel, self.base.lock, say))
+        return locks.with_package(self.base.lock, _stored(cache, self.release.wheel, self.base.lock, say))
 
     def _pinned(self) -> Lock:
         present = {package.name: package for package in self.base.lock.packages}.get(self.package)
         if present is not None and present.version == self.release.version:
             return self.base.lock
-        return with_package(self.base.lock, Package(self.package, self.release.version, ""))
+        return locks.with_package(self.base.lock, Package(self.package, self.release.version, ""))
 
 
 _STORED: dict[tuple[Path, str, Lock], Package] = {}
@@ -104,12 +103,6 @@ def _digest(path: Path) -> str:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def with_package(lock: Lock, package: Package) -> Lock:
-    """Return the lock with this package in place of the version that it has."""
-    packages = {present.name: present for present in lock.packages} | {package.name: package}
-    return dataclasses.replace(lock, packages=tuple(packages[name] for name in sorted(packages)), libraries=(), name="")
 
 
 def _conflicts(before: Inventory, after: Inventory) -> list[str]:

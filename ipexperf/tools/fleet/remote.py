@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.bench.machine.source import Replaced
     from ipexperf.case import Case
+    from ipexperf.compare.walk import Suite
     from ipexperf.environments.sources import Kept
     from ipexperf.environments.store import Store
     from ipexperf.lock import Lock
@@ -48,6 +49,7 @@ class RemoteSite:
     """One host of a fleet, or several equal ones that share a matrix."""
 
     ahead = True
+    suite: Suite | None = None
 
     def __init__(
         self,

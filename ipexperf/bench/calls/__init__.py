@@ -1,0 +1,1 @@
+"""Functions that a test measures: `perf(fn, ...)` and `benchmark(fn, ...)`."""

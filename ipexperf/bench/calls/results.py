@@ -1,0 +1,114 @@
+"""Results of calls as sketches, which tell whether two processes got the same. Nothing is pickled."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from ipexperf.bench.evidence import answers
+from ipexperf.dtypes import DTYPES
+
+PLAIN = (type(None), bool, int, float, complex, str, bytes, range)
+"""Types whose values are compared by their text."""
+SHOWN = 60
+"""Longest text of a value that is kept whole. Of a longer one a digest is."""
+MOST = 40
+"""From this many values on, the rest is one digest."""
+EXACT = 1e-9
+"""Largest distance of results in float64, relative to their size: sums in another order."""
+
+
+def sketch(result: Any) -> dict[str, Any]:
+    """Return the sketch of a result: texts of its plain values and shapes, and sums of the numbers in its tensors."""
+    texts, numbers, bound = [], [], EXACT
+    for part in _parts(result):
+        tensor = _tensor(part)
+        if tensor is None:
+            texts.append(_text(part))
+            continue
+        name = str(tensor.dtype).removeprefix("torch.")
+        texts.append(f"{'x'.join(map(str, tensor.shape)) or 'scalar'} {name}")
+        if tensor.is_floating_point() or tensor.is_complex():
+            numbers.append(tensor)
+            bound = max(bound, *(row.bounds.fidelity for row in DTYPES.values() if name in row.operands), EXACT)
+        else:
+            texts[-1] += f" {_digest(tensor.numpy().tobytes())}"
+    summed, odd = _numbers(numbers, bound)
+    texts += [f"{odd} not finite"] if odd else []
+    if len(texts) > MOST:
+        texts[MOST:] = [_digest("\n".join(texts[MOST:]).encode(errors="surrogatepass"))]
+    made = {"norm": 0.0, "sums": answers.NOTHING, "bound": bound, "weights": "", **summed, "shapes": texts}
+    unknown = incomparable(result)
+    return {**made, "unknown": unknown} if unknown else made
+
+
+def incomparable(result: Any) -> str:
+    """Return the first type in a result whose values cannot be compared, or an empty text."""
+    kinds = (type(part) for part in _parts(result) if _tensor(part) is None and not isinstance(part, PLAIN))
+    return next((f"a {kind.__name__}" for kind in kinds), "")
+
+
+def _numbers(tensors: list[Any], bound: float) -> tuple[dict[str, Any], int]:
+    """The sums of all numbers of these tensors that are finite, and how many are not."""
+    if not tensors:
+        return {}, 0
+    import torch
+
+    parts = [torch.view_as_real(x) if x.is_complex() else x for x in tensors]
+    numbers = torch.cat([x.to(torch.float64).reshape(-1) for x in parts])
+    finite = torch.isfinite(numbers)
+    return answers.sketch((), torch.where(finite, numbers, 0.0), bound) or {}, int((~finite).sum())
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The values in nested containers, with the kinds and lengths of these."""
+    if isinstance(value, Mapping) or (hasattr(value, "keys") and hasattr(value, "items")):
+        pairs = list(value.items())
+        yield f"{type(value).__name__} of {', '.join(str(key) for key, _ in pairs)}"
+        for _, part in pairs:
+            yield from _parts(part)
+    elif isinstance(value, list | tuple):
+        yield f"{type(value).__name__} of {len(value)}"
+        for part in value:
+            yield from _parts(part)
+    elif isinstance(value, set | frozenset):
+        yield f"{type(value).__name__} of {', '.join(sorted(map(_text, value)))}"
+    elif is_dataclass(value) and not isinstance(value, type):
+        yield type(value).__name__
+        for one in fields(value):
+            yield from _parts(getattr(value, one.name))
+    else:
+        yield value
+
+
+def _tensor(value: Any) -> Any:
+    """The value as a tensor on the CPU, if it is one or an array of NumPy's beside a torch that is loaded."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is None:
+        return None
+    if isinstance(value, torch.Tensor):
+        try:
+            return value.detach().to_dense().cpu().resolve_conj()
+        except (RuntimeError, NotImplementedError):
+            return None  # such as one on the meta device, which has no numbers
+    if numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind in "biufc":
+        return torch.from_numpy(numpy.array(value))
+    return None
+
+
+def _text(value: Any) -> str:
+    """A plain value, or its digest if it is long. Of other values the type alone: their text may have addresses."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return f"{'x'.join(map(str, value.shape))} {value.dtype} {_digest(value.tobytes())}"
+    if not isinstance(value, PLAIN):
+        return type(value).__name__
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= SHOWN else f"{type(value).__name__} {_digest(text.encode(errors='surrogatepass'))}"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]

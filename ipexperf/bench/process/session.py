@@ -1,0 +1,185 @@
+"""A session of pytest as an arm: it stands still in each test that measures a function, and is asked as any worker is.
+
+The controller says which tests to run, in which order. Plugins take the session for a worker of pytest-xdist: they
+write no reports, and fixtures can give it folders and ports of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import Device, Model, Settings, Workbench
+from ipexperf.bench.calls import fixtures
+from ipexperf.bench.calls.call import AUTO, Call, CallSession
+from ipexperf.bench.calls.fixtures import TWICE, Misused, Perf, Suite
+from ipexperf.bench.machine import source
+from ipexperf.bench.machine.source import Replaced
+from ipexperf.case import of_test
+
+if TYPE_CHECKING:
+    from ipexperf.bench.process.worker import Line, Worker
+
+ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "timeout", "pytest_cov")
+"""Plugins that an arm does without: they print, or act on a test that takes long or is timed."""
+OPTIONS = {"maxfail": 0, "usepdb": False, "trace": False, "assertmode": "plain"}
+"""Options of an arm whatever the user's are: it goes through all tests, asks nobody, and asserts as Python does."""
+NEVER = "it measured nothing"
+SKIPPED, FAILED = "skipped", "failed"
+
+
+def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Worker]) -> dict[str, Any]:
+    """Run the session. Returns what became of the tests after the last one in which it stood."""
+    replaced = Replaced.of()
+    folder = Path(request["folder"])
+    os.chdir(replaced.moved(folder) if replaced else folder)
+    os.environ["PYTEST_XDIST_WORKER"] = request["name"]
+    options = {**request["options"], **OPTIONS, "basetemp": request["basetemp"]}
+    for name in ("rootdir", "inifilename"):
+        if options.get(name):
+            options[name] = str(source.moved(Path(options[name])))
+    words = [word for name in (*(f"no:{name}" for name in ABSENT), __name__) for word in ("-p", name)]
+    config = pytest.Config.fromdictargs(options, [*words, *map(_moved, request["args"])])
+    config.workerinput = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}  # type: ignore[attr-defined]
+    arm = Arm(request, line, standing)
+    config.pluginmanager.register(arm, "ipexperf-arm")
+    if request["benchmark"]:
+        config.pluginmanager.register(Suite.of(config, arm.measured), "ipexperf-arm-benchmark")
+    if (device := registry.devices.get(request["device"])).accelerator:
+        device.start(Settings(**{**request["settings"], "load": ()}))
+    config.hook.pytest_cmdline_main(config=config)
+    return {"test": None, **arm.passed()}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini("ipexperf", "options of ipexperf, which an arm has no use for", type="args", default=())
+
+
+def _moved(word: str) -> str:
+    """A path of the command line, maybe with the names of tests behind it, in the tree that takes the user's place."""
+    path, colons, names = word.partition("::")
+    return f"{source.moved(Path(path))}{colons}{names}" if Path(path).exists() else word
+
+
+class Arm:
+    """The plugin of the session."""
+
+    def __init__(
+        self, request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Worker]
+    ) -> None:
+        self._places = {test: place for place, test in enumerate(request["tests"])}
+        self._device: str = request["device"]
+        self._settings = request["settings"]
+        self._line = line
+        self._standing = standing
+        self._stood: set[str] = set()
+        self._gone: list[tuple[str, str, str]] = []
+        """The tests that ended since the last reply without having stood, each with how and why."""
+        self._problems: list[str] = []
+
+    def passed(self) -> dict[str, Any]:
+        """What happened since the last reply."""
+        gone, self._gone = self._gone, []
+        return {"gone": gone, "problems": self._problems}
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        for mark in ("perf", *fixtures.MARKS):
+            config.addinivalue_line("markers", f"{mark}(...): see ipexperf")
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, Any, None]:
+        """Keep the tests that were asked for, in the controller's order, whatever others made of them."""
+        yield
+        kept = [item for item in items if item.nodeid in self._places]
+        items[:] = sorted(kept, key=lambda item: self._places[item.nodeid])
+
+    def pytest_runtestloop(self) -> None:
+        """Leave out what was imported from garbage collections, for all tests: they would take most of their time."""
+        gc.collect()
+        gc.freeze()
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._problems.append(f"{report.nodeid}: {_last_line(report)}")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.nodeid in self._stood:
+            return
+        if report.skipped and isinstance(report.longrepr, tuple):
+            self._gone.append((report.nodeid, SKIPPED, str(report.longrepr[2]).removeprefix("Skipped: ")))
+        elif report.skipped or report.failed:
+            self._gone.append((report.nodeid, FAILED, _last_line(report)))
+        elif report.when == "teardown":
+            self._gone.append((report.nodeid, FAILED, NEVER))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        self._stood.discard(item.nodeid)  # a plugin may run a failed test again
+
+    @pytest.fixture
+    def perf(self, request: pytest.FixtureRequest) -> Perf:
+        return Perf(lambda call: self.stand(call, request.node.nodeid))
+
+    def measured(self, request: pytest.FixtureRequest, fixture: Any) -> Callable[[Call], Any]:
+        """The measurement of a test whose suite has a `benchmark`, which gets the samples."""
+
+        def measure(call: Call) -> Any:
+            result = self.stand(call, request.node.nodeid)
+            if fixture is not None:
+                fixtures.feed(fixture, call)
+            return result
+
+        return measure
+
+    def stand(self, call: Call, test: str) -> Any:
+        """Call the function once, and answer the controller about it until that goes on. Returns its result."""
+        if test in self._stood:
+            raise Misused(TWICE)
+        session = CallSession(call)
+        case = of_test(test, self._device)
+        device = _device_of(call, self._device)
+        model = Model(name=test, build=lambda: None, size=1, batch_train=1, batch_infer=1)
+        leaves = (registry.modes.get(case.mode), registry.stacks.get(case.stack))
+        no_data: Any = None  # a function has neither data nor a task
+        settings = Settings(**{**self._settings, "load": ()})
+        bench = Workbench(case, model, device, *leaves, no_data, no_data, settings, self._line.say)
+        self._stood.add(test)
+        self._line.write({"ok": True, "test": test, "once": call.once, **self.passed()})
+        end = self._line.answer(self._standing(session, bench), "next", "close")
+        if end == "close":
+            with contextlib.suppress(BrokenPipeError):
+                self._line.write({"ok": True})
+            os._exit(0)
+        return session.result
+
+
+def _device_of(call: Call, usual: str) -> Device:
+    """The device that a call is to be waited for."""
+    if call.accelerator is None:
+        return registry.devices.get("cpu")
+    return registry.devices.get(_used() or usual if call.accelerator == AUTO else call.accelerator)
+
+
+def _used() -> str:
+    """The accelerator that this process has used, or an empty text."""
+    torch = sys.modules.get("torch")
+    for name in registry.devices.names():
+        module = getattr(torch, name, None) if registry.devices.get(name).accelerator else None
+        if module is not None and module.is_initialized():
+            return name
+    return ""
+
+
+def _last_line(report: pytest.CollectReport | pytest.TestReport) -> str:
+    """What went wrong, in a line."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = str(crash.message if crash else report.longreprtext).strip().splitlines() or ["without a word"]
+    return (lines[0] if crash else lines[-1]).removeprefix("E ").strip()

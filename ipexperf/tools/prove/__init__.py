@@ -1,0 +1,1 @@
+"""`ipexperf prove`: what any process ran of oneDNN, without its knowing and without a clock."""

@@ -1,0 +1,95 @@
+"""Results of functions as sketches: equal where the results are, and other ones where they are not."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+
+from ipexperf.bench.calls import results
+from ipexperf.judge import answers
+
+
+@dataclasses.dataclass
+class Point:
+    x: float
+    y: float
+
+
+def told(before: Any, now: Any) -> str:
+    return answers.difference(results.sketch(before), results.sketch(now)).text
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (None, None),
+        ([1, (2.5, "three"), {"four": b"5"}], [1, (2.5, "three"), {"four": b"5"}]),
+        ({2, 1}, {1, 2}),
+        (Point(1, 2), Point(1, 2)),
+        (object(), object()),
+        (math.nan, math.nan),
+        ("x" * 1000, "x" * 1000),
+    ],
+)
+def test_equal_results_are_equal(before: Any, now: Any) -> None:
+    assert told(before, now) == ""
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "text"),
+    [
+        (1, 2, "its answers changed: 1 -> 2"),
+        (1, True, "its answers changed: 1 -> True"),
+        ([1], (1,), "its answers changed: list of 1, 1 -> tuple of 1, 1"),
+        ({"a": 1}, {"b": 1}, "its answers changed: dict of a, 1 -> dict of b, 1"),
+        (Point(1, 2), Point(1, 3), "its answers changed: Point, 1, 2 -> Point, 1, 3"),
+        ({1}, {2}, "its answers changed: set of 1 -> set of 2"),
+        (1, None, "its answers changed: 1 -> None"),
+    ],
+)
+def test_other_results_are_named(before: Any, now: Any, text: str) -> None:
+    assert told(before, now) == text
+
+
+@pytest.mark.parametrize("before", ["x" * 1000, list(range(1000))])
+def test_a_long_result_is_kept_as_a_digest(before: Any) -> None:
+    """It is compared whole, and takes little room."""
+    now = before[:-1] + type(before)("y")
+    assert told(before, now)
+    assert len(str(results.sketch(before))) < 1500
+
+
+def test_what_cannot_be_compared_is_named_by_its_type() -> None:
+    assert results.incomparable([1, object()]) == "a object"
+    assert results.incomparable([1, "two"]) == ""
+    assert results.sketch(object())["unknown"] == "a object"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("dtype", "allowed"), [("float32", 1e-6), ("bfloat16", 1e-6)])
+def test_tensors_are_compared_within_the_rounding_of_their_dtype(dtype: str, allowed: float) -> None:
+    torch = pytest.importorskip("torch")
+    before = torch.linspace(1, 2, 1000, dtype=torch.float64)
+
+    def of(values: Any) -> Any:
+        return {"out": values.to(getattr(torch, dtype))}
+
+    assert told(of(before), of(before * (1 + allowed))) == ""
+    assert "its answers changed" in told(of(before), of(before * 1.1))
+    assert "its answers changed" in told(of(before), of(before[:-1]))
+    assert "its answers changed" in told(of(before), of(torch.cat([before[:-1], torch.tensor([math.nan])])))
+
+
+@pytest.mark.torch
+def test_whole_numbers_and_arrays_are_compared_exactly() -> None:
+    torch = pytest.importorskip("torch")
+    numpy = pytest.importorskip("numpy")
+    numbers = torch.arange(100)
+    assert told(numbers, numbers.clone()) == ""
+    assert "its answers changed" in told(numbers, torch.cat([numbers[:-1], numbers[:1]]))
+    assert told(numpy.ones(5), numpy.ones(5)) == ""
+    assert "its answers changed" in told(numpy.ones(5), 2 * numpy.ones(5))
+    assert told(torch.empty(3, device="meta"), torch.empty(3, device="meta")) == ""

@@ -1,0 +1,295 @@
+"""Functions that tests measure: sessions of pytest that stand still in each test, alone or beside another arm."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from plugin_suite import CONFTEST, INI, ROOT
+
+if TYPE_CHECKING:
+    from plugin_suite import Suite
+
+pytestmark = pytest.mark.process
+
+QUICK = """
+import dataclasses
+
+from ipexperf.compare import walk
+from ipexperf.conduct import prerequisites
+
+walk.EFFORT = dataclasses.replace(walk.EFFORT, turns=3, most=3, seconds=0.005)
+prerequisites.SECONDS_OF_CALL = 0.01
+"""
+SAMPLES = "ipexperf = --perf-samples=3 --perf-launches=1\n"
+LIBRARY = """
+def total(count):
+    return sum(range(count))
+"""
+SLOWER = """
+def total(count):
+    return sum(range(count)) + 0 * sum(range(4 * count))
+"""
+OTHERWISE = """
+def total(count):
+    return sum(range(count)) + 1
+"""
+
+
+class Functions:
+    """A project with tests of functions."""
+
+    def __init__(self, suite: Suite) -> None:
+        self.suite, self.path = suite, suite.path
+        (self.path / "pytest.ini").write_text(INI + SAMPLES)
+        (self.path / "conftest.py").write_text(CONFTEST + QUICK)
+        (self.path / "test_suite.py").unlink()
+
+    def tests(self, text: str, name: str = "test_functions.py") -> None:
+        (self.path / name).write_text(text)
+
+    def library(self, text: str) -> None:
+        (self.path / "library.py").write_text(text)
+
+    def run(self, *words: str) -> pytest.RunResult:
+        return self.suite.raw(*words)
+
+    def anew(self, *words: str) -> tuple[int, str]:
+        """Run a module in an interpreter that has only what is installed. Returns its exit status and what it said."""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", *words]
+        ended = subprocess.run(command, cwd=self.path, env=environment, capture_output=True, text=True, check=False)
+        return ended.returncode, ended.stdout + ended.stderr
+
+    def commit(self) -> None:
+        name = ("-c", "user.name=a", "-c", "user.email=a@b")
+        for words in (("init", "-q"), ("add", "-A"), (*name, "commit", "-qm", "one")):
+            subprocess.run(["git", *words], cwd=self.path, check=True)
+
+    def outcomes(self) -> dict[str, str]:
+        """The verdict on each function, by its test."""
+        sql = (
+            'SELECT c.model, v.outcome FROM verdict v JOIN series s ON s.id = v.series_id JOIN "case" c '
+            "ON c.id = s.case_id WHERE s.metric = 'step_time'"
+        )
+        return dict(self.suite.query(sql))
+
+
+@pytest.fixture
+def functions(suite: Suite) -> Functions:
+    return Functions(suite)
+
+
+def test_a_function_is_measured_recorded_and_returned(functions: Functions) -> None:
+    """By itself: without a mark, the test names no network. Its fixtures and parameters are pytest's own."""
+    functions.library(LIBRARY)
+    functions.tests(
+        "import pytest\nfrom library import total\n\n\n"
+        "@pytest.fixture\ndef count(tmp_path):\n    (tmp_path / 'file').write_text('x')\n    return 10\n\n\n"
+        "@pytest.mark.parametrize('times', [1, 2])\ndef test_total(perf, count, times):\n"
+        "    assert perf(total, times * count) == sum(range(times * count))\n"
+    )
+    result = functions.run("--junitxml=junit.xml")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["2 functions: 2 recorded, with no baseline yet"])
+    assert functions.outcomes() == dict.fromkeys(
+        ["test_functions.py::test_total[1]", "test_functions.py::test_total[2]"], "no_baseline"
+    )
+    shown = functions.suite.command("show", "last")
+    assert shown.ret == 0
+    assert "test_functions.py::test_total[2]" in shown.stdout.str()
+
+
+def test_what_became_slower_beside_a_commit_fails_and_says_why(functions: Functions) -> None:
+    """The arm runs the commit's own files. What is as it was passes, whatever the machine does."""
+    functions.library(LIBRARY)
+    functions.tests(
+        "from library import total\n\n\ndef test_total(perf):\n    perf(total, 2000)\n\n\n"
+        "def test_same(perf):\n    perf(sorted, range(2000))\n"
+    )
+    functions.commit()
+    functions.library(SLOWER)
+    result = functions.run("--perf-against=git:HEAD", "--perf-max-pairs=4")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["*test_total*: REGRESSED", "*differs*library.py, line 3: *", "slower:", "  test_functions.py::test_total"]
+    )
+    assert [test for test, outcome in functions.outcomes().items() if outcome == "regressed"] == [
+        "test_functions.py::test_total"
+    ]
+
+
+def test_other_results_are_said(functions: Functions) -> None:
+    """A function that answers otherwise is not faster."""
+    functions.library(LIBRARY)
+    functions.tests("from library import total\n\n\ndef test_total(perf):\n    perf(total, 10)\n")
+    functions.commit()
+    functions.library(OTHERWISE)
+    result = functions.run("--perf-against=git:HEAD", "--perf-max-pairs=2")
+    assert "test_functions.py::test_total (its answers changed: 45 -> 46)" in " ".join(result.stdout.str().split())
+
+
+def test_what_one_arm_lacks_is_named_and_the_others_go_on(functions: Functions) -> None:
+    functions.tests(
+        "import pytest\n\n\ndef test_old(perf):\n    perf(sum, [1])\n\n\n"
+        "def test_broken(perf):\n    raise ValueError('not yet')\n\n\n"
+        "def test_skipped(perf):\n    pytest.skip('no card')\n"
+    )
+    functions.commit()
+    functions.tests(
+        "import pytest\n\n\ndef test_old(perf):\n    perf(sum, [1])\n\n\n"
+        "def test_broken(perf):\n    perf(sum, [2])\n\n\ndef test_new(perf):\n    perf(sum, [3])\n\n\n"
+        "def test_skipped(perf):\n    pytest.skip('no card')\n"
+    )
+    result = functions.run("--perf-against=git:HEAD", "--perf-max-pairs=2")
+    result.assert_outcomes(passed=3, skipped=1)
+    said = " ".join(result.stdout.str().split())
+    assert "the arm of --perf-against: its test failed: ValueError: not yet: test_functions.py::test_broken" in said
+    assert "the arm of --perf-against: its test is not there: test_functions.py::test_new" in said
+
+
+SUITE = """
+import pytest
+
+CALLS = []
+
+
+@pytest.fixture(scope="module")
+def data():
+    return list(range(1000))
+
+
+@pytest.mark.benchmark(group="sorting")
+def test_call(benchmark, data):
+    assert benchmark(sorted, data, reverse=True)[0] == 999
+    benchmark.extra_info["size"] = len(data)
+    assert benchmark.stats.stats.rounds >= 1
+
+
+def test_pedantic(benchmark):
+    def fresh():
+        return ([3, 1, 2],), {}
+
+    assert benchmark.pedantic(sorted, setup=fresh, rounds=5) == [1, 2, 3]
+
+
+def test_once(benchmark):
+    def consume(numbers):
+        CALLS.append(1)
+        return next(numbers)
+
+    assert benchmark.pedantic(consume, args=(iter([1]),)) == 1
+    assert CALLS == [1]
+
+
+@pytest.mark.benchmark
+def test_whole():
+    sum(range(100))
+
+
+def test_plain(data):
+    assert len(data) == 1000
+"""
+
+
+def test_a_suite_of_benchmarks_is_measured_as_it_stands(functions: Functions) -> None:
+    """Its JSON comes out as before, with our verdicts in it. A function that may run once runs once a process."""
+    functions.tests(SUITE)
+    result = functions.run("--perf-benchmark", "--benchmark-json=bench.json")
+    result.assert_outcomes(passed=5)
+    result.stdout.fnmatch_lines(["4 functions: 4 recorded, with no baseline yet"])
+    benchmarks = {x["name"]: x for x in json.loads((functions.path / "bench.json").read_text())["benchmarks"]}
+    assert set(benchmarks) == {"test_call", "test_pedantic", "test_once"}
+    assert benchmarks["test_call"]["group"] == "sorting"
+    assert benchmarks["test_call"]["extra_info"]["size"] == 1000
+    assert benchmarks["test_call"]["extra_info"]["verdict"] == "no_baseline"
+    assert benchmarks["test_call"]["stats"]["median"] > 0
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("perf(sum, [1])\n    perf(sum, [2])", "the test measures a second function: one test has one measurement"),
+        ("pass", "the test passed without calling perf()"),
+        ("perf()", "perf() was called without a function"),
+        ("perf(lambda: 1 / 0)", "ZeroDivisionError"),
+        ("perf.pedantic(sum, ([1],), setup=dict, iterations=2)", "would call the function without its `setup`"),
+    ],
+)
+def test_wrong_use_is_one_sentence(functions: Functions, body: str, told: str) -> None:
+    functions.tests(f"def test_it(perf):\n    {body}\n")
+    result = functions.run()
+    result.assert_outcomes(failed=1)
+    assert told in result.stdout.str()
+
+
+def test_a_function_that_ends_its_process_costs_its_own_test_alone(functions: Functions) -> None:
+    functions.tests(
+        "import os\n\n\ndef test_a(perf):\n    perf(sum, [1])\n\n\ndef test_b(perf):\n"
+        "    perf(os._exit if 'PYTEST_XDIST_WORKER' in os.environ else abs, 3)\n\n\n"
+        "def test_c(perf):\n    perf(sum, [1])\n"
+    )
+    result = functions.run()
+    assert functions.outcomes() == {
+        "test_functions.py::test_a": "no_baseline",
+        "test_functions.py::test_b": "inconclusive",
+        "test_functions.py::test_c": "no_baseline",
+    }
+    result.stdout.fnmatch_lines(["NOT MEASURED (1): its test failed: ended with exit status 3: *test_b*"])
+
+
+def test_arms_have_folders_and_a_worker_id_of_their_own(functions: Functions) -> None:
+    """So a conftest can give each a port, and what an arm removes is its own."""
+    functions.tests(
+        "def test_it(perf, tmp_path, worker_id):\n    assert perf(sum, [1]) == 1\n"
+        "    with open('seen', 'a') as seen:\n        seen.write(f'{worker_id} {tmp_path}\\n')\n"
+    )
+    functions.commit()
+    functions.run("--perf-against=", "--perf-max-pairs=2").assert_outcomes(passed=1)
+    seen = [line.split() for line in (functions.path / "seen").read_text().splitlines()]
+    assert {name for name, _ in seen} == {"master", "gw0", "gw1"}
+    assert len({folder for _, folder in seen}) == len(seen) == 5
+
+
+def test_networks_and_functions_share_a_run(functions: Functions) -> None:
+    functions.tests(
+        "import pytest\n\n\n@pytest.mark.perf(models=['tiny'])\ndef test_net(perf):\n    perf()\n\n\n"
+        "def test_function(perf):\n    perf(sum, [1])\n"
+    )
+    result = functions.suite.run("tiny")
+    result.assert_outcomes(passed=2)
+    assert set(functions.outcomes()) == {"tiny", "test_functions.py::test_function"}
+    assert functions.suite.statuses() == ["finished"]
+
+
+def test_what_a_baseline_accepted_is_judged_beside_it_when_the_library_changed(functions: Functions) -> None:
+    """The main road: accepted once, then edited. No option says what to compare with."""
+    functions.library(LIBRARY)
+    functions.tests("from library import total\n\n\ndef test_total(perf):\n    perf(total, 2000)\n")
+    functions.commit()
+    for words in (("pytest", "--perf-launches=2"), ("ipexperf.cli", "baseline", "accept", "last", "--reason", "first")):
+        code, said = functions.anew(*words)
+        assert code == 0, said
+    functions.library(SLOWER)
+    code, said = functions.anew("pytest")
+    assert code == 1
+    assert "test_functions.py::test_total: REGRESSED" in said
+    assert "differs     library.py, line 3" in said
+
+
+def test_functions_and_xdist_do_not_mix(functions: Functions) -> None:
+    functions.tests("def test_it(perf):\n    perf(sum, [1])\n")
+    result = functions.run("-n1")
+    assert "pytest-xdist would measure cases at the same time" in result.stdout.str() + result.stderr.str()
+    assert result.ret != 0
+
+
+def test_a_package_that_is_not_here_is_refused_by_name(functions: Functions) -> None:
+    functions.tests("def test_it(perf):\n    perf(sum, [1])\n")
+    result = functions.run("--perf-against=nosuch==1.0")
+    assert result.ret == 4
+    assert "nosuch is not installed here, so there is nothing to replace by nosuch==1.0" in result.stderr.str()
