@@ -6,6 +6,8 @@ import re
 import signal
 from typing import Literal
 
+from ipexperf.errors import WorkerError
+
 LOST = re.compile(
     r"DEVICE_LOST"  # Level Zero, Unified Runtime and SYCL: ZE_RESULT_ERROR_..., UR_RESULT_ERROR_...
     r"|device-side assert|unspecified launch failure|uncorrectable ECC|GPU is lost|fallen off the bus",
@@ -27,6 +29,18 @@ def indicated(text: str) -> Literal["device_lost", "out_of_memory"] | None:
     if LOST.search(text):
         return "device_lost"
     return "out_of_memory" if FULL.search(text) else None
+
+
+def outcome_of(error: BaseException) -> str:
+    """Return the outcome of a launch for an exception."""
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, WorkerError):
+        return error.outcome
+    if isinstance(error, MemoryError):
+        return "out_of_memory"
+    if named := indicated(text):
+        return named
+    return "import_error" if isinstance(error, ImportError) else "error"
 
 
 def sentence(error: BaseException) -> str:

@@ -53,12 +53,13 @@ class Plan:
     launches: int
     facts: Facts
     """The facts of the workers' interpreter and of their machine."""
+    preset: str
 
     @property
     def why_empty(self) -> str:
         """Why there is no case, or an empty text."""
         empty = not self.cases and self.left_out
-        return f"nothing in the preset can run here: {self.left_out[0].reason}" if empty else ""
+        return f"nothing in preset {self.preset} can run here: {self.left_out[0].reason}" if empty else ""
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -317,7 +318,8 @@ def make(options: Options, facts: Facts, *, may_be_empty: bool = False) -> Plan:
     left_out = [planned_cell for planned_cell in planned if isinstance(planned_cell, LeftOut)]
     _refuse_values_without_a_case(options, cases, left_out)
     _refuse_knobs_without_a_case(options, cases, left_out)
-    plan = Plan(tuple(cases), tuple(left_out), options.launches or PRESETS[options.preset].launches, facts)
+    launches = options.launches or PRESETS[options.preset].launches
+    plan = Plan(tuple(cases), tuple(left_out), launches, facts, options.preset)
     if plan.why_empty and not may_be_empty:
         raise UsageError(plan.why_empty)
     return plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import asdict
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ import pytest
 
 from ipexperf.bench.api import Settings
 from ipexperf.bench.process import injections
+from ipexperf.bench.process.line import Line
 from ipexperf.bench.process.worker import Worker
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
@@ -50,7 +52,7 @@ def test_a_worker_slows_the_case_that_it_is_told_to(fake: str) -> None:
     """The step of its session is another; without a word of it, it is the session's own."""
 
     def stepped(**more: Any) -> bool:
-        worker = Worker(lambda _: None)
+        worker = Worker(Line(io.StringIO(), io.StringIO()))
         request = {"case": CASE.to_json(), "settings": asdict(Settings(load=(fake,), **more))}
         worker.begin(json.loads(json.dumps(request)))
         worker.prepare({})
@@ -63,7 +65,7 @@ def test_a_worker_slows_the_case_that_it_is_told_to(fake: str) -> None:
 def test_an_unknown_injection_is_an_error(fake: str) -> None:
     """Not a case that is measured as it is and counted as slowed down."""
     request = {"case": CASE.to_json(), "settings": asdict(Settings(load=(fake,), injected="bussy=0.05"))}
-    worker = Worker(lambda _: None)
+    worker = Worker(Line(io.StringIO(), io.StringIO()))
     worker.begin(request)
     with pytest.raises(
         WorkerError, match=r"^unknown injection 'bussy=0.05': choose from busy=SHARE, unfrozen, unfused$"

@@ -14,8 +14,8 @@ import pytest
 from ipexperf.bench import measure
 from ipexperf.bench import outcome as outcomes
 from ipexperf.bench.machine import control_groups, facts, kernel_files
+from ipexperf.bench.outcome import outcome_of
 from ipexperf.bench.process import environment
-from ipexperf.bench.process.worker import outcome_of
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:

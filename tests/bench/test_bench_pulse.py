@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from ipexperf.bench import loading, registry
 from ipexperf.bench.evidence import ceilings
 from ipexperf.bench.machine import placement
 from ipexperf.bench.process import pulse
+from ipexperf.bench.process.line import Line
 from ipexperf.bench.process.pulse import Pulse
 from ipexperf.bench.process.worker import Worker
 
@@ -118,7 +120,7 @@ def test_the_process_is_placed_once_and_before_anything_is_loaded(monkeypatch: p
     monkeypatch.setattr(loading, "load", lambda names: done.append(("loaded", names)))
     monkeypatch.setattr(type(cpu), "start", lambda _, settings: done.append(("threads", settings.threads)))
     monkeypatch.setattr(pulse, "Pulse", lambda device, dtype: Said(device.name, dtype))
-    worker = Worker(lambda _: None)
+    worker = Worker(Line(io.StringIO(), io.StringIO()))
     request = {"device": "cpu", "load": ["mine.py"], "placement": {"cores": [1]}, "threads": 1}
     assert worker.pulse({**request, "dtype": "fp32"}) == {"seconds": {"cpu fp32": 1.0}}
     assert worker.pulse({**request, "dtype": "bf16", "threads": 9}) == {"seconds": {"cpu bf16": 1.0}}

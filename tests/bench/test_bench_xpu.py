@@ -15,7 +15,7 @@ from ipexperf.bench.devices import cuda
 from ipexperf.bench.devices.xpu import Xpu
 from ipexperf.bench.machine import facts
 from ipexperf.bench.modes import _generation
-from ipexperf.bench.process.worker import outcome_of
+from ipexperf.bench.outcome import outcome_of
 from ipexperf.errors import UsageError, WorkerError
 
 if TYPE_CHECKING:

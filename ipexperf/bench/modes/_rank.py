@@ -210,7 +210,7 @@ def main(address: str, request: str) -> None:
 
 
 def serve(request: dict[str, Any], requests: IO[str], replies: IO[str]) -> None:
-    from ipexperf.bench.process.worker import outcome_of
+    from ipexperf.bench.outcome import outcome_of
 
     def write(document: dict[str, Any]) -> None:
         replies.write(json.dumps(document) + "\n")

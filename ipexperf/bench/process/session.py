@@ -26,7 +26,7 @@ from ipexperf.bench.machine.source import Replaced
 from ipexperf.case import of_test
 
 if TYPE_CHECKING:
-    from ipexperf.bench.process.worker import Line, Worker
+    from ipexperf.bench.process.line import Answers, Line
 
 ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "timeout", "pytest_cov")
 """Plugins that an arm does without: they print, or act on a test that takes long or is timed."""
@@ -36,7 +36,9 @@ NEVER = "it measured nothing"
 SKIPPED, FAILED = "skipped", "failed"
 
 
-def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Worker]) -> dict[str, Any]:
+def run(
+    request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Answers]
+) -> dict[str, Any]:
     """Run the session. Returns what became of the tests after the last one in which it stood."""
     replaced = Replaced.of()
     folder = Path(request["folder"])
@@ -73,7 +75,7 @@ class Arm:
     """The plugin of the session."""
 
     def __init__(
-        self, request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Worker]
+        self, request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Answers]
     ) -> None:
         self._places = {test: place for place, test in enumerate(request["tests"])}
         self._device: str = request["device"]

@@ -10,24 +10,23 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
 import os
 import re
 import signal
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from ipexperf.bench import declaration, lazy, loading, measure, outcome, precision, registry, user_files
+from ipexperf.bench import declaration, lazy, loading, measure, precision, registry
 from ipexperf.bench.api import Device, Session, Settings, Workbench
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.machine import energy, facts, heap, placement, source
 from ipexperf.bench.process import environment, guard, injections
+from ipexperf.bench.process.line import Line
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import METRICS, Check
@@ -66,46 +65,6 @@ def check_start(*, forked: bool) -> list[Check]:
     """Return the check that this process was forked or fresh, as requested. Empty if it is fresh, as by default."""
     expected, actual = "fork" if forked else "fresh", started()
     return [] if expected == actual == "fresh" else [Check("start", expected == actual, actual, expected)]
-
-
-class Line:
-    """The line to the controller: its requests, and where replies go."""
-
-    def __init__(self, requests: IO[str], replies: IO[str]) -> None:
-        self._requests = requests
-        self._replies = replies
-
-    def write(self, document: Mapping[str, Any]) -> None:
-        self._replies.write(json.dumps(document, allow_nan=False) + "\n")
-        self._replies.flush()
-
-    def say(self, text: str) -> None:
-        """Report progress."""
-        self.write({"say": text})
-
-    def answer(self, worker: Worker, *ends: str) -> str:
-        """Let the worker answer requests until one of `ends` comes, which is returned unanswered: who asked answers it.
-
-        The end of the line counts as `close`.
-        """
-        for line in self._requests:
-            request = json.loads(line)
-            if request["do"] in ends:
-                return str(request["do"])
-            try:
-                reply = getattr(worker, request["do"])(request)
-                lazy.remove_leftovers()
-                self.write({"ok": True, **reply})
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure becomes an outcome, with its reason
-                reason = str(error)
-                if not isinstance(error, (UsageError, WorkerError)):
-                    traceback.print_exc()
-                    place = user_files.place_of(error)
-                    reason = f"{outcome.sentence(error)}{f' ({place})' if place else ''}"
-                    if outcome_of(error) == "error":
-                        reason = worker.flaw() or reason
-                self.write({"ok": False, "outcome": outcome_of(error), "reason": reason})
-        return "close"
 
 
 class Worker:
@@ -379,18 +338,6 @@ def _memory(session: Session, device: Device, method: str) -> Any:
 def _known(**figures: float | None) -> dict[str, float]:
     """The figures that could be measured here."""
     return {name: value for name, value in figures.items() if value is not None}
-
-
-def outcome_of(error: BaseException) -> str:
-    """Return the outcome of a launch for an exception."""
-    text = f"{type(error).__name__}: {error}"
-    if isinstance(error, WorkerError):
-        return error.outcome
-    if isinstance(error, MemoryError):
-        return "out_of_memory"
-    if named := outcome.indicated(text):
-        return named
-    return "import_error" if isinstance(error, ImportError) else "error"
 
 
 def serve(requests: IO[str], replies: IO[str]) -> None:

@@ -1,0 +1,57 @@
+"""The line from a worker to its controller: one JSON document a line, either way."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Mapping
+from typing import IO, Any, Protocol
+
+from ipexperf.bench import lazy, outcome, user_files
+from ipexperf.errors import UsageError, WorkerError
+
+
+class Answers(Protocol):
+    """A worker. It has a method for each request."""
+
+    def flaw(self) -> str: ...
+
+
+class Line:
+    """The line to the controller: its requests, and where replies go."""
+
+    def __init__(self, requests: IO[str], replies: IO[str]) -> None:
+        self._requests = requests
+        self._replies = replies
+
+    def write(self, document: Mapping[str, Any]) -> None:
+        self._replies.write(json.dumps(document, allow_nan=False) + "\n")
+        self._replies.flush()
+
+    def say(self, text: str) -> None:
+        """Report progress."""
+        self.write({"say": text})
+
+    def answer(self, worker: Answers, *ends: str) -> str:
+        """Let the worker answer requests until one of `ends` comes, which is returned unanswered: who asked answers it.
+
+        The end of the line counts as `close`.
+        """
+        for line in self._requests:
+            request = json.loads(line)
+            if request["do"] in ends:
+                return str(request["do"])
+            try:
+                reply = getattr(worker, request["do"])(request)
+                lazy.remove_leftovers()
+                self.write({"ok": True, **reply})
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure becomes an outcome, with its reason
+                reason = str(error)
+                if not isinstance(error, (UsageError, WorkerError)):
+                    traceback.print_exc()
+                    place = user_files.place_of(error)
+                    reason = f"{outcome.sentence(error)}{f' ({place})' if place else ''}"
+                    if outcome.outcome_of(error) == "error":
+                        reason = worker.flaw() or reason
+                self.write({"ok": False, "outcome": outcome.outcome_of(error), "reason": reason})
+        return "close"
