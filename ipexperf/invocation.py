@@ -26,17 +26,19 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
     from ipexperf.result import Measurement, Verdict
 
+GIVEN = "ipexperf-given"
+"""The name of the plugin by which `ab` gives a session its arms."""
 SITES = "ipexperf.sites"
 """The entry points by which an installed package starts the runs of an invocation on other hosts."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """A plugin with the options and both arms of a session that `ipexperf ab` starts. Its name is how it is found."""
+    """A plugin with the options and both arms of a session that `ipexperf ab` starts, found by its name."""
 
     options: Options
     arms: tuple[ArmWords, ArmWords]
-    __name__ = "ipexperf-given"
+    __name__ = GIVEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Invocation:
         options = {name: value for name, value in vars(config.option).items() if _plain(value)}
         options |= {"rootdir": str(config.rootpath), "inifilename": str(config.inipath) if config.inipath else None}
         suite = Suite(config.invocation_params.dir, tuple(config.args), options, benchmark=self.options.benchmark)
-        given: Given | None = config.pluginmanager.get_plugin(Given.__name__)
+        given: Given | None = config.pluginmanager.get_plugin(GIVEN)
         self.runs[""].adopt(tuple(calls.values()), suite, given.arms if given else None, alone=alone)
         return calls
 

@@ -347,9 +347,8 @@ def _of_call(request: pytest.FixtureRequest, benchmark: Any) -> Callable[[Call],
             raise Misused(TWICE)
         called.append(call)
         request.node.stash[CALLED_KEY] = True
-        result = call.run()  # here too, so that the test goes on with what the function returns
-        _measure(request, planned, benchmark)
-        return result
+        _measure(request, planned, benchmark)  # before: what does not return there would not here
+        return call.run()  # so that the test goes on with what the function returns
 
     return measure
 

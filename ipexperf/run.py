@@ -565,7 +565,8 @@ class Run:
         arm = None if against is None else BASELINE if against.tree else against.words.text
         if case.is_call:
             variables = process.tuned_by_user(os.environ)
-            return of_function(case.model, arm, variables, benchmark=self.options.benchmark)
+            own = against.own.text if against else ""
+            return of_function(case.model, arm, own, variables, benchmark=self.options.benchmark)
         # The user's own network is reproduced by its target; its cases have a derived name.
         model = registry.models.get(case.model)
         targets = {registry.models.get(name).target for name in registry.models.names()}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf import scratch
+from ipexperf.bench import registry
 from ipexperf.case import Case
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.players import Stepper, failed
@@ -23,6 +24,7 @@ from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.compare.sequence import Contest, Ending, Failure, Open, Why
 from ipexperf.compare.together import take_turns
 from ipexperf.conduct.conductor import Conductor, now
+from ipexperf.conduct.launch import how_it_ended
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.report import units
@@ -55,6 +57,8 @@ class Gone:
     how: str
     """`skipped`, `failed` or `missing`."""
     why: str
+    error: WorkerError | None = None
+    """How its process ended, if it did."""
 
     def __str__(self) -> str:
         return (
@@ -160,7 +164,7 @@ class Walker:
     def _lost(self, test: str, error: WorkerError) -> None:
         if self.worker is not None:
             self.worker.kill()
-        self.gone.setdefault(test, Gone("failed", error.reason))
+        self.gone.setdefault(test, Gone("failed", error.reason, error))
 
 
 Outcome = Round | tuple[Gone | None, ...]
@@ -239,6 +243,9 @@ class WalkContest(Contest):
             comparison = by_test[test]
             if isinstance(found, Round):
                 self._take(comparison, found, 0, 1)
+            elif (own := found[1]) and own.error:
+                comparison.failure = Failure(comparison.b, own.error)
+                comparison.stop = Ending(Why.FAILED, "an arm failed")
             else:
                 comparison.stop = Ending(Why.ABSENT, _absent(comparison, found))
             if self._spent():
@@ -336,7 +343,12 @@ class WalkRun:
 
     def _take(self, entry: _Entry, found: Outcome) -> None:
         if not isinstance(found, Round):
-            entry.cut, entry.over = str(found[0]), True
+            entry.over = True
+            if found[0] and (error := found[0].error):
+                ended = how_it_ended(error, registry.devices.get(entry.case.device).accelerator)
+                entry.launches.append(Launch(len(entry.launches), *ended, log=error.log))
+            else:
+                entry.cut = str(found[0])
             return
         [side] = found.sides
         entry.environment = entry.environment or dict(side.environment)

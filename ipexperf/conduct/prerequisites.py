@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ipexperf import scratch
 from ipexperf.bench import registry
@@ -31,8 +32,8 @@ MAKING = {
 }
 """For each request that makes a file: the words for doing so, and for doing it again if the file is damaged."""
 
-SECONDS_OF_CALL = 0.2
-"""Sampling time of a function in a session, unless the command line says otherwise: a suite has hundreds."""
+SAMPLES_OF_CALL, SECONDS_OF_CALL = 10, 0.2
+"""The least of a function in a session, unless the command line says otherwise: a suite has hundreds."""
 NO_LEASE = "measured without a lease: another process may have measured on the device at the same time"
 """The note of every launch with `--perf-lease off`."""
 
@@ -196,8 +197,8 @@ class Prerequisites:
             variables=answer(Device, device, "variables", self._options.device_index, os.environ),
             accelerator=device.accelerator,
             timeout=self._options.timeout,
-            samples=self._options.samples,
-            seconds=SECONDS_OF_CALL if case.is_call and not self._options.flag("seconds") else self._options.seconds,
+            samples=self._least("samples", SAMPLES_OF_CALL, case),
+            seconds=self._least("seconds", SECONDS_OF_CALL, case),
             say=self._say,
             notes=(NO_LEASE,) if self._options.lease == lease.OFF else (),
             memory=self._memory,
@@ -210,6 +211,10 @@ class Prerequisites:
             self._told_cores = True
             self._say(placement.USUAL.format(ranges(placed.placement.cores or ())))
         return placement.apply(conditions, case, placed)
+
+    def _least(self, name: str, of_call: float, case: Case) -> Any:
+        """What the command line says of a launch's length, or the usual."""
+        return of_call if case.is_call and name not in self._options.sources else getattr(self._options, name)
 
     def _cards(self, case: Case) -> tuple[Mapping[str, str], ...]:
         """Variables that give each process of a case a device of its own, if it has several processes."""

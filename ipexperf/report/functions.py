@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from ipexperf.judge import growth
 from ipexperf.report.lines import listed, shortened, wrapped
 from ipexperf.report.moved import changed
 from ipexperf.report.units import digits, interval, percent, plural, seconds
@@ -106,6 +107,11 @@ def _doubtful(judged: Sequence[tuple[Measurement, Verdict]]) -> list[str]:
         for kind, names in unknown.items()
         for line in listed("RESULT NOT COMPARED", f"{kind} has no value that can be", names)
     ]
+    slowing = {one.case.model: times for one, _ in judged if (times := growth.slowdown(one.counted)) is not None}
+    texts = [f"{name} ({digits(times)} times)" for name, times in slowing.items()]
+    rows += listed(
+        "SLOWER AND SLOWER", "its calls change what it works on: `pedantic` with a `setup` renews that", texts
+    )
     contended = [one.case.model for one, verdict in judged if verdict.contended]
     rows += listed("CONTENDED", "measured on a busy machine, so the numbers do not count", contended)
     pairs = [(one, verdict.evidence) for one, verdict in judged if isinstance(verdict.evidence, PairsEvidence)]

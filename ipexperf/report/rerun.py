@@ -36,8 +36,11 @@ def command(
     return f"{shell}pytest {where}{chosen} {rest}"
 
 
-def of_function(test: str, arm: str | None, variables: Mapping[str, str], *, benchmark: bool) -> str:
-    """The command for a test that measures a function."""
+def of_function(test: str, arm: str | None, own: str, variables: Mapping[str, str], *, benchmark: bool) -> str:
+    """The command for a test that measures a function. `own` is its own arm, if `ab` was given one."""
+    if own:
+        arms = f"--a {shlex.quote(arm or '')} --b {shlex.quote(own)}"
+        return f"{assignments(variables)}ipexperf ab {arms} -- {shlex.quote(test)}"
     against = "" if arm is None else f" --perf-against={shlex.quote(arm)}"
     return f"{assignments(variables)}pytest {shlex.quote(test)}{' --perf-benchmark' if benchmark else ''}{against}"
 

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from plugin_suite import CONFTEST, INI, ROOT
+from plugin_suite import CONFTEST, INI, PLUGIN, ROOT
 
 if TYPE_CHECKING:
     from plugin_suite import Suite
@@ -236,10 +236,11 @@ def test_a_function_that_ends_its_process_costs_its_own_test_alone(functions: Fu
     result = functions.run()
     assert functions.outcomes() == {
         "test_functions.py::test_a": "no_baseline",
-        "test_functions.py::test_b": "inconclusive",
+        "test_functions.py::test_b": "failed",
         "test_functions.py::test_c": "no_baseline",
     }
-    result.stdout.fnmatch_lines(["NOT MEASURED (1): its test failed: ended with exit status 3: *test_b*"])
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*test_b: FAILED", "*why *crashed: ended with exit status 3"])
 
 
 def test_arms_have_folders_and_a_worker_id_of_their_own(functions: Functions) -> None:
@@ -279,6 +280,27 @@ def test_what_a_baseline_accepted_is_judged_beside_it_when_the_library_changed(f
     assert code == 1
     assert "test_functions.py::test_total: REGRESSED" in said
     assert "differs     library.py, line 3" in said
+
+
+def test_ab_compares_any_two_arms_by_tests(functions: Functions) -> None:
+    """What follows -- is for pytest. Both arms are those that were named, not what the shell has."""
+    functions.tests(
+        "import os\n\n\ndef test_it(perf):\n    assert perf(sum, range(int(os.environ.get('COUNT', '9000')))) > 0\n"
+    )
+    words = ("--a", "COUNT=100", "--b", "COUNT=3000", "--max-pairs", "4")
+    result = functions.suite.command("ab", *words, "--", "test_functions.py", "-k", "it", *PLUGIN)
+    assert result.ret == 1, result.stdout.str()
+    said = result.stdout.str()
+    assert "1 function beside COUNT=100: 1 slower" in said
+    assert "differs     COUNT: 100 -> " in said
+    assert "reproduce   ipexperf ab --a COUNT=100 --b COUNT=3000 -- test_functions.py::test_it" in said
+
+
+def test_options_of_a_suite_may_be_in_its_ini_file(functions: Functions) -> None:
+    functions.suite.always("--perf-benchmark")
+    functions.tests("def test_it(benchmark):\n    benchmark(sum, [1])\n")
+    functions.run().assert_outcomes(passed=1)
+    assert functions.outcomes() == {"test_functions.py::test_it": "no_baseline"}
 
 
 def test_functions_and_xdist_do_not_mix(functions: Functions) -> None:

@@ -1,0 +1,149 @@
+"""A public suite of benchmarks, measured beside itself with slowdowns planted in some tests: which are caught.
+
+    python benchmarks/functions SUITE --runs 10
+    python benchmarks/functions SUITE --runs 2 --theirs
+
+SUITE is a folder with a suite for pytest-benchmark, such as tensordict's `benchmarks/common`; it is copied. In each run
+ten tests drawn by its number are 10 % slower in one arm and ten others 5 %; the rest is as it was. `--theirs` runs
+pytest-benchmark itself twice in place of that, without and with what was planted. Rows are appended to `results.csv`,
+and runs that it has are not made again. Ends with a table in Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+FIELDS = ("by", "run", "test", "planted", "outcome", "ratio", "lo", "hi", "pairs", "seconds")
+PLANTED = {0.10: 10, 0.05: 10}
+"""How many tests of a run become slower by each share."""
+RULES = ("mean", "median", "min")
+THRESHOLD = 0.05
+
+
+def prepared(folder: Path, suite: Path, pattern: str) -> list[str]:
+    """Copy the suite with what plants. Returns the ids of its tests."""
+    shutil.copytree(suite, folder / "suite", ignore=shutil.ignore_patterns("__pycache__"))
+    with (folder / "suite" / "conftest.py").open("a") as conftest:
+        conftest.write("\n\n" + (HERE / "planting.py").read_text().replace("from __future__ import annotations\n", ""))
+    (folder / "pytest.ini").write_text(f"[pytest]\npython_files = {pattern}\n")
+    (folder / "planted.json").write_text("{}")
+    listed = pytest(folder, "--collect-only", "-q").stdout.splitlines()
+    return [line for line in listed if "::" in line]
+
+
+def pytest(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PLANTED": str(folder / "planted.json"), **variables}
+    command = [sys.executable, "-m", "pytest", "suite", *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def drawn(tests: list[str], number: int) -> dict[str, float]:
+    """The tests of a run that become slower, each with its share."""
+    chosen = random.Random(number).sample(tests, sum(PLANTED.values()))  # noqa: S311 - no secret
+    shares = [share for share, count in PLANTED.items() for _ in range(count)]
+    return dict(zip(chosen, shares, strict=True))
+
+
+def ours(folder: Path) -> Iterator[dict[str, Any]]:
+    """One run of ours: its verdicts."""
+    begin = time.monotonic()
+    ended = pytest(folder, "--perf-benchmark", "--perf-against=PLANT=0", PLANT="1")
+    seconds = time.monotonic() - begin
+    asked = """SELECT c.model, v.outcome, v.ratio, v.lo, v.hi, v.baseline FROM verdict v
+        JOIN series s ON s.id = v.series_id JOIN "case" c ON c.id = s.case_id WHERE s.metric = 'step_time'"""
+    database = folder / "ipexperf.db"
+    if not database.exists():
+        raise SystemExit(f"nothing was measured:\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}")
+    with closing(sqlite3.connect(database)) as connection:
+        for test, outcome, ratio, lo, hi, evidence in connection.execute(asked):
+            pairs = len(json.loads(evidence or "{}").get("log_ratios", ()))
+            yield {"by": "ipexperf", "test": test, "outcome": outcome, "ratio": ratio, "lo": lo, "hi": hi,
+                   "pairs": pairs, "seconds": round(seconds)}  # fmt: skip
+    database.unlink()
+
+
+def theirs(folder: Path) -> Iterator[dict[str, Any]]:
+    """One run of pytest-benchmark against another, judged by the rules of its `compare-fail`."""
+    begin, stats = time.monotonic(), []
+    for plant in ("0", "1"):
+        pytest(folder, f"--benchmark-json=bench{plant}.json", PLANT=plant)
+        found = json.loads((folder / f"bench{plant}.json").read_text())["benchmarks"]
+        stats.append({one["fullname"]: one["stats"] for one in found})
+    seconds = time.monotonic() - begin
+    for rule in RULES:
+        for test in stats[0].keys() & stats[1].keys():
+            ratio = stats[1][test][rule] / stats[0][test][rule]
+            outcome = "regressed" if ratio > 1 + THRESHOLD else "ok"
+            yield {"by": f"pytest-benchmark, {rule}:5%", "test": test, "outcome": outcome, "ratio": round(ratio, 4),
+                   "seconds": round(seconds)}  # fmt: skip
+
+
+def table(rows: list[dict[str, str]]) -> Iterator[str]:
+    yield "| judge | runs | tests | false alarms | 10 % caught | 5 % caught | not known | seconds a test and arm |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for by in dict.fromkeys(row["by"] for row in rows):
+        own = [row for row in rows if row["by"] == by and row["outcome"] != "none"]
+        runs = {row["run"]: float(row["seconds"]) for row in own}
+        cells = [by, len(runs), len(own)]
+        for share in ("0", "0.1", "0.05"):
+            some = [row for row in own if float(row["planted"]) == float(share)]
+            cells.append(f"{sum(row['outcome'] == 'regressed' for row in some)} of {len(some)}")
+        cells.append(sum(row["outcome"] == "inconclusive" for row in own))
+        cells.append(f"{sum(runs.values()) / len(own) / 2:.1f}")
+        yield f"| {' | '.join(map(str, cells))} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suite", type=Path, nargs="?")
+    parser.add_argument("--runs", type=int, default=0)
+    parser.add_argument("--pattern", default="*_test.py", help="the files that are tests")
+    parser.add_argument("--theirs", action="store_true")
+    parser.add_argument("--csv", type=Path, default=HERE / "results.csv")
+    arguments = parser.parse_args()
+    rows = list(csv.DictReader(arguments.csv.open())) if arguments.csv.exists() else []
+    judge = theirs if arguments.theirs else ours
+    for number in range(1, arguments.runs + 1):
+        if any(row["run"] == str(number) and row["by"].startswith("pytest") == arguments.theirs for row in rows):
+            continue
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            shares = drawn(prepared(folder, arguments.suite, arguments.pattern), number)
+            (folder / "planted.json").write_text(json.dumps(shares))
+            made = [
+                {
+                    field: str({"run": number, "planted": shares.get(one["test"], 0), **one}.get(field, ""))
+                    for field in FIELDS
+                }
+                for one in judge(folder)
+            ]
+        rows += made
+        with arguments.csv.open("a", newline="") as stream:
+            writer = csv.DictWriter(stream, FIELDS)
+            if stream.tell() == 0:
+                writer.writeheader()
+            writer.writerows(made)
+        print(
+            f"run {number}: {len(made)} tests, {sum(one['outcome'] == 'regressed' for one in made)} regressed",
+            file=sys.stderr,
+        )
+    print("\n".join(table(rows)))
+
+
+if __name__ == "__main__":
+    main()
