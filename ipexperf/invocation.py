@@ -87,6 +87,7 @@ class Invocation:
             raise UsageError(f"{self.options.sources['device']}: name one device for functions")
         calls = {test: of_test(test, devices[0]) for test in tests}
         options = {name: value for name, value in vars(config.option).items() if _plain(value)}
+        del options["file_or_dir"]  # are arguments
         options |= {"rootdir": str(config.rootpath), "inifilename": str(config.inipath) if config.inipath else None}
         suite = Suite(config.invocation_params.dir, tuple(config.args), options, benchmark=self.options.benchmark)
         given: Given | None = config.pluginmanager.get_plugin(GIVEN)
