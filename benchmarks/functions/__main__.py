@@ -17,15 +17,15 @@ import json
 import os
 import random
 import shutil
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+from ipexperf.history.store import History
 
 HERE = Path(__file__).parent
 FIELDS = ("by", "run", "test", "planted", "outcome", "ratio", "lo", "hi", "pairs", "seconds")
@@ -64,16 +64,15 @@ def ours(folder: Path) -> Iterator[dict[str, Any]]:
     begin = time.monotonic()
     ended = pytest(folder, "--perf-benchmark", "--perf-against=PLANT=0", PLANT="1")
     seconds = time.monotonic() - begin
-    asked = """SELECT c.model, v.outcome, v.ratio, v.lo, v.hi, v.baseline FROM verdict v
-        JOIN series s ON s.id = v.series_id JOIN "case" c ON c.id = s.case_id WHERE s.metric = 'step_time'"""
     database = folder / "ipexperf.db"
     if not database.exists():
         raise SystemExit(f"nothing was measured:\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}")
-    with closing(sqlite3.connect(database)) as connection:
-        for test, outcome, ratio, lo, hi, evidence in connection.execute(asked):
-            pairs = len(json.loads(evidence or "{}").get("log_ratios", ()))
-            yield {"by": "ipexperf", "test": test, "outcome": outcome, "ratio": ratio, "lo": lo, "hi": hi,
-                   "pairs": pairs, "seconds": round(seconds)}  # fmt: skip
+    with History.open(database) as history:
+        for recorded in history.show("last").cases:
+            verdict: Any = recorded.verdict
+            pairs = len(getattr(verdict.evidence, "log_ratios", ()))
+            yield {"by": "ipexperf", "test": recorded.case.model, "outcome": verdict.outcome, "ratio": verdict.ratio,
+                   "lo": verdict.lo, "hi": verdict.hi, "pairs": pairs, "seconds": round(seconds)}  # fmt: skip
     database.unlink()
 
 

@@ -92,6 +92,16 @@ class OpenCase:
         return card * memory_limit.SHARE if card else math.inf
 
 
+def entry_of(case: Case, launches: int, before: Measurement | None) -> OpenCase:
+    """A case that is to be measured by so many launches. Those of an earlier pass that are good count."""
+    if before is None:
+        return OpenCase(case, launches)
+    kept = [replaced(launch) if launch.contended else launch for launch in before.launches]
+    missing = launches - sum(launch.outcome == "ok" for launch in kept)
+    environment = dict(before.environment)
+    return OpenCase(case, missing, kept, environment, before.started_at, before=before, roofed=len(kept))
+
+
 @dataclass(frozen=True, slots=True)
 class Seat:
     """An arm of a round: its case, and its role there."""
@@ -144,15 +154,7 @@ class GroupRun:
         """Whether the round in progress checks the accuracy of cases that still lack it."""
         self._forking = FRESH
         before = dict(request.before)
-        self._entries = [self._entry(case, before.get(case)) for case in request.group.cases]
-
-    def _entry(self, case: Case, before: Measurement | None) -> OpenCase:
-        if before is None:
-            return OpenCase(case, self._request.launches)
-        launches = [_replaced(launch) if launch.contended else launch for launch in before.launches]
-        missing = self._request.launches - sum(launch.outcome == "ok" for launch in launches)
-        environment = dict(before.environment)
-        return OpenCase(case, missing, launches, environment, before.started_at, before=before, roofed=len(launches))
+        self._entries = [entry_of(case, request.launches, before.get(case)) for case in request.group.cases]
 
     def measurements(self, cut: str = "") -> dict[Case, Measurement]:
         """The measurement of each case that was begun. `cut` is the reason for cases that still miss launches."""
@@ -398,7 +400,7 @@ class GroupRun:
         entry.environment = entry.environment or dict(side.environment)
         if side.launch.contended and side.launch.outcome == "ok" and not final and not self._conductor.spent():
             self._say(f"{entry.case.id}: again, {side.launch.contended}")
-            entry.launches.append(_replaced(side.launch))
+            entry.launches.append(replaced(side.launch))
             return True
         self._take(entry, _on_one_machine(side, entry.environment))
         return False
@@ -462,6 +464,6 @@ def _on_one_machine(side: Side, first: Mapping[str, Any]) -> Launch:
     return side.launch
 
 
-def _replaced(launch: Launch) -> Launch:
+def replaced(launch: Launch) -> Launch:
     """A contended launch that was repeated: recorded, but it does not count."""
     return replace(launch, outcome="contended", reason=launch.contended)

@@ -10,7 +10,7 @@ import contextlib
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ from ipexperf import scratch
 from ipexperf.bench import registry
 from ipexperf.case import Case
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import Stepper, failed
+from ipexperf.compare.group import RETRIES, OpenCase, entry_of, replaced
+from ipexperf.compare.players import Stepper, guarded
 from ipexperf.compare.request import GroupRequest
-from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.round import Effort, Round
 from ipexperf.compare.sequence import Contest, Ending, Failure, Open, Why
 from ipexperf.compare.together import take_turns
-from ipexperf.conduct.conductor import Conductor, now
+from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import how_it_ended
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
@@ -33,9 +34,6 @@ from ipexperf.result import Launch, Measurement, RoundRecord
 EFFORT = Effort(turns=5, most=8, precise=0.015, seconds=0.04)
 """Processes differ more than turns do, so many short rounds tell more than a few long ones."""
 SPEAK_SECONDS = 10.0
-MISSING = "is not there"
-RETRIES = 1
-"""How often a test on a contended machine is measured again at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +59,8 @@ class Gone:
     """How its process ended, if it did."""
 
     def __str__(self) -> str:
-        return (
-            f"its test {MISSING}{f': {self.why}' if self.why else ''}"
-            if self.how == "missing"
-            else f"its test {self.how}: {self.why}"
-        )
+        how = "is not there" if self.how == "missing" else self.how
+        return f"its test {how}{f': {self.why}' if self.why else ''}"
 
 
 class Caller(Stepper):
@@ -103,6 +98,7 @@ class Walker:
         """Start a session with this test and those behind it, without waiting for it."""
         conditions = self.arms[test].conditions
         self.at, self.worker = None, None
+        tests = [name for name, place in self._order.items() if place >= self._order[test]]
         try:
             self.worker = self._stack.enter_context(conditions.worker())
             self.worker.send(
@@ -111,7 +107,7 @@ class Walker:
                 args=self._suite.args,
                 options=self._suite.options,
                 benchmark=self._suite.benchmark,
-                tests=[name for name, place in self._order.items() if place >= self._order[test]],
+                tests=tests,
                 device=self.arms[test].case.device,
                 settings=asdict(conditions.settings),
                 name=self._name,
@@ -128,15 +124,18 @@ class Walker:
         try:
             reply = self.worker.receive()
         except WorkerError as error:
-            self._lost(test, error)
+            # A session that cannot be run at all, such as for its conftest, would not run for the next test either.
+            never = self.at is None and error.outcome in ("error", "import_error")
+            for name in self._order if never else (test,):
+                self._lost(name, error)
             return
         for name, how, why in reply["gone"]:
             self.gone.setdefault(name, Gone(how, why))
         self.at, self.once = reply["test"], reply.get("once", False)
         if self.at is None:
-            problems = "; ".join(reply["problems"])
             for name in self._order:
-                self.gone.setdefault(name, Gone("missing", problems))
+                why = next((why for file, why in reply["problems"] if name.startswith(file)), "")
+                self.gone.setdefault(name, Gone("missing", why))
 
     def reach(self, test: str) -> bool:
         """Go on until it stands in this test or behind it. Returns whether it stands in it."""
@@ -158,12 +157,17 @@ class Walker:
 
     def _go_on(self, test: str) -> None:
         assert self.worker is not None  # noqa: S101 - asked of those that are alive
-        self.worker.send("next")
-        self.arrive(test)
+        try:
+            self.worker.send("next")
+        except WorkerError as error:
+            self._lost(test, error)
+        else:
+            self.arrive(test)
 
     def _lost(self, test: str, error: WorkerError) -> None:
         if self.worker is not None:
             self.worker.kill()
+        self.at = None
         self.gone.setdefault(test, Gone("failed", error.reason, error))
 
 
@@ -205,22 +209,12 @@ def walk(
             ]
             for worker in there:
                 worker.beside = [other for other in there if other is not worker]
-            yield test, _round(players, chance, say)
+            for player in players:
+                with guarded(player):
+                    player.describe()
+            yield test, take_turns(players, EFFORT, chance, say)
         for walker in walkers:
             walker.finish()
-
-
-def _round(players: Sequence[Caller], chance: random.Random, say: Callable[[str], None]) -> Round:
-    try:
-        for player in players:
-            player.describe()
-        return take_turns(players, EFFORT, chance, say)
-    except WorkerError as error:
-        for player in players:
-            player.failure = player.failure or error
-            player.worker.kill()
-        sides = [Side(player.arm, failed(player), {}, error=player.failure) for player in players]
-        return Round(tuple(sides), "together", now())
 
 
 class WalkContest(Contest):
@@ -285,19 +279,6 @@ def _absent(comparison: Open, found: Sequence[Gone | None]) -> str:
     return "; ".join(f"{name}: {gone}" for name, gone in zip(names, found, strict=True) if gone)
 
 
-@dataclass(slots=True)
-class _Entry:
-    """A test while it is being measured."""
-
-    case: Case
-    missing: int
-    launches: list[Launch] = field(default_factory=list)
-    environment: dict[str, Any] = field(default_factory=dict)
-    started: str = field(default_factory=now)
-    cut: str = ""
-    over: bool = False
-
-
 class WalkRun:
     """Measures the tests of a run by themselves. Results so far can be read at any time, also after an interruption."""
 
@@ -307,41 +288,34 @@ class WalkRun:
         self._chance = random.Random()  # noqa: S311 - a start order, no secret
         self._numbers = dict(request.numbers)
         before = dict(request.before)
-        self._entries = {case.model: self._entry(case, before.get(case)) for case in request.group.cases}
-
-    def _entry(self, case: Case, before: Measurement | None) -> _Entry:
-        if before is None:
-            return _Entry(case, self._launches)
-        launches = [_replaced(one) if one.contended else one for one in before.launches]
-        missing = self._launches - sum(one.outcome == "ok" for one in launches)
-        return _Entry(case, missing, launches, dict(before.environment), before.started_at)
+        self._entries = {case.model: entry_of(case, request.launches, before.get(case)) for case in request.group.cases}
 
     def run(self, between_rounds: Callable[[], None] = lambda: None) -> None:
         """Make all walks, and call `between_rounds` after each but the last."""
+        for entry in self._entries.values():
+            entry.conditions = self._conductor.ready(entry.case)
         number = 0
-        while live := {name: one for name, one in self._entries.items() if one.missing > 0 and not one.over}:
+        while live := {test: entry for test, entry in self._entries.items() if entry.open}:
             if self._conductor.spent():
                 for entry in live.values():
-                    entry.cut, entry.over = (
-                        f"the budget (--perf-budget) was spent after {len(entry.launches)} launches",
-                        True,
-                    )
+                    entry.cut = f"the budget (--perf-budget) was spent after {units.plural(number, 'walk')}"
                 return
             if number:
                 between_rounds()
             number += 1
             most = number + max(entry.missing for entry in live.values()) - 1
             self._say(f"walk {number} of {most}: {units.plural(len(live), 'test')}")
-            tests = {name: [self._arm(entry)] for name, entry in live.items()}
-            for name, found in walk(self._suite, tests, self._chance, self._say):
-                self._take(live[name], found)
+            tests = {test: [self._arm(entry)] for test, entry in live.items()}
+            for test, found in walk(self._suite, tests, self._chance, self._say):
+                self._take(live[test], found)
 
-    def _arm(self, entry: _Entry) -> Arm:
+    def _arm(self, entry: OpenCase) -> Arm:
+        assert entry.conditions is not None  # noqa: S101 - only those that can be launched are asked
         number = self._numbers.get(entry.case, 0) + len(entry.launches)
         first = not any(one.outcome == "ok" for one in entry.launches)
-        return Arm(entry.case, self._conductor.ready(entry.case), index=number, prove=first, accuracy=first)
+        return Arm(entry.case, entry.conditions, index=number, prove=first, accuracy=first)
 
-    def _take(self, entry: _Entry, found: Outcome) -> None:
+    def _take(self, entry: OpenCase, found: Outcome) -> None:
         if not isinstance(found, Round):
             entry.over = True
             if found[0] and (error := found[0].error):
@@ -355,7 +329,7 @@ class WalkRun:
         retried = sum(one.outcome == "contended" for one in entry.launches)
         if side.launch.contended and side.launch.outcome == "ok" and retried < RETRIES:
             self._say(f"{entry.case.id}: again, {side.launch.contended}")
-            entry.launches.append(_replaced(side.launch))
+            entry.launches.append(replaced(side.launch))
             return
         entry.launches.append(side.launch)
         entry.missing -= 1
@@ -366,14 +340,9 @@ class WalkRun:
         begun = [entry for entry in self._entries.values() if entry.launches or entry.cut]
         return {entry.case: self._measurement(entry, cut) for entry in begun}
 
-    def _measurement(self, entry: _Entry, cut: str) -> Measurement:
+    def _measurement(self, entry: OpenCase, cut: str) -> Measurement:
         reason = entry.cut or (cut if entry.missing > 0 and not entry.over else "")
         return self._conductor.measurement(entry.case, entry.launches, entry.environment, entry.started, reason)
 
     def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
         """Nothing: rounds of one arm have no ratios."""
-
-
-def _replaced(one: Launch) -> Launch:
-    """A contended launch that was repeated: recorded, but it does not count."""
-    return replace(one, outcome="contended", reason=one.contended)

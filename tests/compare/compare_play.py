@@ -133,6 +133,9 @@ class Scripted:
         shares, contended, notes = spell.shares, spell.contended, spell.notes
         return Launch(self.arm.index, "ok", samples=samples, gate=shares, contended=contended, notes=notes)
 
+    def dismiss(self) -> None:
+        """Nothing: there is no process."""
+
     def accuracy(self, launch: Launch) -> Launch:
         return launch
 

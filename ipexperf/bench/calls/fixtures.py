@@ -58,7 +58,7 @@ class Perf:
 
 
 class Benchmark(Perf):
-    """`benchmark` where pytest-benchmark is not installed: what suites for pytest-codspeed use of it."""
+    """`benchmark`: what suites for pytest-codspeed use of it, and what measures inside that of pytest-benchmark."""
 
     def __init__(self, measure: Measure, name: str) -> None:
         super().__init__(measure)
@@ -67,6 +67,9 @@ class Benchmark(Perf):
         self.extra_info: dict[str, Any] = {}
         self.stats: Any = None
         self.enabled, self.disabled = True, False
+
+    def __call__(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return self._measure(Call(function, args, kwargs))  # any name may be an argument of the function
 
 
 class Suite:
@@ -97,9 +100,9 @@ class OverTheirs(Suite):
     def benchmark(self, benchmark: Any, request: pytest.FixtureRequest) -> Any:
         if not hasattr(benchmark, "_raw"):  # pytest-codspeed has put its own there
             return Benchmark(self._measure(request, None), request.node.name)
-        perf = Perf(self._measure(request, benchmark))
+        ours = Benchmark(self._measure(request, benchmark), request.node.name)
         # The rest of the fixture stays its own. There is no public way in.
-        benchmark._raw, benchmark._raw_pedantic = perf, perf.pedantic  # noqa: SLF001
+        benchmark._raw, benchmark._raw_pedantic = ours, ours.pedantic  # noqa: SLF001
         return benchmark
 
 

@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 
 ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "timeout", "pytest_cov")
 """Plugins that an arm does without: they print, or act on a test that takes long or is timed."""
-OPTIONS = {"maxfail": 0, "usepdb": False, "trace": False, "assertmode": "plain"}
+OPTIONS = {
+    "maxfail": 0,
+    "continue_on_collection_errors": True,
+    "usepdb": False,
+    "trace": False,
+    "assertmode": "plain",
+}
 """Options of an arm whatever the user's are: it goes through all tests, asks nobody, and asserts as Python does."""
 NEVER = "it measured nothing"
 SKIPPED, FAILED = "skipped", "failed"
@@ -56,7 +62,7 @@ def run(
     if request["benchmark"]:
         config.pluginmanager.register(Suite.of(config, arm.measured), "ipexperf-arm-benchmark")
     if (device := registry.devices.get(request["device"])).accelerator:
-        device.start(Settings(**{**request["settings"], "load": ()}))
+        device.start(Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])}))
     config.hook.pytest_cmdline_main(config=config)
     return {"test": None, **arm.passed()}
 
@@ -85,7 +91,8 @@ class Arm:
         self._stood: set[str] = set()
         self._gone: list[tuple[str, str, str]] = []
         """The tests that ended since the last reply without having stood, each with how and why."""
-        self._problems: list[str] = []
+        self._problems: list[tuple[str, str]] = []
+        """The files that cannot be collected, each with the reason."""
 
     def passed(self) -> dict[str, Any]:
         """What happened since the last reply."""
@@ -110,7 +117,7 @@ class Arm:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self._problems.append(f"{report.nodeid}: {_last_line(report)}")
+            self._problems.append((report.nodeid, _last_line(report)))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.nodeid in self._stood:
@@ -151,7 +158,7 @@ class Arm:
         model = Model(name=test, build=lambda: None, size=1, batch_train=1, batch_infer=1)
         leaves = (registry.modes.get(case.mode), registry.stacks.get(case.stack))
         no_data: Any = None  # a function has neither data nor a task
-        settings = Settings(**{**self._settings, "load": ()})
+        settings = Settings(**{**self._settings, "load": tuple(self._settings["load"])})
         bench = Workbench(case, model, device, *leaves, no_data, no_data, settings, self._line.say)
         self._stood.add(test)
         self._line.write({"ok": True, "test": test, "once": call.once, **self.passed()})

@@ -136,6 +136,7 @@ class Worker:
 
         self._placement = request["settings"].get("placement")
         placement.apply(self._placement)
+        loading.load(tuple(request["settings"]["load"]))  # the device may be one of the user's own
         return session.run(request, self._line, self._standing)
 
     def _standing(self, session: Session, bench: Workbench) -> Worker:
