@@ -46,6 +46,11 @@ class Case:
         return self.mode == CALL
 
     @property
+    def axes(self) -> dict[str, str]:
+        """Its value on each axis, for people: a function has neither dtype nor stack."""
+        return {axis: "" if self.is_call and axis in ("dtype", "stack") else getattr(self, axis) for axis in AXES}
+
+    @property
     def uid(self) -> str:
         """A hash of the content. Cases with the same uid do the same work."""
         return hashlib.sha256(_ENCODE(self.to_json()).encode()).hexdigest()
@@ -98,6 +103,9 @@ def of_test(test: str, device: str) -> Case:
 
 def identify(cell: Any) -> str:
     """Return the id for these axes and knobs: `resnet18-cpu-bf16-train-ipex+optimizer:adam`. Of a call: its test."""
-    turned = "".join(f"+{name}:{value}" for name, value in cell.knobs)
-    name = cell.model if cell.mode == CALL else "-".join(getattr(cell, axis) for axis in AXES)
-    return name + turned
+    return joined(cell) + "".join(f"+{name}:{value}" for name, value in cell.knobs)
+
+
+def joined(axes: Any) -> str:
+    """Return the axes, joined, of anything that has them. Of a call: its test."""
+    return str(axes.model) if axes.mode == CALL else "-".join(getattr(axes, axis) for axis in AXES)

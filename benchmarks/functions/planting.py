@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,32 +14,18 @@ SHARES = json.loads(Path(os.environ["PLANTED"]).read_text())
 ON = os.environ.get("PLANT") == "1"
 
 
-def quickest(run: Callable[[], Any]) -> float:
-    """The seconds of a call, the best of several blocks."""
-    count = 1
-    while True:
-        times = []
-        for _ in range(7):
-            begin = time.perf_counter()
-            for _ in range(count):
-                run()
-            times.append((time.perf_counter() - begin) / count)
-        if min(times) * count > 0.002:
-            return min(times)
-        count *= 4
+def slowed(function: Callable[..., Any], share: float) -> Callable[..., Any]:
+    """The function, called twice every so often: a block of many calls takes this share longer, whatever a call takes.
 
-
-def spin(rounds: int) -> None:
-    for _ in range(rounds):
-        pass
-
-
-def slowed(function: Callable[..., Any], share: float, args: Any, kwargs: Any) -> Callable[..., Any]:
-    """The function with this share of its time added. Both arms have the frame, so it is no part of the share."""
-    rounds = round(share * quickest(lambda: function(*args, **kwargs)) / quickest(lambda: spin(1000)) * 1000)
+    Both arms have the frame, so it is no part of the share.
+    """
+    every, count = round(1 / share), 0
 
     def called(*given: Any, **named: Any) -> Any:
-        spin(rounds if ON else 0)
+        nonlocal count
+        count += 1
+        if ON and count % every == 0:
+            function(*given, **named)
         return function(*given, **named)
 
     return called
@@ -52,6 +37,6 @@ def benchmark(benchmark: Any, request: pytest.FixtureRequest) -> Any:
     if share is not None:
         whole = benchmark._raw  # noqa: SLF001 - as ipexperf does
         benchmark._raw = lambda function, *args, **kwargs: whole(  # noqa: SLF001 - as above
-            slowed(function, share, args, kwargs), *args, **kwargs
+            slowed(function, share), *args, **kwargs
         )
     return benchmark

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import sysconfig
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -110,6 +111,7 @@ class Walker:
                 tests=tests,
                 device=self.arms[test].case.device,
                 settings=asdict(conditions.settings),
+                tools=sorted({sysconfig.get_path(kind) for kind in ("purelib", "platlib")}),
                 name=self._name,
                 uid=self._folder.name,
                 basetemp=str(self._folder / "tmp"),

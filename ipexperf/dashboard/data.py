@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.case import AXES
 from ipexperf.dashboard.story import MEMORY
 from ipexperf.history.comparison import accuracy
 from ipexperf.outcomes import place
@@ -102,7 +101,9 @@ def named(entry: CaseStory, root: str = "") -> dict[str, Any]:
     return {
         "page": f"{root}cases/{entry.slug}.html",
         "id": case.id,
-        **{name: getattr(case, name) for name in (*AXES, "batch", "size")},
+        **case.axes,
+        "batch": case.batch,
+        "size": case.size,
         "machine": entry.line.machine_key,
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeAlias, TypedDict
 
-from ipexperf.case import AXES, Case
+from ipexperf.case import AXES, Case, joined
 from ipexperf.history import evidence
 from ipexperf.judge.bisection_record import BisectionRecord
 from ipexperf.result import RoundRecord, Verdict
@@ -17,7 +17,7 @@ Wanted: TypeAlias = "str | Sequence[str] | None"
 
 def of_case(case: Case) -> dict[str, Any]:
     """The fields of a record that say which case it is about."""
-    return {"case_id": case.id, "case_uid": case.uid, **{name: getattr(case, name) for name in (*AXES, "batch")}}
+    return {"case_id": case.id, "case_uid": case.uid, **case.axes, "batch": case.batch}
 
 
 class Filters(TypedDict, total=False):
@@ -242,7 +242,7 @@ class Point:
     @property
     def case_id(self) -> str:
         """The id of the case."""
-        return "-".join(getattr(self, axis) for axis in AXES) + self.knobs
+        return joined(self) + self.knobs
 
     @property
     def series(self) -> tuple[str, str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipexperf.case import AXES
 from ipexperf.report import roofs
 from ipexperf.result import METRICS, Measurement, Verdict
 
@@ -10,7 +9,7 @@ from ipexperf.result import METRICS, Measurement, Verdict
 def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, str]]:
     """The properties of a test case. Metrics that were not measured are left out."""
     case = measurement.case
-    pairs = [(name, str(getattr(case, name))) for name in (*AXES, "batch", "size", "version")]
+    pairs = [*case.axes.items(), *((name, str(getattr(case, name))) for name in ("batch", "size", "version"))]
     pairs += [("case", case.id), ("case_uid", case.uid), *(("knob_" + name, value) for name, value in case.knobs)]
     pairs += [
         (name, _number(value))

@@ -14,7 +14,7 @@ const filter = {
     for (const row of rows) row.words = wordsOf(row);
     const facets = document.getElementById("facets");
     for (const name of FACETS) {
-      const values = [...new Set(rows.map((row) => row[name]))].filter((value) => value !== undefined);
+      const values = [...new Set(rows.map((row) => row[name]))].filter(Boolean);
       if (values.length > 1) facets.append(facet(name, name === "outcome" ? OUTCOMES.filter((one) => values.includes(one)) : values.sort()));
     }
     const query = document.getElementById("query");

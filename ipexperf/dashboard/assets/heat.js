@@ -76,7 +76,7 @@ function headsOf(columns) {
   const dtypes = make("tr", {}, make("th"), make("th"));
   for (const group of new Set(columns.map(([one]) => one))) {
     const own = columns.filter(([one]) => one === group);
-    groups.append(make("th", { colspan: own.length, scope: "colgroup", class: "group" }, group));
+    groups.append(make("th", { colspan: own.length, scope: "colgroup", class: "group" }, group || "functions"));
     for (const [, dtype] of own) dtypes.append(make("th", { scope: "col" }, dtype));
   }
   return make("thead", {}, groups, dtypes);
