@@ -486,7 +486,17 @@ class Run:
         from ipexperf.judge.policy import Policy
         from ipexperf.judge.run import settle
 
-        return settle(self.verdicts, Policy().for_run(), contended=self.options.contended)
+        # A suite of functions beside another version may well become faster as a whole: in turns no machine did that.
+        calls = {x.case.uid for x in self.measurements if x.case.is_call}
+        paired = {
+            uid: verdict
+            for uid, verdict in self.verdicts.items()
+            if uid in calls and isinstance(verdict.evidence, PairsEvidence)
+        }
+        others = {uid: verdict for uid, verdict in self.verdicts.items() if uid not in paired}
+        settled = settle(others, Policy().for_run(), contended=self.options.contended)
+        fails = settled.fails or any(verdict.fails for verdict in paired.values())
+        return dataclasses.replace(settled, verdicts={**settled.verdicts, **paired}, fails=fails)
 
     def finish(self, status: Status) -> bool:
         """Record how the run ended and its verdict, and close the history. Return whether nothing failed."""

@@ -14,14 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 58_200,
-    "lines of tests": 54_600,
-    "lines of benchmarks": 9_750,
-    "words of pages": 70_250,
-    "decisions": 30,
+    "lines of the package and the suites": 59_950,
+    "lines of tests": 55_200,
+    "lines of benchmarks": 9_980,
+    "words of pages": 72_350,
+    "decisions": 31,
     "words of the glossary": 28,
-    "options": 47,
-    "commands": 28,
+    "options": 48,
+    "commands": 29,
     "lines of `pytest --help` that are ours": 40,
 }
 

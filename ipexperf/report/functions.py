@@ -21,7 +21,7 @@ TOLD = {
     "improved": "faster",
     "failed": "failed",
     "invalid": "wrong",
-    "platform_shift": "slower with the whole run",
+    "platform_shift": "moved with the whole run",
 }
 """The outcomes of which each function is shown, and the heading of each."""
 REST = {"ok": "not slower", "inconclusive": "not known", "no_baseline": "recorded, with no baseline yet"}
@@ -82,7 +82,7 @@ def _why(measurement: Measurement, verdict: Verdict) -> Iterator[str]:
     for section, name, words in (("python", "calls", "Python calls"), ("counts", "operators", "operators")):
         old, new = ((side.get(section) or {}).get(name) for side in sides)
         if old is not None and new is not None and old != new:
-            yield f"{words} {digits(old)} -> {digits(new)}"
+            yield f"{words} {old:,} -> {new:,}"
     if verdict.structure is not None:
         yield from (shortened(text) for text in (*verdict.structure.losses, *verdict.structure.changes))
 
