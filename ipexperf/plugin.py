@@ -335,7 +335,7 @@ def _theirs(request: pytest.FixtureRequest) -> Any:
 
 def _of_call(request: pytest.FixtureRequest, benchmark: Any) -> Callable[[Call], Any]:
     """The measurement of a test that measures a function. It returns what the function does."""
-    from ipexperf.bench.calls.fixtures import TWICE, Misused
+    from ipexperf.bench.calls.fixtures import TWICE
 
     called: list[Call] = []
 
@@ -344,7 +344,7 @@ def _of_call(request: pytest.FixtureRequest, benchmark: Any) -> Callable[[Call],
         if planned is None:
             pytest.fail(XDIST, pytrace=False)
         if called:
-            raise Misused(TWICE)
+            pytest.fail(TWICE, pytrace=False)
         called.append(call)
         request.node.stash[CALLED_KEY] = True
         _measure(request, planned, benchmark)  # before: what does not return there would not here

@@ -172,7 +172,7 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
         (("--a", "/bin/true"), "--a=/bin/true can't run workers: no message"),
         (
             ("--b", "nowhere"),
-            "arm b 'nowhere': 'nowhere' is no interpreter, no lock, no folder, no git:COMMIT, no KEY=VALUE",
+            "arm b 'nowhere': 'nowhere' is no interpreter, no lock, no folder, no git:COMMIT, no PACKAGE==VERSION",
         ),
         (("--b", "/no/python"), "arm b '/no/python': there is no file /no/python\n"),
         (("--b", "/usr"), "arm b '/usr': /usr is a folder: name the interpreter in it, such as /usr/bin/python\n"),

@@ -55,7 +55,7 @@ for number in range({models}):
         f"dummy{{number:06d}}", size=1, batch_train=1, batch_infer=1, version=1, data="none", needs=(), trained=False
     )(build)
 '''
-TEST = "def test_it(perf):\n    perf()\n"
+TEST = "import pytest\n\n\n@pytest.mark.perf\ndef test_it(perf):\n    perf()\n"
 LAUNCHES, SAMPLES, ROUNDS, OPERATORS = 3, 12, 3, 30
 METRICS = {
     "step_time": 0.01,

@@ -62,7 +62,7 @@ def pytest_runtest_logreport(report):
         os.write(descriptor, (report.nodeid + "\\n").encode())
         os.close(descriptor)
 """
-SUITE = "def test_it(perf):\n    perf()\n"
+SUITE = "import pytest\n\n\n@pytest.mark.perf\ndef test_it(perf):\n    perf()\n"
 COMMANDS: Mapping[str, Sequence[str]] = {
     "merge": ("merge", "other.db"),
     "prune": ("prune", "--before=last", "--yes"),

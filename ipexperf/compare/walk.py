@@ -20,13 +20,13 @@ from ipexperf.bench import registry
 from ipexperf.case import Case
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import RETRIES, OpenCase, entry_of, replaced
-from ipexperf.compare.players import Stepper, guarded
+from ipexperf.compare.players import Spell, Stepper, guarded
 from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Effort, Round
 from ipexperf.compare.sequence import Contest, Ending, Failure, Open, Why
 from ipexperf.compare.together import take_turns
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.conduct.launch import how_it_ended
+from ipexperf.conduct.launch import how_it_ended, not_fresh
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.report import units
@@ -76,6 +76,11 @@ class Caller(Stepper):
         """Ask for its environment, which is the same in later rounds."""
         if self.arm.prove:
             self.environment = self.worker.ask("environment")
+
+    def launch(self, spell: Spell) -> Launch:
+        """Without what only a process of its own could tell, such as its peak of memory."""
+        launch = super().launch(spell)
+        return replace(launch, metrics=not_fresh(launch.metrics))
 
     def dismiss(self) -> None:
         """Nothing: the session has other tests."""

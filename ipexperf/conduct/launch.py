@@ -151,9 +151,13 @@ def _of_a_step(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
 
 def without_fresh_metrics(launch: Launch) -> Launch:
     """The launch of a forked worker, without the metrics that only a fresh process can measure."""
+    return replace(launch, metrics=not_fresh(launch.metrics), gate={**launch.gate, "forked": 1.0})
+
+
+def not_fresh(metrics: Mapping[str, float]) -> dict[str, float]:
+    """The metrics that any process can measure."""
     fresh = {metric.name for metric in METRICS.values() if metric.fresh}
-    metrics = {name: value for name, value in launch.metrics.items() if name not in fresh}
-    return replace(launch, metrics=metrics, gate={**launch.gate, "forked": 1.0})
+    return {name: value for name, value in metrics.items() if name not in fresh}
 
 
 def with_accuracy(worker: Worker, launch: Launch, *, final: bool = True, labelled: bool = True) -> Launch:

@@ -41,7 +41,7 @@ def test_a_report_of_what_is_not_recorded_is_refused(suite: Suite) -> None:
 
 def test_a_report_that_cannot_be_written_fails_the_run_and_loses_nothing(suite: Suite) -> None:
     """Somebody puts a file there while the run measures."""
-    text = "import pathlib\ndef test_it(perf):\n    perf()\n"
+    text = "import pathlib\nimport pytest\n\n\n@pytest.mark.perf\ndef test_it(perf):\n    perf()\n"
     text += "    pathlib.Path('site').mkdir()\n    pathlib.Path('site/mine').write_text('precious')\n"
     (suite.path / "test_suite.py").write_text(text)
     result = suite.run("tiny", "--perf-report=site")

@@ -19,10 +19,6 @@ MARKS = ("benchmark", "codspeed_benchmark")
 """The marks of tests that are measured as a whole, unless they take the fixture."""
 
 
-class Misused(Exception):  # noqa: N818 - its message is for the user, and says all
-    """The fixture was used in a way that cannot be measured."""
-
-
 class Perf:
     """`perf` in a test of one function. Returns what the function returns."""
 
@@ -33,7 +29,7 @@ class Perf:
         self, function: Callable[..., Any] | None = None, /, *args: Any, accelerator: str | None = AUTO, **kwargs: Any
     ) -> Any:
         if function is None:
-            raise Misused(NO_FUNCTION)
+            pytest.fail(NO_FUNCTION, pytrace=False)
         return self._measure(Call(function, args, kwargs, accelerator=accelerator))
 
     def pedantic(
@@ -51,7 +47,7 @@ class Perf:
     ) -> Any:
         """As that of pytest-benchmark. How often the function is called is ours to say, but once stays once."""
         if setup is not None and iterations > 1:
-            raise Misused("`iterations` of more than 1 would call the function without its `setup`")
+            pytest.fail("`iterations` of more than 1 would call the function without its `setup`", pytrace=False)
         once = setup is None and (rounds, warmup_rounds, iterations) == (1, 0, 1)
         call = Call(target, args, dict(kwargs or {}), setup, teardown, once=once, accelerator=accelerator)
         return self._measure(call)

@@ -6,7 +6,6 @@ write no reports, and fixtures can give it folders and ports of its own.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import sys
@@ -20,7 +19,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Device, Model, Settings, Workbench
 from ipexperf.bench.calls import fixtures
 from ipexperf.bench.calls.call import AUTO, Call, CallSession
-from ipexperf.bench.calls.fixtures import TWICE, Misused, Perf, Suite
+from ipexperf.bench.calls.fixtures import TWICE, Perf, Suite
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.case import of_test
@@ -151,7 +150,7 @@ class Arm:
     def stand(self, call: Call, test: str) -> Any:
         """Call the function once, and answer the controller about it until that goes on. Returns its result."""
         if test in self._stood:
-            raise Misused(TWICE)
+            pytest.fail(TWICE, pytrace=False)
         session = CallSession(call)
         case = of_test(test, self._device)
         device = _device_of(call, self._device)
@@ -163,8 +162,8 @@ class Arm:
         self._stood.add(test)
         self._line.write({"ok": True, "test": test, "once": call.once, **self.passed()})
         end = self._line.answer(self._standing(session, bench), "next", "close")
-        if end == "close":
-            with contextlib.suppress(BrokenPipeError):
+        if end != "next":
+            if end:
                 self._line.write({"ok": True})
             os._exit(0)
         return session.result

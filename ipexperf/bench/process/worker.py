@@ -8,7 +8,6 @@ of torch and C++ only goes to the log.
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib.util
 import os
@@ -350,9 +349,8 @@ def serve(requests: IO[str], replies: IO[str]) -> None:
     line = Line(requests, replies)
     worker = Worker(line)
     line.write({"ok": True, "pid": os.getpid(), "python": sys.executable})
-    line.answer(worker, "close")
-    worker.close()
-    with contextlib.suppress(BrokenPipeError):  # the controller ended without a word
+    if line.answer(worker, "close"):
+        worker.close()
         line.write({"ok": True})
 
 
