@@ -596,7 +596,8 @@ class Run:
         if self.options.no_record:
             return ""
         run, places = self.uid[:18] if self.uid else "last", "".join(self._place_options())
-        return f'ipexperf baseline accept {run} --case {measurement.case.id}{places} --regression-ok --reason "WHY"'
+        case = shlex.quote(measurement.case.id)
+        return f'ipexperf baseline accept {run} --case {case}{places} --regression-ok --reason "WHY"'
 
     def _place_options(self) -> tuple[str, str]:
         """The `--db` and `--baselines` options that `ipexperf` needs to find this run; empty for the default places."""

@@ -182,7 +182,10 @@ def _of(recorded: Mapping[tuple[str, str, str], Recorded], board: Board, line: L
 def _factors(
     recorded: Mapping[tuple[str, str, str], Recorded], paired: Mapping[tuple[str, str], Paired]
 ) -> dict[tuple[str, str, str], Factor]:
-    """Return the speed of each sound case relative to the reference of its group, of the same run and machine."""
+    """Return the speed of each sound case relative to the reference of its group, of the same run and machine.
+
+    A function has no reference.
+    """
     speeds = {
         (run, machine, measurement.case): statistics.geometric_mean(measurement.values["throughput"])
         for (run, machine, _), measurement in recorded.items()
@@ -191,7 +194,7 @@ def _factors(
     return {
         (run, machine, case.uid): _factor(speed / base, paired.get((run, machine)), to_beat(case), case)
         for (run, machine, case), speed in speeds.items()
-        if (base := speeds.get((run, machine, to_beat(case)))) is not None
+        if (base := speeds.get((run, machine, to_beat(case)))) is not None and not case.is_call
     }
 
 

@@ -281,6 +281,9 @@ def test_what_a_baseline_accepted_is_judged_beside_it_when_the_library_changed(f
     assert code == 1
     assert "test_functions.py::test_total: REGRESSED" in said
     assert "differs     library.py, line 3" in said
+    code, said = functions.anew("ipexperf.cli", "report", "--html", "site")
+    assert code == 0, said
+    assert "over stock fp32" not in next((functions.path / "site" / "cases").glob("*total*.html")).read_text()
 
 
 def test_ab_compares_any_two_arms_by_tests(functions: Functions) -> None:
