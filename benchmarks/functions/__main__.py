@@ -32,7 +32,7 @@ FIELDS = ("by", "run", "test", "planted", "outcome", "ratio", "lo", "hi", "pairs
 PLANTED = {0.10: 10, 0.05: 10}
 """How many tests of a run become slower by each share."""
 THRESHOLD = 0.05
-"""That of pytest-benchmark's `compare-fail=mean:5%`. What is planted is in some calls, which no median of calls sees."""
+"""That of pytest-benchmark's `compare-fail=mean:5%`. What is planted is in some calls: no median sees it."""
 
 
 def prepared(folder: Path, suite: Path, pattern: str) -> list[str]:
