@@ -33,6 +33,7 @@ CALLS_KEY: pytest.StashKey[dict[str, Case]] = pytest.StashKey()
 CALLED_KEY = pytest.StashKey[bool]()
 """Whether a test called `perf()`."""
 NEVER_CALLED = "the test passed without calling perf(), so nothing was measured: call it, or leave the fixture out"
+UNKNOWN = "pytest did not know that this test measures: make the fixture an argument of the test"
 FED_KEY = pytest.StashKey[set[str]]()
 """The node ids of the tests whose samples pytest-benchmark has."""
 SWALLOWED_KEY = pytest.StashKey[list[str]]()
@@ -342,7 +343,7 @@ def _of_call(request: pytest.FixtureRequest, benchmark: Any) -> Callable[[Call],
     def measure(call: Call) -> Any:
         planned = _planned(request.node)
         if planned is None:
-            pytest.fail(XDIST, pytrace=False)
+            pytest.fail(XDIST if hasattr(request.config, "workerinput") else UNKNOWN, pytrace=False)
         if called:
             pytest.fail(TWICE, pytrace=False)
         called.append(call)

@@ -291,7 +291,6 @@ class WalkRun:
 
     def __init__(self, suite: Suite, request: GroupRequest, conductor: Conductor, say: Callable[[str], None]) -> None:
         self._suite, self._conductor, self._say = suite, conductor, say
-        self._launches = request.launches
         self._chance = random.Random()  # noqa: S311 - a start order, no secret
         self._numbers = dict(request.numbers)
         before = dict(request.before)

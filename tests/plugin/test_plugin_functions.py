@@ -228,6 +228,14 @@ def test_wrong_use_is_one_sentence(functions: Functions, body: str, told: str) -
     assert told in result.stdout.str()
 
 
+def test_a_fixture_that_is_asked_for_in_the_test_is_refused(functions: Functions) -> None:
+    """Whether a test measures must be known before the first one does."""
+    functions.tests("def test_it(request):\n    request.getfixturevalue('perf')(sum, [1])\n")
+    result = functions.run()
+    result.assert_outcomes(failed=1)
+    assert "make the fixture an argument of the test" in result.stdout.str()
+
+
 def test_a_function_that_ends_its_process_costs_its_own_test_alone(functions: Functions) -> None:
     functions.tests(
         "import os\n\n\ndef test_a(perf):\n    perf(sum, [1])\n\n\ndef test_b(perf):\n"

@@ -37,20 +37,16 @@ class Call:
     seconds: list[float] = field(default_factory=list)
     """The samples, in seconds a call."""
 
-    def prepared(self) -> Callable[[], Any]:
-        """Make the arguments. Return the function with them."""
-        args, kwargs = self._arguments()
-        return functools.partial(self.function, *args, **kwargs)
-
     def run(self) -> Any:
         """Call it once, with all that belongs to it."""
-        args, kwargs = self._arguments()
+        args, kwargs = self.arguments()
         result = self.function(*args, **kwargs)
         if self.teardown is not None:
             self.teardown(*args, **kwargs)
         return result
 
-    def _arguments(self) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    def arguments(self) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """Make the arguments of a call."""
         made = self.setup() if self.setup is not None else None
         if made and (self.args or self.kwargs):
             raise TypeError("`setup` returns the arguments, so `args` and `kwargs` must be left out")
@@ -66,7 +62,7 @@ class CallSession(Session):
         self._around = call.setup is not None or call.teardown is not None
         if not (self._around or call.once):
             # No frame of ours: at a function of some nanoseconds it would be most of what is measured.
-            self.step = call.prepared()  # type: ignore[method-assign]
+            self.step = functools.partial(call.function, *call.args, **call.kwargs)  # type: ignore[method-assign]
         if not call.once:
             self.result = call.run()
 
@@ -87,15 +83,12 @@ class CallSession(Session):
         """The mean of calls that are timed one by one, because others surround each."""
         wall = cpu = delay = 0.0
         for _ in range(block):
-            args, kwargs = self._call._arguments()  # noqa: SLF001 - of this file
+            args, kwargs = self._call.arguments()
             [times] = measure.sample(functools.partial(self._call.function, *args, **kwargs), synchronise, 1, 1)
             if self._call.teardown is not None:
                 self._call.teardown(*args, **kwargs)
             wall, cpu, delay = wall + times[0], cpu + times[1], delay + times[2]
         return wall / block, cpu / block, delay / block
-
-    def items(self, batch: int) -> int:
-        return batch
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
         return {}, []

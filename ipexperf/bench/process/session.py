@@ -21,7 +21,6 @@ from ipexperf.bench.calls import fixtures
 from ipexperf.bench.calls.call import AUTO, Call, CallSession
 from ipexperf.bench.calls.fixtures import TWICE, Perf, Suite
 from ipexperf.bench.machine import source
-from ipexperf.bench.machine.source import Replaced
 from ipexperf.case import of_test
 
 if TYPE_CHECKING:
@@ -45,9 +44,7 @@ def run(
     request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Answers]
 ) -> dict[str, Any]:
     """Run the session. Returns what became of the tests after the last one in which it stood."""
-    replaced = Replaced.of()
-    folder = Path(request["folder"])
-    os.chdir(replaced.moved(folder) if replaced else folder)
+    os.chdir(source.moved(Path(request["folder"])))
     os.environ["PYTEST_XDIST_WORKER"] = request["name"]
     options = {**request["options"], **OPTIONS, "basetemp": request["basetemp"]}
     for name in ("rootdir", "inifilename"):
@@ -56,12 +53,13 @@ def run(
     words = [word for name in (*(f"no:{name}" for name in ABSENT), __name__) for word in ("-p", name)]
     config = pytest.Config.fromdictargs(options, [*words, *map(_moved, request["args"])])
     config.workerinput = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}  # type: ignore[attr-defined]
-    arm = Arm(request, line, standing)
+    settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
+    arm = Arm(request, settings, line, standing)
     config.pluginmanager.register(arm, "ipexperf-arm")
     if request["benchmark"]:
         config.pluginmanager.register(Suite.of(config, arm.measured), "ipexperf-arm-benchmark")
     if (device := registry.devices.get(request["device"])).accelerator:
-        device.start(Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])}))
+        device.start(settings)
     config.hook.pytest_cmdline_main(config=config)
     return {"test": None, **arm.passed()}
 
@@ -80,11 +78,15 @@ class Arm:
     """The plugin of the session."""
 
     def __init__(
-        self, request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Answers]
+        self,
+        request: Mapping[str, Any],
+        settings: Settings,
+        line: Line,
+        standing: Callable[[CallSession, Workbench], Answers],
     ) -> None:
         self._places = {test: place for place, test in enumerate(request["tests"])}
         self._device: str = request["device"]
-        self._settings = request["settings"]
+        self._settings = settings
         self._line = line
         self._standing = standing
         self._stood: set[str] = set()
@@ -157,8 +159,7 @@ class Arm:
         model = Model(name=test, build=lambda: None, size=1, batch_train=1, batch_infer=1)
         leaves = (registry.modes.get(case.mode), registry.stacks.get(case.stack))
         no_data: Any = None  # a function has neither data nor a task
-        settings = Settings(**{**self._settings, "load": tuple(self._settings["load"])})
-        bench = Workbench(case, model, device, *leaves, no_data, no_data, settings, self._line.say)
+        bench = Workbench(case, model, device, *leaves, no_data, no_data, self._settings, self._line.say)
         self._stood.add(test)
         self._line.write({"ok": True, "test": test, "once": call.once, **self.passed()})
         end = self._line.answer(self._standing(session, bench), "next", "close")
