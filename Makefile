@@ -8,9 +8,11 @@ DEVICE ?= cpu
 EXTRA ?= $(if $(filter cpu,$(DEVICE)),ipex,stock)
 VENV := .venv$(if $(filter-out cpu,$(DEVICE)),-$(DEVICE))
 READY := $(VENV)/.ready-$(EXTRA)
-# Where torch comes from, if not from pip's own index. WHEELS=FOLDER names a folder of wheels instead.
-INDEX_xpu := --index-url https://download.pytorch.org/whl/xpu
-TORCH := $(if $(WHEELS),--no-index --find-links $(WHEELS),$(INDEX_$(DEVICE)))
+# Where torch comes from, if not from pip's own index. WHEELS=FOLDER names a folder of wheels instead. Without CUDA's libraries it
+# takes one gigabyte: EXTRA=stock INDEX=https://download.pytorch.org/whl/cpu.
+INDEX_xpu := https://download.pytorch.org/whl/xpu
+INDEX ?= $(INDEX_$(DEVICE))
+TORCH := $(if $(WHEELS),--no-index --find-links $(WHEELS),$(if $(INDEX),--index-url $(INDEX)))
 ifneq ($(if $(TORCH),$(EXTRA),stock),stock)
 $(error EXTRA=$(EXTRA) comes with a torch of its own: docs/reference/devices.md says how to install IPEX for a GPU)
 endif
@@ -18,7 +20,7 @@ endif
 BUNDLE := bundle
 FOR := .[$(EXTRA)]
 # What the environment takes, in GB. While pip installs, it needs as much as 4 more for a while.
-ROOM := 8
+ROOM := $(if $(filter %/cpu,$(INDEX)),2,8)
 # Tests run side by side, because none of them measures: a worker per core, and a few GB of memory each.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); test $$n -gt 4 && echo 4 || echo $$n)
 

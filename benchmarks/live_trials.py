@@ -121,7 +121,7 @@ def main() -> None:
     random.Random(arguments.seed).shuffle(order)  # noqa: S311 - an order, no secret
     results: dict[float, list[tuple[str, float]]] = {}
     for number, share in enumerate(order, 1):
-        row, seconds = trials.run(pythons[share], "--perf-baseline=live")
+        row, seconds = trials.run(pythons[share], "--perf-against=baseline")
         results.setdefault(share, []).append((row["outcome"], seconds))
         reason = row["verdict"]["reason"]
         say(f"trial {number} of {len(order)}: {share:.0%}: {row['outcome']} in {seconds:.0f} s: {reason}")

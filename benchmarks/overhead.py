@@ -188,7 +188,7 @@ def main() -> int:
     try:
         options = planning.resolve(told)
         plan = run.plan(options)
-        options = dataclasses.replace(options, no_pulse=True)
+        options = dataclasses.replace(options, without=("pulse",))
         conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         for case in plan.cases:
             if case.mode not in SCRIPTS or case.knobs:

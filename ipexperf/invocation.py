@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from ipexperf import live_baseline, site
 from ipexperf.case import Planned, of_test
 from ipexperf.errors import LockError, UsageError
 from ipexperf.plan import matrix
+from ipexperf.plan.values import LOCKS, is_lock
 from ipexperf.run import FinishedCase, Postponed, Run
 
 if TYPE_CHECKING:
@@ -59,15 +60,13 @@ class Invocation:
         """Plan the runs. `collecting`: nothing will be measured, so nothing is made for it."""
         self.options = options
         _check(options)
-        lock = _lock(options)
         self._elsewhere: Elsewhere | None = None
         if options.fleet is None:
-            if lock is not None:
-                with _blaming(options.sources["environment"]):
-                    options = site.in_environment(options, lock, folder, say, collecting=collecting)
-            self.runs = {"": Run(options, folder, say)}
+            self.runs = {"": Run(in_its_environment(options, folder, say, collecting=collecting), folder, say)}
         else:
-            self._elsewhere = _start_elsewhere(options)(options, folder, say, lock, collecting=collecting)
+            lock = _lock(options)
+            sent = options if lock is None else replace(options, python=None)
+            self._elsewhere = _start_elsewhere(options)(sent, folder, say, lock, collecting=collecting)
             self.runs = self._elsewhere.runs
         self.cases = tuple(Planned(case, host) for host, run in self.runs.items() for case in run.plan.cases)
 
@@ -196,20 +195,28 @@ def _start_elsewhere(options: Options) -> Callable[..., Elsewhere]:
 
 
 @contextmanager
-def _blaming(source: str) -> Iterator[None]:
+def _blaming(options: Options) -> Iterator[None]:
     """Name the option that asked for a lock in what is wrong with it."""
     try:
         yield
     except LockError as error:
-        raise UsageError(f"{source}: {error}") from error
+        raise UsageError(f"{options.sources['python']}: {error}") from error
 
 
 def _lock(options: Options) -> Lock | None:
-    """The lock of `--perf-environment`, if that was given."""
-    if options.environment is None:
+    """The lock in whose environment to measure, if one was named in place of an interpreter."""
+    if options.python is None or not (is_lock(options.python) or options.python.startswith(LOCKS)):
         return None
-    source = options.sources["environment"]
-    if options.python is not None:
-        raise UsageError(f"{source} and {options.sources['python']} both name an interpreter: leave one out")
-    with _blaming(source):
-        return live_baseline.lock_named(options.environment, options, source)
+    with _blaming(options):
+        return live_baseline.lock_named(options.python, options, options.sources["python"])
+
+
+def in_its_environment(
+    options: Options, folder: Path, say: Callable[[str], None], *, collecting: bool = False
+) -> Options:
+    """The options with an interpreter in the place of a lock, whose environment is made if it is missing."""
+    lock = _lock(options)
+    if lock is None:
+        return options
+    with _blaming(options):
+        return site.in_environment(options, lock, folder, say, collecting=collecting)

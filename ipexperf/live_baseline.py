@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Protocol
 from packaging.utils import canonicalize_name
 
 from ipexperf import lock as locks
-from ipexperf.bench.machine.inventory import Package
 from ipexperf.case import Case
 from ipexperf.compare import arm, locked
 from ipexperf.compare.against import Against
 from ipexperf.compare.request import ArmRequest, LockArm
-from ipexperf.environments import shipped, sources
+from ipexperf.environments import indexes, make, resolve, shipped, sources
 from ipexperf.environments.sources import Source
 from ipexperf.errors import HistoryError, LockError, UsageError
 from ipexperf.judge import baseline, screen, spread
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.options import Options
 
-FLAG = "--perf-baseline"
 SAME = "its software and source are exactly its baseline's"
 """Why a case is judged by stored numbers although its baseline has a lock."""
 OTHERWISE = "its packages, variables and files are its baseline's, but other things that it ran differ"
@@ -130,15 +128,6 @@ def _short(wanted: Wanted, new: Lock) -> str:
     return _few([*texts, *(f"{name}: changed" for name in wanted.changed)]) or "the same software"
 
 
-def check(options: Options) -> None:
-    """Refuse contradictory options before anything is planned."""
-    source = options.sources.get("baseline", "")
-    if not source.startswith("--") or options.baseline == "stored":
-        return
-    if options.against:
-        raise UsageError(f"{options.sources['against']}: {source} judges against another arm already: leave one out")
-
-
 def machine(other: OtherSide, accepted: CaseBaseline | None, policy: Policy) -> MachineEvidence | None:
     """Compare the baseline's software, as measured now, with its stored numbers. None if the hardware differs."""
     if accepted is None or not other.times or incomparable(accepted.environment, other.environment):
@@ -151,13 +140,13 @@ def machine(other: OtherSide, accepted: CaseBaseline | None, policy: Policy) -> 
 def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) -> LiveBaselines:
     """Decide which cases are judged live, and make the environments that they need, which may take minutes.
 
-    With `--perf-baseline live` and `--perf-against baseline` each case must have a lock that can be made again.
+    With `--perf-against baseline` each case must have a lock that can be made again.
     """
     words = named(options)
-    if words is None and (options.against is not None or not arms.live_possible(options)):
+    if words is None and options.against is not None:
         return LiveBaselines()
-    must = words is not None or options.baseline == "live"
-    source = options.sources.get("against" if words else "baseline", FLAG)
+    must = words is not None
+    source = options.sources.get("against", arm.FLAG)
     words = words or arms.ArmWords(text=BASELINE, lock=BASELINE)
     key = functools.partial(place.machine_key, facts=facts)
     wanted, stored = _locks_of(words, options, cases, key, source, must=must)
@@ -199,9 +188,9 @@ def _with_source(words: ArmWords, wanted: Wanted, options: Options, place: Place
 
 def named(options: Options) -> ArmWords | None:
     """The arm that names a lock by `baseline`, `baseline:NAME`, `run:RUN` or `lock:FILE`, or None."""
-    if options.against is None or not arms.names_lock(options.against):
+    if options.arm is None or not arms.names_lock(options.arm):
         return None
-    words = arms.parse(options.against, options.sources.get("against", arm.FLAG))
+    words = arms.parse(options.arm, options.sources.get("against", arm.FLAG))
     return words if words.lock else None
 
 
@@ -257,7 +246,7 @@ def _baselines_of(options: Options, cases: Iterable[Case], key: Callable[[str], 
 
 
 def lock_named(reference: str, options: Options, source: str) -> Lock:
-    """The lock that `baseline:NAME`, `run:RUN`, `lock:FILE` or `shipped:NAME` names."""
+    """The lock that a word such as `baseline:NAME`, `shipped:NAME` or `torch==2.9.0` names."""
     kind, _, name = reference.partition(":")
     if is_requirement(reference.partition(",")[0]):
         return _with_versions(reference.split(","), options, source)
@@ -272,20 +261,40 @@ def lock_named(reference: str, options: Options, source: str) -> Lock:
         return shipped.lock(name)
     if kind == "run":
         return _lock_of_run(name, options, source)
+    if kind == "nightly":
+        return _of_night(name, options, source)
     return locks.find(options.baselines, name)
 
 
 def _with_versions(requirements: Sequence[str], options: Options, source: str) -> Lock:
-    """The software here with other versions of these packages."""
+    """The software here with other versions of these packages, and of those that belong to them."""
     lock = locked.current_lock(options)
+    pins = []
     for requirement in requirements:
         name, _, version = requirement.partition("==")
         name = canonicalize_name(name)
         if name not in lock.versions:
             raise UsageError(f"{source}: {name} is not installed here, so there is nothing to replace by {requirement}")
-        if lock.versions[name] != version:
-            lock = locks.with_package(lock, Package(name, version, ""))
-    return lock
+        pins.append((str(name), version))
+    return resolve.with_versions(lock, make.take_inventory(options.python), tuple(pins))
+
+
+def _of_night(text: str, options: Options, source: str) -> Lock:
+    """The software here with PyTorch's nightly build of a date, such as `20261120`, or `20261120+xpu`."""
+    date, _, label = text.partition("+")
+    lock = locked.current_lock(options)
+    label = label or locks.label_of(lock.versions.get("torch", ""))
+    if not label:
+        raise UsageError(
+            f"{source}: torch here has no label that says for which device: say nightly:{date}+cpu or +xpu"
+        )
+    url = indexes.of_label(label, nightly=True)
+    nights = [str(version) for version in indexes.versions(url, "torch", lock.python)]
+    found = next((version for version in reversed(nights) if f".dev{date}" in version), None)
+    if found is None:
+        last = ", ".join(nights[-3:]) or "none"
+        raise UsageError(f"{source}: {url} has no torch of {date} for Python {lock.python} (the last there: {last})")
+    return _with_versions([f"torch=={found}"], options, source)
 
 
 def _lock_of_run(selector: str, options: Options, source: str) -> Lock:

@@ -27,6 +27,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}")
 _PIN = re.compile(r"(?P<name>[a-z0-9][a-z0-9-]*)==(?P<version>[A-Za-z0-9][A-Za-z0-9.!+_-]*)(?P<notes>( +# .*)?)")
 _NOTE = re.compile(r"(content [0-9a-f]{16})?((^|, )from [^\s,]+)?")
 _HEADER = re.compile(r"# (?P<key>[a-z]+) (?P<value>.+)")
+_LABEL = re.compile(r"\+(cpu|xpu|cu\d+|rocm[\d.]+)$")
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\S*")
 
 Kind = Literal["python", "package", "library", "variable", "placement", "commit"]
@@ -125,9 +126,15 @@ def _why_perishable(package: Package) -> str:
         return f"it was built from {package.origin}"
     if re.search(r"\.?(dev|a|b|rc)\d+", package.version):
         return "its index may remove this pre-release"
-    if "+" in package.version:
+    if "+" in package.version and not label_of(package.version):
         return "the usual index has no versions with a local label"
     return ""
+
+
+def label_of(version: str) -> str:
+    """The label by which PyTorch says for which kind of device a version is, such as `xpu`, or an empty text."""
+    label = _LABEL.search(version)
+    return label[1] if label else ""
 
 
 def make(

@@ -41,6 +41,8 @@ SWALLOWED_KEY = pytest.StashKey[list[str]]()
 FIXTURE = "perf"
 SHORT_OPTIONS = "ipexperf.short_options"
 """The plugin whose presence opts in to `--device` beside `--perf-device`."""
+SUITES = "ipexperf.suites"
+"""The package of the shipped suites, for `pytest --pyargs`."""
 XDIST = "pytest-xdist would measure cases at the same time: run ipexperf without -n"
 XDIST_MARK = "ipexperf-without-xdist"
 """Parameter id of performance tests in a worker of xdist. The controller refuses tests with it."""
@@ -65,12 +67,13 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_load_initial_conftests(
     early_config: pytest.Config, parser: pytest.Parser, args: list[str]
 ) -> Generator[None, Any, Any]:
-    """Declare short spellings such as `--device` if a conftest opted in, once every conftest has declared its own.
+    """Declare short spellings such as `--device`, once every conftest has declared its own.
 
-    Also refuse a misspelled option of ours, or a short one without its value: pytest would print its usage.
+    Only if one of them opted in, or for our suites. Also refuse a misspelled option of ours, or a short one without its
+    value: pytest would print its usage.
     """
     result = yield
-    if early_config.pluginmanager.has_plugin(SHORT_OPTIONS):
+    if early_config.pluginmanager.has_plugin(SHORT_OPTIONS) or any(word.startswith(SUITES) for word in args):
         from ipexperf import short_options
 
         short_options.declare(parser)

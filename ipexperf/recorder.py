@@ -64,7 +64,7 @@ class Recorder:
 
         A run `beside` this one, of another host, has it open already: a server allows so many connections.
         """
-        if self._options.no_record or self._history is not None:
+        if "record" in self._options.without or self._history is not None:
             return
         from ipexperf.history.spool import Spool
         from ipexperf.history.store import History

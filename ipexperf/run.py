@@ -82,7 +82,7 @@ def plan(
 def _check_twin(options: Options) -> None:
     """Raise UsageError if a twin was asked for in pairs."""
     twin = options.flag("twin")
-    if twin and options.twin == "on" and options.against is not None:
+    if twin and options.twin == "on" and options.arm is not None:
         raise UsageError(f"{twin}: pairs have no twin: --perf-against '' measures each case against itself")
 
 
@@ -93,7 +93,6 @@ class Run:
         """Plan a run. Its cases are measured on this `site`, or on this host if there is none."""
         self.options = options
         self._site = site or LocalSite(options, folder, say)
-        live_baseline.check(options)
         _check_twin(options)
         # Its tests may be of functions alone, which is not known yet.
         self.plan = plan(options, self._site.facts, may_be_empty=True)
@@ -204,8 +203,8 @@ class Run:
         from ipexperf.dashboard import folder
         from ipexperf.history.addresses import file_of
 
-        if self.options.no_record:
-            raise UsageError("--perf-report draws what is recorded: leave --perf-no-record away")
+        if "record" in self.options.without:
+            raise UsageError("--perf-report draws what is recorded: leave --perf-without=record away")
         folder.check(target)
         cache = self.options.cache or self._folder / ".ipexperf"
         written = {"history": file_of(self.options.db), "cache": cache, "baselines": self.options.baselines}
@@ -327,7 +326,7 @@ class Run:
 
         None if the user asked for another arm or a live baseline: then that is a failure.
         """
-        if self.options.against is not None or self.options.baseline == "live":
+        if self.options.arm is not None:
             return ()
         lost = {case: other.unable for case, other in others.items() if other.unable}
         for case, reason in lost.items():
@@ -593,7 +592,7 @@ class Run:
 
     def _accept(self, measurement: Measurement) -> str:
         """The command that accepts this measurement as a baseline, or an empty text if it is not recorded."""
-        if self.options.no_record:
+        if "record" in self.options.without:
             return ""
         run, places = self.uid[:18] if self.uid else "last", "".join(self._place_options())
         case = shlex.quote(measurement.case.id)

@@ -14,15 +14,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 59_950,
-    "lines of tests": 55_200,
+    "lines of the package and the suites": 60_250,
+    "lines of tests": 55_400,
     "lines of benchmarks": 9_980,
     "words of pages": 72_350,
     "decisions": 31,
     "words of the glossary": 28,
-    "options": 48,
-    "commands": 29,
-    "lines of `pytest --help` that are ours": 40,
+    "options": 44,
+    "commands": 26,
+    "lines of `pytest --help` that are ours": 36,
 }
 
 

@@ -72,7 +72,7 @@ def test_an_arm_with_a_wrong_name_or_a_case_that_cannot_run_is_refused(
     assert capsys.readouterr().err.startswith(f"ipexperf: {refusal}")
 
 
-PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0"}
 HERE = Facts("/env/bin/python", PACKAGES, frozenset({"avx2", "fma"}))
 CASE = Case("resnet18", "cpu", "fp32", "infer_jit", "ipex", 32, 32, 1, "digits")
 
@@ -353,7 +353,7 @@ def test_ab_records_nothing_with_perf_no_record(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     let_b_take(monkeypatch, 1.2)
-    assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--perf-no-record"]) == 0
+    assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--perf-without=record"]) == 0
     assert "regressed: " in capsys.readouterr().out
     assert not Path("ipexperf.db").exists()
 

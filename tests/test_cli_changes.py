@@ -26,9 +26,9 @@ RUNS = 16
 MOVED = 9
 QUESTIONS = (["trend"], ["changes"], ["export", "csv"], ["export", "bencher"], ["compare", "first"], ["speedup"],
         ["show", "last"], ["runs"], ["db", "check"], ["db", "upgrade"], ["db", "vacuum"], ["db", "backup"],
-        ["prune", "--before", "2026-05-03"], ["merge", "other.db"])  # fmt: skip
+        ["db", "prune", "--before", "2026-05-03"], ["db", "merge", "other.db"])  # fmt: skip
 """Every command that reads a history."""
-TYPICAL = (["trend"], ["db", "check"], ["merge", "other.db"])
+TYPICAL = (["trend"], ["db", "check"], ["db", "merge", "other.db"])
 """One for each way to open a file."""
 
 
@@ -70,8 +70,8 @@ def dump(path):
 def test_changes_prints_what_regressed_and_between_which_runs(capsys):
     """It prints the case, the ratio, the commits, and the version that changed there."""
     output = run(capsys, "changes")
-    (line,) = [line for line in output.splitlines() if line.strip().startswith("regressed")]
-    assert CASE.id in line
+    (line,) = [line for line in output.splitlines() if line.strip().startswith(CASE.id)]
+    assert "regressed" in line
     assert "1.25" in line
     assert f"commits  {MOVED - 1:08d}..{MOVED:08d}" in output
     assert "differs  torch: 2.8.0+cpu -> 2.9.0+cpu" in output
@@ -116,7 +116,7 @@ def test_trend_and_changes_say_when_a_network_was_changed_under_its_name(capsys,
 def test_trend_has_a_rolling_median_a_drawing_and_a_last_day(capsys):
     """With `--rolling`, `--spark`, `--until` and `--limit`."""
     output = run(capsys, "trend", "--rolling", "3", "--until", "2026-05-04")
-    assert len([line for line in output.splitlines() if CASE.id in line]) == 4
+    assert len([line for line in output.splitlines() if line.strip().startswith("2026-05-0")]) == 4
     assert "rolling" in output
     (line,) = [line for line in run(capsys, "trend", "--spark").splitlines() if CASE.id in line]
     assert "▁" in line
@@ -168,12 +168,12 @@ def test_parquet_is_written_if_a_library_for_it_is_installed(capsys, tmp_path):
 def test_merge_takes_each_file_once(capsys, path):
     """It counts what is new. The second time nothing is."""
     shutil.copy(path, "other.db")
-    main(["prune", "--before", "2026-05-05", "--yes"])
+    main(["db", "prune", "--before", "2026-05-05", "--yes"])
     capsys.readouterr()
     counts = "4 runs, 0 cases, 8 measurements, 8 launches new in ipexperf.db"
-    assert run(capsys, "merge", "other.db") == f"other.db: {counts}\n"
-    assert run(capsys, "merge", "other.db") == "other.db: nothing that ipexperf.db does not have already\n"
-    assert "is the history itself" in refused(capsys, "merge", "ipexperf.db")
+    assert run(capsys, "db", "merge", "other.db") == f"other.db: {counts}\n"
+    assert run(capsys, "db", "merge", "other.db") == "other.db: nothing that ipexperf.db does not have already\n"
+    assert "is the history itself" in refused(capsys, "db", "merge", "ipexperf.db")
 
 
 def test_prune_deletes_only_with_yes_and_never_the_run_of_a_baseline(capsys, path, tmp_path, monkeypatch):
@@ -189,17 +189,17 @@ def test_prune_deletes_only_with_yes_and_never_the_run_of_a_baseline(capsys, pat
     )
     write(tmp_path / "baselines", Baselines(KEY, (accepted,)))
     before = dump(path)
-    output = run(capsys, "prune", "--before", "2026-05-03")
+    output = run(capsys, "db", "prune", "--before", "2026-05-03")
     assert "would delete 1 run before 2026-05-03T00:00:00" in output
     assert f"kept {first_run}: a baseline was accepted from it" in output
     assert "nothing was changed: --yes deletes" in output
     assert dump(path) == before
-    assert "deleted 1 run before" in run(capsys, "prune", "--before", "2026-05-03", "--yes")
+    assert "deleted 1 run before" in run(capsys, "db", "prune", "--before", "2026-05-03", "--yes")
     assert len(json.loads(run(capsys, "runs", "--json", "--limit", "99"))) == RUNS - 1
-    refusal = refused(capsys, "prune", "--before", "2026-05-03", "--baselines", "elsewhere", "--yes")
+    refusal = refused(capsys, "db", "prune", "--before", "2026-05-03", "--baselines", "elsewhere", "--yes")
     assert "there is no folder elsewhere of baselines" in refusal
     monkeypatch.setenv("IPEXPERF_BASELINES", "elsewhere")
-    assert "there is no folder elsewhere of baselines" in refused(capsys, "prune", "--before", "2026-05-03")
+    assert "there is no folder elsewhere of baselines" in refused(capsys, "db", "prune", "--before", "2026-05-03")
 
 
 def test_db_checks_upgrades_vacuums_and_backs_up(capsys):
@@ -282,7 +282,7 @@ def test_an_empty_history_is_one_sentence(capsys, tmp_path):
         (["trend", "--since", "last", "--until", "first"], "the range is upside down: it is until 'first'"),
         (["changes", "--since", "2026-05-09", "--until", "2026-05-08"], "the range is upside down"),
         (["changes", "--since", "soon"], "no run matches 'soon'"),
-        (["prune", "--before", "2026-13-01"], "'2026-13-01' is not a date or time"),
+        (["db", "prune", "--before", "2026-13-01"], "'2026-13-01' is not a date or time"),
     ],
 )
 def test_a_wrong_range_is_one_sentence(capsys, arguments, refusal):

@@ -108,9 +108,9 @@ def test_speedup_tells_what_turns_are_worth(capsys):
     """The ratio of the rounds with an interval of its own, how it is known, and what the same again was."""
     take_turns()
     out = run(capsys, "speedup")
-    (line,) = [line for line in out.splitlines() if line.strip().startswith("resnet50-cpu-fp32-infer-ipex")]
+    (line,) = [line for line in out.splitlines() if line.startswith("  resnet50-cpu-fp32-infer-ipex")]
     assert "3.00" in line
-    assert line.rstrip().endswith("3 rounds")
+    assert "\nresnet50-cpu-fp32-infer-ipex: 3 rounds\n" in out
     assert "Intervals are over rounds, in which both cases took turns: each holds with 95 % by itself." in out
     (twin,) = [line for line in out.splitlines() if "the same again" in line]
     assert twin.startswith("resnet50-cpu-fp32-infer-stock, batch 16, the same again: 1.000 (0.9")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -69,14 +70,19 @@ def test_runs_lists_the_newest_first(path, capsys):
 
 
 def test_a_narrow_terminal_has_the_whole_name_of_each_case(path, capsys, monkeypatch):
-    """A table that is too wide becomes lines: one that cuts names tells no case from another."""
+    """What says least goes, and is named: a table that cuts names tells no case from another."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
     lines = run(capsys, "show", "last").splitlines()
+    (row,) = [line.split() for line in lines if line.startswith("  resnet50-cpu-bf16-infer-ipex")]
+    assert row == ["resnet50-cpu-bf16-infer-ipex", "12.5", "ms", "1280", "items/s", "ok", "1.020"]
+    assert "with --json or --csv: launches, lo, hi, batch." in " ".join(" ".join(lines).split())
+    assert [line for line in lines if len(re.sub(r"\x1b\[\d+m", "", line)) > 80] == []
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = run(capsys, "show", "last").splitlines()
     at = lines.index("resnet50-cpu-bf16-infer-ipex")
-    assert lines[at + 1].startswith("    batch 16, step time 12.5 ms, ")
-    assert [line for line in lines if len(line) > 80] == []
+    assert lines[at + 1].startswith("    batch 16, step time 12.5 ms,")
     monkeypatch.setenv("COLUMNS", "200")
     assert any("resnet50-cpu-bf16-infer-ipex   16" in line for line in run(capsys, "show", "last").splitlines())
 
@@ -85,7 +91,7 @@ def test_show_tells_every_case_and_the_last_words_of_the_dead(path, capsys):
     """Numbers in readable units, reasons in full, and nothing taken for markup."""
     out = run(capsys, "show", "last")
     assert "a1b2c3d4e5f6 on main (dirty: 0badc0de)" in out
-    (good,) = [line for line in out.splitlines() if line.strip().startswith("resnet50-cpu-bf16-infer-ipex")]
+    (good,) = [line for line in out.splitlines() if line.startswith("  resnet50-cpu-bf16-infer-ipex")]
     assert "12.5 ms" in good
     assert "1280 items/s" in good
     assert "1.020" in good
@@ -147,7 +153,8 @@ def test_show_names_what_a_search_found_for_a_case_of_the_run(path, capsys):
 def test_trend_follows_a_metric(path, capsys):
     """Points in the order of time, narrowed by any axis."""
     out = run(capsys, "trend", "--model", "resnet50", "--since", "2026-05-01", "--branch", "main")
-    assert [line.split()[2] for line in out.splitlines() if "resnet50" in line] == ["2026-05-01", "2026-05-02"]
+    assert [line.split()[0] for line in out.splitlines() if ":" in line] == ["2026-05-01", "2026-05-02"]
+    assert "resnet50-cpu-bf16-infer-ipex, batch 16, step_time on xeon-8480-2s" in out
     assert "1280" in run(capsys, "trend", "--metric", "throughput", "--limit", "1")
 
 

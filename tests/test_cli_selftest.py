@@ -223,5 +223,5 @@ def test_with_no_record_nothing_is_recorded(
     selftest: Callable[..., int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     told(monkeypatch, honest)
-    assert selftest("--injections", "none", "--perf-no-record") == 0
+    assert selftest("--injections", "none", "--perf-without=record") == 0
     assert not (tmp_path / "ipexperf.db").exists()

@@ -89,7 +89,7 @@ def test_a_failure_is_blamed_on_the_history_only_where_that_is_damaged(history, 
     with closing(sqlite3.connect(history)) as connection:
         connection.execute("UPDATE measurement SET median = 0.5")
         connection.commit()
-    monkeypatch.setattr("ipexperf.history.trend_tables.trend_table", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("ipexperf.history.trend_tables.series_tables", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["trend"])
 

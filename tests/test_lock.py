@@ -134,7 +134,8 @@ def test_the_patch_of_python_and_the_commit_do_not_make_other_software() -> None
         (Package("a", "1.0", DIGEST, origin="editable"), "an editable checkout"),
         (Package("a", "1.0", DIGEST, origin="file"), "installed from a file"),
         (Package("a", "2.9.0.dev20260101", DIGEST), "may remove this pre-release"),
-        (Package("a", "2.8.0+cu130", DIGEST), "no versions with a local label"),
+        (Package("a", "2.8.0+cu130", DIGEST), None),
+        (Package("a", "2.8.0+mine", DIGEST), "no versions with a local label"),
     ],
 )
 def test_packages_that_may_not_be_available_later_are_listed(package: Package, told: str | None) -> None:

@@ -61,7 +61,7 @@ def announced(fake: str, folder: Path, models: int, **options: Any) -> tuple[Run
             lambda: None
         )
     axes: dict[str, Any] = {"device": ("fake",), "dtype": ("fp32", "bf16"), "mode": ("spin",), "stack": ("plain",)}
-    chosen = Options(**axes, model=names, load=(fake,), no_record=True, baselines=folder / "baselines", **options)
+    chosen = Options(**axes, model=names, load=(fake,), without=("record",), baselines=folder / "baselines", **options)
     run = Run(chosen, folder, lambda _: None, site)
     run.expect((case, AS_ALL) for case in run.plan.cases)
     return run, site

@@ -28,8 +28,8 @@ measure() { # NAME SECONDS OPTION...
 prove() { # NAME OPTION...
     local name=$1
     shift
-    measure "$name" "${PROOFS:-240}" -p crowded --perf-launches 1 --perf-seconds 0.2 --perf-samples 4 --perf-no-pulse \
-        --perf-no-roof --perf-twin off --perf-lease off "$@" &
+    measure "$name" "${PROOFS:-240}" -p crowded --perf-launches 1 --perf-seconds 0.2 --perf-samples 4 --perf-without=pulse \
+        --perf-without=roof --perf-twin off --perf-lease off "$@" &
 }
 
 machine() {
@@ -66,7 +66,7 @@ processor() {
 }
 
 speeds() {
-    measure quick "${SPEEDS:-150}" --perf-no-roof
+    measure quick "${SPEEDS:-150}" --perf-without=roof
     measure compiled "${SPEEDS:-150}" --model resnet50 --dtype fp32,bf16 --mode infer,infer_jit,infer_compile --perf-launches 2
     measure decode "${SPEEDS:-150}" --model llama_135m --dtype bf16 --mode decode,decode_compile --perf-launches 2
 }

@@ -28,6 +28,7 @@ from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import IpexperfError
 from ipexperf.plan import groups
+from ipexperf.plan.options import WITHOUT
 
 ALONE_STEPS = 12
 """Steps to make an arm completely warm, or fewer if they would take more than half a second."""
@@ -73,7 +74,7 @@ def main() -> int:
     arguments = parser.parse_args()
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     try:
-        options = replace(planning.resolve(arguments), no_pulse=True, no_roof=True, no_record=True)
+        options = replace(planning.resolve(arguments), without=WITHOUT)
         conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         for group in groups.groups(run.plan(options).cases):
             arms = [Arm(case, conductor.ready(case)) for case in group.cases]

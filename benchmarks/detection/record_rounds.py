@@ -26,6 +26,7 @@ from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import IpexperfError
 from ipexperf.plan import groups
+from ipexperf.plan.options import WITHOUT
 from ipexperf.result import RoundRecord
 
 ROUNDS = 4
@@ -68,7 +69,7 @@ def main() -> int:
         print(f"  {time.monotonic() - begin:.0f} s: {text}", file=sys.stderr, flush=True)
 
     try:
-        options = replace(planning.resolve(arguments), no_pulse=True, no_roof=True, no_record=True)
+        options = replace(planning.resolve(arguments), without=WITHOUT)
         plan = run.plan(options)
         conductor = Conductor(options, Path.cwd(), lambda _: None)
         cpu = str(environment.hardware().get("cpu"))

@@ -53,7 +53,7 @@ CELL = [
     "tiny,other,unproven",
 ]
 LAUNCHES = "2"
-SHORT = [f"--perf-launches={LAUNCHES}", "--perf-samples=5", "--perf-seconds=0.05", "--perf-no-pulse", "--perf-no-roof"]
+SHORT = [f"--perf-launches={LAUNCHES}", "--perf-samples=5", "--perf-seconds=0.05", "--perf-without=pulse,roof"]
 BOUND_SECONDS = 240.0
 ORPHAN_SECONDS = 120.0
 COMMAND_SECONDS = 20.0

@@ -330,7 +330,7 @@ def dispatch(
         fleet="simulated",
         spread="share" if share else "each",
         db=str(folder / "history.db"),
-        no_record=record == "none",
+        without=("record",) if record == "none" else (),
         baselines=folder / "baselines",
         cache=folder / "cache",
         twin="off",
@@ -368,7 +368,7 @@ def dispatch(
         "memory_mib": round(resident()),
         "received_mb": round(rack.sent / 1e6, 1),
         "summary_lines": lines,
-        "recorded": 0 if options.no_record else cases_of(folder / "history.db"),
+        "recorded": 0 if "record" in options.without else cases_of(folder / "history.db"),
     }
 
 

@@ -70,11 +70,14 @@ TARGETS = (
     ),
     Target("db backup", "ipexperf", ("db", "backup", "{disk}/copy.db")),
     Target("db vacuum", "ipexperf", ("db", "vacuum", "--db={disk}/ipexperf.db"), copies=("ipexperf.db",)),
-    Target("merge", "ipexperf", ("merge", "other.db", "--db={disk}/ipexperf.db"), copies=("ipexperf.db",)),
+    Target("merge", "ipexperf", ("db", "merge", "other.db", "--db={disk}/ipexperf.db"), copies=("ipexperf.db",)),
     Target(
-        "prune", "ipexperf", ("prune", "--before=last", "--yes", "--db={disk}/ipexperf.db"), copies=("ipexperf.db",)
+        "prune",
+        "ipexperf",
+        ("db", "prune", "--before=last", "--yes", "--db={disk}/ipexperf.db"),
+        copies=("ipexperf.db",),
     ),
-    Target("share", "ipexperf", ("share", "{disk}/shared.db")),
+    Target("share", "ipexperf", ("db", "share", "{disk}/shared.db")),
     Target("export csv", "ipexperf", ("export", "csv", "--output={disk}/points.csv")),
     Target("report --html", "ipexperf", ("report", "--html={disk}/report")),
 )

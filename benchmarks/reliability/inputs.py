@@ -123,9 +123,9 @@ COMMANDS = (
         "db backup copy.db",
         "why resnet50-cpu-bf16-infer_jit-ipex",
         "baseline accept last --reason why",
-        "prune --before 2027-01-01",
+        "db prune --before 2027-01-01",
     ),
-    *("prune --before 2027-01-01 --yes", "db upgrade", "merge other.db"),
+    *("db prune --before 2027-01-01 --yes", "db upgrade", "db merge other.db"),
 )
 READING = (
     "show",
@@ -140,7 +140,6 @@ READING = (
     "db",
     "why",
     "baseline",
-    "prune",
 )
 DEFECT = "ipexperf has a defect"
 """What `gate` says of an error that it did not foresee, so that its exit status stays no verdict."""

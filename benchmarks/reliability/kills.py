@@ -45,7 +45,7 @@ ORPHANED = 5.0
 INSTALLED = any(entry.name == "ipexperf" for entry in entry_points(group="pytest11"))
 PLUGIN = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:anyio")
 CELL = ("--perf-device=fake", "--perf-dtype=fp32", "--perf-mode=spin", "--perf-stack=plain", "--perf-twin=off")
-SHORT = ("--perf-no-roof", "--perf-no-pulse", "--perf-samples=3", "--perf-seconds=0.01", "--perf-timeout=20")
+SHORT = ("--perf-without=pulse,roof", "--perf-samples=3", "--perf-seconds=0.01", "--perf-timeout=20")
 CONFTEST = """
 import os
 from math import inf
@@ -64,8 +64,8 @@ def pytest_runtest_logreport(report):
 """
 SUITE = "import pytest\n\n\n@pytest.mark.perf\ndef test_it(perf):\n    perf()\n"
 COMMANDS: Mapping[str, Sequence[str]] = {
-    "merge": ("merge", "other.db"),
-    "prune": ("prune", "--before=last", "--yes"),
+    "merge": ("db", "merge", "other.db"),
+    "prune": ("db", "prune", "--before=last", "--yes"),
     "db vacuum": ("db", "vacuum"),
     "db backup": ("db", "backup", "copy.db"),
     "baseline accept": ("baseline", "accept", "last", "--case=resnet50-cpu-bf16-infer_jit-ipex", "--reason=why"),

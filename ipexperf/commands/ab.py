@@ -279,11 +279,8 @@ def _lines(against: Against, comparison: Comparison, verdict: Verdict) -> list[s
     if verdict.structure is not None and verdict.structure.work:
         lines.append(f"other work: {verdict.structure.work}")
     lines.append(f"stopped: {comparison.stop.text}")
-    if decision.mde is not None:
-        lines.append(f"a slowdown of {decision.mde:.1%} would have been seen in 4 of 5 such comparisons")
-    if decision.ratio is not None:
-        apart = (pair.b.launch.metrics["step_time"] / pair.a.launch.metrics["step_time"] for pair in comparison.pairs)
-        lines.append(f"the same pairs as if measured apart: {', '.join(map(units.percent, apart))}")
+    if decision.mde is not None and decision.outcome == "inconclusive":
+        lines.append(f"so many pairs show a slowdown of {decision.mde:.1%} in 4 of 5 such comparisons: more show less")
     return lines
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
 from ipexperf.result import METRICS, PRIMARY
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 NOTHING = "No two sound cases differ only in a dtype, a stack or a device: name more runs, or measure both."
 
@@ -27,7 +32,7 @@ def add_compare(subparsers: console.Subparsers) -> None:
 
 def run_compare(arguments: argparse.Namespace) -> int:
     from ipexperf.history.comparison import compare
-    from ipexperf.history.ratio_tables import OVER_LAUNCHES, compared_table, comparison_text
+    from ipexperf.history.ratio_tables import OVER_LAUNCHES, compared_table, comparison_text, differences_text
 
     if arguments.hosts:
         return _over_hosts(arguments)
@@ -36,14 +41,14 @@ def run_compare(arguments: argparse.Namespace) -> int:
     if first.run.uid == second.run.uid:
         raise UsageError(f"{arguments.first!r} and {arguments.second!r} are the same run {first.run.uid}: name two")
     comparison = compare(first, second, arguments.metric)
-    return console.output(
-        arguments,
-        asdict(comparison),
-        lambda: [asdict(case) for case in comparison.cases],
-        lambda: comparison_text(comparison),
-        lambda: compared_table(comparison.cases) if comparison.cases else "No cases were recorded.",
-        lambda: OVER_LAUNCHES,
-    )
+
+    def drawn() -> Iterator[RenderableType]:
+        yield comparison_text(comparison)
+        yield compared_table(comparison.cases) if comparison.cases else "No cases were recorded."
+        yield differences_text(comparison.cases)
+        yield OVER_LAUNCHES
+
+    return console.output(arguments, asdict(comparison), [asdict(case) for case in comparison.cases], drawn)
 
 
 def _over_hosts(arguments: argparse.Namespace) -> int:
@@ -52,14 +57,15 @@ def _over_hosts(arguments: argparse.Namespace) -> int:
 
     with console.open_history(arguments) as history:
         compared = over_hosts.compare(history, arguments.first, arguments.second, arguments.metric)
-    return console.output(
-        arguments,
-        asdict(compared),
-        lambda: [{**asdict(case), "hosts": host_tables.host_by_host(case.hosts)} for case in compared.cases],
-        lambda: host_tables.over_hosts_text(compared),
-        lambda: host_tables.over_hosts_table(compared.cases) if compared.cases else "No cases were recorded.",
-        lambda: host_tables.OVER_HOSTS,
-    )
+
+    def drawn() -> Iterator[RenderableType]:
+        yield host_tables.over_hosts_text(compared)
+        yield host_tables.over_hosts_table(compared.cases) if compared.cases else "No cases were recorded."
+        yield host_tables.reasons_text(compared.cases)
+        yield host_tables.OVER_HOSTS
+
+    rows = [{**asdict(case), "hosts": host_tables.host_by_host(case.hosts)} for case in compared.cases]
+    return console.output(arguments, asdict(compared), rows, drawn)
 
 
 def add_speedup(subparsers: console.Subparsers) -> None:
@@ -72,17 +78,23 @@ def add_speedup(subparsers: console.Subparsers) -> None:
 
 
 def run_speedup(arguments: argparse.Namespace) -> int:
-    from ipexperf.history.ratio_tables import explanation, speedups_table, twins_text
+    from ipexperf.history.ratio_tables import explanation, notes_text, speedups_table, twins_text
     from ipexperf.history.speedups import KINDS, speedups
 
     with console.open_history(arguments) as history:
         cases = history.cases(arguments.selectors or ["last"])
         paired = history.paired(cases)
     pairs = speedups(cases, arguments.over or tuple(KINDS), paired)
+
+    def drawn() -> Iterator[RenderableType]:
+        if pairs:
+            yield speedups_table(pairs)
+            yield notes_text(pairs)
+        yield explanation(pairs) if pairs else NOTHING
+        yield twins_text(twin for rounds in paired.values() for twin in rounds.twins)
+
     rows = [asdict(pair) for pair in pairs]
-    drawn = (lambda: speedups_table(pairs), lambda: explanation(pairs)) if pairs else (lambda: NOTHING,)
-    twins = [twin for rounds in paired.values() for twin in rounds.twins]
-    return console.output(arguments, rows, lambda: rows, *drawn, *((lambda: twins_text(twins),) if twins else ()))
+    return console.output(arguments, rows, rows, drawn)
 
 
 TOPIC = console.HISTORY

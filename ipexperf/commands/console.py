@@ -8,7 +8,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - the type has no public name
 
 PLAN, COMPARE, JUDGE = "before a run", "measure and compare", "accept and judge"
-HISTORY, FILES, HOSTS = "look at what was measured", "histories as files", "many hosts"
-TOPICS = (PLAN, COMPARE, JUDGE, HISTORY, FILES, HOSTS)
+HISTORY, HOSTS = "look at what was measured", "many hosts"
+TOPICS = (PLAN, COMPARE, JUDGE, HISTORY, HOSTS)
 """What commands are for, in the order of the help. Each file in this folder has one as its TOPIC."""
 
 RUN = "last, last~3, YYYY-MM-DD, a branch, or the beginning of a uid or a commit"
@@ -34,8 +34,6 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 DIGITS = 9
 """Most digits of a number on the command line."""
 UNWRITTEN = "the answer cannot be written to standard output"
-UNBOUNDED = 500
-"""Width of tables in files and pipes."""
 
 
 def declare(subparsers: Subparsers, name: str, purpose: str) -> argparse.ArgumentParser:
@@ -140,30 +138,29 @@ def positive(text: str) -> int:
 def output(
     arguments: argparse.Namespace,
     document: object,
-    rows: Callable[[], Sequence[Mapping[str, Any]]],
-    *drawn: Callable[[], RenderableType],
+    rows: Sequence[Mapping[str, Any]],
+    drawn: Callable[[], Iterable[RenderableType]],
 ) -> int:
-    """Print an answer in the requested format: JSON, CSV or table."""
+    """Print an answer in the requested format: JSON, CSV, or the tables and lines for people."""
     if arguments.json:
         say_json(document)
     elif arguments.csv:
-        write_csv(rows())
+        write_csv(rows)
     else:
+        from ipexperf.history.drawing import Columns
+
         console = make_console()
-        for draw in drawn:
-            console.print(_fitted(draw(), console))
+        narrow: dict[str, None] = {}
+        for part in drawn():
+            if isinstance(part, Columns):
+                table, without = part.fitted(console)
+                narrow.update(dict.fromkeys(without))
+                console.print(table)
+            elif part:
+                console.print(part)
+        if narrow:
+            console.print(f"More columns in a wider terminal, or with --json or --csv: {', '.join(narrow)}.")
     return 0
-
-
-def _fitted(drawn: RenderableType, console: Console) -> RenderableType:
-    """A table, or its rows in lines if the terminal has no room for it: what is cut off names no case."""
-    from rich.table import Table
-
-    from ipexperf.history.drawing import stacked
-
-    whole = console.options.update(width=UNBOUNDED)
-    wide = isinstance(drawn, Table) and console.measure(drawn, options=whole).maximum > console.width
-    return stacked(drawn) if wide and isinstance(drawn, Table) else drawn
 
 
 def write_csv(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -244,6 +241,8 @@ def silence(stream: TextIO) -> None:
 
 def make_console() -> Console:
     from rich.console import Console
+
+    from ipexperf.history.drawing import UNBOUNDED
 
     class PlainConsole(Console):
         def on_broken_pipe(self) -> None:

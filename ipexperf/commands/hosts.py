@@ -29,10 +29,8 @@ def run_hosts(arguments: argparse.Namespace) -> int:
         since = history.span(arguments.since, None)["since"] if arguments.since else ago
         kinds = host_times.kinds(history, since=since, **console.filters(arguments))
     rows = [{"machine_key": kind.machine_key, **asdict(host)} for kind in kinds for host in kind.hosts]
-    if not kinds:
-        empty = "No two hosts of one kind measured the same cases. --since looks further back."
-        return console.output(arguments, rows, lambda: rows, lambda: empty)
-    return console.output(arguments, rows, lambda: rows, lambda: kinds_table(kinds), lambda: kinds_text(kinds))
+    empty = "No two hosts of one kind measured the same cases. --since looks further back."
+    return console.output(arguments, rows, rows, lambda: [kinds_table(kinds), kinds_text(kinds)] if kinds else [empty])
 
 
 TOPIC = console.HOSTS

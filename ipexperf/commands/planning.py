@@ -54,10 +54,12 @@ def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None
 
 def resolve(arguments: argparse.Namespace) -> Options:
     """The options as pytest would see them, without an ini file."""
+    from ipexperf import invocation
     from ipexperf.bench import loading
 
     options = table.resolve(lambda name: getattr(arguments, name, None))
-    return dataclasses.replace(options, load=(*loading.installed(console.complain), *options.load))
+    options = dataclasses.replace(options, load=(*loading.installed(console.complain), *options.load))
+    return invocation.in_its_environment(options, Path.cwd(), console.complain)
 
 
 def recorder(command: str, options: Options, say: Callable[[str], None]) -> Recorder:

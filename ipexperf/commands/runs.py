@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def add_runs(subparsers: console.Subparsers) -> None:
@@ -22,7 +27,7 @@ def run_runs(arguments: argparse.Namespace) -> int:
     rows = [asdict(run) for run in runs]
     from ipexperf.history.tables import runs_table
 
-    return console.output(arguments, rows, lambda: rows, lambda: runs_table(runs) if runs else "No runs yet.")
+    return console.output(arguments, rows, rows, lambda: [runs_table(runs) if runs else "No runs yet."])
 
 
 def add_show(subparsers: console.Subparsers) -> None:
@@ -37,29 +42,26 @@ def run_show(arguments: argparse.Namespace) -> int:
         paired = history.paired(detail.cases)
     from ipexperf.history.ratio_tables import twins_text
     from ipexperf.history.recorded_fingerprints import fingerprint_of, medians, roof
-    from ipexperf.history.tables import cases_table, failures_text, run_text
+    from ipexperf.history.tables import cases_table, failures_text, reasons_text, run_text
     from ipexperf.history.values import finite
     from ipexperf.report import bisections
     from ipexperf.report.fingerprints import fingerprint_text
     from ipexperf.report.roofs import roofs_text
 
-    twins = [twin for rounds in paired.values() for twin in rounds.twins]
-    failures = failures_text(detail.cases)
-    structures = fingerprint_text((recorded.case.id, fingerprint_of(recorded)[1]) for recorded in detail.cases)
-    reached = roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in detail.cases)
-    searches = bisections.listed(detail.bisections)
-    return console.output(
-        arguments,
-        finite(detail.to_json()),  # a turn may have taken no time that is a number
-        detail.to_rows,
-        lambda: run_text(detail),
-        lambda: cases_table(detail.cases) if detail.cases else "No cases were recorded.",
-        *((lambda: twins_text(twins),) if twins else ()),
-        *((lambda: structures,) if structures else ()),
-        *((lambda: reached,) if reached else ()),
-        *((lambda: failures,) if failures else ()),
-        *((lambda: searches,) if searches else ()),
-    )
+    cases = detail.cases
+
+    def drawn() -> Iterator[RenderableType]:
+        yield run_text(detail)
+        yield cases_table(cases) if cases else "No cases were recorded."
+        yield reasons_text(cases)
+        yield twins_text(twin for rounds in paired.values() for twin in rounds.twins)
+        yield fingerprint_text((recorded.case.id, fingerprint_of(recorded)[1]) for recorded in cases)
+        yield roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in cases)
+        yield failures_text(cases)
+        yield bisections.listed(detail.bisections)
+
+    # A turn may have taken no time that is a number.
+    return console.output(arguments, finite(detail.to_json()), detail.to_rows(), drawn)
 
 
 TOPIC = console.HISTORY

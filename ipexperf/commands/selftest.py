@@ -62,7 +62,8 @@ def run_selftest(arguments: argparse.Namespace) -> int:
     conductor = Conductor(options, Path.cwd(), progress.say)
     effort = Effort.of(arguments.turns, arguments.steps)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
-    done = selftest.Selftest(conductor, policy, effort, chance, progress.say, None if options.no_record else options.db)
+    history = None if "record" in options.without else options.db
+    done = selftest.Selftest(conductor, policy, effort, chance, progress.say, history)
     try:
         done.run(trials * arguments.rounds)
     finally:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
 from ipexperf.result import METRICS, PRIMARY
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def add_trend(subparsers: console.Subparsers) -> None:
@@ -23,7 +29,7 @@ def add_trend(subparsers: console.Subparsers) -> None:
 
 
 def run_trend(arguments: argparse.Namespace) -> int:
-    from ipexperf.history.trend_tables import spark_table, trend_table, work_text
+    from ipexperf.history.trend_tables import series_tables, spark_table, work_text
 
     with console.open_history(arguments) as history:
         history.check_begun()
@@ -38,15 +44,19 @@ def run_trend(arguments: argparse.Namespace) -> int:
         tried = history.experiments({point.case_uid for point in points}) if arguments.spark else {}
         worked = work_text(history, points) if not (arguments.json or arguments.csv) else None
         why = "" if points else console.unknown_filter(arguments, history)
+
+    def drawn() -> Iterator[RenderableType]:
+        if not points:
+            yield f"No {arguments.metric} matches{why or '.'}"
+        elif arguments.spark:
+            yield spark_table(points, tried)
+        else:
+            yield from chain.from_iterable(series_tables(points, rolling=arguments.rolling is not None))
+        if worked:
+            yield worked
+
     rows = [asdict(point) for point in points]
-    if not points:
-        return console.output(arguments, rows, lambda: rows, lambda: f"No {arguments.metric} matches{why or '.'}")
-    draw = (
-        (lambda: spark_table(points, tried))
-        if arguments.spark
-        else (lambda: trend_table(points, rolling=arguments.rolling is not None))
-    )
-    return console.output(arguments, rows, lambda: rows, draw, *((lambda: worked,) if worked else ()))
+    return console.output(arguments, rows, rows, drawn)
 
 
 def add_changes(subparsers: console.Subparsers) -> None:
@@ -70,13 +80,13 @@ def run_changes(arguments: argparse.Namespace) -> int:
             until=arguments.until,
             **console.filters(arguments),
         )
-    return console.output(
-        arguments,
-        asdict(changed),
-        lambda: [asdict(change) for change in changed.changes],
-        *((lambda: changes_table(changed.changes),) if changed.changes else ()),
-        lambda: brackets_text(changed),
-    )
+
+    def drawn() -> Iterator[RenderableType]:
+        if changed.changes:
+            yield changes_table(changed.changes)
+        yield brackets_text(changed)
+
+    return console.output(arguments, asdict(changed), [asdict(change) for change in changed.changes], drawn)
 
 
 TOPIC = console.HISTORY

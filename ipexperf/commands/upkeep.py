@@ -1,8 +1,9 @@
-"""`ipexperf merge`, `share`, `db` and `prune`: histories as files, joined, copied for others, checked and cut back."""
+"""`ipexperf db`: a history as a file, joined with others, copied for others, checked and cut back."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from ipexperf.commands import console
@@ -10,12 +11,36 @@ from ipexperf.errors import HistoryError
 from ipexperf.report.units import plural
 
 
-def add_merge(subparsers: console.Subparsers) -> None:
-    purpose = "copy the runs of other histories into this one"
-    parser = console.declare(subparsers, "merge", purpose)
-    console.add_history(parser)
-    parser.add_argument("others", type=Path, nargs="+", metavar="OTHER", help="history files; they stay as they are")
-    parser.set_defaults(run=run_merge)
+def add_db(subparsers: console.Subparsers) -> None:
+    parser = console.declare(subparsers, "db", "merge, share, prune, check, upgrade, vacuum or back up a history")
+    below = parser.add_subparsers(metavar="merge|share|prune|check|upgrade|vacuum|backup|deliver", required=True)
+
+    def add(name: str, purpose: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
+        subparser = console.declare(below, name, purpose)
+        console.add_history(subparser)
+        subparser.set_defaults(run=run)
+        return subparser
+
+    merge = add("merge", "copy the runs of other histories into this one", run_merge)
+    merge.add_argument("others", type=Path, nargs="+", metavar="OTHER", help="history files; they stay as they are")
+    share = add("share", "copy runs to a file for others, without names of hosts, users and folders", run_share)
+    share.add_argument("copy", type=Path, metavar="FILE", help="the new history file")
+    share.add_argument("runs", nargs="*", metavar="RUN", help=f"{console.RUN} (default: all runs)")
+    share.add_argument("--hide", action="append", default=[], metavar="WORD", help="hide this word too (repeatable)")
+    share.add_argument("--logs", action="store_true", help="keep what workers printed, with names hidden")
+    prune = add("prune", "list old runs, and with --yes delete them", run_prune)
+    prune.add_argument("--before", required=True, metavar="WHEN", help="runs before this UTC date, moment or run")
+    prune.add_argument("--samples", action="store_true", help="only their samples: every number of a run stays")
+    console.add_baselines(prune, "baselines whose runs stay")
+    prune.add_argument("--yes", action="store_true", help="delete; without it nothing is changed")
+    add("check", "read every page and every reference", run_check)
+    add("upgrade", "bring the schema up to date, after a backup", run_upgrade)
+    add("vacuum", "free the space of deleted rows", run_vacuum)
+    backup = add("backup", "copy the history, while others may write to it", run_backup)
+    default = "default: a file beside it, named by the time"
+    backup.add_argument("copy", type=Path, nargs="?", metavar="FILE", help=default)
+    deliver = add("deliver", "copy runs into the history that they waited for on this host", run_deliver)
+    console.add_cache(deliver, "where the runs wait, ")
 
 
 def run_merge(arguments: argparse.Namespace) -> int:
@@ -42,17 +67,6 @@ def run_merge(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def add_share(subparsers: console.Subparsers) -> None:
-    purpose = "copy runs to a file for others, without names of hosts, users and folders"
-    parser = console.declare(subparsers, "share", purpose)
-    console.add_history(parser)
-    parser.add_argument("copy", type=Path, metavar="FILE", help="the new history file")
-    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"{console.RUN} (default: all runs)")
-    parser.add_argument("--hide", action="append", default=[], metavar="WORD", help="hide this word too (repeatable)")
-    parser.add_argument("--logs", action="store_true", help="keep what workers printed, with names hidden")
-    parser.set_defaults(run=run_share)
-
-
 def run_share(arguments: argparse.Namespace) -> int:
     from ipexperf.history import sharing
 
@@ -63,28 +77,6 @@ def run_share(arguments: argparse.Namespace) -> int:
         console.say(f"{plural(shared.logs, 'log')} of workers left out (--logs keeps them)")
     console.say("look at it before you publish it: branches, names of networks and messages are as they were")
     return 0
-
-
-def add_db(subparsers: console.Subparsers) -> None:
-    purpose = "check, upgrade, vacuum or back up a history, or deliver runs that wait"
-    parser = console.declare(subparsers, "db", purpose)
-    below = parser.add_subparsers(metavar="check|upgrade|vacuum|backup|deliver", required=True)
-    for name, purpose, run in (
-        ("check", "read every page and every reference", run_check),
-        ("upgrade", "bring the schema up to date, after a backup", run_upgrade),
-        ("vacuum", "free the space of deleted rows", run_vacuum),
-        ("backup", "copy the history, while others may write to it", run_backup),
-        ("deliver", "copy runs into the history that they waited for on this host", run_deliver),
-    ):
-        subparser = console.declare(below, name, purpose)
-        console.add_history(subparser)
-        if name == "backup":
-            subparser.add_argument(
-                "copy", type=Path, nargs="?", metavar="FILE", help="default: a file beside it, named by the time"
-            )
-        if name == "deliver":
-            console.add_cache(subparser, "where the runs wait, ")
-        subparser.set_defaults(run=run)
 
 
 def run_check(arguments: argparse.Namespace) -> int:
@@ -145,17 +137,6 @@ def run_deliver(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def add_prune(subparsers: console.Subparsers) -> None:
-    purpose = "list old runs, and with --yes delete them"
-    parser = console.declare(subparsers, "prune", purpose)
-    console.add_history(parser)
-    parser.add_argument("--before", required=True, metavar="WHEN", help="runs before this UTC date, moment or run")
-    parser.add_argument("--samples", action="store_true", help="only their samples: every number of a run stays")
-    console.add_baselines(parser, "baselines whose runs stay")
-    parser.add_argument("--yes", action="store_true", help="delete; without it nothing is changed")
-    parser.set_defaults(run=run_prune)
-
-
 def run_prune(arguments: argparse.Namespace) -> int:
     from ipexperf.history.pruning import prune
 
@@ -191,5 +172,5 @@ def _accepted(folder: Path) -> set[str]:
     return {session.run for file in baseline.every(folder) for case in file.cases for session in case.sessions}
 
 
-TOPIC = console.FILES
-COMMANDS = (add_merge, add_share, add_prune, add_db)
+TOPIC = console.HISTORY
+COMMANDS = (add_db,)

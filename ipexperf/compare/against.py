@@ -19,6 +19,7 @@ from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import arms, gates, groups
 from ipexperf.plan.gates import GateWish
+from ipexperf.plan.options import STORED
 from ipexperf.result import ENERGY, PRIMARY, Launch, PairsEvidence, SeatRecord, StructureGate
 
 if TYPE_CHECKING:
@@ -313,13 +314,13 @@ def _failed(comparison: Comparison, number: int) -> list[Launch]:
 
 def find(options: Options, cases: Sequence[Case]) -> Against | None:
     """The other arm of a run, or None. Raise UsageError if some case cannot run in it."""
-    if options.against is None:
-        if not arms.live_possible(options):
+    if options.arm is None:
+        if options.against == STORED:
             arms.check_launches(options)
         return None
     arms.check(options)
     source = options.sources.get("against", arm.FLAG)
-    words = arms.parse(options.against, source)
+    words = arms.parse(options.arm, source)
     if words.lock:
         return None  # its environment may take minutes to make, too long for planning
     words = arm.with_source(words, options.cache or Path.cwd() / ".ipexperf", source)

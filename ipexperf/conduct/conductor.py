@@ -102,8 +102,8 @@ class Conductor:
         """The devices that were lost, each with the case that lost it."""
         self._unforkable = False
         """Whether a server could not fork. Later rounds do not try again."""
-        self._roofs = None if options.no_roof else Roofs(self._prerequisites.cache, say)
-        self._pulses = None if options.no_pulse else Pulses(self._pulse_worker, self._prerequisites.load, say)
+        self._roofs = None if "roof" in options.without else Roofs(self._prerequisites.cache, say)
+        self._pulses = None if "pulse" in options.without else Pulses(self._pulse_worker, self._prerequisites.load, say)
         self._folder = folder
         self._placed = options.placement is not None
         self._deadline = clock() + options.budget if options.budget else None

@@ -18,7 +18,7 @@ from ipexperf.conduct.placement import usual
 from ipexperf.conduct.process import WAITING
 
 CPUS = "sys/devices/system/cpu"
-WANTED = ("torchvision", "intel-extension-for-pytorch", "scikit-learn")
+WANTED = ("torchvision", "intel-extension-for-pytorch")
 OF_CARDS = {
     "kernel_driver": "kernel driver {}",
     "kernel_driver_version": "version {}",

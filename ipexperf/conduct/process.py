@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO
 
 from ipexperf import bench
-from ipexperf.bench.machine import heap
+from ipexperf.bench.machine import heap, source
 from ipexperf.bench.machine import variables as names
-from ipexperf.variables import CONTROLLER
+from ipexperf.variables import CONTROLLER, SEARCHED
 
 BOOT = Path(bench.__file__).parent / "boot.py"
 LAST_LINES = 15
@@ -65,6 +65,7 @@ def environment_of(python: str | None, variables: Mapping[str, str] | None) -> d
         **inherited,
         **OFFLINE,
         CONTROLLER: str(os.getpid()),
+        SEARCHED: source.searched(),
     }
 
 

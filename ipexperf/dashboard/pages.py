@@ -15,6 +15,7 @@ from ipexperf.history.speedups import speedups
 from ipexperf.judge import selftest
 from ipexperf.judge.environment import differences
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.outcomes import OUTCOMES
 from ipexperf.report.moved import changed
 from ipexperf.report.selftest import rate_text
 from ipexperf.result import PRIMARY, PairsEvidence
@@ -60,11 +61,21 @@ def overview(story: Story, trust: Sequence[tuple[str, str]]) -> dict[str, Any]:
         "settled": "" if _tried(story, newest) else run.meta.get("settled", {}).get("line", ""),
         "cases": len(entries),
         "data": {
-            "rows": [data.row(story, entry, newest) for entry in entries],
+            "rows": [data.drop({**data.row(story, entry, newest), "since": _since(story, entry)}) for entry in entries],
             "changes": [_change(story.board, mark, entry) for mark, entry in moved[:MOST_CHANGES]],
             "untold": max(0, len(moved) - MOST_CHANGES) + story.older,
         },
     }
+
+
+def _since(story: Story, entry: CaseStory) -> str | None:
+    """Return when the first of the runs began in which a case failed without a break, if it fails now."""
+    begun = None
+    for index in reversed(range(len(entry.spots))):
+        if not (outcome := OUTCOMES.get(_outcome(entry, index))) or not outcome.fails:
+            break
+        begun = entry.spots[index].run
+    return None if begun is None else data.moment(story.board.runs[begun].started_at)
 
 
 def _tried(story: Story, place: int) -> bool:

@@ -29,7 +29,7 @@ from ipexperf.bench.machine import inventory as own_inventory
 from ipexperf.bench.machine.inventory import Inventory, Package
 from ipexperf.conduct import lease
 from ipexperf.conduct.process import BOOT, variables_for
-from ipexperf.environments import copying
+from ipexperf.environments import copying, indexes
 from ipexperf.environments.store import Store, one_at_a_time
 from ipexperf.environments.wheels import reason
 from ipexperf.errors import LockError, UsageError
@@ -314,7 +314,8 @@ def _fill(part: Path, lock: Lock, stores: Sequence[Store], installed: Installed,
     if to_download:
         names = ", ".join(f"{package.name} {package.version}" for package in to_download[:6])
         say(f"downloading {len(to_download)} packages: {names}{' ...' if len(to_download) > 6 else ''}")
-        _install(part, [f"{package.name}=={package.version}" for package in to_download], say)
+        pins = [f"{package.name}=={package.version}" for package in to_download]
+        _install(part, pins, say, indexes.of_packages(lock.versions.items()))
     return {"copied": copied, "stored": len(stored), "downloaded": len(to_download)}
 
 
@@ -351,11 +352,19 @@ def _packages_folder(environment: Path) -> Path:
     return folder
 
 
-def _install(environment: Path, requirements: Sequence[str], say: Say, *, offline: bool = False) -> None:
-    """Install exactly these packages, without their requirements: a lock lists everything."""
+def _install(
+    environment: Path, requirements: Sequence[str], say: Say, addresses: Sequence[str] = (), *, offline: bool = False
+) -> None:
+    """Install exactly these packages, without their requirements: a lock lists everything.
+
+    They come from these indexes or the usual one.
+    """
     python = str(environment / "bin" / "python")
     uv = shutil.which("uv")
     source_options = ["--offline"] if uv and offline else ["--no-index"] if offline else ["--only-binary", ":all:"]
+    source_options += [word for address in addresses for word in ("--extra-index-url", address)]
+    # Else uv takes every package from the first index that knows its name.
+    source_options += ["--index-strategy", "unsafe-best-match"] if uv and addresses else []
     installer = (
         [uv, "pip", "install", "--python", python]
         if uv

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
 from rich import box
-from rich.console import Group
+from rich.console import Console, Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +17,10 @@ from ipexperf.result import METRICS
 
 SHORT = 13
 """Leading characters of a uid that hold the millisecond: enough to identify a run."""
+NAMED = 4
+"""Most cases that are named in one line."""
+UNBOUNDED = 500
+"""Width of tables in files and pipes."""
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
     "bytes": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")),
@@ -42,11 +49,46 @@ def human(value: float | None, unit: str) -> str:
     return f"{value / scale:.4g} {name}"
 
 
-def table(*columns: str) -> Table:
-    drawn = Table(box=box.SIMPLE_HEAD)
-    for column in columns:
-        drawn.add_column(column)
-    return drawn
+class Columns(Table):
+    """A table that does without empty columns and its spare ones, the first of them first, where not all have room.
+
+    Of spare ones with commas between them, none is shown without the others.
+    """
+
+    def __init__(self, columns: Sequence[str], spare: Sequence[str]) -> None:
+        super().__init__(*columns, box=box.SIMPLE_HEAD)
+        self._spare = spare
+
+    def fitted(self, console: Console) -> tuple[Table | Group, Sequence[str]]:
+        """What of it fits, and the columns that do not. Nothing is cut: people copy what they read."""
+        whole = console.options.update(width=UNBOUNDED)
+        cells_of = {str(column.header): list(column.cells) for column in self.columns}
+        filled = {name: cells for name, cells in cells_of.items() if any(str(cell) != "-" for cell in cells)}
+        spare = [names for names in self._spare if any(name in filled for name in names.split(", "))]
+        for count in (None, *range(len(spare) + 1)):
+            gone = ", ".join(spare[: count or 0]).split(", ")
+            kept = cells_of if count is None else {name: x for name, x in filled.items() if name not in gone}
+            narrow = Table(*kept, box=box.SIMPLE_HEAD)
+            for row_cells in zip(*kept.values(), strict=True):
+                narrow.add_row(*row_cells)
+            if console.measure(narrow, options=whole).maximum <= console.width:
+                return narrow, spare[: count or 0]
+        return self._stacked(list(cells_of)), ()
+
+    def _stacked(self, names: Sequence[str]) -> Group:
+        """The first cell of each row on a line of its own, and below it what is in the others."""
+        parts: list[Text | Padding] = []
+        for cells in zip(*(column.cells for column in self.columns), strict=True):
+            first, *rest = (cell for cell in cells if isinstance(cell, Text))
+            told = [
+                Text.assemble(f"{name} ", cell) for name, cell in zip(names[1:], rest, strict=True) if cell.plain != "-"
+            ]
+            parts += [first, Padding(Text(", ").join(told), (0, 0, 0, 4), expand=False)]
+        return Group(*parts)
+
+
+def table(*columns: str, spare: Sequence[str] = ()) -> Columns:
+    return Columns(columns, spare)
 
 
 def row(drawn: Table, *cells: str) -> None:
@@ -54,17 +96,17 @@ def row(drawn: Table, *cells: str) -> None:
     drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
 
 
-def stacked(drawn: Table) -> Group:
-    """The rows of a table that is too wide: the first cell on a line of its own, and below it what is in the others."""
-    names = [str(column.header) for column in drawn.columns]
-    parts: list[Text | Padding] = []
-    for cells in zip(*(column.cells for column in drawn.columns), strict=True):
-        first, *rest = (cell for cell in cells if isinstance(cell, Text))
-        told = [
-            Text.assemble(f"{name} ", cell) for name, cell in zip(names[1:], rest, strict=True) if cell.plain != "-"
-        ]
-        parts += [first, Padding(Text(", ").join(told), (0, 0, 0, 4), expand=False)]
-    return Group(*parts)
+def remarks(told: Iterable[tuple[str, str]]) -> Text:
+    """What was remarked of which cases: one line for all of which the same was, as a column of it would be too wide."""
+    cases: dict[str, list[str]] = defaultdict(list)
+    for case, remark in told:
+        if remark:
+            cases[remark].append(case)
+    return Text("\n".join(f"{_named(list(dict.fromkeys(names)))}: {remark}" for remark, names in cases.items()))
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 def moment(text: str) -> str:

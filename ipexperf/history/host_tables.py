@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ipexperf.history.drawing import interval, moment, ratio, row, table
+from ipexperf.history.drawing import interval, moment, ratio, remarks, row, table
 from ipexperf.history.host_times import DAY
 from ipexperf.judge.hosts import LEAST_HOSTS
 
@@ -33,11 +33,12 @@ MANY = 6
 
 
 def kinds_table(kinds: Sequence[Kind]) -> Table:
-    drawn = table("machine", "host", "state", "ratio", "interval", "nights", "cases", "since")
+    names = ("host", "machine", "state", "ratio", "interval", "nights", "cases", "since")
+    drawn = table(*names, spare=("cases", "nights", "since", "machine"))
     for kind in kinds:
         for verdict in kind.hosts:
             numbers = (ratio(verdict.ratio), interval(verdict.lo, verdict.hi), str(verdict.nights), str(verdict.cases))
-            row(drawn, kind.machine_key, verdict.host, verdict.state, *numbers, verdict.since[:DAY])
+            row(drawn, verdict.host, kind.machine_key, verdict.state, *numbers, verdict.since[:DAY])
     return drawn
 
 
@@ -76,11 +77,16 @@ def over_hosts_text(compared: HostsComparison) -> Text:
 
 
 def over_hosts_table(cases: Sequence[OverHosts]) -> Table:
-    drawn = table("case", "batch", "machine", "verdict", "ratio", "interval", "host by host", "reason")
+    names = ("case", "batch", "machine", "verdict", "ratio", "interval", "host by host")
+    drawn = table(*names, spare=("machine", "batch", "host by host"))
     for case in cases:
         numbers = (case.outcome or "-", ratio(case.ratio), interval(case.lo, case.hi), host_by_host(case.hosts))
-        row(drawn, case.case_id, str(case.batch), case.machine_key, *numbers, case.reason)
+        row(drawn, case.case_id, str(case.batch), case.machine_key, *numbers)
     return drawn
+
+
+def reasons_text(cases: Sequence[OverHosts]) -> Text:
+    return remarks((case.case_id, case.reason) for case in cases)
 
 
 def host_by_host(hosts: Sequence[HostShare]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from ipexperf.history.drawing import SHORT, human, interval, moment, ratio, row, share, table
+from ipexperf.history.drawing import SHORT, human, interval, moment, ratio, remarks, row, share, table
 from ipexperf.judge.rounds import DISTRUST
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def comparison_text(comparison: RunComparison) -> Text:
 
 
 def compared_table(cases: Sequence[ComparedCase]) -> Table:
-    drawn = table("case", "batch", "first", "second", "ratio", "interval", "change", "accuracy", "outcome", "note")
+    names = ("case", "batch", "first", "second", "ratio", "interval", "change", "accuracy", "outcome")
+    drawn = table(*names, spare=("batch", "accuracy", "outcome", "first, second", "change"))
     for case in cases:
         row(
             drawn,
@@ -55,9 +56,13 @@ def compared_table(cases: Sequence[ComparedCase]) -> Table:
             case.change or "-",
             _both(share(case.accuracy_metric or "", x) for x in (case.first_accuracy, case.second_accuracy)),
             _both(x or "-" for x in (case.first_outcome, case.second_outcome)),
-            "; ".join([*((case.note,) if case.note else ()), *case.differences]),
         )
     return drawn
+
+
+def differences_text(cases: Sequence[ComparedCase]) -> Text:
+    """What is to be said of each case, and what differs in it."""
+    return remarks((case.case_id, "; ".join(filter(None, (case.note, *case.differences)))) for case in cases)
 
 
 def explanation(ratios: Sequence[Speedup]) -> str:
@@ -86,7 +91,8 @@ def twin_text(twin: Twin) -> str:
 
 
 def speedups_table(pairs: Sequence[Speedup]) -> Table:
-    drawn = table("case", "batch", "over", "metric", "base", "value", "speedup", "interval", "accuracy", "note")
+    names = ("case", "batch", "over", "metric", "base", "value", "speedup", "interval", "accuracy")
+    drawn = table(*names, spare=("batch", "accuracy", "base, value", "metric"))
     for speedup in pairs:
         row(
             drawn,
@@ -99,9 +105,13 @@ def speedups_table(pairs: Sequence[Speedup]) -> Table:
             "-" if speedup.speedup is None else f"{speedup.speedup:.2f}",
             interval(speedup.lo, speedup.hi),
             _both(share(speedup.accuracy_metric or "", x) for x in (speedup.base_accuracy, speedup.accuracy)),
-            "; ".join(_notes(speedup)),
         )
     return drawn
+
+
+def notes_text(pairs: Sequence[Speedup]) -> Text:
+    """How far each speed-up can be trusted, or why there is none."""
+    return remarks((speedup.case_id, "; ".join(_notes(speedup))) for speedup in pairs)
 
 
 def counted(rounds: int) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from ipexperf.history.drawing import SHORT, human, moment, ratio, row, table
+from ipexperf.history.drawing import SHORT, human, moment, ratio, remarks, row, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,7 +19,8 @@ LOG_LINES = 5
 
 
 def runs_table(runs: Iterable[RunRecord]) -> Table:
-    drawn = table("run", "started (UTC)", "status", "branch", "commit", "torch", "IPEX", "machine", "cases")
+    names = ("run", "started (UTC)", "status", "branch", "commit", "torch", "IPEX", "machine", "cases")
+    drawn = table(*names, spare=("machine", "IPEX", "branch", "status", "torch", "commit"))
     for run in runs:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in run.outcomes.items())
         versions = (run.torch_version or "-", run.ipex_version or "-")
@@ -49,7 +50,8 @@ def _uncommitted(git: Mapping[str, Any]) -> str:
 
 
 def cases_table(cases: Iterable[Recorded]) -> Table:
-    drawn = table("case", "batch", "step time", "lo", "hi", "throughput", "launches", "verdict", "ratio", "why")
+    names = ("case", "batch", "step time", "lo", "hi", "throughput", "launches", "verdict", "ratio")
+    drawn = table(*names, spare=("launches", "lo, hi", "batch", "throughput"))
     for recorded in cases:
         step, rate = recorded.metrics["step_time"], recorded.metrics.get("throughput")
         row(
@@ -61,9 +63,17 @@ def cases_table(cases: Iterable[Recorded]) -> Table:
             str(len(recorded.counted)),
             recorded.outcome,
             ratio(recorded.verdict.ratio if recorded.verdict else None),
-            recorded.verdict.reason if recorded.verdict else step.reason,
         )
     return drawn
+
+
+def reasons_text(cases: Iterable[Recorded]) -> Text:
+    """Why each case has its verdict: once for all that have the same reason."""
+    judged = ((recorded, recorded.verdict) for recorded in cases)
+    return remarks(
+        (recorded.case.id, verdict.reason if verdict else recorded.metrics["step_time"].reason)
+        for recorded, verdict in judged
+    )
 
 
 def failures_text(cases: Iterable[Recorded]) -> Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -14,7 +14,7 @@ from ipexperf.judge import structure
 from ipexperf.judge.levels import MINIMUM
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from rich.table import Table
 
@@ -28,17 +28,23 @@ MARGIN = 0.01
 """The vertical range covers at least this share of the level, so that small movements look flat."""
 
 
-def trend_table(points: Sequence[Point], *, rolling: bool = False) -> Table:
+def series_tables(points: Sequence[Point], *, rolling: bool = False) -> Iterator[tuple[Text, Table]]:
+    """One table for each series, and the line above it that says whose it is."""
+    for _, series in groupby(_by_series(points), key=lambda point: point.series):
+        ours = list(series)
+        newest = ours[-1]
+        name = Text(f"{newest.case_id}, batch {newest.batch}, {newest.metric} on {newest.machine_key}")
+        yield name, _one(ours, rolling=rolling)
+
+
+def _one(points: Iterable[Point], *, rolling: bool) -> Table:
     middle = ("median", "rolling") if rolling else ("median",)
-    drawn = table(
-        "case", "batch", "started (UTC)", "run", "commit", "torch", "IPEX", *middle, "lo", "hi", "n", "ratio", "outcome"
-    )
-    for point in _by_series(points):
+    names = ("started (UTC)", "run", "commit", "torch", "IPEX", *middle, "lo", "hi", "n", "ratio", "outcome")
+    drawn = table(*names, spare=("n", "lo, hi", "IPEX", "torch", "commit", "run"))
+    for point in points:
         values = (point.median, point.rolling) if rolling else (point.median,)
         row(
             drawn,
-            point.case_id,
-            str(point.batch),
             moment(point.started_at),
             point.run_uid[:SHORT],
             (point.commit or "-")[:10],
@@ -57,7 +63,8 @@ def spark_table(points: Sequence[Point], tried: Collection[tuple[str, str, str]]
 
     `tried` are experiments, by case, machine and run: none of them is the newest of its series.
     """
-    drawn = table("case", "batch", "machine", "runs", "shape", "lowest", "highest", "newest")
+    names = ("case", "batch", "machine", "runs", "shape", "lowest", "highest", "newest")
+    drawn = table(*names, spare=("machine", "runs", "batch", "lowest, highest"))
     every: dict[tuple[str, str, str], list[Point]] = defaultdict(list)
     for point in _by_series(points):
         every[point.series].append(point)
@@ -113,14 +120,13 @@ def spark(values: Sequence[float | None]) -> str:
 
 
 def changes_table(changed: Sequence[Changed]) -> Table:
-    drawn = table(
-        "change", "case", "batch", "metric", "before", "after", "ratio", "score", "runs", "last", "first", "known"
-    )
+    names = ("case", "change", "batch", "metric", "before", "after", "ratio", "score", "runs", "last", "first", "known")
+    drawn = table(*names, spare=("score", "known", "batch", "runs", "before, after", "metric", "last, first"))
     for change in changed:
         row(
             drawn,
-            change_word(change),
             change.case_id,
+            change_word(change),
             str(change.batch),
             change.metric,
             human(change.before, change.unit),

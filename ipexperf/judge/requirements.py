@@ -137,6 +137,11 @@ def broken(packages: Packages, python: str) -> list[str]:
     return sentences
 
 
+def holds_here(requirement: Requirement, python: str) -> bool:
+    """Whether a requirement holds on this machine under this version of Python. Those of extras do not."""
+    return requirement.marker is None or requirement.marker.evaluate(_environment(python))
+
+
 def _version(packages: Packages, name: str) -> str | None:
     return packages[name][0] if name in packages else None
 

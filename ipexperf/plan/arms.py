@@ -177,11 +177,6 @@ def check(options: Options) -> None:
             raise UsageError(f"{flag}: pairs take turns until the judge is sure: say --perf-max-pairs")
 
 
-def live_possible(options: Options) -> bool:
-    """Return True if baselines may be measured again in pairs, although the user named no arm."""
-    return options.baseline != "stored"
-
-
 def check_launches(options: Options) -> None:
     """Refuse flags that are only for pairs."""
     for name in OF_PAIRS:

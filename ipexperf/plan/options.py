@@ -82,6 +82,10 @@ class Option:
         return self.read is values.flag
 
 
+WITHOUT = ("record", "pulse", "roof")
+"""What a run can do without."""
+STORED = "stored"
+"""The word in the place of an arm by which baselines are never measured again."""
 INI = "ipexperf"
 """The key of pytest's ini file: options for each run, as on a command line."""
 
@@ -160,15 +164,6 @@ class Options:
         in_ci=True,
         common=True,
         scope=MEASURE,
-        page="live-baselines.md",
-    )
-    baseline: str = _option(
-        values.one_of("auto", "live", "stored"),
-        "auto",
-        "live: in turns with the software that the baseline was accepted on; stored: by its numbers; auto: live where "
-        "that software differs and can be installed again",
-        "WORD",
-        scope=RUN,
         page="live-baselines.md",
     )
     report: Path | None = _option(
@@ -257,7 +252,7 @@ class Options:
     against: str | None = _option(
         str,
         None,
-        "measure in pairs with this arm: baseline, PYTHON, KEY=VALUE, stack=stock, ...",
+        "measure in pairs with this arm: baseline, git:COMMIT, PYTHON, KEY=VALUE, ...; stored: judge by numbers alone",
         "ARM",
         common=True,
         scope=RUN,
@@ -423,17 +418,9 @@ class Options:
     python: str | None = _option(
         str,
         None,
-        "interpreter of the workers, with torch; it needs no ipexperf (default: this one)",
+        "interpreter of the workers, with torch, which needs no ipexperf (default: this one), or a lock, whose "
+        "environment is made if it is missing: shipped:NAME, lock:FILE, baseline:NAME or run:RUN",
         "PYTHON",
-    )
-    environment: str | None = _option(
-        values.lock,
-        None,
-        "measure in the environment of this lock, made if it is missing: shipped:NAME, lock:FILE, baseline:NAME or "
-        "run:RUN",
-        "LOCK",
-        common=True,
-        scope=PYTEST,
         page="live-baselines.md#the-lock",
     )
     load: tuple[str, ...] = _option(
@@ -454,22 +441,21 @@ class Options:
         scope=PYTEST,
         page="../how-to/measure-functions.md",
     )
-    no_record: bool = _option(values.flag, False, "write nothing to the database", scope=MEASURE)
-    no_pulse: bool = _option(
-        values.flag,
-        False,
-        "do not time two fixed kernels before and after each launch",
+    without: tuple[str, ...] = _option(
+        values.words_of(*WITHOUT),
+        (),
+        "do without: record (write nothing to the database), pulse (time no fixed kernels around launches), roof "
+        "(measure no peaks of the machine)",
+        "WORDS",
+        repeat=True,
         scope=MEASURE,
-        page="verdicts.md#contention",
-    )
-    no_roof: bool = _option(
-        values.flag,
-        False,
-        "do not measure the machine's peak compute and bandwidth",
-        scope=MEASURE,
-        page="roofline.md",
     )
     sources: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def arm(self) -> str | None:
+        """The arm that every case is compared with in pairs, or None."""
+        return None if self.against == STORED else self.against
 
     def axis(self, name: str) -> tuple[str, ...] | None:
         value: tuple[str, ...] | None = getattr(self, name)

@@ -16,7 +16,7 @@ def words(text: str) -> tuple[str, ...]:
 
 
 BASELINE = "baseline"
-LOCKS = (f"{BASELINE}:", "run:", "lock:", "shipped:")
+LOCKS = (f"{BASELINE}:", "run:", "lock:", "shipped:", "nightly:")
 """The prefixes of a lock's name. The word `baseline` alone names one too."""
 
 
@@ -31,13 +31,6 @@ def is_lock(word: str) -> bool:
 def is_requirement(word: str) -> bool:
     """Return True if a word names a version of a package, which takes the place of the one here: `numpy==2.1`."""
     return REQUIREMENT.fullmatch(word) is not None
-
-
-def lock(text: str) -> str:
-    """Parse the name of a lock."""
-    if not is_lock(text):
-        raise argparse.ArgumentTypeError(f"expected shipped:NAME, lock:FILE, baseline:NAME or run:RUN, got '{text}'")
-    return text
 
 
 LARGEST = 2**31 - 1
@@ -105,6 +98,12 @@ def one_of(*choices: str) -> Callable[[str], str]:
         return text
 
     return read
+
+
+def words_of(*choices: str) -> Callable[[str], tuple[str, ...]]:
+    """Return a parser of a comma list that accepts only these words."""
+    one = one_of(*choices)
+    return lambda text: tuple(one(word) for word in words(text))
 
 
 def index(text: str) -> int:

@@ -42,7 +42,7 @@ def clock() -> Clock:
 @pytest.fixture
 def conductor(fake: str, tmp_path: Path, clock: Clock) -> Conductor:
     loading.load((fake, LOSERS))
-    options = Options(load=(fake, LOSERS), cache=tmp_path, no_roof=True, budget=60.0)
+    options = Options(load=(fake, LOSERS), cache=tmp_path, without=("roof",), budget=60.0)
     return Conductor(options, tmp_path, lambda _: None, policy=FREE, clock=clock)
 
 

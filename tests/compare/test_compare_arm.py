@@ -111,7 +111,7 @@ def test_the_placement_of_an_arm_has_the_threads_of_the_arm(made: Callable[..., 
     assert plain.placement is not None
     assert told.placement == {**plain.placement, "threads": 3}
     streams = Case("resnet18", "cpu", "fp32", "multistream", "ipex", 64, 32, 1, "digits")
-    packages = dict.fromkeys(("torch", "torchvision", "intel-extension-for-pytorch", "scikit-learn"), "2.8.0")
+    packages = dict.fromkeys(("torch", "torchvision", "intel-extension-for-pytorch"), "2.8.0")
     facts = Facts("python", {**packages, "torchvision": "0.23.0"}, frozenset({"avx2", "fma"}), iomp5="libiomp5.so")
     assert arms.why_not(streams, facts, None) is None
     assert "always uses one thread per core" in str(arms.why_not(streams, facts, None, 1))

@@ -590,7 +590,7 @@ def test_cold_starts_are_interleaved_and_never_alive_together(
 ) -> None:
     """Each round has one cold start of each case and of the twin, in random order, because the machine drifts."""
     cases = [replace(one, mode="start") for one in (FP32, BF16)]
-    run = of(make(no_roof=True), *cases, launches=2, twin=True)
+    run = of(make(without=("roof",)), *cases, launches=2, twin=True)
     run.run()
     started = sent.of("begin")
     assert [sorted(started[:3]), sorted(started[3:])] == [["bf16", "fp32", "fp32"]] * 2
@@ -603,7 +603,7 @@ def test_cold_starts_are_interleaved_and_never_alive_together(
 
 def test_cases_that_take_turns_are_all_alive_together(make: Callable[..., Conductor], alive: list[int]) -> None:
     """Real workers: each case has its launch, its proof and its accuracy, and the twin has no launch."""
-    run = of(make(no_roof=True), FP32, BF16, twin=True)
+    run = of(make(without=("roof",)), FP32, BF16, twin=True)
     run.run()
     assert alive == [1, 2, 3]
     for found in run.measurements().values():

@@ -12,7 +12,7 @@ from ipexperf.bench.machine.facts import Facts
 from ipexperf.conduct import machine_checks
 from ipexperf.conduct.machine_checks import CheckedMachine, MachineFinding
 
-PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0"}
 FACTS = Facts(
     "/env/bin/python", PACKAGES, frozenset({"avx2", "avx512_bf16", "amx_tile"}), compiler="/usr/bin/g++", iomp5="/x.so"
 )

@@ -241,6 +241,6 @@ def test_a_run_reads_the_pulse_on_the_cores_of_its_cases(tmp_path: Path) -> None
 
 
 def test_the_pulse_can_be_switched_off(tmp_path: Path) -> None:
-    conductor = Conductor(Options(no_pulse=True), tmp_path, lambda _: None)
+    conductor = Conductor(Options(without=("pulse",)), tmp_path, lambda _: None)
     assert conductor.ready(dataclasses.replace(CPU, mode="train")).pulse is None
     conductor.close()

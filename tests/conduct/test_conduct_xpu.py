@@ -27,7 +27,9 @@ def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkey
     monkeypatch.setenv("ZE_AFFINITY_MASK", "4,6")
     monkeypatch.setattr(pulse, "SLOW", 1000.0)
     loading.load((SMALLNET,))
-    options = Options(load=(SMALLNET, FAKE_XPU), device_index=1, samples=5, seconds=0.05, no_roof=True, cache=tmp_path)
+    options = Options(
+        load=(SMALLNET, FAKE_XPU), device_index=1, samples=5, seconds=0.05, without=("roof",), cache=tmp_path
+    )
     case = Case("smallnet", "xpu", "fp32", "infer", "stock", 16, 8, 1, "digits")
     with contextlib.closing(Conductor(options, tmp_path, lambda _: None, policy=FREE)) as conductor:
         found = conduct_play.measure(conductor, case)

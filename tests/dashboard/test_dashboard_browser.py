@@ -111,6 +111,18 @@ def test_a_verdict_is_a_filter(report: Path, window: Browser) -> None:
     window.until("return document.querySelectorAll('#cases tbody tr').length === 7")
 
 
+def test_what_fails_now_stands_first(report: Path, window: Browser) -> None:
+    """With how much, since when and why; not what does not."""
+    window.open(report / "index.html")
+    told = window.texts("#trouble tr")
+    assert told[0].split()[1] == "regressed"
+    assert all("since 2026-" in text for text in told)
+    assert [text for text in window.texts("#trouble td.why") if not text] == []
+    assert len(told) == len(window.texts("#cases [data-tone=warm], #cases [data-tone=bad]"))
+    window.type("#query", "nothing-like-it")
+    window.until("return document.querySelector('#trouble-block').hidden")
+
+
 def test_the_matrix_has_a_tile_for_each_case(report: Path, window: Browser) -> None:
     """It links to the case's page, and says what it says in words too."""
     window.open(report / "index.html")

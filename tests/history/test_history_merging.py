@@ -54,7 +54,7 @@ def dump(path):
 
 
 def take(path, *others):
-    """What `ipexperf merge` does."""
+    """What `ipexperf db merge` does."""
     merging.check(path, others)
     with History.open(path) as history:
         return [merging.merge(history, other) for other in others]

@@ -233,7 +233,7 @@ def test_the_command_prints_text_and_json(tmp_path: Path, capsys: pytest.Capture
     assert "first    last~1: 5 runs on arc1, arc2, arc3, arc4, arc5, 2026-05-01 08:00:00 UTC" in out
     assert "torch 2.9.0+cpu, IPEX 2.8.0+cpu, commit a1b2c3d4e5" in out
     assert "arc3 disagrees with its equals in 3 of 3 cases" in out
-    (line,) = [line for line in out.splitlines() if "resnet18" in line]
+    (line,) = [line for line in out.splitlines() if line.startswith("  resnet18")]
     assert "regressed" in line
     assert "(odd)" in line
     document = json.loads(cli_answers.run(capsys, *words, "--json"))

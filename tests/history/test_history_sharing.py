@@ -211,12 +211,12 @@ def test_different_paths_stay_different(paths: list[str]) -> None:
 
 def test_the_command_reports_what_it_hid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, copy = record(tmp_path), tmp_path / "shared.db"
-    out = cli_answers.run(capsys, "share", str(copy), "last", "--db", str(source))
+    out = cli_answers.run(capsys, "db", "share", str(copy), "last", "--db", str(source))
     assert out.startswith(f"{copy}: 1 run; hidden: ")
     assert "2 logs of workers left out (--logs keeps them)" in out
-    assert "exists already" in cli_answers.refused(capsys, "share", str(copy), "--db", str(source))
+    assert "exists already" in cli_answers.refused(capsys, "db", "share", str(copy), "--db", str(source))
     other = tmp_path / "other.db"
-    assert "9999-12-31" in cli_answers.refused(capsys, "share", str(other), "9999-12-31", "--db", str(source))
+    assert "9999-12-31" in cli_answers.refused(capsys, "db", "share", str(other), "9999-12-31", "--db", str(source))
     assert not other.exists()
 
 

@@ -224,10 +224,10 @@ def test_a_history_is_merged_into_a_server_once(
     source = tmp_path / "h.db"
     with History.open(source) as history:
         four_runs(history)
-    said = cli_answers.run(capsys, "merge", str(source), "--db", direct)
+    said = cli_answers.run(capsys, "db", "merge", str(source), "--db", direct)
     assert "4 runs, 2 cases" in said
     assert content(direct) == content(str(source))
-    assert "nothing that" in cli_answers.run(capsys, "merge", str(source), "--db", direct)
+    assert "nothing that" in cli_answers.run(capsys, "db", "merge", str(source), "--db", direct)
     assert content(direct) == content(str(source))
     back = tmp_path / "back.db"
     with History.open(direct) as server, History.open(back) as history:

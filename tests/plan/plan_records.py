@@ -11,7 +11,7 @@ from ipexperf.plan.options import Options
 
 AVX2 = frozenset({"avx2", "fma"})
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512vl", "avx512dq"}
-PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0"}
 FOR_CARDS = {"intel-extension-for-pytorch": "2.8.10+xpu"}
 """The build of IPEX for Intel's cards."""
 CARDS = {"xpu": "", "cuda": ""}

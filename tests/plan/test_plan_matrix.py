@@ -35,7 +35,7 @@ def facts(
     torchvision: str | None = "0.23.0",
     **accelerators: str,
 ) -> Facts:
-    packages = {"torch": torch, "torchvision": torchvision, "intel-extension-for-pytorch": ipex, "scikit-learn": "1.7"}
+    packages = {"torch": torch, "torchvision": torchvision, "intel-extension-for-pytorch": ipex}
     return Facts("/env/bin/python", packages, flags, accelerators)
 
 

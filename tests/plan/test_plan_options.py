@@ -34,7 +34,7 @@ def test_nothing_asked_gives_the_defaults() -> None:
     """Where nobody asks for anything, the defaults hold, in their real types, and no source is named."""
     found = resolved()
     assert (found.preset, found.samples, found.seconds, found.timeout) == ("quick", 12, 0.6, 600.0)
-    assert (found.db, found.baselines, found.no_record, found.load) == ("ipexperf.db", Path("baselines"), False, ())
+    assert (found.db, found.baselines, found.without, found.load) == ("ipexperf.db", Path("baselines"), (), ())
     assert (found.model, found.launches, found.budget, found.data) == (None, None, None, None)
     assert found.twin is None
     assert found.sources == {}
@@ -65,8 +65,8 @@ def test_command_line_before_environment_before_ini(
 
 
 def test_a_switch_of_the_ini_file_is_on() -> None:
-    assert resolved(ini="--perf-no-record").no_record is True
-    assert resolved().no_record is False
+    assert resolved(ini="--perf-without=record").without == ("record",)
+    assert resolved().without == ()
 
 
 @pytest.mark.parametrize(

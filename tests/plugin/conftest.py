@@ -58,7 +58,7 @@ def suite(
 @pytest.fixture
 def torch_suite(suite: Suite) -> Suite:
     """A suite whose interpreter finds torch and IPEX, and whose workers start with torch imported."""
-    suite.always("--perf-no-pulse")
+    suite.always("--perf-without=pulse")
     return suite
 
 

@@ -202,7 +202,7 @@ def rehearse(options: Sequence[str], folder: str) -> list[str]:
     for name, text in (("pytest.ini", "[pytest]\n"), ("conftest.py", CONFTEST), ("test_suite.py", SUITE)):
         Path(folder, name).write_text(text)
     cell = [word.replace("--", "--perf-", 1) for word in CELL]
-    length = (*SHORT, "--perf-launches=2", "--perf-baseline=stored")
+    length = (*SHORT, "--perf-launches=2", "--perf-against=stored")
     measure = (*options, f"--perf-load={FAKE}", "--perf-model", "tiny", *cell, *length)
     accept = ("baseline", "accept", "last", "--reason", "rehearsed")
     names: set[str] = set()

@@ -253,7 +253,7 @@ def test_an_arm_that_is_not_what_its_label_says_fails(suite: Suite, wrong: str, 
         (("--perf-against", "A=1", "--perf-max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
         (("--perf-against", "A=1", "--perf-alpha", "2"), "expected a fraction between 0 and 1"),
         (
-            ("--perf-tolerance", "3%", "--perf-baseline", "stored"),
+            ("--perf-tolerance", "3%", "--perf-against", "stored"),
             "--perf-tolerance: only pairs have that: say --perf-against ARM too",
         ),
         (("--perf-inconclusive", "maybe"), "expected one of pass, fail, skip, got 'maybe'"),
@@ -285,7 +285,7 @@ def test_cases_of_one_group_share_their_pairs(suite: Suite) -> None:
     assert re.findall(r"a round of \d arms", result.stdout.str()) == ["a round of 4 arms"] * 4
     assert suite.launches() == [("tiny", "ok")] * 8
     models = [word if word != "tiny" else "tiny,other" for word in CELL]
-    result = suite.raw(*suite.load, *models, "--perf-against=OMP_NUM_THREADS=1", "--perf-no-record")
+    result = suite.raw(*suite.load, *models, "--perf-against=OMP_NUM_THREADS=1", "--perf-without=record")
     assert re.findall(r"a round of \d arms", result.stdout.str()) == ["a round of 2 arms"] * 8
 
 

@@ -35,11 +35,11 @@ ACCEPT = ("baseline", "accept", "last", "--reason", "right", "--by", "me")
 def run(suite: Suite, forward: str, *more: str) -> pytest.RunResult:
     (suite.path / "net.py").write_text(NETWORK.format(forward=forward))
     # A step of a few microseconds has no speed to judge.
-    words = ("--perf-model", "net.py:Net@8", *CELL, *SHORT, "--perf-gate", "step_operators", "--perf-no-roof")
-    return suite.raw(*words, "--perf-no-pulse", *more, patience=300)
+    words = ("--perf-model", "net.py:Net@8", *CELL, *SHORT, "--perf-gate", "step_operators", "--perf-without=roof")
+    return suite.raw(*words, "--perf-without=pulse", *more, patience=300)
 
 
-@pytest.mark.parametrize("judged", [("--perf-baseline=live", "--perf-max-pairs=2"), ("--perf-baseline=stored",)])
+@pytest.mark.parametrize("judged", [("--perf-against=baseline", "--perf-max-pairs=2"), ("--perf-against=stored",)])
 def test_other_answers_fail_until_they_are_accepted_and_a_refactoring_does_not(
     torch_suite: Suite, judged: tuple[str, ...]
 ) -> None:
@@ -56,4 +56,4 @@ def test_other_answers_fail_until_they_are_accepted_and_a_refactoring_does_not(
     assert refused.ret == 1
     assert "accept it with --regression-ok" in refused.stdout.str()
     assert torch_suite.command(*ACCEPT, "--regression-ok").ret == 0
-    assert "its answers" not in run(torch_suite, OTHER, "--perf-baseline=stored").stdout.str()
+    assert "its answers" not in run(torch_suite, OTHER, "--perf-against=stored").stdout.str()

@@ -34,7 +34,7 @@ def damaged(suite: Suite, key: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("whose", "more"), [("ours", ()), ("another", ("--perf-no-record",))])
+@pytest.mark.parametrize(("whose", "more"), [("ours", ()), ("another", ("--perf-without=record",))])
 def test_a_damaged_baseline_ends_the_run_before_anything_is_measured(
     suite: Suite, whose: str, more: tuple[str, ...]
 ) -> None:

@@ -29,7 +29,7 @@ QUICK_CEILINGS = ROOT / "tests" / "fakes" / "quick_ceilings.py"
 PATIENCE = 300
 """Workers that import torch, and one that compiles, may have to share their cores with other tests."""
 STOCK = ("--device", "cpu", "--dtype", "fp32", "--stack", "stock", *SHORT)
-NO_ROOF = "--perf-no-roof"
+NO_ROOF = "--perf-without=roof"
 """Only the test of the example model measures the ceilings of the machine, which takes longer than all else."""
 
 needs_torch = pytest.mark.torch
@@ -78,7 +78,7 @@ def test_the_example_device_is_planned_where_torch_sees_it() -> None:
     loading.load([str(EXAMPLES / "npu.py")])
     wish = Options(device=("npu",), model=("resnet18",), mode=("infer",), stack=("stock",), dtype=("fp32",))
     assert matrix.accelerators(wish) == ("npu",)
-    packages = {"torch": "2.8.0", "torchvision": "0.23.0", "scikit-learn": "1.7"}
+    packages = {"torch": "2.8.0", "torchvision": "0.23.0"}
     plan = matrix.make(wish, Facts("/env/bin/python", packages, frozenset(), {"npu": ""}))
     assert [case.id for case in plan.cases] == ["resnet18-npu-fp32-infer-stock"]
 

@@ -90,8 +90,8 @@ def test_the_same_software_costs_hosts_no_pair(accepted: Suite, pythons: dict[st
 
 
 def test_collecting_makes_no_environment_on_hosts(accepted: Suite, pythons: dict[str, str]) -> None:
-    for baseline in ("auto", "live"):
-        result = run(accepted, pythons["1.1"], f"--perf-baseline={baseline}", *FLEET, "--collect-only")
+    for asked in ((), ("--perf-against=baseline",)):
+        result = run(accepted, pythons["1.1"], *asked, *FLEET, "--collect-only")
         assert result.ret == 0
         result.stdout.fnmatch_lines(["*2*tests collected*"])
     assert places(accepted) == []
@@ -105,7 +105,7 @@ def test_a_host_that_cannot_make_the_environment_of_an_arm_takes_no_part(
     monkeypatch.setenv("UV_NO_INDEX", "1")
     shutil.rmtree(accepted.path / ".ipexperf" / "store")
     refused(
-        run(accepted, pythons["1.1"], "--perf-baseline=live", *FLEET), "host a: --perf-baseline: pace 1.0 came from"
+        run(accepted, pythons["1.1"], "--perf-against=baseline", *FLEET), "host a: --perf-against: pace 1.0 came from"
     )
     result = run(accepted, pythons["1.2"], *FLEET)
     assert result.stdout.str().count("judged by stored numbers: 1 case: its lock") == 2

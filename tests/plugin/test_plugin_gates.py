@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from plugin_suite import Suite
 
 ID = "tiny-fake-fp32-spin-plain"
-TWO = ("--perf-launches", "2", "--perf-baseline", "stored")
+TWO = ("--perf-launches", "2", "--perf-against", "stored")
 MIB = 2**20
 
 

@@ -30,7 +30,7 @@ needs_ipex = pytest.mark.skipif(importlib.util.find_spec("intel_extension_for_py
 def run(suite: Suite, stack: str, mode: str = "infer_jit") -> str:
     """Measures the small network once, and returns what was said."""
     cell = ("--device", "cpu", "--dtype", "int8", "--mode", mode, "--stack", stack)
-    chosen = (f"--perf-load={NETWORKS}", "--model", "pixels", *cell, *SHORT, "--perf-no-roof")
+    chosen = (f"--perf-load={NETWORKS}", "--model", "pixels", *cell, *SHORT, "--perf-without=roof")
     result = suite.raw(*chosen, patience=PATIENCE)
     result.assert_outcomes(passed=1)
     return result.stdout.str()

@@ -48,7 +48,7 @@ def run(suite: Suite, python: str, *more: str) -> pytest.RunResult:
 
 
 def stored(suite: Suite, python: str) -> pytest.RunResult:
-    return suite.raw(*suite.load, *CELL, *SHORT, f"--perf-python={python}", "--perf-baseline=stored")
+    return suite.raw(*suite.load, *CELL, *SHORT, f"--perf-python={python}", "--perf-against=stored")
 
 
 def command(suite: Suite, *words: str) -> None:
@@ -166,7 +166,7 @@ def test_where_the_lock_cannot_be_made_the_numbers_judge_and_the_reason_is_said(
     out = result.stdout.str()
     assert "judged by stored numbers: 1 case: its lock" in out
     assert "cannot be made again: " in out
-    refused(run(accepted, pythons["1.1"], "--perf-baseline=live"), "--perf-baseline: pace 1.0 came from no index")
+    refused(run(accepted, pythons["1.1"], "--perf-against=baseline"), "--perf-against: pace 1.0 came from no index")
 
 
 @pytest.mark.parametrize("fleet", [(), ("--perf-fleet=local:a", LOAD)])
@@ -200,12 +200,10 @@ def test_what_is_no_baseline_is_one_sentence(suite: Suite, pythons: dict[str, st
     python = pythons["1.0"]
     for arm, sentence in (
         ("--perf-against=baseline", "no case has a baseline that can be run again: no baseline was accepted for it"),
-        ("--perf-baseline=live", "no case has a baseline that can be run again: no baseline was accepted for it"),
         ("--perf-against=baseline:old", "there is no lock 'old' in"),
         ("--perf-against=lock:nowhere.txt", "there is no lock nowhere.txt"),
         ("--perf-against=run:last", "no run matches 'last'"),
         ("--perf-against=lock:", "'lock:' is no interpreter, no lock"),
-        ("--perf-baseline=alive", "expected one of auto, live, stored"),
     ):
         refused(run(suite, python, arm), sentence)
 
@@ -223,4 +221,4 @@ def test_a_lock_that_is_gone_leaves_the_numbers(accepted: Suite, pythons: dict[s
     lock_of(accepted).unlink()
     result = run(accepted, pythons["1.1"])
     assert "judged by stored numbers: 1 case: " in result.stdout.str()
-    refused(run(accepted, pythons["1.1"], "--perf-baseline=live"), "there is no lock ")
+    refused(run(accepted, pythons["1.1"], "--perf-against=baseline"), "there is no lock ")

@@ -235,8 +235,8 @@ def test_a_launch_that_was_measured_again_is_recorded_and_nowhere_else(suite: Su
 
 
 def test_nothing_is_written_where_nothing_is_recorded(suite: Suite) -> None:
-    """With --perf-no-record a case, a noisy one too, is measured and judged, and there is no database."""
-    result = suite.run("tiny,noisy_stdout", "--perf-no-record")
+    """With --perf-without=record a case, a noisy one too, is measured and judged, and there is no database."""
+    result = suite.run("tiny,noisy_stdout", "--perf-without=record")
     result.assert_outcomes(passed=2)
     assert not list(suite.path.glob("**/*.db*"))
 

@@ -34,9 +34,9 @@ def test_a_folder_that_is_not_ours_ends_the_run_before_it_measures(suite: Suite)
 
 def test_a_report_of_what_is_not_recorded_is_refused(suite: Suite) -> None:
     """The two contradict each other."""
-    result = suite.run("tiny", "--perf-report=site", "--perf-no-record")
+    result = suite.run("tiny", "--perf-report=site", "--perf-without=record")
     assert result.ret == 4
-    result.stderr.fnmatch_lines(["*--perf-report draws what is recorded: leave --perf-no-record away*"])
+    result.stderr.fnmatch_lines(["*--perf-report draws what is recorded: leave --perf-without=record away*"])
 
 
 def test_a_report_that_cannot_be_written_fails_the_run_and_loses_nothing(suite: Suite) -> None:

@@ -60,7 +60,7 @@ def test_ceilings_that_were_measured_again_make_no_other_environment(
 
 
 def test_without_a_roof_there_is_no_column_and_no_share(roofed: LookedAt) -> None:
-    result = roofed.run({}, "--perf-no-roof")
+    result = roofed.run({}, "--perf-without=roof")
     result.assert_outcomes(passed=1)
     assert " roof " not in next(line for line in result.outlines if line.startswith("case "))
     assert roofed.suite.query("SELECT count(*) FROM series WHERE metric IN ('of_roof', 'flop_rate')") == [(0,)]

@@ -81,7 +81,7 @@ def run(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run of twelve cases that are never launched: what each takes is made up."""
     axes: dict[str, Any] = {"device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
     axes |= {"model": ("tiny", "other", "wrong", "slow"), "dtype": ("fp32", "bf16", "fp16")}
-    axes |= {"launches": 2, "twin": "off", "no_roof": True}
+    axes |= {"launches": 2, "twin": "off", "without": ("roof",)}
     options = Options(**axes, load=(fake,), db=str(tmp_path / "r.db"), baselines=tmp_path / "baselines")
     played(monkeypatch, lambda _: 0.01, environment=ENVIRONMENT)
     return Run(options, tmp_path, lambda _: None)
@@ -131,7 +131,8 @@ def test_a_share_does_not_change_while_the_run_goes_on(run: Run) -> None:
 def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Suite, *, recorded: bool) -> None:
     """No case is beyond its share, all are together: one headline says so, and it is kept for every case."""
     judged(suite, "inconclusive")
-    result = suite.run("tiny,other", *(() if recorded else ("--perf-no-record",)), "--junitxml=junit.xml", cell=SIX)
+    more = () if recorded else ("--perf-without=record",)
+    result = suite.run("tiny,other", *more, "--junitxml=junit.xml", cell=SIX)
     result.assert_outcomes(passed=6)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     out = result.stdout.str()

@@ -103,6 +103,13 @@ def test_a_message_names_the_spelling_that_was_typed(suite: Suite) -> None:
         result.stderr.fnmatch_lines([f"*{flag}: unknown device 'gpu': did you mean cuda or xpu?*"])
 
 
+def test_the_shipped_suites_have_both_spellings_wherever_they_are(suite: Suite) -> None:
+    (suite.path / "conftest.py").write_text("")
+    result = run(suite, "--pyargs", "ipexperf.suites", "--device", "gpu")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--device: unknown device 'gpu': did you mean cuda or xpu?*"])
+
+
 def test_a_suite_that_opts_in_leaves_out_a_name_that_is_taken(suite: Suite) -> None:
     """The conftest's own option works, and so do our other short names and our long one."""
     foreign(suite.path, CHOICE, "one", "device", conftest=OPT_IN)

@@ -48,12 +48,15 @@ LENGTH = ("--perf-launches", "2", "--perf-samples", "3", "--perf-seconds", "0.02
 
 
 class Project:
-    """A project of a user's own: a model of two files and a data file, in a folder that may be a repository."""
+    """A project of a user's own: a model of two files and a data file, in a folder that may be a repository.
+
+    One file is found by pytest's `pythonpath` alone.
+    """
 
     def __init__(self, folder: Path, fake: str) -> None:
         self.folder, self.fake = folder, fake
         (folder / "lib").mkdir(parents=True)
-        (folder / "pytest.ini").write_text(INI)
+        (folder / "pytest.ini").write_text(f"{INI}pythonpath = lib\n")
         (folder / "conftest.py").write_text(CONFTEST)
         (folder / "test_suite.py").write_text(SUITE)
         (folder / "models.py").write_text(MODEL)
@@ -72,7 +75,7 @@ class Project:
         assert self.run(*words).returncode == 0
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(self.folder / "lib")])}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         return subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120, check=False
         )

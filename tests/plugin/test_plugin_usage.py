@@ -193,7 +193,7 @@ def test_a_case_is_chosen_by_its_id(suite: Suite) -> None:
 def test_cases_are_chosen_by_their_marks(suite: Suite) -> None:
     """-m knows every axis' value, also where markers are strict."""
     both = (*CELL[:2], "--dtype", "fp32,bf16", *CELL[4:])
-    result = suite.run("tiny,segfault", "-m", "fp32 and spin and not segfault", "--perf-no-record", cell=both)
+    result = suite.run("tiny,segfault", "-m", "fp32 and spin and not segfault", "--perf-without=record", cell=both)
     result.assert_outcomes(passed=1, deselected=3)
     assert "tiny fake infer 1x1 none: round 1 of 1, 1 case" in result.stdout.str()
 
@@ -227,7 +227,7 @@ def test_a_test_without_a_case_is_left_out(suite: Suite) -> None:
     marked = "@pytest.mark.perf(models=['{0}'])\ndef test_{0}(perf):\n    perf()\n\n\n"
     text = "import pytest\n\n\n" + marked.format("tiny") + marked.format("segfault")
     suite.pytester.makepyfile(test_suite=text)
-    result = suite.run("tiny", "--perf-no-record", "-rs")
+    result = suite.run("tiny", "--perf-without=record", "-rs")
     result.assert_outcomes(passed=1, deselected=1)
     assert "no-case" not in result.stdout.str()
 
@@ -300,7 +300,7 @@ def test_a_model_that_no_test_takes_is_refused(suite: Suite) -> None:
     suite.pytester.makepyfile(
         test_suite="import pytest\n\n\n@pytest.mark.perf(models=['tiny'])\ndef test_it(perf):\n    perf()\n"
     )
-    refused(suite.run("tiny,other", "--perf-no-record"), "no test takes the model other")
+    refused(suite.run("tiny,other", "--perf-without=record"), "no test takes the model other")
 
 
 def test_a_mark_that_names_no_model_is_refused(suite: Suite) -> None:

@@ -23,13 +23,13 @@ pytestmark = pytest.mark.process
 def chosen(fake: str, **more: Any) -> Options:
     """Options of a run of one case."""
     axes: dict[str, Any] = {"model": ("tiny",), "device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
-    return Options(**{**axes, "dtype": ("fp32",), "launches": 2, "no_roof": True, "load": (fake,), **more})
+    return Options(**{**axes, "dtype": ("fp32",), "launches": 2, "without": ("roof",), "load": (fake,), **more})
 
 
 def told(fake: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, record: bool = True, **where: Any) -> list[str]:
     """Each line that a run of one case with a regression prints, of a failed test and at the end."""
     monkeypatch.chdir(folder)
-    run = Run(chosen(fake, no_record=not record, **where), folder, lambda _: None)
+    run = Run(chosen(fake, without=("roof",) if record else ("roof", "record"), **where), folder, lambda _: None)
     played(monkeypatch, lambda _: 0.01)
     run.open(())
     found = run.measure(run.plan.cases[0])

@@ -18,7 +18,7 @@ from ipexperf.tools.evidence.features import Row
 
 FAKES = Path(__file__).parents[1] / "fakes"
 FOR_EVIDENCE = str(NETWORKS)
-INSTALLED = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+INSTALLED = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0"}
 AVX2 = frozenset({"avx2"})
 BF16 = AVX2 | {"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni", "avx512_bf16"}
 AMX = BF16 | {"amx_tile", "amx_bf16", "amx_int8"}

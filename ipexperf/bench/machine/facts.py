@@ -22,7 +22,6 @@ PACKAGES: tuple[str, ...] = (
     "torch",
     "torchvision",
     "intel-extension-for-pytorch",
-    "scikit-learn",
     "oneccl_bind_pt",
     "torchao",
     "transformers",

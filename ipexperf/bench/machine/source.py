@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ipexperf.result import Check
-from ipexperf.variables import SOURCE
+from ipexperf.variables import SEARCHED, SOURCE
 
 DIGITS = 16
 OUTSIDE = ".outside"
@@ -89,8 +89,17 @@ def named(path: Path) -> Path:
     return path
 
 
+def searched() -> str:
+    """Return the user's folders that this process imports from, for its workers: `PATH`'s way to write several."""
+    scripts = sysconfig.get_path("scripts")  # of which Python puts a script's own folder first
+    entries = [str(_absolute(Path(entry))) for entry in sys.path if Path(entry).is_dir() and not _installed(entry)]
+    return os.pathsep.join(entry for entry in dict.fromkeys(entries) if entry != scripts)
+
+
 def arrange() -> None:
-    """Put the folders of the other tree before all others, if one takes the place of the user's."""
+    """Import from the folders of the controller too, after all others, and from those of another tree before all."""
+    folders = filter(None, os.environ.get(SEARCHED, "").split(os.pathsep))
+    sys.path += [folder for folder in folders if folder not in sys.path]
     replaced = Replaced.of()
     if replaced is None:
         return

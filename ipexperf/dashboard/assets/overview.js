@@ -17,6 +17,24 @@ function tiles(rows) {
   );
 }
 
+/** The cases that fail now: how much slower, through time, since when and why, each in one row. */
+function trouble(rows) {
+  const failing = rows.filter((row) => row.since)
+    .sort((one, other) => OUTCOMES.indexOf(one.outcome) - OUTCOMES.indexOf(other.outcome) || (other.ratio ?? 0) - (one.ratio ?? 0));
+  const body = make("tbody");
+  for (const row of failing) {
+    body.append(make("tr", {},
+      make("td", {}, badge(row.outcome)),
+      make("td", { class: "number" }, percent(row.ratio)),
+      make("td", {}, caseLink(row)),
+      make("td", {}, spark(row)),
+      make("td", {}, `since ${row.since}`),
+      make("td", { class: "why" }, row.why)));
+  }
+  document.getElementById("trouble").replaceChildren(body);
+  document.getElementById("trouble-block").hidden = !failing.length;
+}
+
 const SIGNS = { slower: "▼", faster: "▲", drift: "↗", bistable: "⇅", undone: "↺" };
 
 function changes(rows) {
@@ -74,6 +92,7 @@ function measures() {
 
 filter.over(DATA.rows, (rows) => {
   tiles(DATA.rows);
+  trouble(rows);
   changes(filter.left(DATA.changes));
   const name = measures();
   heat.show(document.getElementById("heat"), rows, name);

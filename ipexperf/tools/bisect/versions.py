@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
-import json
 import os
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
-from typing import Any
 
-from packaging import tags
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Inventory, Package
 from ipexperf.conduct import lease
-from ipexperf.environments import make
+from ipexperf.environments import indexes, make, resolve
 from ipexperf.errors import LockError, UsageError
 from ipexperf.judge import requirements
 from ipexperf.judge.bisection import Change
 from ipexperf.lock import Lock
 from ipexperf.tools.bisect.software import End, Installed, Locked, Say
-
-INDEX_SECONDS = 30.0
-"""Time limit for an index to list the versions of a package."""
-_NO_INDEX = "no index answers: list the versions with --versions A,B,C, or give a folder with --wheels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +44,9 @@ class WithVersion:
 
     @property
     def key(self) -> str:
-        if self.release.wheel is None:
-            return self._pinned().digest
-        return hashlib.sha256(f"{self.base.lock.digest} {_digest(self.release.wheel)}".encode()).hexdigest()[:16]
+        release = self.release
+        what = f"{self.package}=={release.version}" if release.wheel is None else _digest(release.wheel)
+        return hashlib.sha256(f"{self.base.lock.digest} {what}".encode()).hexdigest()[:16]
 
     @contextlib.contextmanager
     def ready(self, cache: Path, say: Say) -> Iterator[Installed]:
@@ -75,14 +63,8 @@ class WithVersion:
     def _resolved(self, cache: Path, say: Say) -> Lock:
         """Return the lock of the whole environment. A wheel is installed once, because only that tells its content."""
         if self.release.wheel is None:
-            return self._pinned()
+            return resolve.with_versions(self.base.lock, self.base.inventory, ((self.package, self.release.version),))
         return locks.with_package(self.base.lock, _stored(cache, self.release.wheel, self.base.lock, say))
-
-    def _pinned(self) -> Lock:
-        present = {package.name: package for package in self.base.lock.packages}.get(self.package)
-        if present is not None and present.version == self.release.version:
-            return self.base.lock
-        return locks.with_package(self.base.lock, Package(self.package, self.release.version, ""))
 
 
 _STORED: dict[tuple[Path, str, Lock], Package] = {}
@@ -137,25 +119,9 @@ def in_folder(folder: Path, package: str, python: str) -> list[Release]:
         raise UsageError(f"--wheels {folder}: {error.strerror}") from None
     wheels: dict[Version, Path] = {}
     for path in paths:
-        if path.suffix == ".whl" and (version := _version_for(path.name, package, python)) is not None:
+        if path.suffix == ".whl" and (version := indexes.version_for(path.name, package, python)) is not None:
             wheels[version] = path
     return [Release(str(version), wheels[version]) for version in sorted(wheels)]
-
-
-def _version_for(wheel: str, package: str, python: str) -> Version | None:
-    """Return the version in the name of a wheel, or None if it is of another package or does not fit this Python."""
-    try:
-        name, version, _, of_wheel = parse_wheel_filename(wheel)
-    except (InvalidWheelFilename, InvalidVersion):
-        return None  # an sdist, or a name that no installer takes either
-    fits = name == canonicalize_name(package) and _tags(python) & of_wheel
-    return version if fits else None
-
-
-@functools.cache
-def _tags(python: str) -> frozenset[tags.Tag]:
-    series = [int(part) for part in locks.series(python)]
-    return frozenset([*tags.cpython_tags(series), *tags.compatible_tags(series)])
 
 
 def in_index(url: str, package: str, first: str, last: str, python: str) -> list[Release]:
@@ -164,42 +130,13 @@ def in_index(url: str, package: str, first: str, last: str, python: str) -> list
         lowest, highest = Version(first), Version(last)
     except InvalidVersion as error:
         raise UsageError(f"--versions: {error}") from None
-    dates: dict[Version, str] = {}
-    for file in _files(url, package):
-        version = _version_for(str(file.get("filename")), package, python)
-        if version is not None and lowest <= version <= highest and not file.get("yanked"):
-            dates[version] = min(
-                filter(None, (dates.get(version), str(file.get("upload-time") or "")[:10])), default=""
-            )
-    return [Release(str(version), date=dates[version]) for version in sorted(dates)]
+    found = indexes.versions(url, package, python)
+    return [Release(str(version), date=date) for version, date in found.items() if lowest <= version <= highest]
 
 
-def _files(url: str, package: str) -> list[dict[str, Any]]:
-    """Ask an index for the files of a package (PEP 691)."""
-    if not url.startswith(("https://", "http://")):
-        raise UsageError(f"--index {url}: expected the https address of an index")
-    address = f"{url.rstrip('/')}/{canonicalize_name(package)}/"
-    request = urllib.request.Request(address, headers={"Accept": "application/vnd.pypi.simple.v1+json"})  # noqa: S310
-    try:
-        with urllib.request.urlopen(request, timeout=INDEX_SECONDS) as reply:  # noqa: S310 - the scheme was checked
-            document = json.load(reply)
-        files = [dict(file) for file in document["files"]]
-    except urllib.error.HTTPError as error:
-        if error.code == HTTPStatus.NOT_FOUND:
-            raise UsageError(f"the index has no package {package}") from None
-        raise UsageError(f"{_NO_INDEX} ({error})") from None
-    except OSError as error:  # urllib's own error is one
-        raise UsageError(f"{_NO_INDEX} ({error})") from None
-    except (ValueError, KeyError, TypeError):
-        raise UsageError(
-            "the index does not answer in JSON (PEP 691): list the versions with --versions A,B,C"
-        ) from None
-    return files
-
-
-def index_of(url_option: str | None) -> str:
-    """Return the URL of the index: the user's option, or the one that pip is configured to use."""
-    if url := url_option or os.environ.get("PIP_INDEX_URL"):
+def index_of(url_option: str | None, package: str, version: str) -> str:
+    """Return the URL of the index: the user's option, PyTorch's of this version, or the one that pip is set to use."""
+    if url := url_option or next(iter(indexes.of_packages([(package, version)])), None) or os.environ.get("PIP_INDEX_URL"):
         return url
     command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
     completed = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ from typing import Any
 HARDWARE = ("cpu", "isa", "cores", "cores_total", "memory", "governor", "huge_pages", "accelerator")
 """The facts of the hardware that are published: not the host, its kernel, or which of its cores were free."""
 SOFTWARE = ("python", "libc", "torch", "torchvision", "ipex", "onednn", "mkl", "capability")
-PACKAGES = ("torchao", "intel-openmp", "oneccl_bind_pt", "numpy", "scikit-learn", "transformers", "timm")
+PACKAGES = ("torchao", "intel-openmp", "oneccl_bind_pt", "numpy", "transformers", "timm")
 """Packages whose versions are published, if they are installed."""
 PRIVATE = ("pinned",)
 """Facts of an accelerator that are not published: they tell which of a host's it is."""

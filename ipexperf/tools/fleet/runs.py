@@ -71,7 +71,7 @@ def start(
     """
     chosen = choice.chosen(_hosts(cluster, say), options.hosts)
     board, name = MessageBoard(say), run_uid()
-    if options.no_record is False:
+    if "record" not in options.without:
         say(f"fleet: if this is cut off, --perf-resume {name} goes on with what the hosts have")
     say(f"fleet: {len(chosen)} {'host' if len(chosen) == 1 else 'hosts'}: {', '.join(host.name for host in chosen)}")
     starting = _Starting(options, folder, say, board, name)

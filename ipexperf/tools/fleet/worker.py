@@ -244,7 +244,7 @@ class HostServer:
 
     def _other_arm(self, options: Options, facts: Facts) -> OtherArm | None:
         """Find the other arm of the run, if it has one, for the cases that this host can run."""
-        if options.against is None:
+        if options.arm is None:
             return None
         self._against = against.find(options, matrix.make(options, facts).cases)
         if self._against is None:

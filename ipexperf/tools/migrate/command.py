@@ -95,8 +95,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         model=model,
         load=load,
         budget=60.0 * arguments.minutes,
-        no_roof=True,
-        no_pulse=True,
+        without=("roof", "pulse"),
         sources={**planned.sources, "model": "MODEL"},
     )
 

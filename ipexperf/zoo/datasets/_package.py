@@ -1,4 +1,4 @@
-"""Data in installed packages: found without importing the package, and known by their SHA-256."""
+"""Data in files of ours or of installed packages: found without importing the package, and known by their SHA-256."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import importlib.util
 from pathlib import Path
 
 from ipexperf.ext import WorkerError
+
+OURS = Path(__file__).parents[1] / "data"
+"""The folder of the data that come with ipexperf."""
 
 
 def folder(module: str) -> Path | None:

@@ -1,7 +1,4 @@
-"""1,797 real handwritten digits of 8 x 8 pixels, from scikit-learn's package.
-
-Only the package's data file is read; the worker's interpreter does not need scikit-learn.
-"""
+"""1,797 real handwritten digits of 8 x 8 pixels, which come with ipexperf."""
 
 from __future__ import annotations
 
@@ -20,12 +17,11 @@ BRIGHTEST = 16.0
 
 class Digits(Dataset):
     name = "digits"
-    licence = "CC BY 4.0 (UCI, Alpaydin and Kaynak), in scikit-learn's package"
+    licence = "CC BY 4.0 (UCI, Alpaydin and Kaynak)"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
-        absent = "the digits come with scikit-learn, which is not installed: pip install scikit-learn"
-        return _package.find("sklearn", "scikit-learn", absent, "datasets/data/digits.csv.gz")
+        return str(_package.OURS / "digits.csv.gz"), None
 
     def read(self, path: str, size: int) -> Split:
         """Hold out every fifth digit. Scale pixels to the model's size, in three grey channels."""

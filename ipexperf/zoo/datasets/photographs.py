@@ -1,4 +1,4 @@
-"""Crops of the photographs in scikit-image and scikit-learn. The class is the photograph of a crop.
+"""Crops of photographs, most of them in scikit-image and two of ours. The class is the photograph of a crop.
 
 The left part of each photograph is for training and the right part is held out, so that no pixel is in both.
 """
@@ -13,8 +13,6 @@ from typing import Any
 from ipexperf.ext import Dataset, Examples, Split, WorkerError, register, torch
 from ipexperf.zoo.datasets import _package
 
-PLACES = {"skimage": ("scikit-image", "data"), "sklearn": ("scikit-learn", "datasets/images")}
-"""For each module, its package and the folder of its photographs."""
 SHA256 = {
     "astronaut.png": "88431cd9653ccd539741b555fb0a46b61558b301d4110412b5bc28b5e3ea6cb5",
     "brick.png": "7966caf324f6ba843118d98f7a07746d22f6a343430add0233eca5f6eaaa8fcf",
@@ -51,16 +49,13 @@ class Photographs(Dataset):
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
-        folders = []
-        for module, (package, inside) in PLACES.items():
-            root = _package.folder(module)
-            if root is None:
-                advice = "which is not installed: pip install 'ipexperf[data]'"
-                return None, f"the photographs come with {package}, {advice}"
-            folders.append(str(root / inside))
+        root = _package.folder("skimage")
+        if root is None:
+            return None, "the photographs come with scikit-image, which is not installed: pip install 'ipexperf[data]'"
+        folders = [str(root / "data"), str(_package.OURS)]
         missing = [name for name in SHA256 if not _file(name, folders)]
         if missing:
-            return None, f"scikit-image and scikit-learn have no {', '.join(missing)}"
+            return None, f"scikit-image has no {', '.join(missing)}"
         return os.pathsep.join(folders), None
 
     def files(self, path: str) -> list[Path]:

@@ -1,7 +1,4 @@
-"""Signs with real handwritten digits, placed at random on real photographs, so that each box is known exactly.
-
-Digits and photographs come with scikit-learn. Only its files are read; the worker's interpreter does not need it.
-"""
+"""Signs with real handwritten digits, placed at random on real photographs, so that each box is known exactly."""
 
 from __future__ import annotations
 
@@ -33,17 +30,15 @@ SIDES = (0.22, 0.46)
 
 class Scenes(Dataset):
     name = "scenes"
-    licence = "digits CC BY 4.0, photographs CC BY 2.0, as scikit-learn's package says"
+    licence = "digits CC BY 4.0, photographs CC BY 2.0"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
-        absent = "the scenes are made of scikit-learn's data, which is not installed: pip install scikit-learn"
-        photographs = [f"datasets/images/{name}" for name in PHOTOGRAPHS]
-        return _package.find("sklearn", "scikit-learn", absent, "datasets/images", *photographs)
+        return str(_package.OURS), None
 
     def read(self, path: str, size: int) -> Split:
         """Return scenes. Held-out ones use other digits and other parts of the photographs than training."""
-        digits = registry.datasets.get("digits").read(str(Path(path).parent / "data" / "digits.csv.gz"), PIXELS)
+        digits = registry.datasets.get("digits").read(str(Path(path) / "digits.csv.gz"), PIXELS)
         photographs = [_photograph(Path(path) / name, sha256) for name, sha256 in PHOTOGRAPHS.items()]
         left = [photograph[:, :, : int(LEFT * photograph.shape[2])] for photograph in photographs]
         right = [photograph[:, :, int(LEFT * photograph.shape[2]) :] for photograph in photographs]

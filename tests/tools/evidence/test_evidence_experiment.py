@@ -9,7 +9,7 @@ import pytest
 from ipexperf.bench import loading
 from ipexperf.compare import arm
 from ipexperf.plan.arms import ArmWords
-from ipexperf.plan.options import Options
+from ipexperf.plan.options import WITHOUT, Options
 from ipexperf.recorder import Recorder
 from ipexperf.tools.evidence import NETWORKS, features, records
 from ipexperf.tools.evidence.cover import CoveringCase, Planner
@@ -27,9 +27,7 @@ def planner(registries: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """The planner of this CPU."""
     monkeypatch.chdir(tmp_path)
     loading.load([PATH])
-    options = Options(
-        device=("cpu",), load=(PATH,), samples=8, seconds=0.1, no_record=True, no_roof=True, no_pulse=True, budget=900.0
-    )
+    options = Options(device=("cpu",), load=(PATH,), samples=8, seconds=0.1, without=WITHOUT, budget=900.0)
     return Planner("cpu", options, arm.facts(ArmWords(), options))
 
 

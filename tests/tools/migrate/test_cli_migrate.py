@@ -94,7 +94,7 @@ def test_the_json_document_has_the_findings_of_the_page(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     played(monkeypatch, seconds)
-    assert cli.main([*arguments, "--json", "--perf-no-record"]) == 0
+    assert cli.main([*arguments, "--json", "--perf-without=record"]) == 0
     document = json.loads(capsys.readouterr().out)
     replacements = {row["case"]["id"].removeprefix("tiny-fake-fp32-"): row["replacement"] for row in document["rows"]}
     assert replacements == {

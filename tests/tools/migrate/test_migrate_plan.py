@@ -108,7 +108,7 @@ def test_a_stack_that_can_run_nothing_is_refused(sides: dict[str, Facts], messag
         plan(**sides)
 
 
-SHIPPED = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0", "scikit-learn": "1.7"}
+SHIPPED = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0"}
 FLAGS = frozenset({"avx2", "fma", "avx512bw", "avx512vl", "avx512dq", "avx512_bf16", "avx512_vnni"})
 
 

@@ -1,0 +1,113 @@
+"""Other versions of packages, together with those that belong to them.
+
+Packages belong together where one requires an exact version of another: torch names the version of its kernels'
+libraries, and torchvision that of torch. An installer says which versions go together; nothing is installed for that.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from ipexperf import lock as locks
+from ipexperf import scratch
+from ipexperf.bench.machine.inventory import Inventory, Package
+from ipexperf.environments import indexes, make
+from ipexperf.environments.wheels import reason
+from ipexperf.errors import LockError
+from ipexperf.judge.requirements import holds_here
+from ipexperf.lock import Lock
+
+RESOLVE_SECONDS = 600.0
+"""Time limit for finding out which versions go together."""
+Pins = tuple[tuple[str, str], ...]
+
+
+@functools.cache  # a search asks for each of its candidates several times
+def with_versions(lock: Lock, inventory: Inventory, pins: Pins) -> Lock:
+    """The software of a lock with these versions of packages, and of those that belong to them.
+
+    `inventory` is of the interpreter that the lock was made of. Raises LockError if no versions go together.
+    """
+    named = dict(pins)
+    changed = {name: version for name, version in named.items() if lock.versions.get(name) != version}
+    together = _together(inventory, named)
+    if not changed or together <= named.keys():
+        for name, version in changed.items():
+            lock = locks.with_package(lock, Package(name, version, ""))
+        return lock
+    above = {one for one, _ in _exact(inventory)} - {other for _, other in _exact(inventory)}
+    wanted = [f"{name}=={version}" for name, version in named.items()]
+    wanted += sorted((together & above) - named.keys())
+    others = [f"{name}=={version}" for name, version in inventory.versions.items() if name not in together]
+    resolved = _resolve(make.base_python(lock), wanted, others, named)
+    before = {package.name: package for package in lock.packages}
+    packages = {name: package for name, package in before.items() if name not in together}
+    for name, version in resolved.items():
+        known = before.get(name)
+        packages[name] = known if known and known.version == version else Package(name, version, "")
+    return replace(lock, packages=tuple(packages[name] for name in sorted(packages)), libraries=(), name="")
+
+
+def _exact(inventory: Inventory) -> Iterator[tuple[str, str]]:
+    """Each two installed packages of which the first requires an exact version of the second."""
+    for package in inventory.packages:
+        for text in package.requires:
+            try:
+                requirement = Requirement(text)
+            except InvalidRequirement:
+                continue
+            other = canonicalize_name(requirement.name)
+            exact = [one for one in requirement.specifier if one.operator == "==" and not one.version.endswith(".*")]
+            if exact and other in inventory.versions and holds_here(requirement, inventory.python):
+                yield package.name, str(other)
+
+
+def _together(inventory: Inventory, names: dict[str, str]) -> set[str]:
+    """These packages and all that belong to them."""
+    pairs = list(_exact(inventory))
+    found: set[str] = set()
+    more = set(names)
+    while more:
+        found |= more
+        more = {other for pair in pairs if found & set(pair) for other in pair} - found
+    return found
+
+
+def _resolve(python: str, wanted: list[str], others: list[str], named: dict[str, str]) -> dict[str, str]:
+    """Ask pip which versions it would install, where these others stay as they are."""
+    more = [word for url in indexes.of_packages(named.items()) for word in ("--extra-index-url", url)]
+    more += ["--pre"] if any(Version(version).is_prerelease for version in named.values()) else []
+    with scratch.folder("resolve") as folder:
+        constraints, report = folder / "constraints.txt", folder / "report.json"
+        constraints.write_text("".join(f"{line}\n" for line in others), encoding="utf-8")
+        command = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--dry-run"]
+        command += ["--disable-pip-version-check", "--ignore-installed", "--only-binary", ":all:"]
+        command += ["--report", str(report), "-c", str(constraints), *more, *wanted]
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=RESOLVE_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            late = f"no index told in {RESOLVE_SECONDS:.0f} s what goes together"
+            raise LockError(f"{' '.join(wanted)}: {late}") from None
+        if done.returncode:
+            apart = "and what is installed here do not go together"
+            raise LockError(f"{' '.join(wanted)} {apart}: {reason(done.stderr)}")
+        installed = json.loads(report.read_text(encoding="utf-8"))["install"]
+    told = [one["metadata"] for one in installed]
+    return {str(canonicalize_name(one["name"])): one["version"] for one in told}
