@@ -244,8 +244,8 @@ class WalkContest(Contest):
             comparison = by_test[test]
             if isinstance(found, Round):
                 self._take(comparison, found, 0, 1)
-            elif (own := found[1]) and own.error:
-                comparison.failure = Failure(comparison.b, own.error)
+            elif broken := _broken(comparison, found):
+                comparison.failure = broken
                 comparison.stop = Ending(Why.FAILED, "an arm failed")
             else:
                 comparison.stop = Ending(Why.ABSENT, _absent(comparison, found))
@@ -276,6 +276,12 @@ class WalkContest(Contest):
             return
         comparison.failure = Failure(comparison.a if broken is played.sides[first] else comparison.b, broken.error)
         comparison.stop = Ending(Why.FAILED, "an arm failed")
+
+
+def _broken(comparison: Open, found: Sequence[Gone | None]) -> Failure | None:
+    """The arm whose session ended, the user's own first."""
+    sides = ((comparison.b, found[1]), (comparison.a, found[0]))
+    return next((Failure(arm, gone.error) for arm, gone in sides if gone and gone.error), None)
 
 
 def _absent(comparison: Open, found: Sequence[Gone | None]) -> str:

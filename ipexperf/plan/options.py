@@ -560,8 +560,8 @@ def refuse_valueless(words: Iterable[str], flags: Collection[str]) -> None:
     """Raise pytest.UsageError for one of these flags without a value: argparse would print pytest's usage above it."""
     import pytest
 
-    for word, following in itertools.pairwise([*words, ""]):
-        if word in flags and (not following or re.match("--?[a-zA-Z]", following)):
+    for word, following in itertools.pairwise([*words, None]):
+        if word in flags and (following is None or re.match("--?[a-zA-Z]", following)):
             raise pytest.UsageError(f"{word}: expected a value")
 
 

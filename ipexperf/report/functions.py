@@ -18,6 +18,7 @@ REASONS = 3
 """Most reasons to show of one function."""
 TOLD = {
     "regressed": "slower",
+    "worse": "worse, but not slower",
     "improved": "faster",
     "failed": "failed",
     "invalid": "wrong",
@@ -38,7 +39,7 @@ def lines(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) 
     text = "; ".join(dict.fromkeys(filter(None, (_against(verdict) for _, verdict in judged))))
     rows = wrapped(f"{plural(len(judged), 'function')}{f' beside {text}' if text else ''}: {', '.join(told)}")
     for outcome, heading in TOLD.items():
-        of_kind = [(one, verdict) for one, verdict in judged if verdict.outcome == outcome]
+        of_kind = [(one, verdict) for one, verdict in judged if _kind(one, verdict) == outcome]
         of_kind.sort(key=lambda pair: -abs(math.log(pair[1].ratio or 1.0)))
         rows += [f"{heading}:"] if of_kind else []
         for one, verdict in of_kind[:SHOWN]:
@@ -53,7 +54,11 @@ def loud(measurement: Measurement, verdict: Verdict) -> bool:
 
 
 def _kind(measurement: Measurement, verdict: Verdict) -> str:
-    return "not measured" if measurement.never_began else verdict.outcome
+    if measurement.never_began:
+        return "not measured"
+    speed = verdict.speed.outcome if verdict.speed else verdict.outcome
+    slower = speed == "regressed" or any(x.metric == MEAN and x.outcome == "regressed" for x in verdict.others)
+    return "worse" if verdict.outcome == "regressed" and not slower else verdict.outcome
 
 
 def _against(verdict: Verdict) -> str:

@@ -98,9 +98,12 @@ def searched() -> str:
 
 def arrange() -> None:
     """Import from the folders of the controller too, after all others, and from those of another tree before all."""
-    folders = filter(None, os.environ.get(SEARCHED, "").split(os.pathsep))
-    sys.path += [folder for folder in folders if folder not in sys.path]
     replaced = Replaced.of()
+    for folder in filter(None, os.environ.get(SEARCHED, "").split(os.pathsep)):
+        if replaced is not None and Path(folder).is_relative_to(replaced.tree):
+            folder = str(place(replaced.by, name(Path(folder), replaced.tree)))
+        if folder not in sys.path:
+            sys.path.append(folder)
     if replaced is None:
         return
     entries = [Path(replaced.tree, path) for path in replaced.paths]

@@ -22,6 +22,7 @@ from ipexperf.bench.calls.call import AUTO, Call, CallSession
 from ipexperf.bench.calls.fixtures import TWICE, Perf, Suite
 from ipexperf.bench.machine import source
 from ipexperf.case import of_test
+from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
     from ipexperf.bench.process.line import Answers, Line
@@ -61,6 +62,8 @@ def run(
     if (device := registry.devices.get(request["device"])).accelerator:
         device.start(settings)
     config.hook.pytest_cmdline_main(config=config)
+    if arm.error:
+        raise WorkerError("error", f"its session of pytest ended: {arm.error}")
     return {"test": None, **arm.passed()}
 
 
@@ -92,6 +95,8 @@ class Arm:
         self._stood: set[str] = set()
         self._gone: list[tuple[str, str, str]] = []
         """The tests that ended since the last reply without having stood, each with how and why."""
+        self.error = ""
+        """Why pytest itself came to an end, such as a hook of a conftest that raised."""
         self._problems: list[tuple[str, str]] = []
         """The files that cannot be collected, each with the reason."""
 
@@ -115,6 +120,9 @@ class Arm:
         """Leave out what was imported from garbage collections, for all tests: they would take most of their time."""
         gc.collect()
         gc.freeze()
+
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        self.error = excinfo.exconly().splitlines()[-1]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

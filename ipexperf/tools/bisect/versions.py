@@ -136,7 +136,8 @@ def in_index(url: str, package: str, first: str, last: str, python: str) -> list
 
 def index_of(url_option: str | None, package: str, version: str) -> str:
     """Return the URL of the index: the user's option, PyTorch's of this version, or the one that pip is set to use."""
-    if url := url_option or next(iter(indexes.of_packages([(package, version)])), None) or os.environ.get("PIP_INDEX_URL"):
+    of_label = next(iter(indexes.of_packages([(package, version)])), None)
+    if url := url_option or of_label or os.environ.get("PIP_INDEX_URL"):
         return url
     command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
     completed = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
