@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -64,11 +65,21 @@ def test_no_name_is_left_in_the_bytes_of_the_copy(tmp_path: Path) -> None:
     assert sorted(x.name for x in tmp_path.iterdir() if x.name.startswith("shared")) == ["shared.db"]
 
 
+def asked(path: Path, query: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def dumped(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
 def test_the_source_stays_as_it_is(tmp_path: Path) -> None:
     source = record(tmp_path)
-    before = list(sqlite3.connect(source).iterdump())
+    before = dumped(source)
     share(str(source), tmp_path / "shared.db", ["last"])
-    assert list(sqlite3.connect(source).iterdump()) == before
+    assert dumped(source) == before
 
 
 def test_every_number_is_in_the_copy(tmp_path: Path) -> None:
@@ -83,7 +94,7 @@ def test_every_number_is_in_the_copy(tmp_path: Path) -> None:
         ("run", "uid, started_at, commit_sha, status"),
     ):
         query = f"SELECT {columns} FROM {table} ORDER BY 1, 2"  # noqa: S608 - names of ours
-        assert sqlite3.connect(copy).execute(query).fetchall() == sqlite3.connect(source).execute(query).fetchall()
+        assert asked(copy, query) == asked(source, query)
 
 
 def test_only_chosen_runs_are_copied(tmp_path: Path) -> None:
@@ -91,7 +102,7 @@ def test_only_chosen_runs_are_copied(tmp_path: Path) -> None:
     assert share(str(source), copy, ["last", "last~1"]).runs == 2
     rows = sqlite_files.check(copy).rows
     assert (rows["run"], rows["selftest"], rows["bisection"], rows["lock"]) == (2, 0, 0, 0)
-    [(count,)] = sqlite3.connect(copy).execute("SELECT count(DISTINCT run_id) FROM measurement")
+    [(count,)] = asked(copy, "SELECT count(DISTINCT run_id) FROM measurement")
     assert count == 2
 
 
@@ -99,17 +110,16 @@ def test_scrubbed_rows_get_the_uid_of_their_new_content(tmp_path: Path) -> None:
     """The old uid is a digest of the names: a reader could check a guess with it."""
     source, copy = record(tmp_path), tmp_path / "shared.db"
     share(str(source), copy)
-    connection = sqlite3.connect(copy)
-    for uid, text in connection.execute("SELECT uid, doc FROM environment"):
+    for uid, text in asked(copy, "SELECT uid, doc FROM environment"):
         assert uid == content_uid(json.loads(text))
     axes = ("model", "device", "dtype", "mode", "stack", "batch", "version")
-    for uid, params, *values in connection.execute(f'SELECT uid, params, {", ".join(axes)} FROM "case"'):  # noqa: S608 - names of ours
+    for uid, params, *values in asked(copy, f'SELECT uid, params, {", ".join(axes)} FROM "case"'):  # noqa: S608 - names of ours
         assert uid == Case.from_json({**dict(zip(axes, values, strict=True)), **json.loads(params)}).uid
     query = 'SELECT s.uid, c.uid, s.machine_key, s.metric FROM series s JOIN "case" c ON c.id = s.case_id'
-    for uid, *parts in connection.execute(query):
+    for uid, *parts in asked(copy, query):
         assert uid == series_uid(*parts)
-    before = {uid for (uid,) in sqlite3.connect(source).execute("SELECT uid FROM environment")}
-    after = {uid for (uid,) in connection.execute("SELECT uid FROM environment")}
+    before = {uid for (uid,) in asked(source, "SELECT uid FROM environment")}
+    after = {uid for (uid,) in asked(copy, "SELECT uid FROM environment")}
     assert len(after) == len(before)
     assert len(after - before) == 1  # the one with names
 
@@ -122,10 +132,10 @@ def test_who_accepted_a_baseline_cannot_be_proven_by_its_uid(tmp_path: Path) -> 
         one = Accepted(run.uid, make_case(), make_case(), "xeon-8480-2s", frozenset({run.uid}), AT, "mlovelace", "x")
         with history.accepting([one]):
             pass
-    [(before,)] = sqlite3.connect(source).execute("SELECT uid FROM baseline")
+    [(before,)] = asked(source, "SELECT uid FROM baseline")
     assert before == baseline_row(one)["uid"]
     share(str(source), copy)
-    [(after, by)] = sqlite3.connect(copy).execute("SELECT uid, accepted_by FROM baseline")
+    [(after, by)] = asked(copy, "SELECT uid, accepted_by FROM baseline")
     assert by.startswith("user-")
     assert after == baseline_row(replace(one, by=by))["uid"] != before
 
@@ -138,7 +148,7 @@ def test_two_hosts_and_two_folders_stay_different(tmp_path: Path) -> None:
             history.finish_run(history.start_run(other, {"suite": "main"}), "finished")
     share(str(source), copy)
     for path in (source, copy):
-        [(count,)] = sqlite3.connect(path).execute("SELECT count(*) FROM environment")
+        [(count,)] = asked(path, "SELECT count(*) FROM environment")
         assert count == 5
 
 
@@ -156,7 +166,7 @@ def test_a_shared_history_can_be_merged_and_read(tmp_path: Path, capsys: pytest.
 def test_logs_are_copied_on_request_without_names(tmp_path: Path) -> None:
     copy = tmp_path / "shared.db"
     assert share(str(record(tmp_path)), copy, keep_logs=True).logs == 0
-    logs = [log for (log,) in sqlite3.connect(copy).execute("SELECT log FROM launch WHERE log != ''")]
+    logs = [log for (log,) in asked(copy, "SELECT log FROM launch WHERE log != ''")]
     assert len(logs) == 2
     assert all("net.py:7 broke" in log and "somebody@example.org" in log for log in logs)
     assert not any(name in log for log in logs for name in (*SECRETS, "corp.example"))
