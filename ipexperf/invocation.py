@@ -207,6 +207,8 @@ def _lock(options: Options) -> Lock | None:
     """The lock in whose environment to measure, if one was named in place of an interpreter."""
     if options.python is None or not (is_lock(options.python) or options.python.startswith(LOCKS)):
         return None
+    if not is_lock(options.python):
+        raise UsageError(f"{options.sources['python']}: '{options.python}' names no lock: say what follows the colon")
     with _blaming(options):
         return live_baseline.lock_named(options.python, options, options.sources["python"])
 

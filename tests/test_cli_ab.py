@@ -224,9 +224,7 @@ def test_ab_prints_the_ratio_why_it_stopped_and_what_differs(
     assert lines[1] == "a  tiny-fake-fp32-spin-plain [as it is]"
     assert lines[2] == "b  tiny-fake-bf16-spin-plain [dtype=bf16 OMP_NUM_THREADS=1]"
     assert lines[3:5] == ["differs  dtype: fp32 -> bf16", "differs  OMP_NUM_THREADS: as it is -> 1"]
-    assert lines[5] == "stopped: it was decided after 4 of at most 24 pairs"
-    assert lines[6].startswith("a slowdown of ")
-    assert len(lines[7].split(",")) == 4
+    assert lines[5:] == ["stopped: it was decided after 4 of at most 24 pairs"]
 
 
 def test_the_headline_of_ab_is_speed_and_memory_stands_below_it(
@@ -448,6 +446,7 @@ def test_an_interrupted_ab_prints_and_records_the_pairs_before(
     assert rows("SELECT status FROM run") == [("interrupted",)]
     assert rows("SELECT outcome FROM launch") == [("ok",)] * 2
     assert rows(OF_SPEED) == [("inconclusive",)]
+    assert re.search(r"so many pairs show a slowdown of \d+\.\d% in 4 of 5 such comparisons: more show less", output)
 
 
 def children(parent: int) -> list[int]:

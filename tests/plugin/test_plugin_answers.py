@@ -28,18 +28,19 @@ PLAIN = "self.second(torch.nn.functional.leaky_relu(self.first(values), 0.1))"
 REFACTORED = "self.second(torch.nn.LeakyReLU(1 / 10)(self.first(values)))"
 OTHER = "self.second(torch.nn.functional.leaky_relu(self.first(values), 0.3))"
 CELL = ("--device", "cpu", "--dtype", "fp32", "--mode", "infer", "--stack", "stock")
-SHORT = ("--perf-launches", "2", "--perf-samples", "3", "--perf-seconds", "0.02")
+LAUNCHES = ("--perf-launches", "2", "--perf-samples", "3", "--perf-seconds", "0.02")
+PAIRS = ("--perf-against=baseline", "--perf-max-pairs=2")
 ACCEPT = ("baseline", "accept", "last", "--reason", "right", "--by", "me")
 
 
 def run(suite: Suite, forward: str, *more: str) -> pytest.RunResult:
     (suite.path / "net.py").write_text(NETWORK.format(forward=forward))
     # A step of a few microseconds has no speed to judge.
-    words = ("--perf-model", "net.py:Net@8", *CELL, *SHORT, "--perf-gate", "step_operators", "--perf-without=roof")
-    return suite.raw(*words, "--perf-without=pulse", *more, patience=300)
+    words = ("--perf-model", "net.py:Net@8", *CELL, "--perf-gate", "step_operators", "--perf-without=roof,pulse")
+    return suite.raw(*words, *(() if more == PAIRS else LAUNCHES), *more, patience=300)
 
 
-@pytest.mark.parametrize("judged", [("--perf-against=baseline", "--perf-max-pairs=2"), ("--perf-against=stored",)])
+@pytest.mark.parametrize("judged", [PAIRS, ("--perf-against=stored",)])
 def test_other_answers_fail_until_they_are_accepted_and_a_refactoring_does_not(
     torch_suite: Suite, judged: tuple[str, ...]
 ) -> None:

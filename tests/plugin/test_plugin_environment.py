@@ -103,7 +103,7 @@ def test_what_was_measured_in_another_environment_is_not_taken_over(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--perf-python=lock:",), "--perf-python: there is no lock ."),
+        (("--perf-python=lock:",), "--perf-python: 'lock:' names no lock"),
         (("--perf-python=lock:nowhere.txt",), "--perf-python: there is no lock nowhere.txt"),
         (("--perf-python=shipped:nothing",), "--perf-python: no lock 'shipped:nothing' comes with ipexperf"),
     ],

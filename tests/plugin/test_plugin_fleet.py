@@ -212,7 +212,6 @@ def test_a_host_that_cannot_take_part_is_left_out_and_fails_the_run(suite: Suite
         (("--perf-fleet=local:a,a",), "two hosts of the fleet are called a"),
         (("--perf-fleet=local:a", "--perf-hosts=devise=cpu"), "did you mean device?"),
         (("--perf-fleet=local:a", "--perf-hosts=device=xpu"), "none of the 1 hosts matches"),
-        (("--perf-fleet=local:a", "--perf-against=baseline"), "no case has a baseline that can be run again"),
         (("--perf-fleet=local:a", "--perf-resume=../x"), "is no run of a fleet"),
         (("--perf-fleet=local:a", "--perf-load=not.there"), "not.there"),
         (("--perf-fleet=local:a", "--perf-python=/not/there"), "/not/there"),

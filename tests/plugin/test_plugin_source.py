@@ -74,8 +74,8 @@ class Project:
         words = (str(COMPILER), "-shared", "-fPIC", f"-I{HEADERS}", define, "-o", str(out), "lib/pace.c")
         assert self.run(*words).returncode == 0
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    def run(self, *command: str, path: str = str(ROOT)) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": path}
         return subprocess.run(
             command, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120, check=False
         )
@@ -99,7 +99,8 @@ class Project:
         return self.run(sys.executable, "-m", "pytest", *PLUGIN, *words, *more)
 
     def ipexperf(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return self.run(sys.executable, "-m", "ipexperf.cli", *words)
+        path = os.pathsep.join([str(ROOT), str(self.folder / "lib")])  # a command reads no settings of pytest
+        return self.run(sys.executable, "-m", "ipexperf.cli", *words, path=path)
 
     def accept(self) -> str:
         measured = self.test()

@@ -99,11 +99,11 @@ def searched() -> str:
 def arrange() -> None:
     """Import from the folders of the controller too, after all others, and from those of another tree before all."""
     replaced = Replaced.of()
-    for folder in filter(None, os.environ.get(SEARCHED, "").split(os.pathsep)):
-        if replaced is not None and Path(folder).is_relative_to(replaced.tree):
-            folder = str(place(replaced.by, name(Path(folder), replaced.tree)))
-        if folder not in sys.path:
-            sys.path.append(folder)
+    folders = [Path(folder) for folder in os.environ.get(SEARCHED, "").split(os.pathsep) if folder]
+    if replaced is not None:  # not the user's own tree after the other one: what that lacks is to be missing
+        here = [folder for folder in folders if folder.is_relative_to(replaced.tree)]
+        folders = [place(replaced.by, name(x, replaced.tree)) if x in here else x for x in folders]
+    sys.path += [str(folder) for folder in folders if str(folder) not in sys.path]
     if replaced is None:
         return
     entries = [Path(replaced.tree, path) for path in replaced.paths]

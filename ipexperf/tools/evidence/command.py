@@ -178,7 +178,8 @@ def _options(arguments: argparse.Namespace) -> Options:
     load = (*planned.load, str(NETWORKS))
     if "timeout" not in planned.sources:
         chosen["timeout"] = PATIENCE
-    return dataclasses.replace(planned, **chosen, load=load, samples=8, seconds=0.1, without=("roof", "pulse"))
+    without = (*planned.without, "roof", "pulse")
+    return dataclasses.replace(planned, **chosen, load=load, samples=8, seconds=0.1, without=without)
 
 
 def _device(options: Options) -> tuple[Options, Facts]:

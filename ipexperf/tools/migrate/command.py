@@ -95,7 +95,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         model=model,
         load=load,
         budget=60.0 * arguments.minutes,
-        without=("roof", "pulse"),
+        without=(*planned.without, "roof", "pulse"),
         sources={**planned.sources, "model": "MODEL"},
     )
 
