@@ -252,6 +252,32 @@ def test_a_function_that_ends_its_process_costs_its_own_test_alone(functions: Fu
     result.stdout.fnmatch_lines(["*test_b: FAILED", "*why *crashed: ended with exit status 3"])
 
 
+def test_a_session_that_cannot_begin_fails_its_tests_with_its_last_words(functions: Functions) -> None:
+    """Such as one whose conftest binds the port that the user's own session has. Green would mean: not slower."""
+    functions.tests("def test_it(perf):\n    perf(sum, [1])\n")
+    functions.commit()
+    with (functions.path / "conftest.py").open("a") as conftest:
+        conftest.write(
+            "\n\ndef pytest_configure(config):\n    if hasattr(config, 'workerinput'):\n"
+            "        raise OSError(98, 'Address already in use')\n"
+        )
+    result = functions.run("--perf-against=git:HEAD", "--perf-max-pairs=2")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*error: its session of pytest ended: OSError: [[]Errno 98] Address already in use"])
+
+
+def test_what_another_tree_lacks_is_not_taken_from_the_users(functions: Functions) -> None:
+    """Such as a module that was built in place: with it, both arms would run the same."""
+    functions.tests("from built import total\n\n\ndef test_it(perf):\n    perf(total, 10)\n")
+    functions.commit()
+    (functions.path / "built.py").write_text(LIBRARY)
+    (functions.path / "pytest.ini").write_text(f"{INI}{SAMPLES}pythonpath = .\n")
+    result = functions.run("--perf-against=git:HEAD", "--perf-max-pairs=2")
+    result.assert_outcomes(passed=1)
+    said = " ".join(result.stdout.str().split())
+    assert "its test is not there: ModuleNotFoundError: No module named 'built'" in said
+
+
 def test_arms_have_folders_and_a_worker_id_of_their_own(functions: Functions) -> None:
     """So a conftest can give each a port, and what an arm removes is its own."""
     functions.tests(
