@@ -58,7 +58,7 @@ def with_versions(lock: Lock, inventory: Inventory, pins: Pins) -> Lock:
 
 
 def _exact(inventory: Inventory) -> Iterator[tuple[str, str]]:
-    """Each two installed packages of which the first requires an exact version of the second."""
+    """Each two installed packages of which the first requires an exact version of the second, and has it."""
     for package in inventory.packages:
         for text in package.requires:
             try:
@@ -67,7 +67,10 @@ def _exact(inventory: Inventory) -> Iterator[tuple[str, str]]:
                 continue
             other = canonicalize_name(requirement.name)
             exact = [one for one in requirement.specifier if one.operator == "==" and not one.version.endswith(".*")]
-            if exact and other in inventory.versions and holds_here(requirement, inventory.python):
+            there = inventory.versions.get(other)
+            # Who installed a package without what it requires knew better.
+            has = there is not None and requirement.specifier.contains(there, prereleases=True)
+            if exact and has and holds_here(requirement, inventory.python):
                 yield package.name, str(other)
 
 
@@ -89,7 +92,7 @@ def _resolve(python: str, wanted: list[str], others: list[str], named: dict[str,
     with scratch.folder("resolve") as folder:
         constraints, report = folder / "constraints.txt", folder / "report.json"
         constraints.write_text("".join(f"{line}\n" for line in others), encoding="utf-8")
-        command = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--dry-run"]
+        command = [sys.executable, "-m", "pip", "--python", python, "install", "--dry-run"]
         command += ["--disable-pip-version-check", "--ignore-installed", "--only-binary", ":all:"]
         command += ["--report", str(report), "-c", str(constraints), *more, *wanted]
         try:
@@ -107,7 +110,8 @@ def _resolve(python: str, wanted: list[str], others: list[str], named: dict[str,
             raise LockError(f"{' '.join(wanted)}: {late}") from None
         if done.returncode:
             apart = "and what is installed here do not go together"
-            raise LockError(f"{' '.join(wanted)} {apart}: {reason(done.stderr)}")
+            conflicts = [line.strip() for line in done.stdout.splitlines() if " depends on " in line]
+            raise LockError(f"{' '.join(wanted)} {apart}: {'; '.join(conflicts[:2]) or reason(done.stderr)}")
         installed = json.loads(report.read_text(encoding="utf-8"))["install"]
     told = [one["metadata"] for one in installed]
     return {str(canonicalize_name(one["name"])): one["version"] for one in told}

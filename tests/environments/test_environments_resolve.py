@@ -96,6 +96,16 @@ def test_a_package_of_its_own_is_replaced_alone_and_no_index_is_asked(
     assert resolve.with_versions(*software, (("torch", "2.0"),)) is software[0]
 
 
+def test_who_was_installed_without_what_it_requires_is_left_alone(software: tuple[Lock, Inventory]) -> None:
+    """Else its old pins would forbid every other version."""
+    lock, inventory = software
+    old = Package("old", "1.0", "", requires=("torch==0.4", "far==1.0"))
+    inventory = replace(inventory, packages=(*inventory.packages, old))
+    lock = replace(lock, packages=(*lock.packages, old))
+    found = resolve.with_versions(lock, inventory, (("torch", "1.0"),))
+    assert (found.versions["torch"], found.versions["old"], found.versions["far"]) == ("1.0", "1.0", "1.0")
+
+
 def test_versions_of_pytorchs_own_index_are_found_by_their_label(
     software: tuple[Lock, Inventory], tmp_path: Path
 ) -> None:
@@ -109,7 +119,8 @@ def test_versions_of_pytorchs_own_index_are_found_by_their_label(
 
 
 def test_versions_that_do_not_go_together_are_one_sentence(software: tuple[Lock, Inventory]) -> None:
-    with pytest.raises(LockError, match=r"torch==1\.0 vision==0\.2 and what is installed here do not go together: "):
+    told = r"torch==1\.0 vision==0\.2 and what is installed here do not go together: vision 0\.2 depends on torch==2\.0"
+    with pytest.raises(LockError, match=told):
         resolve.with_versions(*software, (("torch", "1.0"), ("vision", "0.2")))
 
 
