@@ -289,8 +289,11 @@ def _of_night(text: str, options: Options, source: str) -> Lock:
             f"{source}: torch here has no label that says for which device: say nightly:{date}+cpu or +xpu"
         )
     url = indexes.of_label(label, nightly=True)
-    nights = [str(version) for version in indexes.versions(url, "torch", lock.python)]
-    found = next((version for version in reversed(nights) if f".dev{date}" in version), None)
+    try:
+        nights = [str(version) for version in indexes.versions(url, "torch", lock.python)]
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from None
+    found = next((version for version in reversed(nights) if indexes.night_of(version) == date), None)
     if found is None:
         last = ", ".join(nights[-3:]) or "none"
         raise UsageError(f"{source}: {url} has no torch of {date} for Python {lock.python} (the last there: {last})")

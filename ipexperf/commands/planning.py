@@ -54,11 +54,14 @@ def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None
 
 def resolve(arguments: argparse.Namespace) -> Options:
     """The options as pytest would see them, without an ini file."""
-    from ipexperf import invocation
     from ipexperf.bench import loading
 
     options = table.resolve(lambda name: getattr(arguments, name, None))
     options = dataclasses.replace(options, load=(*loading.installed(console.complain), *options.load))
+    if options.python is None:
+        return options
+    from ipexperf import invocation  # imports all that a run needs
+
     return invocation.in_its_environment(options, Path.cwd(), console.complain)
 
 

@@ -34,7 +34,6 @@ NIGHT = re.compile(r"\.dev(\d{4})(\d\d)(\d\d)")
 SECONDS = 30.0
 """Time limit for an index to list the files of a package."""
 JSON = "application/vnd.pypi.simple.v1+json"
-NO_INDEX = "no index answers: list the versions with --versions A,B,C, or give a folder with --wheels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def versions(url: str, package: str, python: str) -> dict[Version, str]:
 def files(url: str, package: str) -> list[File]:
     """Ask an index for the files of a package, in JSON (PEP 691) or as a plain page (PEP 503)."""
     if not url.startswith(("https://", "http://")):
-        raise UsageError(f"--index {url}: expected the https address of an index")
+        raise UsageError(f"{url}: expected the https address of an index")
     address = f"{url.rstrip('/')}/{canonicalize_name(package)}/"
     request = urllib.request.Request(address, headers={"Accept": f"{JSON}, text/html;q=0.5"})  # noqa: S310
     try:
@@ -102,11 +101,11 @@ def files(url: str, package: str) -> list[File]:
     except urllib.error.HTTPError as error:
         if error.code == HTTPStatus.NOT_FOUND:
             raise UsageError(f"the index has no package {package}") from None
-        raise UsageError(f"{NO_INDEX} ({error})") from None
+        raise UsageError(f"no index answers at {address} ({error})") from None
     except OSError as error:  # urllib's own error is one
-        raise UsageError(f"{NO_INDEX} ({error})") from None
+        raise UsageError(f"no index answers at {address} ({error})") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise UsageError(f"{address} is no list of files: list the versions with --versions A,B,C") from None
+        raise UsageError(f"{address} is no list of files") from None
 
 
 def _of_json(text: str) -> list[File]:
@@ -117,8 +116,14 @@ def _of_json(text: str) -> list[File]:
     return answer
 
 
+def night_of(version: str) -> str:
+    """The date in the version of a nightly build, such as `20261120`, or an empty text."""
+    night = NIGHT.search(version)
+    return "".join(night.groups()) if night else ""
+
+
 def _night(name: str) -> str:
-    """The date in the version of a nightly build."""
+    """The same in the name of a file, as dates are written."""
     night = NIGHT.search(name)
     return "-".join(night.groups()) if night else ""
 

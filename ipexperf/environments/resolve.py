@@ -10,12 +10,12 @@ import functools
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from ipexperf import lock as locks
 from ipexperf import scratch
@@ -39,12 +39,13 @@ def with_versions(lock: Lock, inventory: Inventory, pins: Pins) -> Lock:
     """
     named = dict(pins)
     changed = {name: version for name, version in named.items() if lock.versions.get(name) != version}
-    together = _together(inventory, named)
+    pairs = list(_exact(inventory))
+    together = _together(pairs, named)
     if not changed or together <= named.keys():
         for name, version in changed.items():
             lock = locks.with_package(lock, Package(name, version, ""))
         return lock
-    above = {one for one, _ in _exact(inventory)} - {other for _, other in _exact(inventory)}
+    above = {one for one, _ in pairs} - {other for _, other in pairs}
     wanted = [f"{name}=={version}" for name, version in named.items()]
     wanted += sorted((together & above) - named.keys())
     others = [f"{name}=={version}" for name, version in inventory.versions.items() if name not in together]
@@ -63,20 +64,19 @@ def _exact(inventory: Inventory) -> Iterator[tuple[str, str]]:
         for text in package.requires:
             try:
                 requirement = Requirement(text)
-            except InvalidRequirement:
-                continue
-            other = canonicalize_name(requirement.name)
+                other = canonicalize_name(requirement.name)
+                there = inventory.versions.get(other)
+                # Who installed a package without what it requires knew better.
+                has = there is not None and requirement.specifier.contains(there, prereleases=True)
+            except (InvalidRequirement, InvalidVersion):
+                continue  # the installer accepted it
             exact = [one for one in requirement.specifier if one.operator == "==" and not one.version.endswith(".*")]
-            there = inventory.versions.get(other)
-            # Who installed a package without what it requires knew better.
-            has = there is not None and requirement.specifier.contains(there, prereleases=True)
             if exact and has and holds_here(requirement, inventory.python):
                 yield package.name, str(other)
 
 
-def _together(inventory: Inventory, names: dict[str, str]) -> set[str]:
+def _together(pairs: Sequence[tuple[str, str]], names: dict[str, str]) -> set[str]:
     """These packages and all that belong to them."""
-    pairs = list(_exact(inventory))
     found: set[str] = set()
     more = set(names)
     while more:
@@ -87,8 +87,12 @@ def _together(inventory: Inventory, names: dict[str, str]) -> set[str]:
 
 def _resolve(python: str, wanted: list[str], others: list[str], named: dict[str, str]) -> dict[str, str]:
     """Ask pip which versions it would install, where these others stay as they are."""
+    try:
+        early = any(Version(version).is_prerelease for version in named.values())
+    except InvalidVersion as error:
+        raise LockError(str(error)) from None
     more = [word for url in indexes.of_packages(named.items()) for word in ("--extra-index-url", url)]
-    more += ["--pre"] if any(Version(version).is_prerelease for version in named.values()) else []
+    more += ["--pre"] if early else []
     with scratch.folder("resolve") as folder:
         constraints, report = folder / "constraints.txt", folder / "report.json"
         constraints.write_text("".join(f"{line}\n" for line in others), encoding="utf-8")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from rich import box
@@ -96,12 +96,17 @@ def row(drawn: Table, *cells: str) -> None:
     drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
 
 
-def remarks(told: Iterable[tuple[str, str]]) -> Text:
-    """What was remarked of which cases: one line for all of which the same was, as a column of it would be too wide."""
+def remarks(told: Iterable[tuple[str, str, str]]) -> Text:
+    """What was remarked of which rows: one line for all with the same remark, as a column of it would be too wide.
+
+    A row has a case, what else it is of, which is said where the case has several rows, and the remark.
+    """
+    rows = list(told)
+    count = Counter(case for case, _, _ in rows)
     cases: dict[str, list[str]] = defaultdict(list)
-    for case, remark in told:
+    for case, of, remark in rows:
         if remark:
-            cases[remark].append(case)
+            cases[remark].append(f"{case}, {of}" if count[case] > 1 else case)
     return Text("\n".join(f"{_named(list(dict.fromkeys(names)))}: {remark}" for remark, names in cases.items()))
 
 

@@ -86,7 +86,7 @@ def over_hosts_table(cases: Sequence[OverHosts]) -> Table:
 
 
 def reasons_text(cases: Sequence[OverHosts]) -> Text:
-    return remarks((case.case_id, case.reason) for case in cases)
+    return remarks((case.case_id, f"batch {case.batch}, {case.machine_key}", case.reason) for case in cases)
 
 
 def host_by_host(hosts: Sequence[HostShare]) -> str:

@@ -62,7 +62,9 @@ def compared_table(cases: Sequence[ComparedCase]) -> Table:
 
 def differences_text(cases: Sequence[ComparedCase]) -> Text:
     """What is to be said of each case, and what differs in it."""
-    return remarks((case.case_id, "; ".join(filter(None, (case.note, *case.differences)))) for case in cases)
+    return remarks(
+        (case.case_id, f"batch {case.batch}", "; ".join(filter(None, (case.note, *case.differences)))) for case in cases
+    )
 
 
 def explanation(ratios: Sequence[Speedup]) -> str:
@@ -111,7 +113,7 @@ def speedups_table(pairs: Sequence[Speedup]) -> Table:
 
 def notes_text(pairs: Sequence[Speedup]) -> Text:
     """How far each speed-up can be trusted, or why there is none."""
-    return remarks((speedup.case_id, "; ".join(_notes(speedup))) for speedup in pairs)
+    return remarks((one.case_id, f"batch {one.batch}, {one.over}", "; ".join(_notes(one))) for one in pairs)
 
 
 def counted(rounds: int) -> str:

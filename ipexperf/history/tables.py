@@ -69,10 +69,13 @@ def cases_table(cases: Iterable[Recorded]) -> Table:
 
 def reasons_text(cases: Iterable[Recorded]) -> Text:
     """Why each case has its verdict: once for all that have the same reason."""
-    judged = ((recorded, recorded.verdict) for recorded in cases)
     return remarks(
-        (recorded.case.id, verdict.reason if verdict else recorded.metrics["step_time"].reason)
-        for recorded, verdict in judged
+        (
+            one.case.id,
+            f"batch {one.case.batch}",
+            one.verdict.reason if one.verdict else one.metrics["step_time"].reason,
+        )
+        for one in cases
     )
 
 

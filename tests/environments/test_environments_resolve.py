@@ -137,6 +137,8 @@ def test_a_nightly_build_is_named_by_its_date(
     with pytest.raises(UsageError, match="torch here has no label that says for which device"):
         live_baseline.lock_named("nightly:20261119", Options(), "--a")
     lock = replace(lock, packages=(*(x for x in lock.packages if x.name != "torch"), Package("torch", "3.0+xpu", "")))
+    with pytest.raises(UsageError, match="has no torch of 2026 for"):
+        live_baseline.lock_named("nightly:2026+xpu", Options(), "--a")
     with pytest.raises(UsageError, match=r"has no torch of 20261121 .*the last there: .*20261120\+xpu"):
         live_baseline.lock_named("nightly:20261121", Options(), "--a")
 

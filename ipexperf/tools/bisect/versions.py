@@ -130,7 +130,11 @@ def in_index(url: str, package: str, first: str, last: str, python: str) -> list
         lowest, highest = Version(first), Version(last)
     except InvalidVersion as error:
         raise UsageError(f"--versions: {error}") from None
-    found = indexes.versions(url, package, python)
+    try:
+        found = indexes.versions(url, package, python)
+    except UsageError as error:
+        other = "list the versions with --versions A,B,C, or give a folder with --wheels"
+        raise UsageError(f"{error}: name an index with --index, {other}") from None
     return [Release(str(version), date=date) for version, date in found.items() if lowest <= version <= highest]
 
 
