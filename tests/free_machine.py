@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf
 
 from ipexperf.judge.policy import GatePolicy
 
-FREE = GatePolicy(others=inf, steal=inf, held_up=inf, memory_pressure=inf)
+FREE = GatePolicy(**{limit.name: inf for limit in fields(GatePolicy) if limit.name != "name"})
 """A gate that lets everything pass."""
 BUSY = GatePolicy(others=-inf)
 """A gate that lets nothing pass: any share of other processes is too large."""

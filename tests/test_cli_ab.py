@@ -459,22 +459,9 @@ def children(parent: int) -> list[int]:
     return pids
 
 
-NEVER_CONTENDED = """
-from math import inf
-
-from ipexperf.conduct import gate
-from ipexperf.judge.policy import GatePolicy
-
-gate.POLICY = GatePolicy(others=inf, steal=inf, held_up=inf)
-"""
-
-
-def test_an_ab_that_is_killed_loses_only_the_pair_in_flight(
-    fake: str, tmp_path: Path, gone: Callable[[int], bool]
-) -> None:
+def test_an_ab_that_is_killed_loses_only_the_pair_in_flight(fake: str, gone: Callable[[int], bool]) -> None:
     """In the middle of its third pair. The pairs before were recorded, although nothing can handle SIGKILL."""
-    any_machine = tmp_path / "any_machine.py"
-    any_machine.write_text(NEVER_CONTENDED)
+    any_machine = Path(fake).with_name("any_machine.py")
     options = ("--b", B, "--max-pairs", "24", "--tolerance", "0.0001", "--turns", "2", "--steps", "1")
     command = [sys.executable, "-m", "ipexperf.cli", "ab", f"--perf-load={fake},{any_machine}", *CELL, *options]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:

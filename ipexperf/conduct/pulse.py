@@ -15,12 +15,10 @@ from dataclasses import dataclass, field
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
+from ipexperf.conduct import gate
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
-from ipexperf.judge.policy import GatePolicy
 
-SLOW = GatePolicy().pulse
-"""If a kernel takes this many times its usual seconds, the machine was disturbed."""
 USUAL = 5
 """From this many readings on, the usual time is their median. Before, it is the best reading."""
 WAIT = 120.0
@@ -101,5 +99,5 @@ def slow(name: str, before: float, after: float, readings: list[float], *, throu
     usual, called = (
         (statistics.median(readings), "the usual") if len(readings) >= USUAL else (min(readings), "its best so far")
     )
-    times = (min if throughout else max)(before, after) / usual
-    return f"a fixed {name} took {times:.1f} times {called} (limit {SLOW:g})" if times > SLOW else ""
+    times, limit = (min if throughout else max)(before, after) / usual, gate.POLICY.pulse
+    return f"a fixed {name} took {times:.1f} times {called} (limit {limit:g})" if times > limit else ""

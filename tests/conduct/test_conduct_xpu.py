@@ -11,7 +11,7 @@ from free_machine import FREE
 
 from ipexperf.bench import loading
 from ipexperf.case import Case
-from ipexperf.conduct import pulse
+from ipexperf.conduct import gate
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.torch
 def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker is pinned to the card that was asked for, and the record says which it was and what was proven."""
     monkeypatch.setenv("ZE_AFFINITY_MASK", "4,6")
-    monkeypatch.setattr(pulse, "SLOW", 1000.0)
+    monkeypatch.setattr(gate, "POLICY", FREE)
     loading.load((SMALLNET,))
     options = Options(
         load=(SMALLNET, FAKE_XPU), device_index=1, samples=5, seconds=0.05, without=("roof",), cache=tmp_path

@@ -1,4 +1,4 @@
-"""Models for hosts of a fleet: one kills the process that measures it, one waits. Whoever else is busy disturbs none.
+"""Models for hosts of a fleet: one kills the process that measures it, one waits.
 
 Loaded behind `fake.py`.
 """
@@ -9,14 +9,10 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from math import inf
 from pathlib import Path
 
 from ipexperf.bench import registry
-from ipexperf.conduct import gate
-from ipexperf.judge.policy import GatePolicy
 
-gate.POLICY = GatePolicy(others=inf, steal=inf, held_up=inf)
 PATIENCE = 60.0
 
 

@@ -47,15 +47,12 @@ filterwarnings = error
 """
 # The machine that runs these tests is anybody's. They look neither at how free it was nor at how sharp ratios are:
 # three turns, which are as many samples as SHORT asks for.
-CONFTEST = """
+CONFTEST = f"""
+{(ROOT / "tests" / "fakes" / "any_machine.py").read_text()}
 import functools
-from math import inf
 
 from ipexperf.compare import against, group
-from ipexperf.conduct import gate
-from ipexperf.judge.policy import GatePolicy
 
-gate.POLICY = GatePolicy(others=inf, steal=inf, held_up=inf)
 against.Effort = group.Effort = functools.partial(group.Effort, turns=3, most=3, seconds=0.02)
 """
 BUSY = """

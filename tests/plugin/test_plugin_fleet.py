@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plugin_suite import Suite
 
 MODELS = Path(__file__).parents[1] / "fakes" / "fleet_models.py"
-LOAD = f"--perf-load={MODELS}"
+LOAD = f"--perf-load={MODELS.with_name('any_machine.py')},{MODELS}"
 PATIENCE = 60
 
 
