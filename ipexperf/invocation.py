@@ -144,6 +144,11 @@ class Invocation:
         return self._elsewhere.absent if self._elsewhere else {}
 
     @property
+    def progress(self) -> str:
+        """How far the runs are."""
+        return "; ".join(str(run.pace) for run in self.runs.values())
+
+    @property
     def worth_telling(self) -> bool:
         """Whether there is anything to summarise."""
         return bool(self._absent) or any(run.measurements or run.plan.left_out for run in self.runs.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import shlex
+import sys
 from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from ipexperf import pytest_private
 from ipexperf.case import AXES, Case, Planned
+from ipexperf.steps import LiveLine, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -27,6 +29,7 @@ ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
 """Why nothing can be measured."""
 MODELS_KEY = pytest.StashKey[frozenset[str]]()
 JUNIT_KEY: pytest.StashKey[Callable[[str, object], None]] = pytest.StashKey()
+LIVE_KEY: pytest.StashKey[LiveLine] = pytest.StashKey()
 LATER_KEY = pytest.StashKey[bool]()
 CALLS_KEY: pytest.StashKey[dict[str, Case]] = pytest.StashKey()
 """The cases of the tests that measure functions, by node id."""
@@ -180,11 +183,34 @@ def _teller(config: pytest.Config, quietest: int = 0) -> Callable[[str], None]:
             return
         capture: Any = config.pluginmanager.get_plugin("capturemanager")
         with capture.global_and_fixture_disabled() if capture else nullcontext():
+            if isinstance(text, Step) and reporter.isatty and not config.get_verbosity():
+                _live(config, reporter).show(text)
+                return
+            _clear(config)
             reporter.ensure_newline()
             reporter.write_line(f"  {text}", light=True)
             reporter.flush()
 
     return say
+
+
+def _live(config: pytest.Config, reporter: Any) -> LiveLine:
+    """The live line of the terminal, on a line of its own. Called while nothing is captured."""
+    if LIVE_KEY not in config.stash:
+        live = config.stash[LIVE_KEY] = LiveLine(
+            os.dup(sys.stdout.fileno()), lambda: config.get_terminal_writer().fullwidth, lambda: _run(config).progress
+        )
+        config.add_cleanup(live.close)
+    if not config.stash[LIVE_KEY].shown:
+        reporter.ensure_newline()
+        reporter.flush()
+    return config.stash[LIVE_KEY]
+
+
+def _clear(config: pytest.Config) -> None:
+    """Take the live line away, before pytest writes."""
+    if LIVE_KEY in config.stash:
+        config.stash[LIVE_KEY].clear()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -276,6 +302,8 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
         except IpexperfError as error:
             session.config.stash[ERROR_KEY] = str(error)
             raise pytest.UsageError(str(error)) from None
+        finally:
+            _clear(session.config)
     return (yield)
 
 
@@ -373,6 +401,8 @@ def _measure(request: pytest.FixtureRequest, planned: Planned, benchmark: Any) -
     except IpexperfError as error:
         text = f"{planned.id}: {error}"
         raise pytest.fail.Exception(text, pytrace=False) from None  # one sentence, no traceback
+    finally:
+        _clear(request.config)
     if isinstance(answer, Postponed):
         node.stash[LATER_KEY] = True
         pytest.skip("measured again after the other cases")  # not reported: the test runs once more

@@ -236,9 +236,13 @@ class Recorder:
         self._write(object(), lambda history: history.record_bisection(record, self._folder.name))
 
     def finish(
-        self, status: Status, settled: RunVerdict | None = None, tested: Mapping[str, Verdict] | None = None
+        self,
+        status: Status,
+        settled: RunVerdict | None = None,
+        tested: Mapping[str, Verdict] | None = None,
+        took: Mapping[str, float] | None = None,
     ) -> None:
-        """Write the verdict on the run as a whole, verdicts that it changed, and how the run ended."""
+        """Write the verdict on the run as a whole, verdicts that it changed, how long groups took, and how it ended."""
         from ipexperf.judge.policy import Policy
 
         if self._history is None or self.uid is None:
@@ -247,7 +251,7 @@ class Recorder:
         with interrupts.deferred():
             if settled is not None and self._recorded:
                 names = ("line", "shift", "fails", "slower", "spoilt")
-                whole = {name: getattr(settled, name) for name in names}
+                whole = {name: getattr(settled, name) for name in names} | {"took": took or {}}
                 moved = {x: verdict for x, verdict in settled.verdicts.items() if verdict != (tested or {}).get(x)}
                 changed = {x: verdict for x, verdict in moved.items() if x in self._recorded}
                 policy = Policy().for_run()

@@ -23,6 +23,7 @@ from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.plan.groups import Group
 from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
+from ipexperf.report.pace import Pace
 from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
 from ipexperf.site import Comparing, LocalSite, Playing, Running, Site
 
@@ -47,6 +48,8 @@ AGAIN = 2
 """A case that looked slower is measured again by so many times the launches."""
 FRESH_PROCESSES = 8
 """Least of a second look at memory. If every second process is an odd one, all of eight are in 0.4 %."""
+LAST_RUNS = 30
+"""Only so many are asked how long a group took."""
 CLOCKS_APART = timedelta(minutes=1)
 """Largest difference between the clocks of hosts that write one history that is not worth a word."""
 
@@ -103,6 +106,8 @@ class Run:
         self._baselines_found = False
         self.measurements: list[Measurement] = []
         self.rounds: list[RoundRecord] = []
+        self.pace = Pace({})
+        """How far the run is."""
         self._prior = PRIORS
         """How much ratios usually vary on this machine, from earlier runs."""
         self.verdicts: dict[str, Verdict] = {}
@@ -218,8 +223,11 @@ class Run:
         for case, wish in cases:
             self._expected.setdefault(case, wish)
         self._members = {group.name: group.cases for group in groups.groups(self._expected)}
+        self.pace = Pace(self._members, self._took())
+        if told := self.pace.announced():
+            self._say(told)
         # Before the first test: waiting is no test's time, and a device that is not free is an error of usage.
-        self._site.reserve(self._expected)
+        self._site.reserve(self._expected, self.pace.seconds)
         if self._site.ahead:
             self._wishes.update(self._expected)
             for name, members in self._members.items():
@@ -228,6 +236,18 @@ class Run:
                         self._compared_ahead[part.name, against.key] = self._comparing(part, against)
                     else:
                         self._ahead[part.name] = self._running(part)
+
+    def _took(self) -> dict[str, float]:
+        """The seconds of each group in the newest run on this machine that measured it."""
+        nothing: list[RunRecord] = []
+        runs = self._recorder.ask(lambda history: history.runs(LAST_RUNS), nothing) if self._members else nothing
+        if runs and all(case.device == "cpu" for case in self._expected):  # a card would have to be asked
+            here = self._site.machine_key("cpu", self.plan.facts)
+            runs = [run for run in runs if run.machine_key == here]
+        took: dict[str, float] = {}
+        for run in reversed(runs):
+            took |= run.settled.get("took", {})
+        return took
 
     @user_files.errors_as_usage()
     def measure(self, case: Case, wish: GateWish = AS_ALL) -> FinishedCase | Postponed:
@@ -268,6 +288,7 @@ class Run:
         # A case that is measured again keeps the wish of its first time.
         for case in group.cases:
             self._wishes[case] = self._expected.get(case, self._wishes.get(case, AS_ALL))
+        self.pace.begin()
         try:
             for against, part in self._parts(group):
                 if against is not None:
@@ -278,6 +299,7 @@ class Run:
         finally:
             for case in group.cases:
                 self._expected.pop(case, None)
+        self.pace.end(group.name)
 
     def _parts(self, group: Group) -> list[tuple[Against | None, Group]]:
         """Split the cases of a group by the arm that they are compared with. Each part has its own rounds."""
@@ -508,7 +530,7 @@ class Run:
                 self.trouble = str(error)
             settled = self.settled()
             try:
-                self._recorder.finish(status, settled, self.verdicts)
+                self._recorder.finish(status, settled, self.verdicts, self.pace.measured)
             except HistoryError as error:
                 self.trouble = str(error)  # the summary reports it below the numbers
         self._write_report()

@@ -76,8 +76,8 @@ class Site(Protocol):
     def facts(self, options: Options) -> Facts:
         """What the plan must know of the interpreter and the machine."""
 
-    def reserve(self, cases: Iterable[Case]) -> None:
-        """Take the devices of these cases."""
+    def reserve(self, cases: Iterable[Case], seconds: float | None = None) -> None:
+        """Take the devices of these cases, probably for so long."""
 
     def running(self, request: GroupRequest) -> Running:
         """Prepare the rounds of a group."""
@@ -170,8 +170,8 @@ class LocalSite:
     def facts(self, options: Options) -> Facts:
         return facts(options)
 
-    def reserve(self, cases: Iterable[Case]) -> None:
-        self.conductor.reserve(cases)
+    def reserve(self, cases: Iterable[Case], seconds: float | None = None) -> None:
+        self.conductor.reserve(cases, seconds)
 
     def running(self, request: GroupRequest) -> Running:
         if request.group.cases[0].is_call:

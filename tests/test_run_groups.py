@@ -34,7 +34,7 @@ class Away:
         del options
         return Facts("/usr/bin/python", {}, cores=2)
 
-    def reserve(self, cases: Iterable[Case]) -> None:
+    def reserve(self, cases: Iterable[Case], seconds: float | None = None) -> None:
         """Nothing to take."""
 
     def running(self, request: GroupRequest) -> Running:

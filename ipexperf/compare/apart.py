@@ -14,6 +14,7 @@ from ipexperf.compare.together import Together
 from ipexperf.conduct.conductor import now
 from ipexperf.judge.stalls import undisturbed
 from ipexperf.result import MEAN, PRIMARY, Schedule
+from ipexperf.steps import Step
 
 NOTE = "measured apart: the arms of its round were not alive together"
 
@@ -38,7 +39,7 @@ class Apart:
             last = number == len(passes) - 1
             for place in row:
                 arm = arms[place] if last else replace(arms[place], prove=False, accuracy=False)
-                say(f"apart: {arm.name or arm.case.id}")
+                say(Step(f"apart: {arm.name or arm.case.id}"))
                 halves[-1][place] = self.alone.play([arm], effort, chance, say)
         sides = tuple(_joined([half[place].sides[0] for half in halves]) for place in range(len(arms)))
         rounds = [played for half in halves for played in half.values()]

@@ -29,6 +29,7 @@ from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import reference
 from ipexperf.report import units
 from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, SeatRecord
+from ipexperf.steps import Step
 
 RETRIES = 1
 """How often a launch on a contended machine is repeated at once."""
@@ -214,7 +215,7 @@ class GroupRun:
         self._number += 1
         total = self._number + max(entry.missing for entry in live) - 1
         arms = units.plural(len(live), "case")
-        self._say(f"{self.group.name}: round {self._number} of {total}, {arms}")
+        self._say(Step(f"{self.group.name}: round {self._number} of {total}, {arms}"))
         with self._servers(live) as self._forking:
             self._round(live)
 

@@ -26,6 +26,7 @@ from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.sequential import Decision
 from ipexperf.report import units
 from ipexperf.result import MEAN, Launch
+from ipexperf.steps import Step
 
 APART = "both arms do not fit in memory together, so each pair is four launches, A B B A"
 DISCARDED = 4
@@ -227,7 +228,7 @@ class Contest:
         self._chance = chance
         self._say = say
         self._prove = prove
-        self._show = show or (lambda standing: say(str(standing)))
+        self._show = show or (lambda standing: say(Step(standing)))
         self._forking = forking
         self._repeat_builds = repeat_builds
         self._servers = ExitStack()

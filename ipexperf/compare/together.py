@@ -29,6 +29,7 @@ from ipexperf.conduct.watch import MachineLoad, Watch, averaged
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
 from ipexperf.result import Schedule
+from ipexperf.steps import Step
 
 PATIENCE = 12
 """A round ends after this many times the seconds asked for, with the samples that it has."""
@@ -195,7 +196,7 @@ def _rotate(
         late = time.monotonic() > until and count >= LEAST
         if time.monotonic() - spoken > SPEAK_SECONDS:
             spoken = time.monotonic()
-            say(f"turn {len(rotations.counted) + len(rotations.pending)}, {len(rotations.dropped)} dropped")
+            say(Step(f"turn {len(rotations.counted) + len(rotations.pending)}, {len(rotations.dropped)} dropped"))
         if watch.due or late or _enough(players, effort, [*rotations.counted, *rotations.pending]):
             rotations.judge(watch)
         busy = count >= 2 * effort.most and len(rotations.dropped) > len(rotations.counted)

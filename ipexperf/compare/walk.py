@@ -31,6 +31,7 @@ from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.report import units
 from ipexperf.result import Launch, Measurement, RoundRecord
+from ipexperf.steps import Step
 
 EFFORT = Effort(turns=5, most=8, precise=0.015, seconds=0.04)
 """Processes differ more than turns do, so many short rounds tell more than a few long ones."""
@@ -204,7 +205,7 @@ def walk(
         for number, (test, arms) in enumerate(tests.items()):
             if time.monotonic() - spoken > SPEAK_SECONDS:
                 spoken = time.monotonic()
-                say(f"{number} of {units.plural(len(tests), 'test')} of this walk")
+                say(Step(f"{number} of {units.plural(len(tests), 'test')} of this walk"))
             for walker in chance.sample(walkers, count):  # one at a time: what a fixture builds takes all cores
                 walker.reach(test)
             there = [walker.worker for walker in walkers if walker.at == test and walker.worker is not None]
@@ -237,7 +238,7 @@ class WalkContest(Contest):
 
     def _play(self, live: Sequence[Open]) -> None:
         self._walks += 1
-        self._say(f"walk {self._walks}: {units.plural(len(live), 'test')} in both arms{self._left(live)}")
+        self._say(Step(f"walk {self._walks}: {units.plural(len(live), 'test')} in both arms{self._left(live)}"))
         by_test = {comparison.b.case.model: comparison for comparison in live}
         tests = {test: self._arms(comparison) for test, comparison in by_test.items()}
         for test, found in walk(self._suite, tests, self._chance, self._say):
@@ -316,7 +317,7 @@ class WalkRun:
                 between_rounds()
             number += 1
             most = number + max(entry.missing for entry in live.values()) - 1
-            self._say(f"walk {number} of {most}: {units.plural(len(live), 'test')}")
+            self._say(Step(f"walk {number} of {most}: {units.plural(len(live), 'test')}"))
             tests = {test: [self._arm(entry)] for test, entry in live.items()}
             for test, found in walk(self._suite, tests, self._chance, self._say):
                 self._take(live[test], found)

@@ -119,9 +119,12 @@ class Conductor:
         # The kernels of the pulse take longer than most functions, and need torch.
         return dataclasses.replace(conditions, gate=self._policy, pulse=None if case.is_call else self._pulses)
 
-    def reserve(self, cases: Iterable[Case]) -> None:
-        """Take the lease on the devices of these cases now, rather than when each is ready to be measured."""
-        self._prerequisites.reserve(cases)
+    def reserve(self, cases: Iterable[Case], seconds: float | None = None) -> None:
+        """Take the lease on the devices of these cases now, rather than when each is ready to be measured.
+
+        Others are told that it is probably for so many seconds.
+        """
+        self._prerequisites.reserve(cases, seconds)
 
     def give_back(self) -> None:
         """Give the devices back until the next case is ready. Fork servers and the like stay."""

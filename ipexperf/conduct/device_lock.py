@@ -19,7 +19,7 @@ import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from ipexperf.errors import UsageError
@@ -28,8 +28,8 @@ from ipexperf.variables import LEASES
 FOLDER = Path("/tmp/ipexperf-leases")  # noqa: S108 - all users must find the same one; see `Folder` for its safety
 SUFFIX = ".lease"
 """Of the lock files, because a folder that a user names may have others, which we must not open."""
-DEVICE, TURN, TOKENS = 0, 1, 2**32
-"""The bytes of a file that are locked: the device, the place of the next in the queue, and from where tokens lie."""
+DEVICE, QUEUE, PLACES, TOKENS = 0, 1, 1000, 2**32
+"""The bytes of a file that are locked: the device, so many places of a queue, and from where tokens lie."""
 TOKENS_END = 2**48
 MOST = 4096
 """Bytes of a holder's note to read."""
@@ -49,12 +49,15 @@ class Holder:
     since: str
     token: int
     """The byte of the file that it has locked beside the device, so that the kernel can be asked whether it lives."""
+    until: str = ""
+    """When it will probably be done, if that is known."""
 
     @classmethod
-    def this_process(cls, token: int) -> Holder:
-        """This process, from now on."""
-        when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-        return cls(_user(os.getuid()), _command(sys.argv), when, token)
+    def this_process(cls, token: int, seconds: float | None) -> Holder:
+        """This process, from now on, probably for so many seconds."""
+        now = datetime.now(timezone.utc)
+        until = "" if seconds is None else f"{now + timedelta(seconds=seconds):%H:%M UTC}"
+        return cls(_user(os.getuid()), _command(sys.argv), f"{now:%Y-%m-%d %H:%M:%S UTC}", token, until)
 
     @classmethod
     def parse(cls, text: bytes) -> Holder | None:
@@ -62,14 +65,16 @@ class Holder:
         try:
             document = json.loads(text)
             user, command, since = (_printable(str(document[name])) for name in ("user", "command", "since"))
-            return cls(user, command, since, int(document["token"]) % TOKENS_END)
+            until = _printable(str(document.get("until", "")))
+            return cls(user, command, since, int(document["token"]) % TOKENS_END, until)
         except (ValueError, TypeError, KeyError):
             return None
 
     def text(self, pid: int) -> str:
         """For people, with the number of the process as the kernel tells it: a container counts its own."""
         process = f"process {pid}" if pid else "in another container"
-        return f"{self.user} has held it since {self.since} ({self.command}, {process})"
+        until = f", probably until {self.until}" if self.until else ""
+        return f"{self.user} has held it since {self.since}{until} ({self.command}, {process})"
 
 
 def _printable(text: str) -> str:
@@ -167,21 +172,39 @@ class DeviceLock:
     def __init__(self, folder: Folder, device: str) -> None:
         self._folder = folder
         self._fd = folder.open(device)
-        self._first = False
-        """Whether this process is the next one in the queue."""
+        self.before: int | None = None
+        """How many processes wait before this one. None if it does not wait."""
 
-    def acquire(self, token: int, *, shared: bool) -> bool:
-        """Take the lock if it is free, else take the first place in the queue if that is free. Never waits."""
-        self._first = self._first or self._lock(TURN)
-        if not self._first or not self._lock(DEVICE, shared=shared):
+    def acquire(self, token: int, *, shared: bool, seconds: float | None = None) -> bool:
+        """Take the lock if it is free and nobody waits for it, else a place in the queue. Never waits.
+
+        Others are told that it is probably for so many seconds.
+        """
+        self._queue()
+        if self.before != 0 or not self._lock(DEVICE, shared=shared):
             return False
         self._lock(token, 1 if shared else 2)
-        fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, TURN)
-        self._first = False
+        self._unlock(0)
+        self.before = None
         with contextlib.suppress(OSError):  # a full disk: the lock holds, and others see the number of the process
             os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, json.dumps(asdict(Holder.this_process(token))).encode(), 0)
+            os.pwrite(self._fd, json.dumps(asdict(Holder.this_process(token, seconds))).encode(), 0)
         return True
+
+    def _queue(self) -> None:
+        """Take the place behind all others, or step forward where the place before has become free."""
+        if self.before is None:
+            taken = -1
+            while (more := _next_locked(self._fd, QUEUE + taken + 1, PLACES - taken - 1)) is not None:
+                taken = more - QUEUE
+            if self._lock(QUEUE + taken + 1):
+                self.before = taken + 1
+        while self.before and self._lock(QUEUE + self.before - 1):
+            self._unlock(self.before)
+            self.before -= 1
+
+    def _unlock(self, place: int) -> None:
+        fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, QUEUE + place)
 
     def release(self) -> None:
         """Give back the lock, or the place in the queue."""
@@ -195,7 +218,7 @@ class DeviceLock:
         """Say who is in the way: the holder, or else who waits before us."""
         pid = _conflict(self._fd, DEVICE, shared=shared)
         if pid is None:
-            first = _conflict(self._fd, TURN, shared=False)
+            first = _conflict(self._fd, QUEUE, shared=False)
             return "" if first is None else f"{_process(first)} has waited for it longer"
         return _holder_text(self._fd, pid)
 
@@ -230,6 +253,13 @@ def _conflict(fd: int, start: int, *, shared: bool) -> int | None:
     reply = fcntl.fcntl(fd, fcntl.F_GETLK, _LOCK.pack(wanted, os.SEEK_SET, start, 1, 0))
     kind, _, _, _, pid = _LOCK.unpack(reply)
     return None if kind == fcntl.F_UNLCK else max(pid, 0)
+
+
+def _next_locked(fd: int, start: int, length: int) -> int | None:
+    """The first byte of these that another process has locked, as far as the kernel sorts them. None: nobody has."""
+    reply = fcntl.fcntl(fd, fcntl.F_GETLK, _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, start, length, 0))
+    kind, _, found, _, _ = _LOCK.unpack(reply)
+    return None if kind == fcntl.F_UNLCK else max(found, start)
 
 
 def _holder_text(fd: int, pid: int) -> str:

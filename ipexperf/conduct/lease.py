@@ -84,9 +84,12 @@ class Lease:
         self._claims: frozenset[Claim] = frozenset()
         self._locks: dict[_Key, DeviceLock] = {}
 
-    def take(self, requests: Iterable[Claim]) -> None:
+    def take(
+        self, requests: Iterable[Claim], seconds: float | None = None, meanwhile: Callable[[], None] = lambda: None
+    ) -> None:
         """Hold these devices too. Waits until they are free, or raises UsageError, as the mode says.
 
+        Others are told that it is probably for so many seconds. If it has to wait, it does first what is `meanwhile`.
         Nothing may be measured meanwhile: to hold more, the lease gives everything back and takes all in one order.
         Whoever holds one device and waits for another could otherwise wait for ever.
         """
@@ -100,7 +103,7 @@ class Lease:
         began = self._clock()
         try:
             for claim in missing:
-                self._locks[_key(folder, claim)] = self._lock(folder, claim, nested=nested)
+                self._locks[_key(folder, claim)] = self._lock(folder, claim, seconds, meanwhile, nested=nested)
         except BaseException:
             self.close()
             raise
@@ -135,16 +138,20 @@ class Lease:
             return claim.shared or not ours.shared
         return _inherited(folder, claim)
 
-    def _lock(self, folder: Folder, claim: Claim, *, nested: bool) -> DeviceLock:
+    def _lock(
+        self, folder: Folder, claim: Claim, seconds: float | None, meanwhile: Callable[[], None], *, nested: bool
+    ) -> DeviceLock:
         """Take one lock, or wait for it."""
         if _key(folder, claim) in _HELD:
             raise UsageError(f"{claim} cannot be measured alone: this process shares it with others")
         lock, wait = DeviceLock(folder, claim.device), _Wait(claim, self._say, self._clock)
         try:
-            while not lock.acquire(self._token, shared=claim.shared):
+            while not lock.acquire(self._token, shared=claim.shared, seconds=seconds):
                 if holder := lock.holder(shared=claim.shared):
                     self._refuse_to_wait(claim, holder, nested=nested)
-                    wait.show(holder)
+                    if wait.show(holder, lock.before or 0):
+                        meanwhile()
+                        continue
                 sleep(POLL_SECONDS)
         except BaseException:
             wait.clear()
@@ -187,16 +194,20 @@ class _Wait:
         self._began: float | None = None
         self._next = LINE_SECONDS
 
-    def show(self, holder: str) -> None:
+    def show(self, holder: str, before: int) -> bool:
+        """Say who has the device, and how many others wait for it. Returns whether this is the first time."""
+        first = self._began is None
+        others = f"; {before} more {'waits' if before == 1 else 'wait'} before this" if before else ""
         if self._began is None:
             self._began = self._clock()
-            self._say(f"waiting for {self._claim}: {holder}")
+            self._say(f"waiting for {self._claim}: {holder}{others}")
         seconds = self._clock() - self._began
         if os.isatty(2):
-            _on_terminal(f"\r  waiting for {self._claim}: {seconds:.0f} s\033[K")
+            _on_terminal(f"\r  waiting for {self._claim}: {seconds:.0f} s{others}\033[K")
         elif seconds >= self._next:
             self._next *= 2
-            self._say(f"waiting for {self._claim} for {seconds:.0f} s: {holder}")
+            self._say(f"waiting for {self._claim} for {seconds:.0f} s: {holder}{others}")
+        return first
 
     def clear(self) -> None:
         """Take the count off the terminal."""

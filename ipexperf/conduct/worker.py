@@ -22,6 +22,7 @@ from ipexperf.bench.process import guard
 from ipexperf.conduct import memory_limit, protocol
 from ipexperf.conduct.process import BOOT, environment_of, last_lines, start_worker, variables_for
 from ipexperf.errors import UsageError, WorkerError
+from ipexperf.steps import Step
 
 if TYPE_CHECKING:
     from ipexperf.conduct.server import Forked, Server
@@ -183,7 +184,7 @@ class Worker:
                     reply = self._parsed(line)
                     if "say" not in reply:
                         return reply
-                    self._say(reply["say"])
+                    self._say(Step(reply["say"]))
                 left = until - time.monotonic()
                 if left <= 0:
                     self.kill()

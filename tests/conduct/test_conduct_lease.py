@@ -6,6 +6,7 @@ import os
 import re
 import signal
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,53 @@ def test_a_run_that_waits_for_the_cpu_is_not_overtaken(
         while_waiting(monkeypatch, come_later, first.close)
         make("wait").take(claims("cpu"))
     assert re.match(rf"the CPU is not free: process {os.getpid()} of \S+ has waited for it longer: ", reasons[0])
+
+
+@process
+def test_those_who_wait_come_in_the_order_in_which_they_came(
+    make: Callable[..., Lease], said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each says how many wait before it."""
+    with Holder("cpu") as first:
+        first.held()
+        with Holder("cpu", mode="wait") as second:
+            assert second.line().startswith("waiting for the CPU: ")
+            while_waiting(monkeypatch, first.close, second.held, second.close)
+            make("wait").take(claims("cpu"))
+    assert said[0].endswith("; 1 more waits before this")
+    assert said[-1].startswith("the CPU is free")
+
+
+@process
+def test_what_can_be_done_while_waiting_is_done_once(
+    make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by who has not to wait. If it fails, the place in the queue is free again."""
+    done = []
+    at_once = make()
+    at_once.take(claims("xpu-0"), meanwhile=lambda: done.append("at once"))
+    at_once.close()
+    with Holder("cpu") as other:
+        other.held()
+        while_waiting(monkeypatch, other.close)
+        waiting = make("wait")
+        waiting.take(claims("cpu"), meanwhile=lambda: done.append("waiting"))
+        waiting.close()
+    assert done == ["waiting"]
+    with Holder("xpu-1") as other:
+        other.held()
+        with pytest.raises(ZeroDivisionError):
+            make("wait").take(claims("xpu-1"), meanwhile=lambda: 1 // 0)
+        other.close()
+        assert free("xpu-1")
+
+
+@process
+def test_others_are_told_when_it_is_probably_done(make: Callable[..., Lease]) -> None:
+    make().take(claims("cpu"), seconds=3600.0)
+    later = rf"probably until {datetime.now(timezone.utc) + timedelta(hours=1):%H}:\d\d UTC"
+    with Holder("cpu") as other:
+        assert re.search(later, other.refused())
 
 
 @process

@@ -56,6 +56,13 @@ def test_a_run_waits_for_another_one_and_gets_its_turn_when_that_is_killed(suite
     assert suite.launches() == [("tiny", "ok")]
 
 
+def test_a_run_says_about_how_long_it_takes_once_it_has_run(suite: Suite) -> None:
+    """Cases that never ran here are said apart."""
+    assert "as last time" not in suite.run("tiny").stdout.str()
+    out = suite.run("tiny,other").stdout.str()
+    assert re.search(r"1 case: about \d+ s, as last time, and 1 case that never ran here", out)
+
+
 def test_a_run_that_must_not_wait_ends_as_wrong_usage(suite: Suite) -> None:
     """One sentence, exit code 4, and no test has failed."""
     with Holder("cpu") as other:

@@ -91,7 +91,7 @@ class RemoteSite:
                 )
         return described[first][1].facts
 
-    def reserve(self, cases: Iterable[Case]) -> None:
+    def reserve(self, cases: Iterable[Case], seconds: float | None = None) -> None:
         """Nothing to do: the hosts take leases themselves."""
 
     def running(self, request: GroupRequest) -> Running:

@@ -1,0 +1,83 @@
+"""The live line of a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import tty
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+
+import pytest
+from free_machine import Clock
+
+from ipexperf import steps
+from ipexperf.report import pace
+from ipexperf.report.pace import Pace
+from ipexperf.steps import LiveLine
+
+CLEARED, DIM, PLAIN = "\r\x1b[K", "\x1b[2m", "\x1b[0m"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    for module in (steps, pace):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=made))
+    return made
+
+
+@pytest.fixture
+def terminal(clock: Clock) -> Iterator[tuple[LiveLine, Callable[[], str]]]:
+    """A line on a terminal of 40 columns, and what the terminal was written since it was asked last."""
+    ours, theirs = pty.openpty()
+    tty.setraw(theirs)
+    assert clock() == 0
+    line = LiveLine(theirs, lambda: 40, lambda: "1 of 8 cases")
+    yield line, lambda: os.read(ours, 1000).decode()
+    line.close()
+    os.close(ours)
+
+
+def test_each_step_takes_the_place_of_the_one_before(terminal: tuple[LiveLine, Callable[[], str]]) -> None:
+    line, written = terminal
+    line.show("round 1 of 2")
+    line.show("round 2 of 2")
+    assert written() == "".join(f"{CLEARED}{DIM}  1 of 8 cases | round {n} of 2{PLAIN}" for n in (1, 2))
+    line.clear()
+    assert written() == CLEARED
+
+
+def test_a_step_that_is_too_long_is_cut(terminal: tuple[LiveLine, Callable[[], str]]) -> None:
+    """A line that wraps could not be taken away any more."""
+    line, written = terminal
+    line.show("resnet18 cpu infer 32x32 digits: round 1 of 2")
+    assert written() == f"{CLEARED}{DIM}  1 of 8 cases | resnet18 cpu infer ...{PLAIN}"
+
+
+def test_a_long_step_says_how_long_it_has_taken(terminal: tuple[LiveLine, Callable[[], str]], clock: Clock) -> None:
+    line, written = terminal
+    line.show("building")
+    written()
+    clock.now = 6.4
+    assert written() == f"{CLEARED}{DIM}  1 of 8 cases | building (6 s){PLAIN}"  # within a second, by itself
+
+
+def test_a_run_says_about_how_long_it_takes(clock: Clock) -> None:
+    """By what its groups took last; a group that never ran has no time, and then the run has none."""
+    groups = {"infer": range(5), "train": range(3)}
+    run = Pace(groups, {"infer": 50.0, "train": 130.0})
+    assert (run.seconds, run.announced()) == (180.0, "8 cases: about 3 min, as last time")
+    run.begin()
+    clock.now = 20.0
+    assert str(run) == "0 of 8 cases, about 3 min left"
+    run.end("infer")
+    run.begin()
+    clock.now = 120.0
+    assert str(run) == "5 of 8 cases, about 30 s left"
+    clock.now = 200.0
+    assert str(run) == "5 of 8 cases"  # longer than last time: nobody knows
+    new = Pace(groups, {"infer": 50.0})
+    assert (new.seconds, str(new)) == (None, "0 of 8 cases")
+    assert new.announced() == "5 cases: about 50 s, as last time, and 3 cases that never ran here"
+    assert Pace(groups).announced() == ""
