@@ -300,6 +300,17 @@ class Run:
             for case in group.cases:
                 self._expected.pop(case, None)
         self.pace.end(group.name)
+        if not self.pace.done and self._against is None:
+            self._tell(group)
+
+    def _tell(self, group: Group) -> None:
+        """Say what a group found in a line, long before the summary."""
+        from ipexperf.report.advice import advice
+        from ipexperf.report.speeds import Speeds
+
+        done = [one for one in self.measurements if one.case in group.cases and not one.case.is_call]
+        for line in advice(Speeds.of(done, self.verdicts, self.rounds), self.verdicts)[: len(done) > 1]:
+            self._say(line)
 
     def _parts(self, group: Group) -> list[tuple[Against | None, Group]]:
         """Split the cases of a group by the arm that they are compared with. Each part has its own rounds."""
@@ -647,6 +658,9 @@ class Run:
                 commands.append(f"ipexperf trend{database}        the same cases through time")
             else:
                 commands.append("ipexperf doctor    what on this machine disturbs a measurement")
+            loud = {self.settled().verdicts[x.case.uid].outcome for x in self.measurements} - {"no_baseline"}
+            if puzzling := [name for name in outcomes.OUTCOMES if name in loud and not outcomes.is_fine(name)]:
+                commands.append(f"ipexperf help {puzzling[0]}    what it means, and what to do")
             enough = Policy().minimum_launches
             if self._against is None and any(len(x.values(PRIMARY)) >= enough for x in numbered):
                 accept = f'ipexperf baseline accept {self._name}{database}{baselines} --reason "..."'

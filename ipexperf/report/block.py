@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ipexperf.case import AGAINST
 from ipexperf.outcomes import has_numbers
+from ipexperf.report import faq
 from ipexperf.report.lines import Page
 from ipexperf.report.moved import changed
 from ipexperf.report.units import digits, percent, plural, seconds
@@ -70,12 +71,13 @@ def _rows(
     yield from _compared(verdict.evidence, differences)
     yield from _structure_lines(verdict.structure)
     yield "reproduce", reproduce
-    if not accept:
-        return
-    if not has_numbers(verdict.alone.outcome):
+    if accept and not has_numbers(verdict.alone.outcome):
         yield "accept", f"not possible: what is {verdict.outcome} never becomes a baseline"
-    else:
+    elif accept:
         yield "accept", accept
+    wrong = [check.name for launch in measurement.counted for check in launch.proof if not check.ok]
+    if commands := faq.commands([verdict.outcome, *wrong, *(other.metric for other in verdict.moved)]):
+        yield "help", commands
 
 
 def _compared(evidence: Evidence | None, differences: Sequence[str]) -> Iterator[tuple[str, str]]:

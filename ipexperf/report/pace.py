@@ -25,6 +25,11 @@ class Pace:
         self._left = tuple(self.groups)
 
     @property
+    def done(self) -> bool:
+        """Whether every group is measured."""
+        return not self._left
+
+    @property
     def seconds(self) -> float | None:
         """About how long the whole run takes. None if a group has not run before."""
         return self._sum(self.groups)

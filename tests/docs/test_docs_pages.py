@@ -119,6 +119,18 @@ def test_a_command_of_the_first_steps_asks_for_what_there_is(page: Path) -> None
             assert {word.split("=")[0] for word in words if word.startswith("-")} <= declared
 
 
+def test_a_recipe_asks_for_what_there_is() -> None:
+    """Each command in the table of recipes is one that its parser takes."""
+    lines = re.findall(r"`(ipexperf|pytest) ([^`]*)`", (ROOT / "docs" / "recipes.md").read_text())
+    assert len(lines) > 12
+    declared = {flag for option in options.OPTIONS for flag in (option.flag, option.short)}
+    for program, rest in lines:
+        if program == "ipexperf":
+            cli._parser().parse_args(shlex.split(rest))
+        else:
+            assert {word.split("=")[0] for word in shlex.split(rest) if word.startswith("-")} <= {*declared, "--pyargs"}
+
+
 @pytest.mark.parametrize(
     "page", [*PAGES, ROOT / "benchmarks" / "README.md"], ids=lambda page: page.relative_to(ROOT).as_posix()
 )

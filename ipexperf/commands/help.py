@@ -1,0 +1,33 @@
+"""`ipexperf help WORD`: what a printed word means, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+
+from ipexperf.commands import console
+from ipexperf.errors import UsageError
+from ipexperf.report import faq, lines
+
+
+def add_help(subparsers: console.Subparsers) -> None:
+    parser = console.declare(subparsers, "help", "explain a word that a run, a table or a failed test printed")
+    parser.add_argument("word", metavar="WORD", nargs="?", help="such as inconclusive (default: list the words)")
+    parser.set_defaults(run=run_help)
+
+
+def run_help(arguments: argparse.Namespace) -> int:
+    sections = faq.sections()
+    if arguments.word is None:
+        console.say("\n".join(lines.wrapped(", ".join(sections))))
+        return 0
+    word = arguments.word.lower()
+    if word not in sections:
+        from ipexperf.bench.registry import unknown
+
+        raise UsageError(unknown("word", word, list(sections)))
+    console.say("\n".join(lines.wrapped(sections[word])))
+    return 0
+
+
+TOPIC = console.HISTORY
+COMMANDS = (add_help,)

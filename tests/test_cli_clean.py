@@ -1,0 +1,48 @@
+"""`ipexperf clean` removes what can be made again, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ipexperf import cli
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A cache with weights, ceilings, and a run that waits for its server."""
+    for name in ("weights/a.pt", "ceilings/b.json", "spool/run.db"):
+        path = tmp_path / name
+        path.parent.mkdir()
+        path.write_bytes(bytes(5000))
+    return tmp_path
+
+
+def left(cache: Path) -> list[str]:
+    return sorted(path.name for path in cache.iterdir())
+
+
+def test_without_yes_it_only_says_what_there_is(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["clean", "--cache", str(cache)]) == 0
+    out = capsys.readouterr().out
+    assert "weights" in out
+    assert "trained networks" in out
+    assert "stays: results" in out
+    assert "nothing was changed: --yes removes ceilings, weights, 16.0 KiB" in out
+    assert left(cache) == ["ceilings", "spool", "weights"]
+
+
+@pytest.mark.parametrize(("words", "rest"), [([], ["spool"]), (["weights"], ["ceilings", "spool"])])
+def test_what_can_be_made_again_goes(
+    cache: Path, words: list[str], rest: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["clean", *words, "--yes", "--cache", str(cache)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("removed ")
+    assert left(cache) == rest
+
+
+def test_what_is_kept_cannot_be_named(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["clean", "spool", "--yes", "--cache", str(cache)]) == cli.USAGE_ERROR
+    assert "'spool' is nothing to clean: choose from weights, " in capsys.readouterr().err
+    assert left(cache) == ["ceilings", "spool", "weights"]
