@@ -12,7 +12,7 @@ from ipexperf.history.bisections import of_cases
 from ipexperf.history.comparison import accuracy
 from ipexperf.history.recorded_fingerprints import fingerprint_of
 from ipexperf.judge import structure
-from ipexperf.judge.environment import differences
+from ipexperf.judge.environment import FINDINGS, SOURCE, differences
 from ipexperf.report import bisections as report
 from ipexperf.report import fingerprints, units
 from ipexperf.report.moved import changed
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 DOTS = 120
 """Samples of a launch to draw. More are thinned out by rank, which keeps their distribution."""
+SURROUNDINGS = tuple(section for section in FINDINGS if section != SOURCE)
+"""What breaks a line through time. Whoever edits every day would have dots instead."""
 LOG_LINES = 12
 CHANGES = 12
 """Changes of the fingerprint to show. `ipexperf why` shows all."""
@@ -58,7 +60,7 @@ def context(
         "happened": [_change_row(story, mark) for mark in reversed(entry.marks)],
         "reproduce": _reproduce(recorded, run.meta),
         "as_it_was": data.own_command(run.meta),
-        "data": _data(entry, samples),
+        "data": _data(story, entry, samples),
     }
 
 
@@ -205,12 +207,18 @@ def _reproduce(recorded: Recorded, meta: Mapping[str, Any]) -> str:
     )
 
 
-def _data(entry: CaseStory, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]) -> dict[str, Any]:
+def _data(
+    story: Story, entry: CaseStory, samples: Sequence[tuple[int, Mapping[int, Sequence[float]]]]
+) -> dict[str, Any]:
     verdicts = [entry.line.verdicts.get(spot.run) for spot in entry.spots]
     baselines = [verdict.baseline if verdict else None for verdict in verdicts]
+    between = [
+        (new.run, story.differ.between(entry.line, old.run, new.run, SURROUNDINGS)) for old, new in pairwise(entry.spots)
+    ]
     return data.drop(
         {
             "trends": data.trends(entry.line),
+            "breaks": [[run, lines[0]] for run, lines in between if lines] or None,
             "verdict": data.once([verdict.outcome if verdict else "" for verdict in verdicts]),
             "baseline": data.once([data.short(value) for value in baselines]) if any(baselines) else None,
             "levels": [

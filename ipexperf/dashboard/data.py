@@ -84,9 +84,9 @@ def once(values: Sequence[Any]) -> Any:
     return values[0] if len(set(values)) == 1 else list(values)
 
 
-def spark(spots: Sequence[Spot]) -> list[float | None]:
+def spark(spots: Sequence[Spot], most: int = SPARK) -> list[float | None]:
     """Return the newest step times, oldest first. Runs that do not count have None."""
-    return [short(spot.median) if spot.outcome == "ok" else None for spot in spots[-SPARK:]]
+    return [short(spot.median) if spot.outcome == "ok" else None for spot in spots[-most:]]
 
 
 def right(recorded: Recorded | None) -> str | None:

@@ -68,6 +68,21 @@ def overview(story: Story, trust: Sequence[tuple[str, str]]) -> dict[str, Any]:
     }
 
 
+def compare(story: Story) -> dict[str, Any]:
+    """Return every case through time, for the reader to choose two runs of."""
+    rows = [
+        {
+            **data.named(entry),
+            "run": [spot.run for spot in entry.spots],
+            "step": data.spark(entry.spots, len(entry.spots)),
+            "ran": data.once(story.environments(entry)),
+        }
+        for entry in story.entries
+        if len(entry.spots) > 1
+    ]
+    return {"title": "Compare", "data": {"rows": rows}}
+
+
 def _since(story: Story, entry: CaseStory) -> str | None:
     """Return when the first of the runs began in which a case failed without a break, if it fails now."""
     begun = None

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MEMORY = "peak_memory"
 """The metric of memory that is shown through time."""
+NEAR = 4
+"""An environment is looked for among so many of the newest before it. One that came back later counts as another."""
 LONGEST = 60
 """Length limit for the part of a case's id in a file name."""
 
@@ -104,6 +106,19 @@ class Story:
         if lines := self.differ.between(entry.line, before.run, spot.run, RAN):
             return None, f"other environments: {in_few_words(lines)}"
         return spot.median / before.median, ""
+
+    def environments(self, entry: CaseStory) -> list[int]:
+        """Return a number for what ran in each run of a case: equal numbers, equal software, variables and source."""
+        first_of: list[int] = []
+        numbers = []
+        for spot in entry.spots:
+            near = range(len(first_of))[-NEAR:]
+            alike = (x for x in near if not self.differ.between(entry.line, first_of[x], spot.run, RAN))
+            number = next(alike, len(first_of))
+            if number == len(first_of):
+                first_of.append(spot.run)
+            numbers.append(number)
+        return numbers
 
 
 def gather(history: History, limit: int) -> Story:

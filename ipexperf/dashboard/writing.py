@@ -71,6 +71,8 @@ class _Site:
         self._paged = {*sorted(newest)[-RUN_PAGES:], *last}
         self._more: dict[str, dict[str, Any]] = {}
         gains, pairs = pages.gains(story), pages.pairs(story)
+        if (compared := pages.compare(story))["data"]["rows"]:
+            self._more["compare.html"] = compared
         if gains["data"]["rows"]:
             self._more["speedups.html"] = gains
         if pairs["data"]["rows"]:

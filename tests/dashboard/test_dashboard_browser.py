@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
-KINDS = ("index.html", "runs.html", "speedups.html", "pairs.html", "runs/*.html", "cases/*.html")
+KINDS = ("index.html", "runs.html", "compare.html", "speedups.html", "pairs.html", "runs/*.html", "cases/*.html")
 INKED = """
 const canvas = document.querySelector("#trend canvas");
 if (!canvas) return 0;
@@ -154,6 +154,30 @@ def test_a_chart_draws_and_a_link_zooms_it(report: Path, window: Browser) -> Non
     window.click("#whole")
     window.until(f"return trend.chart.scales.x.max === {RUNS - 0.5}")
     assert window.run("return location.hash") == "#metric=accuracy"
+
+
+def test_a_line_breaks_where_the_environment_changes(report: Path, window: Browser) -> None:
+    """Nothing is drawn between the last run of one torch and the first of the next, whose versions stand there."""
+    window.open(page_of(report, "resnet50-cpu-bf16-infer_jit-ipex-"))
+    window.until(INKED)
+    gaps = f"return breaks(DATA.trends.step_time)(trend.chart, 3, 0, {RUNS - 1}, []).length"
+    assert window.run("return DATA.breaks") == [[MOVED, "torch: 2.8.0+cpu -> 2.9.0+cpu"]]
+    assert window.run(gaps) == 1
+
+
+def test_two_runs_are_compared_case_by_case(report: Path, window: Browser) -> None:
+    """The newest two at first. Across another torch there is no ratio; the choice is kept in the link."""
+    window.open(report / "compare.html")
+    window.until("return document.querySelectorAll('#compared tbody tr').length")
+    name = "resnet50-cpu-bf16-infer_jit-ipex"
+    rows_of = "[...document.querySelectorAll('#compared tbody tr')].map(x => x.innerText)"
+    row = f"return {rows_of}.find(text => text.includes(arguments[0]))"
+    assert "%" in window.run(row, name)
+    assert window.run("return document.querySelectorAll('#lines canvas').length") == 1
+    oldest = "const from = document.getElementById('from'); from.selectedIndex = from.length - 1"
+    window.run(f"{oldest}; from.dispatchEvent(new Event('change'))")
+    assert "other environment" in window.run(row, name)
+    assert "from=" in window.run("return location.hash")
 
 
 def test_the_page_of_a_case_tells_what_changed(report: Path, window: Browser) -> None:

@@ -11,6 +11,7 @@ const HAPPENED = {
   accepted: { glyph: "★", colour: "good", word: "accepted as baseline" },
 };
 const GLYPH_ROOM = 14;
+const LONGEST_NAME = 40;
 
 /** The place of a run on the axis, which holds the runs of this case one after the other. */
 function placesOf(trend) {
@@ -46,7 +47,7 @@ function clipped(chart, work) {
 function marks(chart, places) {
   clipped(chart, (ctx, bbox, scale) => {
     ctx.font = `${11 * scale}px sans-serif`;
-    ctx.textAlign = "center";
+    named(chart, places);
     for (const mark of DATA.marks ?? []) {
       if (!places.has(mark.run)) continue;
       const look = HAPPENED[mark.kind];
@@ -59,7 +60,26 @@ function marks(chart, places) {
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
+      ctx.textAlign = "center";
       ctx.fillText(look.glyph, x, bbox.top - 3 * scale);
+    }
+  });
+}
+
+/** What became different where the line breaks, as far as there is room. */
+function named(chart, places) {
+  clipped(chart, (ctx, bbox, scale) => {
+    ctx.font = `${11 * scale}px sans-serif`;
+    ctx.fillStyle = colour("soft");
+    let free = bbox.left;
+    for (const [run, text] of DATA.breaks ?? []) {
+      const x = chart.valToPos(places.get(run) - 0.5, "x", true) + 5 * scale;
+      if (!(x >= free)) continue;
+      const name = text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME - 1)}…` : text;
+      const room = bbox.left + bbox.width - x;
+      ctx.textAlign = ctx.measureText(name).width > room ? "right" : "left";
+      ctx.fillText(name, ctx.textAlign === "left" ? x : x - 10 * scale, bbox.top + 10 * scale);
+      free = x + ctx.measureText(name).width + 8 * scale;
     }
   });
 }

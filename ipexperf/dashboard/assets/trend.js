@@ -41,7 +41,8 @@ function optionsOf(metric, data, element) {
   const line = colour("line");
   const few = data.run.length <= 120;
   const axis = { stroke: colour("soft"), grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("grid"), width: 1 }, font: "12px system-ui, sans-serif" };
-  const side = { stroke: "transparent", points: { show: false } };
+  const gaps = breaks(data);
+  const side = { stroke: "transparent", points: { show: false }, gaps };
   return {
     width: element.clientWidth,
     height: HEIGHT,
@@ -53,7 +54,7 @@ function optionsOf(metric, data, element) {
       { ...axis, space: 90, incrs: [1, 2, 5, 10, 20, 50, 100, 200], values: (_, ticks) => ticks.map((tick) => dayOf(data, tick)) },
       { ...axis, size: 70, values: (_, ticks) => ticks.map((tick) => human(tick, METRIC_UNITS[metric], ticks[1] - ticks[0])) },
     ],
-    series: [{}, ...(band ? [side, side] : []), { stroke: line, width: 1.5, points: { show: few, size: 6, fill: line } }],
+    series: [{}, ...(band ? [side, side] : []), { stroke: line, width: 1.5, points: { show: few, size: 6, fill: line }, gaps }],
     bands: band ? [{ series: [1, 2], fill: colour("band") }] : [],
     plugins: [overlay(data, metric === "step_time"), tooltip(metric, data)],
     hooks: {
@@ -64,6 +65,16 @@ function optionsOf(metric, data, element) {
         state.set({ x: ends.map((end) => end.toFixed(1)).join("..") });
       }],
     },
+  };
+}
+
+/** No line leads from one environment to another: what lies between is not known. */
+function breaks(data) {
+  const places = placesOf(data);
+  const others = (DATA.breaks ?? []).map(([run]) => places.get(run));
+  return (chart, series, first, last, holes) => {
+    const ends = (place) => [place - 1, place].map((one) => Math.round(chart.valToPos(one, "x", true)));
+    return [...holes, ...others.filter((place) => place > first && place <= last).map(ends)].sort((one, other) => one[0] - other[0]);
   };
 }
 
