@@ -16,6 +16,8 @@ TORCH := $(if $(WHEELS),--no-index --find-links $(WHEELS),$(if $(INDEX),--index-
 ifneq ($(if $(TORCH),$(EXTRA),stock),stock)
 $(error EXTRA=$(EXTRA) comes with a torch of its own: docs/reference/devices.md says how to install IPEX for a GPU)
 endif
+# A terminal gets pip's own progress, a log only its warnings.
+QUIET := $(shell test -t 2 || echo -q)
 # The folder of `make bundle`, and what it must suffice for.
 BUNDLE := bundle
 FOR := .[$(EXTRA)]
@@ -72,9 +74,9 @@ $(READY): pyproject.toml constraints.txt | card
 	    echo "error: $(VENV) takes about $(ROOM) GB and here are $$free GB free: free some, or say ROOM=0 to try" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@echo "installing torch and its companions into $(VENV): a few minutes, several GB"
-	$(VENV)/bin/python -m pip install -q --upgrade "pip>=23.1"
-	$(if $(TORCH),$(VENV)/bin/python -m pip install -q $(TORCH) torch torchvision)
-	$(VENV)/bin/python -m pip install -q $(if $(TORCH),-e ".[dev]",-c constraints.txt -e ".[$(EXTRA),dev]")
+	$(VENV)/bin/python -m pip install $(QUIET) --upgrade "pip>=23.1"
+	$(if $(TORCH),$(VENV)/bin/python -m pip install $(QUIET) $(TORCH) torch torchvision)
+	$(VENV)/bin/python -m pip install $(QUIET) $(if $(TORCH),-e ".[dev]",-c constraints.txt -e ".[$(EXTRA),dev]")
 	@touch $@
 
 clean:
