@@ -656,6 +656,8 @@ class Quantised:
 class Session(ABC):
     """A case that is ready to run steps."""
 
+    warm_limit: float = measure.WARM_SECONDS
+    """Seconds after which it need not step more to become warm."""
     elsewhere: bool = False
     """True if other processes run the steps, so that the worker's own device has no evidence of them."""
     compile_time: float | None = None

@@ -75,19 +75,22 @@ def timed(
     return seconds
 
 
-def warm(step: Callable[[], None], synchronise: Callable[[], None]) -> dict[str, float]:
-    """Step until the last few steps agree with those before them (with a limit), and choose the block for samples."""
+def warm(step: Callable[[], None], synchronise: Callable[[], None], limit: float = WARM_SECONDS) -> dict[str, float]:
+    """Step until the last few steps agree with those before them, and choose the block for samples.
+
+    `limit` is in seconds; few long steps may take twice as long.
+    """
     begin = perf_counter()
     times: list[float] = []
     steady = False
-    while not steady and (len(times) < 2 * WARM_STEPS or perf_counter() - begin < WARM_SECONDS):
+    while not steady and (len(times) < 2 * WARM_STEPS or perf_counter() - begin < limit):
         times.append(timed(step, synchronise, 1))
         if len(times) >= 2 * WARM_STEPS:
             late = statistics.median(times[-WARM_STEPS:])
             before = statistics.median(times[-2 * WARM_STEPS : -WARM_STEPS])
             steady = abs(late - before) <= STEADY * before
-        elif perf_counter() - begin > 2 * WARM_SECONDS:
-            break  # two or three steps of many seconds are enough
+        elif perf_counter() - begin > 2 * limit:
+            break  # two or three long steps are enough
     last = statistics.median(times[-WARM_STEPS:])
     return {
         "first_step": times[0],

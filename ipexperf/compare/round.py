@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -30,11 +31,17 @@ class Effort:
     """Samples per turn, whatever they take; None: as many as fill `seconds`."""
     metered: bool = False
     """Whether turns last as long as the counters of energy need."""
+    slow: float = math.inf
+    """Steps of so many seconds have two turns in a round."""
 
     @property
     def exact(self) -> bool:
         """Whether the number of turns is fixed, so that no arm gets more for its samples and seconds."""
         return self.turns == self.most
+
+    def for_steps(self, seconds: float) -> Effort:
+        """The effort where the shortest step takes so many seconds."""
+        return replace(self, turns=2, most=2) if seconds >= self.slow else self
 
     @classmethod
     def of(cls, turns: int | None, samples: int | None) -> Effort:

@@ -87,6 +87,8 @@ def take_turns(players: Sequence[Player], effort: Effort, chance: random.Random,
     began, started = time.monotonic(), now()
     watch = Watch([(player.arm.case, player.arm.conditions) for player in _alive(players)])
     _warm(players, effort)
+    steps = [player.step for player in _alive(players) if isinstance(player, Stepper)]
+    effort = effort.for_steps(min(steps, default=0.0))
     watch.begin(*(worker.pid for player in players for worker in player.workers if not worker.killed))
     rotations = _rotate(players, effort, watch, chance, say)
     pulses = watch.end()

@@ -33,7 +33,7 @@ from ipexperf.report import units
 from ipexperf.result import Launch, Measurement, RoundRecord
 from ipexperf.steps import Step
 
-EFFORT = Effort(turns=5, most=8, precise=0.015, seconds=0.04)
+EFFORT = Effort(turns=5, most=8, precise=0.015, seconds=0.04, slow=1.0)
 """Processes differ more than turns do, so many short rounds tell more than a few long ones."""
 SPEAK_SECONDS = 10.0
 

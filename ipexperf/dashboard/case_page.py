@@ -213,7 +213,8 @@ def _data(
     verdicts = [entry.line.verdicts.get(spot.run) for spot in entry.spots]
     baselines = [verdict.baseline if verdict else None for verdict in verdicts]
     between = [
-        (new.run, story.differ.between(entry.line, old.run, new.run, SURROUNDINGS)) for old, new in pairwise(entry.spots)
+        (new.run, story.differ.between(entry.line, old.run, new.run, SURROUNDINGS))
+        for old, new in pairwise(entry.spots)
     ]
     return data.drop(
         {

@@ -91,6 +91,7 @@ def test_steps_of_many_seconds_are_warmed_by_a_few(clock: Clock) -> None:
     told = measure.warm(lambda: clock.step(seconds), nothing)
     assert told["steps"] <= 3
     assert told["block"] == 1
+    assert measure.warm(lambda: clock.step(seconds), nothing, 1.0)["steps"] == 1
 
 
 def test_a_sample_is_seconds_a_step(clock: Clock) -> None:

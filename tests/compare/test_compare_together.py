@@ -116,6 +116,12 @@ def test_a_fixed_number_of_turns_overrides_samples_and_seconds(arms: Callable[..
     assert play(*arms("tiny", "tiny", samples=40, seconds=5.0), effort=Effort.of(3, 1)).turns == 3
 
 
+def test_slow_steps_have_two_turns(arms: Callable[..., list[Arm]]) -> None:
+    """Whatever else was asked for: a function of a minute would take hours."""
+    slow = Effort(turns=4, most=9, slow=1e-9)
+    assert play(*arms("tiny", "tiny", samples=40, seconds=5.0), effort=slow).turns == 2
+
+
 def test_contended_stretches_drop_the_turns_of_every_arm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a disturbance of one arm would look like its slowdown."""
     busy = {1, 3}

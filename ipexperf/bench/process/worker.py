@@ -210,7 +210,7 @@ class Worker:
 
     def warm(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
-        reply = measure.warm(session.step, device.synchronise)
+        reply = measure.warm(session.step, device.synchronise, session.warm_limit)
         device.warmed()
         self._block = int(reply["block"])
         gc.collect()
