@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 QUIET_SECONDS = 5
 """From so many seconds on, the line says how long its step has taken."""
+TICK_SECONDS = 1.0
 
 
 class Step(str):
@@ -53,7 +54,7 @@ class LiveLine:
         os.close(self._descriptor)
 
     def _count(self) -> None:
-        while not self._ended.wait(1.0):
+        while not self._ended.wait(TICK_SECONDS):
             with self._lock:
                 if self._step:
                     self._draw()

@@ -14,14 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 60_700,
-    "lines of tests": 55_650,
+    "lines of the package and the suites": 61_060,
+    "lines of tests": 56_000,
     "lines of benchmarks": 9_980,
-    "words of pages": 74_200,
-    "decisions": 32,
+    "words of pages": 74_500,
+    "decisions": 33,
     "words of the glossary": 28,
     "options": 44,
-    "commands": 28,
+    "commands": 29,
     "lines of `pytest --help` that are ours": 36,
 }
 

@@ -95,7 +95,7 @@ def _cut(parts: Sequence[str], end: str, limit: int | None) -> str:
 def _line(row: CaseRow, *, factors: bool) -> str:
     cells = (
         outcomes.row(row.outcome).emoji,
-        f"`{_code(row.case.id)}`",
+        f"`{code(row.case.id)}`",
         str(row.case.batch),
         "-" if row.step is None else seconds(row.step),
         "-" if row.throughput is None else digits(row.throughput),
@@ -113,7 +113,7 @@ def _why(row: CaseRow) -> str:
     changed = structure.changes[:1] if structure and not lost else ()
     structure_text = "".join(f"; **lost**: {plain(loss)}" for loss in lost)
     structure_text += "".join(f"; what ran changed: {plain(change)}" for change in changed)
-    name = f"{outcomes.row(row.outcome).emoji} `{_code(row.case.id)}` (batch {row.case.batch})"
+    name = f"{outcomes.row(row.outcome).emoji} `{code(row.case.id)}` (batch {row.case.batch})"
     return f"{name}: **{row.outcome}**: {reason}{structure_text}"
 
 
@@ -121,10 +121,10 @@ def _moved(row: CaseRow) -> str:
     """The metrics of a case that became better, or worse without failing it."""
     assert row.verdict is not None  # noqa: S101 - asked of those alone that have one
     texts = ", ".join(f"{verdict.metric} {changed(verdict)}" for verdict in row.verdict.moved)
-    return f"{outcomes.row('improved').emoji} `{_code(row.case.id)}` (batch {row.case.batch}): {plain(texts)}"
+    return f"{outcomes.row('improved').emoji} `{code(row.case.id)}` (batch {row.case.batch}): {plain(texts)}"
 
 
-def _code(name: str) -> str:
+def code(name: str) -> str:
     """A name between backticks in a cell of a table, escaped."""
     return re.sub(r"\s+", " ", name).replace("`", "'").replace("|", r"\|")
 

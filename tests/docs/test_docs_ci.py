@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "docs" / "ci").iterdir())
 KUBERAY = ROOT / "docs" / "ci" / "kuberay.yaml"
 DOCKERFILE = ROOT / "docs" / "ci" / "Dockerfile.xpu"
-WORKFLOWS = [path for path in FILES if path not in (KUBERAY, DOCKERFILE)]
+WORKFLOWS = [path for path in FILES if path not in (KUBERAY, DOCKERFILE) and "pull" not in path.name]
+"""Of pull requests: tests/tools/forge."""
 PAGES = ("reference/report.md", "how-to/run-a-fleet.md")
 THEIRS = {"--junitxml", "-q"}
 """The options of pytest itself."""

@@ -1,0 +1,1 @@
+"""`ipexperf comment`: what a pull request costs, as one comment on it."""

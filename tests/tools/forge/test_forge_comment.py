@@ -1,0 +1,199 @@
+"""The text of a comment, and how it reaches a pull request: a forge of our own answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from forge_server import HEAD, Forge, serving
+
+from ipexperf import cli
+from ipexperf.case import Case
+from ipexperf.errors import UsageError
+from ipexperf.history import History
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.result import Launch, Measurement, PairsEvidence, Sample, Structure, Verdict
+from ipexperf.tools.forge import comment, forges
+
+ENVIRONMENT = {"machine_key": "epyc", "hardware": {"cpu": "EPYC"}, "software": {"torch": "2.8.0"}, "variables": {}}
+TIMES = ("2026-05-04T08:00:00Z", "2026-05-04T08:01:00Z")
+PAIRS = PairsEvidence("git:main", "4 pairs", ("mypkg/nets.py, line 15: 'x' -> 'y'",), (0.6,) * 4)
+SLOWER = Verdict("regressed", "82 % slower", ratio=1.82, lo=1.74, hi=1.91, evidence=PAIRS)
+FASTER = Verdict("improved", "faster", ratio=0.8, lo=0.78, hi=0.83, evidence=PAIRS)
+SAME = Verdict("ok", "not slower", ratio=1.001, lo=0.99, hi=1.01, evidence=PAIRS)
+LOST = replace(
+    SAME, structure=Structure("changed", "other kernels", ("convolution: a -> b",), ("relu no longer fused",), "loss")
+)
+
+
+def recorded(path: Path, *verdicts: Verdict) -> str:
+    """A history with a run of a case for each of these verdicts."""
+    with History.open(path) as history:
+        uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-04T08:00:00Z", "suite": "pull"})
+        for number, verdict in enumerate(verdicts):
+            case = Case(f"net{number}", "cpu", "bf16", "infer", "ipex", 16, 224)
+            launch = Launch(0, "ok", samples=(Sample(0.01, 0.02, 0.0),), metrics={"step_time": 0.01})
+            history.record(uid, Measurement(case, (launch,), ENVIRONMENT, *TIMES), verdict, PairPolicy())
+        history.finish_run(uid, "finished")
+    return str(path)
+
+
+@pytest.fixture
+def forge() -> Iterator[Forge]:
+    with serving() as made:
+        yield made
+
+
+@pytest.fixture
+def job(forge: Forge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Forge:
+    """This process is a job of GitHub, of pull request 5."""
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": 5}}))
+    for name, value in {**forge.github(), "GITHUB_EVENT_PATH": str(event)}.items():
+        monkeypatch.setenv(name, value)
+    return forge
+
+
+def said(database: str, name: str = "performance") -> comment.Comment:
+    with History.open(database, create=False) as history:
+        return comment.of(history.show("last"), name, "https://forge.test/files")
+
+
+def test_the_comment_says_what_is_worse_and_faster_and_folds_the_rest(tmp_path: Path) -> None:
+    made = said(recorded(tmp_path / "a.db", SAME, FASTER, SLOWER, SAME))
+    assert made.changed
+    lines = made.body.splitlines()
+    assert lines[:2] == ["<!-- ipexperf: performance -->", "### ipexperf: 1 worse, 1 faster"]
+    assert lines[3] == "- 🔴 `net2-cpu-bf16-infer-ipex`: **+82.0 %** [+74, +91] %"
+    assert lines[4] == "  - mypkg/nets.py, line 15: 'x' -&gt; 'y'"
+    assert "<details><summary>2 others: 2 ok</summary>" in lines
+    assert "| `net0-cpu-bf16-infer-ipex` | +0.1 % | ok |" in lines
+    assert lines[-1].endswith("beside git:main · [files of this run](https://forge.test/files)</sub>")
+
+
+def test_what_can_only_lose_is_said_first_of_its_reasons(tmp_path: Path) -> None:
+    """It fails without a clock, so a hosted runner may say it."""
+    lines = said(recorded(tmp_path / "a.db", LOST)).body.splitlines()
+    assert lines[4:6] == ["  - lost: relu no longer fused", "  - mypkg/nets.py, line 15: 'x' -&gt; 'y'"]
+
+
+def test_a_comment_is_no_longer_than_a_forge_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comment, "LIMIT", 900)
+    body = said(recorded(tmp_path / "a.db", SLOWER, *([SAME] * 30))).body
+    assert len(body.encode()) <= 900
+    assert "lines left out for lack of space" in body
+    assert body.count("<details>") == body.count("</details>") == 1
+
+
+def test_there_is_one_comment_and_it_is_kept_up_to_date(
+    job: Forge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside those of others, however many. Where nothing changed there is none, and an older one says so."""
+    job.comments.update(dict.fromkeys(range(1, 120), "somebody else's"))
+    same = ["comment", "--db", recorded(tmp_path / "same.db", SAME), "--post"]
+    slow = ["comment", "--db", recorded(tmp_path / "slow.db", SLOWER), "--post"]
+    assert cli.main(same) == 0
+    assert len(job.comments) == 119
+    assert cli.main(slow) == 0
+    assert cli.main(slow) == 0
+    assert job.comments.keys() - range(1, 120) == {120}
+    assert "1 worse" in job.comments[120]
+    assert "(https://forge.test/me/mine/actions/runs/77)" in job.comments[120]
+    assert cli.main(same) == 0
+    assert "nothing slower, nothing faster" in job.comments[120]
+    assert capsys.readouterr().out.splitlines()[0] == "nothing became slower or faster: no comment"
+
+
+def test_another_name_is_another_comment(job: Forge, tmp_path: Path) -> None:
+    for name in ("kernels", "networks"):
+        assert cli.main(["comment", "--db", recorded(tmp_path / f"{name}.db", SLOWER), "--name", name, "--post"]) == 0
+    assert [body.splitlines()[0] for body in job.comments.values()] == [
+        "<!-- ipexperf: kernels -->",
+        "<!-- ipexperf: networks -->",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "sentence"),
+    [
+        (403, {}, "its token may not comment here: a job of a fork has none that may"),
+        (401, {}, "its token is not valid"),
+        (404, {}, "there is no such pull request"),
+        (429, {"Retry-After": "3600"}, "it is asked too often"),
+        (500, {}, "Internal Server Error"),
+    ],
+)
+def test_a_forge_that_refuses_is_one_sentence(
+    job: Forge,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    status: int,
+    headers: dict[str, str],
+    sentence: str,
+) -> None:
+    job.refusals.append((status, headers))
+    assert cli.main(["comment", "--db", recorded(tmp_path / "a.db", SLOWER), "--post"]) == cli.USAGE_ERROR
+    told = capsys.readouterr().err
+    assert sentence in told
+    assert told.count("\n") == 1
+    assert "secret" not in told
+
+
+def test_a_forge_that_asks_for_patience_gets_it_once(forge: Forge) -> None:
+    waited: list[float] = []
+    api = forges.Api(forge.address, ("Authorization", "Bearer secret"), waited.append)
+    forge.refusals += [(429, {"Retry-After": "7"})]
+    assert api.ask("GET", "commits/x/pulls")[0]["number"] == 5
+    assert waited == [7.0]
+    forge.refusals += [(403, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "0"})] * 2
+    with pytest.raises(UsageError, match="asked too often"):
+        api.ask("GET", "commits/x/pulls")
+
+
+def test_a_forge_that_is_away_is_one_sentence() -> None:
+    api = forges.Api("http://127.0.0.1:9", ("Authorization", "Bearer secret"))
+    with pytest.raises(UsageError, match=r"127\.0\.0\.1:9 does not answer: "):
+        api.ask("GET", "commits/x/pulls")
+
+
+def test_the_text_of_a_fork_is_posted_by_a_job_that_runs_none_of_its_code(
+    job: Forge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Found by the commit that was measured. It can neither call people nor take another comment's place."""
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"workflow_run": {"head_sha": HEAD}}))
+    body = tmp_path / "comment.md"
+    body.write_text("<!-- ipexperf: performance -->\n### ipexperf: 1 worse\n@everybody <!-- ipexperf: other -->")
+    assert cli.main(["comment", "--body", str(body), "--post"]) == 0
+    assert job.log[-1] == "POST /repos/me/mine/issues/5/comments"
+    assert job.comments[1].startswith("<!-- ipexperf: performance -->\n### ipexperf: 1 worse\n")
+    assert "@everybody" not in job.comments[1]
+    assert job.comments[1].count("<!--") == 1
+    event.write_text(json.dumps({"workflow_run": {"head_sha": "unknown"}}))
+    assert cli.main(["comment", "--body", str(body), "--post"]) == cli.USAGE_ERROR
+
+
+def test_gitlab_has_notes(forge: Forge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    variables = {"GITLAB_CI": "true", "CI_API_V4_URL": forge.address, "CI_PROJECT_ID": "3", "GITLAB_TOKEN": "secret"}
+    for name, value in {**variables, "CI_MERGE_REQUEST_IID": "8", "CI_JOB_URL": "https://forge.test/jobs/1"}.items():
+        monkeypatch.setenv(name, value)
+    words = ["comment", "--db", recorded(tmp_path / "a.db", SLOWER), "--post"]
+    assert cli.main(words) == 0
+    assert cli.main(words) == 0
+    assert forge.log[-1] == "PUT /projects/3/merge_requests/8/notes/1"
+    assert "https://forge.test/jobs/1" in forge.comments[1]
+
+
+def test_outside_of_a_job_it_is_only_printed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("GITHUB_ACTIONS", "GITLAB_CI", "CI_JOB_URL"):
+        monkeypatch.delenv(name, raising=False)
+    words = ["comment", "--db", recorded(tmp_path / "a.db", SLOWER)]
+    assert cli.main(words) == 0
+    assert capsys.readouterr().out.startswith("<!-- ipexperf: performance -->\n### ipexperf: 1 worse\n")
+    assert cli.main([*words, "--post"]) == cli.USAGE_ERROR
+    assert "without --post it prints the comment" in capsys.readouterr().err
