@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import inspect
+import json
 import os
 import re
 import shlex
@@ -13,6 +17,8 @@ import pytest
 from page_text import FENCED, LINK, anchor, sections
 
 from ipexperf import cli
+from ipexperf.history.changed import Changed
+from ipexperf.judge.bisection_record import BisectionRecord
 from ipexperf.plan import options
 
 ROOT = Path(__file__).parents[2]
@@ -119,16 +125,28 @@ def test_a_command_of_the_first_steps_asks_for_what_there_is(page: Path) -> None
             assert {word.split("=")[0] for word in words if word.startswith("-")} <= declared
 
 
-def test_a_recipe_asks_for_what_there_is() -> None:
-    """Each command in the table of recipes is one that its parser takes."""
-    lines = re.findall(r"`(ipexperf|pytest) ([^`]*)`", (ROOT / "docs" / "recipes.md").read_text())
-    assert len(lines) > 12
+@pytest.mark.parametrize("name", ["recipes", "agents"])
+def test_a_recipe_asks_for_what_there_is(name: str) -> None:
+    """Each command in the table of recipes, and in that for assistants, is one that its parser takes."""
+    lines = re.findall(r"`(ipexperf|pytest) ([^`]*)`", (ROOT / "docs" / f"{name}.md").read_text())
+    assert len(lines) > 7
     declared = {flag for option in options.OPTIONS for flag in (option.flag, option.short)}
     for program, rest in lines:
         if program == "ipexperf":
             cli._parser().parse_args(shlex.split(rest))
         else:
             assert {word.split("=")[0] for word in shlex.split(rest) if word.startswith("-")} <= {*declared, "--pyargs"}
+
+
+def test_what_assistants_are_told_to_read_is_in_the_answers() -> None:
+    """Each name in the last column is a field of a document that the command prints."""
+    shown = json.loads((ROOT / "tests" / "golden" / "show.json").read_text())
+    ab = inspect.getsource(importlib.import_module("ipexperf.commands.ab")._document)
+    fields = {field.name for record in (Changed, BisectionRecord) for field in dataclasses.fields(record)}
+    known = {"changes", *fields, *shown, *shown["cases"][0], *re.findall(r'"(\w+)":', ab)}
+    rows = [line for line in (ROOT / "docs" / "agents.md").read_text().splitlines() if line.startswith("| ")]
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row.rsplit("|", 2)[1])}
+    assert {"outcome", "culprits", "first_commit"} <= told <= known
 
 
 @pytest.mark.parametrize(
