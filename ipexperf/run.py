@@ -238,7 +238,7 @@ class Run:
                         self._ahead[part.name] = self._running(part)
 
     def _took(self) -> dict[str, float]:
-        """The seconds of each group in the newest run on this machine that measured it."""
+        """The seconds a case of each group in the newest run on this machine that measured it."""
         nothing: list[RunRecord] = []
         runs = self._recorder.ask(lambda history: history.runs(LAST_RUNS), nothing) if self._members else nothing
         if runs and all(case.device == "cpu" for case in self._expected):  # a card would have to be asked
@@ -647,7 +647,7 @@ class Run:
         from ipexperf.report.lines import wrapped
         from ipexperf.report.table import missing_lines, run_lines, summary_lines
 
-        commands = []
+        commands, settled = [], self.settled()
         if self.uid is not None:
             database, baselines = self._place_options()
             if self._recorder.stand_in is not None:
@@ -658,7 +658,7 @@ class Run:
                 commands.append(f"ipexperf trend{database}        the same cases through time")
             else:
                 commands.append("ipexperf doctor    what on this machine disturbs a measurement")
-            loud = {self.settled().verdicts[x.case.uid].outcome for x in self.measurements} - {"no_baseline"}
+            loud = {settled.verdicts[x.case.uid].outcome for x in self.measurements} - {"no_baseline"}
             if puzzling := [name for name in outcomes.OUTCOMES if name in loud and not outcomes.is_fine(name)]:
                 commands.append(f"ipexperf help {puzzling[0]}    what it means, and what to do")
             enough = Policy().minimum_launches
@@ -669,7 +669,6 @@ class Run:
                 commands.append(f"{self._report / 'index.html'}    the same, drawn")
         if self.plan.left_out:
             commands.append("ipexperf cases --why    every cell that was left out, and its reason")
-        settled = self.settled()
         slower = [x.case.id for x in self.measurements if x.case.uid in settled.slower]
         failed = any(verdict.fails for verdict in self.verdicts.values())
         return [

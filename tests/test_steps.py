@@ -72,18 +72,18 @@ def test_a_long_step_says_how_long_it_has_taken(terminal: tuple[LiveLine, Callab
 def test_a_run_says_about_how_long_it_takes(clock: Clock) -> None:
     """By what its groups took last; a group that never ran has no time, and then the run has none."""
     groups = {"infer": range(5), "train": range(3)}
-    run = Pace(groups, {"infer": 50.0, "train": 130.0})
-    assert (run.seconds, run.announced()) == (180.0, "8 cases: about 3 min, as last time")
+    run = Pace(groups, {"infer": 10.0, "train": 50.0})
+    assert (run.seconds, run.announced()) == (200.0, "8 cases: about 3 min, as last time")
     run.begin()
     clock.now = 20.0
     assert str(run) == "0 of 8 cases, about 3 min left"
     run.end("infer")
     run.begin()
     clock.now = 120.0
-    assert str(run) == "5 of 8 cases, about 30 s left"
+    assert str(run) == "5 of 8 cases, about 50 s left"
     clock.now = 200.0
     assert str(run) == "5 of 8 cases"  # longer than last time: nobody knows
-    new = Pace(groups, {"infer": 50.0})
+    new = Pace(groups, {"infer": 10.0})
     assert (new.seconds, str(new)) == (None, "0 of 8 cases")
     assert new.announced() == "5 cases: about 50 s, as last time, and 3 cases that never ran here"
     assert Pace(groups).announced() == ""

@@ -15,9 +15,9 @@ class Pace:
 
     groups: Mapping[str, Sequence[object]]
     took: Mapping[str, float] = field(default_factory=dict)
-    """The seconds of each group that ran before."""
+    """The seconds a case of each group that ran before, whichever of its cases that were."""
     measured: dict[str, float] = field(default_factory=dict)
-    """The seconds of each group in this run."""
+    """The same of this run."""
     _left: tuple[str, ...] = ()
     _began: float | None = None
 
@@ -41,7 +41,8 @@ class Pace:
     def end(self, name: str) -> None:
         """This group is measured, perhaps once more."""
         assert self._began is not None  # noqa: S101 - it was begun
-        self.measured[name] = self.measured.get(name, 0.0) + time.monotonic() - self._began
+        seconds = (time.monotonic() - self._began) / max(1, len(self.groups.get(name, ())))
+        self.measured[name] = self.measured.get(name, 0.0) + seconds
         self._left, self._began = tuple(other for other in self._left if other != name), None
 
     def announced(self) -> str:
@@ -65,7 +66,9 @@ class Pace:
         return f"{done} of {units.plural(count, 'case')}{rest}"
 
     def _sum(self, names: Collection[str]) -> float | None:
-        return sum(self.took[name] for name in names) if all(name in self.took for name in names) else None
+        if not all(name in self.took for name in names):
+            return None
+        return sum(self.took[name] * len(self.groups[name]) for name in names)
 
 
 def _about(seconds: float) -> str:
