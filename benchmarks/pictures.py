@@ -2,19 +2,24 @@
 
     python benchmarks/pictures.py report NIGHTLY.db SERIES.db --case CASE_ID
     python benchmarks/pictures.py fleet FLEET.html
+    python benchmarks/pictures.py terminal RECORDING --columns 80 --name terminal-80
 
 NIGHTLY is the history of a run of many cases. SERIES has many runs of a few cases, and one compared by `ipexperf ab`.
-FLEET is what `ipexperf fleet hosts --html` wrote. Needs Chromium.
+FLEET is what `ipexperf fleet hosts --html` wrote, RECORDING what a command wrote to a terminal. Needs Chromium.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 WIDTH = 1280
@@ -27,14 +32,14 @@ def report(history: Path, folder: Path) -> Path:
     return folder
 
 
-def draw(page: Path, name: str, height: int) -> None:
+def draw(page: Path, name: str, height: int, width: int = WIDTH) -> None:
     """Take a picture of a page, without a pointer that would open a tooltip."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         sys.exit("pictures.py needs Chromium")
     target = FOLDER / f"{name}.png"
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=4000"]
-    options += [f"--window-size={WIDTH},{height}", f"--screenshot={target}", page.absolute().as_uri()]
+    options += [f"--window-size={width},{height}", f"--screenshot={target}", page.absolute().as_uri()]
     subprocess.run([browser, *options], check=True, capture_output=True)
     print(f"{target.relative_to(Path.cwd())}: {page.name}")
 
@@ -56,7 +61,21 @@ def draw_reports(arguments: argparse.Namespace) -> None:
         draw(only(nightly, "runs/*.html"), "run", 900)
         draw(series / "runs.html", "runs", 600)
         draw(only(series, f"cases/{arguments.case}-*.html"), "case", 1100)
-        draw(series / "pairs.html", "pairs", 500)
+        draw(series / "compare.html", "compare", 1000)
+        if (series / "pairs.html").exists():
+            draw(series / "pairs.html", "pairs", 500)
+
+
+def draw_terminal(arguments: argparse.Namespace) -> None:
+    """Draw a recording: of each line, what stood there last."""
+    text = arguments.recording.read_bytes().decode(errors="replace").replace("\r\n", "\n")
+    lines = [next(filter(None, reversed(line.split("\r"))), "").replace("\033[K", "") for line in text.split("\n")]
+    console = Console(record=True, width=arguments.columns, file=io.StringIO(), color_system="standard")
+    console.print(Text.from_ansi("\n".join(lines)), soft_wrap=True)
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder, "terminal.html")
+        page.write_text(console.export_html(inline_styles=True), encoding="utf-8")
+        draw(page, arguments.name, 40 + 19 * len(lines), 24 + 10 * arguments.columns)
 
 
 def main() -> None:
@@ -70,6 +89,11 @@ def main() -> None:
     fleet = actions.add_parser("fleet")
     fleet.add_argument("page", type=Path)
     fleet.set_defaults(draw=lambda arguments: draw(arguments.page, "fleet", 620))
+    terminal = actions.add_parser("terminal")
+    terminal.add_argument("recording", type=Path)
+    terminal.add_argument("--columns", type=int, required=True)
+    terminal.add_argument("--name", required=True)
+    terminal.set_defaults(draw=draw_terminal)
     arguments = parser.parse_args()
     arguments.draw(arguments)
 
