@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {
     "lines of the package and the suites": 61_060,
-    "lines of tests": 56_000,
+    "lines of tests": 56_030,
     "lines of benchmarks": 9_980,
     "words of pages": 75_000,
     "decisions": 33,

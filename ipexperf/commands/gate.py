@@ -110,7 +110,7 @@ def _chosen(detail: RunDetail, names: Sequence[str] | None) -> list[Recorded]:
 
 def _for_pipeline(cases: Sequence[Recorded], settled: Mapping[str, Any]) -> int:
     """Bad if any case is known to be wrong. Unknown if no case was judged, or the machine was too busy."""
-    if settled.get("fails") or any(_bad(recorded) for recorded in cases):
+    if settled.get("fails") or any(test_failed(recorded) for recorded in cases):
         return BAD
     return FINE if any(map(_fine, cases)) and not settled.get("spoilt") else CANNOT_TELL
 
@@ -138,7 +138,7 @@ def _lost(recorded: Recorded) -> tuple[str, ...]:
     return structure.losses if structure is not None and structure.fails else ()
 
 
-def _bad(recorded: Recorded) -> bool:
+def test_failed(recorded: Recorded) -> bool:
     """Whether the case's own test failed. A merely contended case did not."""
     if recorded.verdict is None:
         return recorded.outcome == "failed"

@@ -11,12 +11,11 @@ for (const row of DATA.rows) row.ran = Array.isArray(row.ran) ? row.ran : row.ru
 
 /** The places of the two runs: those that the link names, or the newest two. */
 function chosen() {
-  const found = SIDES.map((name, index) => {
+  return SIDES.map((name, index) => {
     const uid = state.get(name);
     const place = RUNS.findIndex((run) => uid && run[1].startsWith(uid));
     return place < 0 ? Math.max(0, RUNS.length - 2 + index) : place;
   });
-  return found;
 }
 
 function choices() {

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ipexperf import outcomes
+from ipexperf.commands import gate
 from ipexperf.report import markdown, units
 from ipexperf.report.moved import changed
 from ipexperf.result import MEAN, PairsEvidence
@@ -37,11 +38,13 @@ def marker(name: str) -> str:
 def of(detail: RunDetail, name: str, link: str = "") -> Comment:
     """The comment of this name on a run. `link` leads to where its files are."""
     cases = sorted(detail.cases, key=lambda one: (outcomes.place(one.outcome), _name(one)))
-    bad = [one for one in cases if _fails(one)]
-    good = [one for one in cases if one.outcome == "improved" and not _fails(one)]
+    bad = [one for one in cases if gate.test_failed(one)]
+    good = [one for one in cases if one.outcome == "improved" and one not in bad]
     rest = [one for one in cases if one not in bad and one not in good]
     said = [(count, word) for count, word in ((len(bad), "worse"), (len(good), "faster")) if count]
-    title = ", ".join(f"{count} {word}" for count, word in said) or "nothing slower, nothing faster"
+    fails = bool(detail.run.settled.get("fails"))
+    title = ", ".join(f"{count} {word}" for count, word in said)
+    title = title or ("the run as a whole is slower" if fails else "nothing slower, nothing faster")
     lines = [marker(name), f"### ipexperf: {title}", ""]
     if line := detail.run.settled.get("line"):
         lines += [f"**{markdown.plain(line)}**", ""]
@@ -52,16 +55,12 @@ def of(detail: RunDetail, name: str, link: str = "") -> Comment:
     against = next((x for one in cases if (x := _evidence(one))), None)
     beside = f", beside {markdown.plain(against.against)}" if against else ""
     end = ["", f"<sub>Measured on {markdown.plain(detail.run.machine_key)}{beside}{files}</sub>"]
-    return Comment(_cut(lines, end), bool(said))
+    return Comment(_cut(lines, end), bool(said) or fails)
 
 
 def _evidence(one: Recorded) -> PairsEvidence | None:
     evidence = one.verdict.evidence if one.verdict else None
     return evidence if isinstance(evidence, PairsEvidence) else None
-
-
-def _fails(one: Recorded) -> bool:
-    return outcomes.row(one.outcome).fails or bool(one.verdict and one.verdict.fails)
 
 
 def _name(one: Recorded) -> str:
@@ -73,8 +72,7 @@ def _told(one: Recorded) -> Iterator[str]:
     verdict = one.verdict
     time = ""
     if verdict is not None and verdict.ratio is not None:
-        ends = verdict.lo is not None and verdict.hi is not None
-        interval = f" {units.interval(verdict.lo, verdict.hi)}" if ends and verdict.lo and verdict.hi else ""
+        interval = f" {units.interval(verdict.lo, verdict.hi)}" if verdict.lo and verdict.hi else ""
         time = f": **{units.percent(verdict.ratio)}**{interval}"
     word = "" if one.outcome in ("regressed", "improved") else f" {outcomes.title(one.outcome)}"
     yield f"- {outcomes.row(one.outcome).emoji} `{markdown.code(_name(one))}`{word}{time}"

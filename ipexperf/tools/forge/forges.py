@@ -95,12 +95,12 @@ def _seconds_to_wait(error: urllib.error.HTTPError) -> float | None:
 
 
 def _refusal(method: str, path: str, error: urllib.error.HTTPError, *, limited: bool) -> str:
-    why = {
+    why: dict[int, str] = {
         HTTPStatus.UNAUTHORIZED: "its token is not valid",
         HTTPStatus.FORBIDDEN: "its token may not comment here: a job of a fork has none that may (docs/ci)",
         HTTPStatus.NOT_FOUND: "there is no such pull request, or its token may not see it",
     }
-    reason = "it is asked too often" if limited else why.get(HTTPStatus(error.code), error.reason)
+    reason = "it is asked too often" if limited else why.get(error.code, error.reason)
     return f"the forge refused {method} {path.partition('?')[0]} ({error.code}): {reason}"
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from forge_server import HEAD, Forge, serving
@@ -29,13 +30,13 @@ LOST = replace(
 )
 
 
-def recorded(path: Path, *verdicts: Verdict) -> str:
+def recorded(path: Path, *verdicts: Verdict, **of_launch: Any) -> str:
     """A history with a run of a case for each of these verdicts."""
     with History.open(path) as history:
         uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-04T08:00:00Z", "suite": "pull"})
         for number, verdict in enumerate(verdicts):
             case = Case(f"net{number}", "cpu", "bf16", "infer", "ipex", 16, 224)
-            launch = Launch(0, "ok", samples=(Sample(0.01, 0.02, 0.0),), metrics={"step_time": 0.01})
+            launch = Launch(0, "ok", samples=(Sample(0.01, 0.02, 0.0),), metrics={"step_time": 0.01}, **of_launch)
             history.record(uid, Measurement(case, (launch,), ENVIRONMENT, *TIMES), verdict, PairPolicy())
         history.finish_run(uid, "finished")
     return str(path)
@@ -72,6 +73,16 @@ def test_the_comment_says_what_is_worse_and_faster_and_folds_the_rest(tmp_path: 
     assert "<details><summary>2 others: 2 ok</summary>" in lines
     assert "| `net0-cpu-bf16-infer-ipex` | +0.1 % | ok |" in lines
     assert lines[-1].endswith("beside git:main · [files of this run](https://forge.test/files)</sub>")
+
+
+def test_a_run_that_fails_as_a_whole_has_a_comment_and_a_merely_contended_case_none(tmp_path: Path) -> None:
+    whole = recorded(tmp_path / "a.db", replace(SAME, outcome="platform_shift"))
+    with History.open(whole) as history:
+        history.settle(history.runs(1)[0].uid, {"line": "all slower", "fails": True}, {}, PairPolicy())
+    assert said(whole).changed
+    assert "### ipexperf: the run as a whole is slower\n\n**all slower**" in said(whole).body
+    busy = Verdict("invalid", "machine contended", contended=True)
+    assert not said(recorded(tmp_path / "b.db", busy, contended="others took 50%")).changed
 
 
 def test_what_can_only_lose_is_said_first_of_its_reasons(tmp_path: Path) -> None:
@@ -124,6 +135,7 @@ def test_another_name_is_another_comment(job: Forge, tmp_path: Path) -> None:
         (404, {}, "there is no such pull request"),
         (429, {"Retry-After": "3600"}, "it is asked too often"),
         (500, {}, "Internal Server Error"),
+        (599, {}, "(599): "),
     ],
 )
 def test_a_forge_that_refuses_is_one_sentence(
