@@ -41,6 +41,8 @@ from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.registry import model
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
+from ipexperf.judge import causes
+from ipexperf.judge.causes import Cause
 from ipexperf.result import METRICS, Accuracy, Check, Gate, Metric
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "Accelerator",
     "Accuracy",
     "Case",
+    "Cause",
     "Cell",
     "Check",
     "Dataset",
@@ -85,17 +88,19 @@ __all__ = [
     "torchvision",
 ]
 
-Item = TypeVar("Item", bound=Device | Stack | Mode | Model | Task | Dataset | Metric)
+Item = TypeVar("Item", bound=Device | Stack | Mode | Model | Task | Dataset | Metric | Cause)
 
 
 def register(item: Item) -> Item:
-    """Make a device, stack, mode, model, task, dataset or metric known by its `name`, and return it."""
+    """Make a device, stack, mode, model, task, dataset, metric or cause known by its `name`, and return it."""
     target = next((known for known in registry.KINDS.values() if isinstance(item, known.base)), None)
     if target is not None:
         target.add(getattr(item, "name", ""), item)
+    elif isinstance(item, Cause):
+        causes.add(item)
     elif not isinstance(item, Metric):
         raise UsageError(
-            f"register takes a device, stack, mode, model, task, dataset or metric, not {type(item).__name__}; "
+            f"register takes a device, stack, mode, model, task, dataset, metric or cause, not {type(item).__name__}; "
             "a class needs to be instantiated: register(MyMode())"
         )
     elif METRICS.setdefault(item.name, item) != item:

@@ -35,11 +35,19 @@ SITES = "ipexperf.sites"
 
 @dataclass(frozen=True)
 class Given:
-    """A plugin with the options and both arms of a session that `ipexperf ab` starts, found by its name."""
+    """A plugin with the options of a session that a command starts, and with both arms of `ipexperf ab`."""
 
     options: Options
-    arms: tuple[ArmWords, ArmWords]
+    arms: tuple[ArmWords, ArmWords] | None = None
     __name__ = GIVEN
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Run the session with these arguments of pytest. Returns its exit status."""
+        import pytest
+
+        # We are imported already, so pytest could not rewrite our assertions if we had any.
+        quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+        return int(pytest.main([*arguments, *quiet], plugins=[self]))
 
 
 @dataclass(frozen=True, slots=True)

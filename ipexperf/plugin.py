@@ -419,7 +419,9 @@ def _measure(request: pytest.FixtureRequest, planned: Planned, benchmark: Any) -
 
 def _places(config: pytest.Config) -> list[str]:
     """The files and folders that the command line names. None: pytest chose them, and would again."""
-    return config.args if config.args_source is pytest.Config.ArgsSource.ARGS else []
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        return []
+    return ["--pyargs", *config.args] if config.option.pyargs else config.args
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)

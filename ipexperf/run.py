@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.compare.against import Against, OtherSide
     from ipexperf.compare.walk import Suite
+    from ipexperf.dossier.making import Question
     from ipexperf.history.records import RunRecord
     from ipexperf.history.store import History, Status
     from ipexperf.judge.baseline import CaseBaseline
@@ -89,6 +90,17 @@ def _check_twin(options: Options) -> None:
         raise UsageError(f"{twin}: pairs have no twin: --perf-against '' measures each case against itself")
 
 
+def _check_explain(options: Options) -> None:
+    """Raise UsageError if dossiers cannot be written, or nothing would be in one."""
+    if options.explain is None:
+        return
+    flag = options.sources.get("explain", "--perf-explain")
+    if options.fleet is not None:
+        raise UsageError(f"{flag}: both arms are traced on this host, and a fleet measures on others: leave it out")
+    if options.explain.exists() and not options.explain.is_dir():
+        raise UsageError(f"{flag}: {options.explain} is not a folder")
+
+
 class Run:
     """One invocation of the suite. Each case is recorded as soon as it is measured."""
 
@@ -97,6 +109,7 @@ class Run:
         self.options = options
         self._site = site or LocalSite(options, folder, say)
         _check_twin(options)
+        _check_explain(options)
         # Its tests may be of functions alone, which is not known yet.
         self.plan = plan(options, self._site.facts, may_be_empty=True)
         gates.gate(options)  # refuses unknown names, now that everything is loaded
@@ -139,6 +152,12 @@ class Run:
         """What a command calls this run."""
         self.unwritten = ""
         """Why the report could not be written, or an empty text."""
+        self._blocks: dict[str, str] = {}
+        """The text of each failed test, by the uid of its case."""
+        self._places: Sequence[str] = ("--pyargs", "ipexperf.suites")
+        """The files and folders that pytest was given, as far as it said."""
+        self._dossiers: list[str] = []
+        """A line for each dossier that was written, or why it was not."""
 
     def adopt(
         self, calls: Sequence[Case], suite: Suite, given: tuple[ArmWords, ArmWords] | None = None, *, alone: bool
@@ -532,6 +551,8 @@ class Run:
 
     def finish(self, status: Status) -> bool:
         """Record how the run ended and its verdict, and close the history. Return whether nothing failed."""
+        if self.options.explain is not None and status == "finished":
+            self._explain(self.options.explain)
         with interrupts.deferred():
             self._site.close()
             try:
@@ -549,6 +570,27 @@ class Run:
             self._name = self._recorder.ask(self._selector, self._name)
         self._recorder.close()
         return not (settled.fails or settled.spoilt or self.trouble or self.unwritten)
+
+    def _explain(self, folder: Path) -> None:
+        """Write a dossier of each case that failed."""
+        from ipexperf.dossier import making
+
+        questions = [question for one in self.measurements if (question := self._question(one))]
+        self._dossiers = making.write(questions, self._site.conductor, self._site.suite, folder, self._say)
+
+    def _question(self, measurement: Measurement) -> Question | None:
+        """What a dossier of this case is about, if it is to have one."""
+        from ipexperf.dossier.making import Question
+
+        recorded, verdict = measurement.case, self.verdicts[measurement.case.uid]
+        if not (verdict.fails or self.options.explain_all):
+            return None
+        arms = [self._against] if self._against else [self._live.against.get(recorded)]
+        both = ((against, case) for against in arms if against for case in against.cases)
+        against, case = next((pair for pair in both if pair[0].recorded(pair[1]) == recorded), (None, recorded))
+        block = self._blocks.get(recorded.uid) or self.block(measurement, verdict, self._places)
+        commit = (self._live.wanted[case].lock.commit if against and against.tree else None) or ""
+        return Question(case, verdict, against, block, self._reproduce(recorded, self._places), commit)
 
     def _selector(self, history: History) -> str:
         """What a command calls this run: `last`, unless another run began later."""
@@ -590,14 +632,16 @@ class Run:
         from ipexperf.judge.environment import differences
         from ipexperf.report.block import failure_block
 
+        again, accept = self._reproduce(measurement.case, places), self._accept(measurement)
         if isinstance(verdict.evidence, PairsEvidence):
-            changed = verdict.evidence.differences
-            accept = self._accept(measurement) if verdict.evidence.lock else ""
-            return failure_block(measurement, verdict, changed, self._reproduce(measurement.case, places), accept)
-        before = self._baselines.accepted(measurement)
-        since = differences(before.environment, measurement.environment) if before else []
-        again = self._reproduce(measurement.case, places)
-        return failure_block(measurement, verdict, since, again, self._accept(measurement))
+            changed: Sequence[str] = verdict.evidence.differences
+            accept = accept if verdict.evidence.lock else ""
+        else:
+            before = self._baselines.accepted(measurement)
+            changed = differences(before.environment, measurement.environment) if before else []
+        text = failure_block(measurement, verdict, changed, again, accept)
+        self._blocks[measurement.case.uid], self._places = text, places
+        return text
 
     def _reproduce(self, case: Case, places: Sequence[str]) -> str:
         from ipexperf.report.rerun import command, of_function
@@ -686,6 +730,7 @@ class Run:
             ),
             *([f"HOW THE RUN ENDED IS NOT RECORDED: {self.trouble}"] if self.trouble else []),
             *([f"THE REPORT IS NOT WRITTEN: {self.unwritten}"] if self.unwritten else []),
+            *self._dossiers,
         ]
 
     def _since_accepted(self) -> dict[Case, list[str]]:

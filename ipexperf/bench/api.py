@@ -664,6 +664,15 @@ class Session(ABC):
     """Seconds that making the graph of the network took, from the plain network to the first output, or in training to
     the end of the first step. None: no graph."""
 
+    @property
+    def generated(self) -> Sequence[str]:
+        """The code that a compiler generated for its steps."""
+        return ()
+
+    def batch(self) -> Examples | None:
+        """Return a batch as steps take it, for a script that does the same. None: it has none of its own."""
+        return None
+
     @contextmanager
     def compiling(self, synchronise: Callable[[], None]) -> Iterator[None]:
         """Record the time of the block, in which the graph of the network is made."""

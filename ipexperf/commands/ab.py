@@ -108,8 +108,6 @@ def run_ab(arguments: argparse.Namespace) -> int:
 
 def _of_tests(arguments: argparse.Namespace, options: Options) -> int:
     """Compare the functions that tests measure: a session of pytest. Returns its exit status."""
-    import pytest
-
     from ipexperf.commands import progress
     from ipexperf.invocation import Given
 
@@ -118,7 +116,7 @@ def _of_tests(arguments: argparse.Namespace, options: Options) -> int:
             raise UsageError(f"--{name}: behind -- are tests, which pytest runs and tells of: leave it out")
     words = _words(arguments, options, progress.say)
     options = dataclasses.replace(options, against="", benchmark=True)
-    return int(pytest.main(list(arguments.tests), plugins=[Given(options, words)]))
+    return Given(options, words).run(arguments.tests)
 
 
 def _words(arguments: argparse.Namespace, options: Options, say: Callable[[str], None]) -> tuple[ArmWords, ArmWords]:

@@ -33,13 +33,13 @@ def add_why(subparsers: console.Subparsers) -> None:
 def run_why(arguments: argparse.Namespace) -> int:
     """Explain each case with this id. Two batches share one."""
     with console.open_history(arguments) as history:
-        for recorded in _named(history, arguments.selector, arguments.case_id):
+        for recorded in named(history, arguments.selector, arguments.case_id):
             for line in _explanation(history, recorded, arguments):
                 console.say(line)
     return 0
 
 
-def _named(history: History, selector: str, case_id: str) -> list[Recorded]:
+def named(history: History, selector: str, case_id: str) -> list[Recorded]:
     measurements = history.measurements(selector)
     chosen = [recorded for recorded in measurements if recorded.case.id == case_id]
     if not chosen:
@@ -111,7 +111,7 @@ def _before(
     if arguments.arm:
         return _arm(recorded)
     if arguments.against != BASELINE:
-        others = [x for x in _named(history, arguments.against, recorded.case.id) if x.case == recorded.case]
+        others = [x for x in named(history, arguments.against, recorded.case.id) if x.case == recorded.case]
         if not others:
             raise UsageError(f"run {arguments.against} has {recorded.case.id} only in other batches or versions")
         return f"run {others[0].run_uid}", recorded_fingerprints.fingerprint_of(others[0])[1]

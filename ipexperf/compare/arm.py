@@ -50,6 +50,8 @@ class Arm:
     """Conditions of forked workers that only build the case, several times. None: the arm's worker alone builds it."""
     warm: int | None = None
     """Untimed steps before each turn, as an earlier round measured them. None: this round measures them."""
+    trace: Path | None = None
+    """The folder into which its worker writes what a step does, once its numbers are taken."""
     final: bool = True
     """Whether this is the last attempt: accuracy is then checked even if the launch is contended."""
 

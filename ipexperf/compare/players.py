@@ -221,6 +221,8 @@ class Stepper:
             launch = with_wait_note(launch, samples, self.arm.conditions)
         if self.arm.prove:
             launch = with_proof(self.worker, launch, labelled=registry.modes.get(self.arm.case.mode).labelled)
+        if self.arm.trace is not None:
+            self.worker.ask("trace", folder=str(self.arm.trace))
         return without_fresh_metrics(launch) if self.arm.conditions.settings.forked else launch
 
     def dismiss(self) -> None:

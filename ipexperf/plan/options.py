@@ -175,6 +175,14 @@ class Options:
         scope=RUN,
         page="report.md",
     )
+    explain: Path | None = _option(
+        Path,
+        None,
+        "write a dossier of each case that failed beside another arm into this folder, for at most five minutes",
+        "DIR",
+        scope=RUN,
+        page="dossiers.md",
+    )
     launches: int | None = _option(
         values.positive,
         None,
@@ -451,6 +459,8 @@ class Options:
         scope=MEASURE,
     )
     sources: Mapping[str, str] = field(default_factory=dict)
+    explain_all: bool = False
+    """Whether cases that did not fail have a dossier too: `ipexperf explain` asks for one."""
 
     @property
     def arm(self) -> str | None:

@@ -92,6 +92,14 @@ class CallSession(Session):
             wall, cpu, delay = wall + times[0], cpu + times[1], delay + times[2]
         return wall / block, cpu / block, delay / block
 
+    @property
+    def generated(self) -> Sequence[str]:
+        if "torch._inductor" not in sys.modules:
+            return ()
+        from ipexperf.bench.evidence import compilation
+
+        return compilation.generated(0)
+
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
         return {}, []
 

@@ -154,7 +154,14 @@ def verbose() -> AbstractContextManager[Any]:
 
 
 def recorded(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> OneDnnLog:
-    """Record the log of one step. The library prints to file descriptor 1, which is not the protocol of the worker."""
+    """Record the log of one step."""
+    parsed = read(printed(step, verbose))
+    _found_isas.update(parsed.isas)
+    return parsed
+
+
+def printed(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> str:
+    """Return what the library prints in one step: to file descriptor 1, which is not the protocol of the worker."""
     with tempfile.TemporaryFile() as log:
         stdout = os.dup(1)
         ctypes.CDLL(None).fflush(None)  # flush what was printed before the step
@@ -167,9 +174,7 @@ def recorded(step: Callable[[], Any], verbose: AbstractContextManager[Any]) -> O
             os.dup2(stdout, 1)
             os.close(stdout)
         log.seek(0)
-        parsed = read(log.read().decode(errors="replace"))
-    _found_isas.update(parsed.isas)
-    return parsed
+        return log.read().decode(errors="replace")
 
 
 def isas() -> list[str]:

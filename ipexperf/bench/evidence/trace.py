@@ -19,8 +19,8 @@ ROWS = 400
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 """Categories of events on an accelerator."""
 _OPERATOR = "cpu_op"
-_MEMORY = "[memory]"
-_OWN = ("profiler::", "autograd::engine::evaluate_function", "## ")
+MEMORY = "[memory]"
+OWN = ("profiler::", "autograd::engine::evaluate_function", "## ")
 """Events of the profiler and autograd themselves, which repeat the operators inside."""
 _HASH = re.compile(r"[0-9a-f]{12,}|(?<=Region: )[\d/]+")
 
@@ -75,7 +75,7 @@ def kernels(events: Iterable[dict[str, Any]]) -> Section:
 
 def counts(events: Iterable[dict[str, Any]], *, accelerator: bool) -> dict[str, int]:
     """Return how many operators a step called, and on an accelerator how many kernels ran."""
-    kinds = Counter(event.get("cat") for event in events if not str(event.get("name")).startswith(_OWN))
+    kinds = Counter(event.get("cat") for event in events if not str(event.get("name")).startswith(OWN))
     kernels = {"kernels": sum(kinds[kind] for kind in DEVICE)} if accelerator else {}
     return {"operators": kinds[_OPERATOR], **kernels}
 
@@ -85,7 +85,7 @@ def memory(events: Iterable[dict[str, Any]], *, accelerator: bool) -> dict[str, 
 
     Nothing where an accelerator shows none: its allocator may not tell the profiler.
     """
-    marks = [x for x in events if x.get("name") == _MEMORY and bool(x["args"]["Device Type"]) == accelerator]
+    marks = [x for x in events if x.get("name") == MEMORY and bool(x["args"]["Device Type"]) == accelerator]
     if accelerator and not marks:
         return {}
     changes = [int(mark["args"]["Bytes"]) for mark in sorted(marks, key=lambda x: (x["ts"], x["args"]["Ev Idx"]))]
@@ -112,7 +112,7 @@ def plain(kernel: str) -> str:
 
 def _nested(events: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], str, float]]:
     """Yield each operator with the name of its caller and its own seconds."""
-    chosen = [x for x in events if x.get("cat") == _OPERATOR and not str(x.get("name")).startswith(_OWN)]
+    chosen = [x for x in events if x.get("cat") == _OPERATOR and not str(x.get("name")).startswith(OWN)]
     # At equal times the outer one is the longer one, or the one that was recorded first.
     chosen.sort(key=lambda x: (str(x.get("tid")), x["ts"], -x["dur"], x.get("args", {}).get("Ev Idx", 0)))
     callers, seconds = [""] * len(chosen), [x["dur"] / 1e6 for x in chosen]

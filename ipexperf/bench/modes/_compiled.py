@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ipexperf import dtypes
@@ -64,6 +64,10 @@ class CompiledSession(InferenceSession):
     @property
     def code(self) -> str:
         return self.compiled.code
+
+    @property
+    def generated(self) -> Sequence[str]:
+        return self.compiled.sources
 
     def call_first(self, example: Tensors) -> None:
         """Call the network as a step does. The first call compiles it."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import shared
-from ipexperf.bench.api import ChannelsLast, Device, Kernel, Look, Session, Tensors, Workbench
+from ipexperf.bench.api import ChannelsLast, Device, Examples, Kernel, Look, Session, Tensors, Workbench
 from ipexperf.bench.artifacts import artifact, weights
 from ipexperf.bench.evidence import accuracy, answers, fingerprint, float32, instructions, proof, quantised, work
 from ipexperf.bench.evidence.accuracy import Reference
@@ -73,6 +73,9 @@ class InferenceSession(Session):
 
     def step(self) -> None:
         self.forward(next(self.feed))
+
+    def batch(self) -> Examples | None:
+        return Examples(self.inputs[0], ())
 
     def metrics(self) -> dict[str, float]:
         return _input.waited(self)

@@ -8,7 +8,19 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ipexperf.bench import optimizers, registry
-from ipexperf.bench.api import Cell, ChannelsLast, Device, Kernel, Look, Mode, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import (
+    Cell,
+    ChannelsLast,
+    Device,
+    Examples,
+    Kernel,
+    Look,
+    Mode,
+    Session,
+    Stack,
+    Tensors,
+    Workbench,
+)
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.evidence import accuracy, fingerprint, float32, instructions, proof, work
 from ipexperf.bench.evidence.work import Work
@@ -85,6 +97,10 @@ class TrainSession(Session):
             loss = loss / self.accumulate
         self.scaler.scale(loss).backward()
         return loss.detach()
+
+    def batch(self) -> Examples | None:
+        batch, count = next(self.feed), len(self.split.train.inputs)
+        return Examples(batch[:count], batch[count:])
 
     def items(self, batch: int) -> int:
         return batch * self.accumulate

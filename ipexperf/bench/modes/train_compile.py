@@ -6,7 +6,7 @@ As users write it, the loss and the update are eager code beside the compiled ne
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ipexperf.bench import registry
@@ -29,6 +29,10 @@ class CompiledTraining(TrainSession):
         super().__init__(bench)
         with self.compiling(bench.device.synchronise):
             self.compiled = Compilation(self.step)
+
+    @property
+    def generated(self) -> Sequence[str]:
+        return self.compiled.sources
 
     def joined(self, network: Any) -> Any:
         # Inductor's own random numbers would be other masks of dropout than those of the training it is compared with.

@@ -1,9 +1,9 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
 Requests: begin, prepare, environment, warm, sample, serve, replay, memory, proof, metrics, fingerprint,
-accuracy, weights, quantise, footprint, imports, machine, ceilings, pulse, session, close. A reply is one line with `ok`
-true or false; lines with `say` before it are progress. Requests and replies have their own descriptors, so that output
-of torch and C++ only goes to the log.
+trace, accuracy, weights, quantise, footprint, imports, machine, ceilings, pulse, session, close. A reply is one line
+with `ok` true or false; lines with `say` before it are progress. Requests and replies have their own descriptors, so
+that output of torch and C++ only goes to the log.
 """
 
 from __future__ import annotations
@@ -295,6 +295,13 @@ class Worker:
         """Return the fingerprint, in a separate pass after measurement and proof."""
         session, device = self._ready
         return {"fingerprint": fingerprint.of(session, device)}
+
+    def trace(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Write what some steps did, call by call, into a folder."""
+        from ipexperf.bench.evidence import tracing
+
+        session, device = self._ready
+        return {"missing": tracing.write(session, device, Path(request["folder"]))}
 
     def accuracy(self, _: dict[str, Any]) -> dict[str, Any]:
         metrics, checks = answer(Session, self._ready[0], "accuracy")

@@ -1,0 +1,261 @@
+"""What a step did, second by second: a trace for a timeline, and its nested calls added up for a flame graph.
+
+For the colleague who must understand a slowdown, not for the judge: under a profiler every call takes longer.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench.api import Device, Session
+from ipexperf.bench.clocks import perf_counter
+from ipexperf.bench.evidence import onednn, trace
+from ipexperf.bench.lazy import torch
+
+STEP = "ipexperf: a step"
+"""The name of a step in the trace."""
+TRACE, SUMMARY, LOG, BATCH, SNAPSHOT = "trace.json.gz", "summary.json", "onednn.log", "batch.pt", "memory.pickle"
+"""The files: the trace, what is made of it, oneDNN's log, a batch, and what a card's allocator did."""
+SECONDS = 0.02
+"""So many seconds of short steps are traced, at most MOST of them."""
+MOST = 20
+LONG = 5.0
+"""Python's calls are not traced in longer steps: there may be a million of them a second."""
+LARGEST = 256 * 2**20
+"""Most bytes of a trace that is kept."""
+THIN = 0.002
+"""Calls that take a smaller share of the step are left out of the flame graph."""
+DEPTH = 60
+NAMES = 150
+"""Most operators, kernels and functions in the table of their own times."""
+SPANS = 1500
+"""Most calls in the timeline, the longest."""
+ELSEWHERE, ON_DEVICE = "in another thread", "on the device"
+_NOISE = re.compile(r" (?:of type object )?at 0x[0-9a-f]+|(?<=\.py)\(\d+\)|(?<=\w)_\d+$")
+_SYSTEM = ("<", "nn.Module", "torch/", "torch_", "intel_extension", "ipexperf/", "contextlib", "functools", "typing")
+
+
+@dataclass(slots=True)
+class _Call:
+    """Calls of one name below the same callers, added up."""
+
+    name: str
+    seconds: float = 0.0
+    calls: int = 0
+    inside: dict[str, _Call] = field(default_factory=dict)
+
+    def document(self, steps: int, least: float, depth: int = DEPTH) -> list[Any]:
+        below = sorted(self.inside.values(), key=lambda call: -call.seconds) if depth else []
+        inner = [call.document(steps, least, depth - 1) for call in below if call.seconds >= least]
+        return [self.name, self.seconds / steps, self.calls / steps, inner]
+
+
+def write(session: Session, device: Device, folder: Path) -> list[str]:
+    """Trace some steps, and write what they did into this folder. Return what could not be had, each in a sentence."""
+    if session.elsewhere:
+        return ["its steps run in other processes, which are not traced"]
+    step = session.step
+    folder.mkdir(parents=True, exist_ok=True)
+    begin = perf_counter()
+    step()
+    device.synchronise()
+    seconds = perf_counter() - begin
+    steps = max(1, min(MOST, int(SECONDS / max(seconds, 1e-9))))
+    missing = [f"Python's calls: a step takes {seconds:.0f} s"] if seconds > LONG else []
+
+    run = step
+    if device.accelerator:
+
+        def run() -> None:
+            step()
+            device.synchronise()
+
+    path = folder / "trace.json"
+    if "torch" in sys.modules:
+        _profile(run, steps, device, path, python=seconds <= LONG)
+    else:
+        path.write_text(json.dumps({"traceEvents": python_events(run, steps)}))
+    if path.stat().st_size > LARGEST:
+        missing.append(f"the trace: it had {path.stat().st_size >> 20} MiB")
+        events = []
+    else:
+        events = json.loads(path.read_text())["traceEvents"]
+        with path.open("rb") as plain, gzip.open(folder / TRACE, "wb", compresslevel=3) as packed:
+            shutil.copyfileobj(plain, packed)
+    path.unlink()
+    summary = {"steps": steps, "seconds": seconds, **summarised(events, steps), "missing": missing}
+    (folder / SUMMARY).write_text(json.dumps(summary))
+    for number, text in enumerate(session.generated, 1):
+        (folder / f"code-{number}.py").write_text(text)
+    if "torch" in sys.modules and device.name == "cpu":
+        (folder / LOG).write_text(onednn.printed(run, onednn.verbose()))
+    if batch := session.batch():
+        torch.save({"inputs": batch.inputs, "targets": batch.targets}, folder / BATCH)
+    if device.name == "cuda":
+        _snapshot(run, folder / SNAPSHOT)
+    return missing
+
+
+def _profile(run: Callable[[], None], steps: int, device: Device, path: Path, *, python: bool) -> None:
+    with torch.autograd.profiler.profile(
+        use_kineto=True,
+        use_device=device.name if device.accelerator else None,
+        record_shapes=True,
+        profile_memory=True,
+        with_stack=python,
+    ) as profile:
+        for _ in range(steps):
+            with torch._C._profiler._RecordFunctionFast(STEP):  # noqa: SLF001 - without the calls of the public one
+                run()
+    profile.export_chrome_trace(str(path))
+
+
+def _snapshot(run: Callable[[], None], path: Path) -> None:
+    """Keep what a card's allocator did in a step, for PyTorch's page of memory. It has no public name yet."""
+    torch.cuda.memory._record_memory_history()  # noqa: SLF001
+    run()
+    torch.cuda.memory._dump_snapshot(str(path))  # noqa: SLF001
+    torch.cuda.memory._record_memory_history(enabled=None)  # noqa: SLF001
+
+
+def python_events(run: Callable[[], Any], steps: int) -> list[dict[str, Any]]:
+    """Return the calls of Python in some steps as events of a trace, for a process without torch."""
+    events: list[dict[str, Any]] = []
+    begun: list[tuple[str, float]] = []
+
+    def watch(frame: Any, kind: str, argument: Any) -> None:
+        now = perf_counter() * 1e6
+        if kind == "call":
+            code = frame.f_code
+            begun.append((f"{_short(code.co_filename)}({code.co_firstlineno}): {code.co_name}", now))
+        elif kind == "c_call":
+            begun.append((f"<built-in {getattr(argument, '__qualname__', argument)}>", now))
+        elif begun:
+            name, since = begun.pop()
+            events.append(_event(name, since, now))
+
+    def _event(name: str, since: float, until: float, kind: str = "python_function") -> dict[str, Any]:
+        thread = threading.get_native_id()
+        return {"ph": "X", "cat": kind, "name": name, "ts": since, "dur": until - since, "pid": 0, "tid": thread}
+
+    before = sys.getprofile()
+    for _ in range(steps):
+        begin = perf_counter() * 1e6
+        sys.setprofile(watch)
+        try:
+            run()
+        finally:
+            sys.setprofile(before)
+            begun.clear()
+        events.append(_event(STEP, begin, perf_counter() * 1e6, "user_annotation"))
+    return events
+
+
+def _short(path: str) -> str:
+    """The path of a file as torch's profiler writes it: below the folder that it is imported from."""
+    folders = [folder for folder in sys.path if folder and path.startswith(f"{folder}/")]
+    return path.removeprefix(f"{max(folders, key=len)}/") if folders else path
+
+
+def summarised(events: list[dict[str, Any]], steps: int) -> dict[str, Any]:
+    """Return the flame graph, the own time of each name, who allocated, and the timeline of the last step."""
+    windows = [(x["ts"], x["ts"] + x["dur"], x["tid"]) for x in events if x.get("name") == STEP and "dur" in x]
+    summary = _Summary(windows)
+    threads: dict[Any, list[dict[str, Any]]] = {}
+    for event in events:
+        if _counts(event) and any(begin <= event["ts"] <= end for begin, end, _ in windows):
+            threads.setdefault(event["tid"], []).append(event)
+    main = windows[0][2] if windows else None
+    for thread, found in sorted(threads.items(), key=lambda pair: pair[0] != main):
+        device = any(event.get("cat") in trace.DEVICE for event in found)
+        summary.add(found, "" if thread == main else ON_DEVICE if device else ELSEWHERE)
+    return summary.document(steps)
+
+
+def _counts(event: Mapping[str, Any]) -> bool:
+    """Whether an event is a call, a kernel or an allocation, and no part of the profiler."""
+    if event.get("name") == trace.MEMORY:
+        return True
+    kinds = ("cpu_op", "python_function", *trace.DEVICE)
+    return event.get("cat") in kinds and "dur" in event and not str(event["name"]).startswith(trace.OWN)
+
+
+class _Summary:
+    """The calls of some steps, added up."""
+
+    def __init__(self, windows: list[tuple[float, float, Any]]) -> None:
+        """`windows` are the beginnings, ends and threads of the steps."""
+        self._root = _Call(STEP, sum(end - begin for begin, end, _ in windows) / 1e6, len(windows))
+        self._last = windows[-1][:2] if windows else (0.0, 0.0)
+        self._lanes = 0
+        self._own: dict[str, list[float]] = {}
+        self._allocated: dict[str, list[float]] = {}
+        self._spans: list[list[Any]] = []
+
+    def add(self, events: list[dict[str, Any]], where: str) -> None:
+        """Nest the events of a thread: the one that steps, or one of those with a name for what it is."""
+        top = self._root.inside.setdefault(where, _Call(where)) if where else self._root
+        callers: list[tuple[_Call, float, str]] = [(top, float("inf"), "")]
+        for event in sorted(events, key=lambda one: (one["ts"], -one.get("dur", 0.0))):
+            begin, length = event["ts"], event.get("dur", 0.0)
+            while callers[-1][1] <= begin:
+                callers.pop()
+            caller, _, user = callers[-1]
+            if event["name"] == trace.MEMORY:
+                if (size := int(event["args"]["Bytes"])) > 0:
+                    _add(self._allocated, f"{caller.name} in {user}" if user else caller.name, size, 1)
+                continue
+            name = named(event)
+            call = caller.inside.setdefault(name, _Call(name))
+            call.seconds, call.calls = call.seconds + length / 1e6, call.calls + 1
+            _add(self._own, name, length / 1e6, 1)
+            if caller is not top:
+                _add(self._own, caller.name, -length / 1e6, 0)
+            elif where:
+                top.seconds += length / 1e6
+            if self._last[0] <= begin <= self._last[1]:
+                depth = len(callers) - 1
+                self._spans.append([self._lanes, depth, round(begin - self._last[0], 2), round(length, 2), name])
+            callers.append((call, begin + length, name if _of_user(event) else user))
+        self._lanes += 1
+
+    def document(self, steps: int) -> dict[str, Any]:
+        longest = sorted(self._spans, key=lambda span: -span[3])[:SPANS]
+        return {
+            "flame": self._root.document(steps, THIN * self._root.seconds),
+            "own": _largest(self._own, steps),
+            "allocated": _largest(self._allocated, steps),
+            "timeline": sorted(longest),
+        }
+
+
+def _add(table: dict[str, list[float]], name: str, amount: float, count: int) -> None:
+    row = table.setdefault(name, [0.0, 0])
+    row[0] += amount
+    row[1] += count
+
+
+def _largest(table: Mapping[str, list[float]], steps: int) -> dict[str, list[float]]:
+    """Return the largest rows, for a step."""
+    rows = sorted(table.items(), key=lambda pair: -pair[1][0])[:NAMES]
+    return {name: [amount / steps, count / steps] for name, (amount, count) in rows}
+
+
+def named(event: Mapping[str, Any]) -> str:
+    """Return the name of an event without what differs between processes and moves with every edit."""
+    if event.get("cat") in trace.DEVICE:
+        return trace.plain(str(event["name"]))
+    return _NOISE.sub("", str(event["name"]))
+
+
+def _of_user(event: Mapping[str, Any]) -> bool:
+    return event.get("cat") == "python_function" and not str(event["name"]).startswith(_SYSTEM)

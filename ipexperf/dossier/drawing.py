@@ -1,0 +1,93 @@
+"""Flame graphs and timelines as SVG, from what workers added up. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from ipexperf.report import units
+
+WIDTH, ROW = 1200.0, 18
+LETTER = 6.4
+"""Width of a letter."""
+SEEN = 0.6
+"""Narrower calls are not drawn."""
+NOTABLE = 0.02
+"""A call that takes more or less time by this share of the step has a colour."""
+ROWS = 8
+"""Most calls below one another in a timeline."""
+
+Node = Sequence[Any]
+"""A name, the seconds and calls a step, and the nodes inside."""
+Row = tuple[str, float, float, float, float]
+"""A name, with an amount and a number of calls in both arms."""
+
+
+def flame(node: Node, longest: float, other: Node | None = None) -> str:
+    """Draw the calls of a step, as wide as they take. What takes longer than in the `other` is warm, else cool."""
+    before = dict(_paths(other)) if other else {}
+    shapes, depth = [], 0
+    for path, name, begin, seconds, calls in _placed(node, 0.0, ()):
+        width = WIDTH * seconds / longest
+        if width < SEEN:
+            continue
+        change = (seconds - before.get(path, 0.0)) / longest if other else 0.0
+        depth = max(depth, len(path))
+        against = f", {units.seconds(before.get(path, 0.0))} in the other arm" if other else ""
+        title = f"{name}: {units.seconds(seconds)} a step, {calls:g} calls{against}"
+        kind = "warm" if change > NOTABLE else "cool" if change < -NOTABLE else "plain"
+        shapes.append(_box(kind, WIDTH * begin / longest, (len(path) - 1) * ROW, width, name, title))
+    return _svg(shapes, depth * ROW, "flame graph of a step")
+
+
+def timeline(spans: Sequence[Sequence[Any]], longest: float) -> str:
+    """Draw the calls of a step one after another, a band for each thread and one for the device."""
+    shapes, top = [], 0
+    for lane in sorted({span[0] for span in spans}):
+        deepest = 0
+        for _, depth, begin, length, name in (span for span in spans if span[0] == lane):
+            width = WIDTH * length / 1e6 / longest
+            if depth < ROWS and width >= SEEN:
+                deepest = max(deepest, depth + 1)
+                title = f"{name}: {units.seconds(length / 1e6)}, from {units.seconds(begin / 1e6)} on"
+                shapes.append(_box("plain", WIDTH * begin / 1e6 / longest, top + depth * ROW, width, name, title))
+        top += deepest * ROW + 6
+    return _svg(shapes, top, "timeline of a step")
+
+
+def _placed(
+    node: Node, begin: float, above: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], str, float, float, float]]:
+    name, seconds, calls, inside = node
+    path = (*above, name)
+    yield path, name, begin, seconds, calls
+    for inner in inside:
+        yield from _placed(inner, begin, path)
+        begin += inner[1]
+
+
+def _paths(node: Node) -> Iterator[tuple[tuple[str, ...], float]]:
+    return ((path, seconds) for path, _, _, seconds, _ in _placed(node, 0.0, ()))
+
+
+def _box(kind: str, x: float, y: float, width: float, name: str, title: str) -> str:
+    room = int((width - 6) / LETTER)
+    shown = name if len(name) <= room else f"{name[: room - 1]}…"
+    text = f'<text x="{x + 3:.1f}" y="{y + 13}">{escape(shown)}</text>' if room > 2 else ""
+    place = f'x="{x:.1f}" y="{y}" width="{max(width - 0.5, 0.3):.1f}" height="{ROW - 1}"'
+    return f'<g class="{kind}"><title>{escape(title)}</title><rect {place}/>{text}</g>'
+
+
+def _svg(shapes: Sequence[str], height: float, label: str) -> str:
+    box = f'viewBox="0 0 {WIDTH:g} {max(height, ROW):g}"'
+    return f'<svg class="drawn" role="img" aria-label="{label}" {box}>{"".join(shapes)}</svg>'
+
+
+def lost(a: Mapping[str, Sequence[float]], b: Mapping[str, Sequence[float]]) -> list[Row]:
+    """What each name takes in both arms, and how often: what grew most comes first."""
+    rows: list[Row] = []
+    for name in dict.fromkeys([*b, *a]):
+        (old, before), (new, after) = a.get(name, (0.0, 0.0)), b.get(name, (0.0, 0.0))
+        rows.append((name, old, new, before, after))
+    return sorted(rows, key=lambda row: row[1] - row[2])

@@ -1,0 +1,322 @@
+"""Make the dossier of a case: one more round, in which both workers write down what a step does."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+import random
+import re
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.evidence import tracing
+from ipexperf.bench.machine import source
+from ipexperf.bench.machine.source import Replaced
+from ipexperf.compare import arm
+from ipexperf.compare.round import Effort
+from ipexperf.compare.together import Together
+from ipexperf.compare.walk import walk
+from ipexperf.dashboard import folder as folders
+from ipexperf.dossier import drawing, page, script
+from ipexperf.dossier.page import COMMITS, MEASURE, PACKAGES, Dossier, File
+from ipexperf.errors import IpexperfError, UsageError
+from ipexperf.judge import causes, structure
+from ipexperf.judge.environment import SOURCE, differences
+from ipexperf.plan import arms
+from ipexperf.report import rerun, units
+from ipexperf.report.lines import wrapped
+from ipexperf.report.moved import changed
+from ipexperf.result import METRICS, PRIMARY
+from ipexperf.steps import Step
+from ipexperf.variables import SOURCE as SOURCE_VARIABLE
+
+if TYPE_CHECKING:
+    from ipexperf.case import Case
+    from ipexperf.compare.against import Against
+    from ipexperf.compare.arm import Arm
+    from ipexperf.compare.round import Round, Side
+    from ipexperf.compare.walk import Suite
+    from ipexperf.conduct.conductor import Conductor
+    from ipexperf.result import Verdict
+
+SECONDS = 300.0
+"""No dossier of a run begins later."""
+SCRIPT_SECONDS = 120.0
+LONGEST_NAME = 120
+SHOWN = 15
+"""Most rows of a table."""
+NOTABLE = 0.05
+"""The share of a step that a call must have lost to be named first."""
+DIFF_LINES = 400
+"""Most lines of a difference between two files on the page. The files are beside it."""
+COUNTS = ("step_flops", "step_operators", "step_kernels", "step_python_calls", "step_allocations", "step_memory")
+"""The metrics of a step that have no noise."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Question:
+    """What a dossier is about: a case that was judged beside another arm."""
+
+    case: Case
+    verdict: Verdict
+    against: Against | None
+    """The other arm. None if it was judged by stored numbers."""
+    block: str
+    """The text of its failed test."""
+    reproduce: str
+    """The command that measures it again."""
+    commit: str = ""
+    """The commit that the other arm's files are of, if that is known."""
+
+
+def write(
+    questions: Sequence[Question],
+    conductor: Conductor,
+    suite: Suite | None,
+    folder: Path,
+    say: Callable[[str], None],
+) -> list[str]:
+    """Write the dossiers, that of the slowest case first, as far as SECONDS reach. Returns a line for each."""
+    lines, until = [], time.monotonic() + SECONDS
+    for question in sorted(questions, key=lambda one: -(one.verdict.ratio or 0.0)):
+        case = question.case
+        if question.against is None:
+            lines.append(f"no dossier of {case.id}: it was judged by stored numbers, and no other arm can be traced")
+        elif time.monotonic() > until:
+            lines.append(f"no dossier of {case.id}: those before it took {units.seconds(SECONDS)}")
+        else:
+            try:
+                path, told = make(question, question.against, conductor, suite if case.is_call else None, folder, say)
+                lines += [f"dossier: {path}", *(f"  {row}" for line in told for row in wrapped(line))]
+            except IpexperfError as error:
+                lines.append(f"no dossier of {case.id}: {error}")
+    return lines
+
+
+def make(
+    question: Question,
+    against: Against,
+    conductor: Conductor,
+    suite: Suite | None,
+    folder: Path,
+    say: Callable[[str], None],
+) -> tuple[Path, Sequence[str]]:
+    """Write one dossier into a folder of its own. Returns its page and its first lines. Raises IpexperfError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / re.sub(r"[^\w.+-]", "_", question.case.id, flags=re.ASCII)[:LONGEST_NAME]
+    with folders.whole(target) as new:
+        say(Step(f"dossier of {question.case.id}: tracing both arms"))
+        played = _traced(question.case, against, conductor, suite, new, say)
+        for side in played.sides:
+            if side.error is not None:
+                raise UsageError(side.error.reason)
+        made = _dossier(question, against, played, suite, new, say)
+        (new / "dossier.json").write_text(json.dumps(made.to_json(), indent=1) + "\n", encoding="utf-8")
+        (new / "index.html").write_text(page.html(made), encoding="utf-8")
+    return target / "index.html", made.lines
+
+
+def _traced(
+    case: Case,
+    against: Against,
+    conductor: Conductor,
+    suite: Suite | None,
+    place: Path,
+    say: Callable[[str], None],
+) -> Round:
+    """A round of both arms, at whose end their workers write what a step does."""
+    sides = ((against.cases[case], against.words, against.names[0]), (case, against.own, against.names[1]))
+    a, b = (
+        dataclasses.replace(arm.arm(conductor, *side), trace=place / name)
+        for name, side in zip("ab", sides, strict=True)
+    )
+    chance = random.Random()  # noqa: S311 - a start order, no secret
+    if suite is None:
+        return Together().play([a, b], Effort(), chance, say)
+    [(_, found)] = walk(suite, {case.model: [a, b]}, chance, say)
+    if isinstance(found, tuple):
+        raise UsageError("; ".join(str(gone) for gone in found if gone))
+    return found
+
+
+def _dossier(
+    question: Question,
+    against: Against,
+    played: Round,
+    suite: Suite | None,
+    new: Path,
+    say: Callable[[str], None],
+) -> Dossier:
+    a, b = played.sides
+    summaries = [_summary(new / name) for name in "ab"]
+    environments = a.environment or b.environment, b.environment or a.environment
+    differs = arm.differ(a.arm, b.arm, environments)
+    old, now = a.launch.fingerprint, b.launch.fingerprint
+    ran = structure.diff(old, now) if old and now and old["version"] == now["version"] else None
+    found = causes.known(old, now)
+    text, why_not = script.of(a.arm, b.arm, suite)
+    shown = ""
+    if text:
+        (new / script.NAME).write_text(text, encoding="utf-8")
+        say(Step(f"dossier of {question.case.id}: running the script that shows it"))
+        shown, why_not = _run(new / script.NAME)
+    longest = max(summary["flame"][1] for summary in summaries)
+    own = drawing.lost(summaries[0]["own"], summaries[1]["own"])
+    allocated = drawing.lost(summaries[0]["allocated"], summaries[1]["allocated"])
+    changes = [structure.with_share(x.text, ran.share(x)) for x in ran.changes] if ran else []
+    return Dossier(
+        case=question.case.id,
+        lines=tuple(_lines(question, against, played, differs, found, changes, own)),
+        block=question.block,
+        arms=tuple(side.arm.conditions.python or sys.executable for side in (a, b)),
+        differs=tuple(differs),
+        causes=tuple((cause.name, cause.meaning, cause.page) for cause in found),
+        changes=tuple(changes),
+        losses=tuple(ran.losses()) if ran else (),
+        counts=tuple(_counts(a, b)),
+        own=tuple(own[:SHOWN]),
+        allocated=tuple(row for row in allocated if row[2] > row[1])[:SHOWN],
+        flames=(
+            drawing.flame(summaries[0]["flame"], longest),
+            drawing.flame(summaries[1]["flame"], longest, summaries[0]["flame"]),
+        ),
+        timelines=tuple(drawing.timeline(summary["timeline"], longest) for summary in summaries),
+        missing=tuple(
+            f"arm {name}: {text}" for name, summary in zip("ab", summaries, strict=True) for text in summary["missing"]
+        ),
+        source=tuple(_changed_files(a.arm, b.arm, environments)),
+        code=tuple(_changed_code(new)),
+        script=text,
+        script_said=shown,
+        no_script=why_not,
+        commands=_commands(question, against, a.arm, b.arm),
+        files=tuple(File.of(path, new) for path in sorted(new.rglob("*")) if path.is_file()),
+    )
+
+
+NOTHING: Mapping[str, Any] = {"flame": [tracing.STEP, 0.0, 0.0, []], "own": {}, "allocated": {}, "timeline": []}
+
+
+def _summary(folder: Path) -> Mapping[str, Any]:
+    """What a worker wrote, or nothing if its arm cannot be traced."""
+    path = folder / tracing.SUMMARY
+    if not path.is_file():
+        return {**NOTHING, "missing": ["its steps run in other processes, which were not traced"]}
+    summary: dict[str, Any] = json.loads(path.read_text())
+    path.unlink()
+    return summary
+
+
+def _lines(
+    question: Question,
+    against: Against,
+    played: Round,
+    differs: Sequence[str],
+    found: Sequence[causes.Cause],
+    changes: Sequence[str],
+    own: Sequence[drawing.Row],
+) -> Iterator[str]:
+    """How much slower, what differs, and what that did: what a reader in a hurry needs."""
+    verdict, again = question.verdict, units.percent(math.exp(played.log_ratio(0, 1)))
+    interval = f" {units.interval(verdict.lo, verdict.hi)}" if verdict.lo and verdict.hi else ""
+    time = f"{units.percent(verdict.ratio)}{interval} time" if verdict.ratio is not None else "no ratio of times"
+    worse = "".join(f", {one.metric} {changed(one)}" for one in verdict.moved if one.outcome == "regressed")
+    other = against.words.text or "itself"
+    yield f"{question.case.id}: {time}{worse} beside {other}: {verdict.outcome}; {again} in the round that was traced"
+    yield (
+        f"What differs: {_few(differs)}"
+        if differs
+        else "What differs: nothing that is recorded: any difference is noise"
+    )
+    name, before, after, *_ = own[0] if own else ("", 0.0, 0.0)
+    step = played.sides[0].launch.metrics[PRIMARY]
+    lost = f"{units.seconds(after - before)} more a step in {name}" if after - before > NOTABLE * step else ""
+    names = ", ".join(cause.name for cause in found)
+    what = "; ".join(filter(None, (names, changes[0] if changes else "", lost)))
+    yield f"What it did: {what or 'nothing that a fingerprint or a trace shows'}"
+
+
+def _commands(question: Question, against: Against, a: Arm, b: Arm) -> dict[str, str]:
+    """What to run next, by what it is for."""
+    case, words, commands = question.case, against.words, {MEASURE: question.reproduce}
+    if case.is_call:
+        return commands
+    model = registry.models.get(case.model)
+    axes = rerun.options(case, target=model.target or "", plain_size=model.size)
+    given = [{**side.conditions.variables, "": side.conditions.python or sys.executable} for side in (a, b)]
+    if any(given[0].get(name) != given[1].get(name) for name in {*given[0], *given[1]} - {SOURCE_VARIABLE}):
+        commands[PACKAGES] = f"ipexperf bisect --good {shlex.quote(words.text)} --bad '' {axes}"
+    since = words.source.removeprefix(arms.GIT) if words.source.startswith(arms.GIT) else question.commit
+    if since:
+        commands[COMMITS] = f"ipexperf bisect --commits {since[:12]}..HEAD {axes}"
+    return commands
+
+
+def _few(lines: Sequence[str], most: int = 3) -> str:
+    return "; ".join(lines[:most]) + (f"; and {len(lines) - most} more" if len(lines) > most else "")
+
+
+def _counts(a: Side, b: Side) -> Iterator[tuple[str, float, float]]:
+    """The metrics of both steps: their times, and what has no noise."""
+    for name in (PRIMARY, *COUNTS):
+        before, after = (side.launch.metrics.get(name) for side in (a, b))
+        if before is not None and after is not None:
+            yield METRICS[name].name, before, after
+
+
+def _changed_files(
+    a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]]
+) -> Iterator[tuple[str, str]]:
+    """The user's files that differ between the arms, each with its difference."""
+    trees = [(Replaced.of(side.conditions.variables) or Replaced("", str(source.tree()))).by for side in (a, b)]
+    for line in differences(*environments, (SOURCE,)) if trees[0] != trees[1] else ():
+        name = line.rpartition(": ")[0]
+        yield name, difference(name, *(_text(source.place(tree, name)) for tree in trees))
+
+
+def _changed_code(new: Path) -> Iterator[tuple[str, str]]:
+    """The generated code that differs, bare of its comments."""
+    names = sorted({path.name for side in "ab" for path in (new / side).glob("code-*.py")})
+    for name in names:
+        texts = [_text(new / side / name) for side in "ab"]
+        if texts[0] != texts[1]:
+            yield name, difference(name, *texts)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def difference(name: str, old: str, new: str) -> str:
+    """Both texts as a unified diff of at most so many lines."""
+    lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), f"a/{name}", f"b/{name}", lineterm=""))
+    more = [f"... and {len(lines) - DIFF_LINES} more lines"] if len(lines) > DIFF_LINES else []
+    return "\n".join([*lines[:DIFF_LINES], *more])
+
+
+def _run(path: Path) -> tuple[str, str]:
+    """What the script printed, and why nothing if it did not."""
+    try:
+        ended = subprocess.run(
+            [sys.executable, str(path)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SCRIPT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return "", f"it did not end within {SCRIPT_SECONDS:.0f} s"
+    last = (ended.stdout.strip() or ended.stderr.strip() or "no word").splitlines()[-1]
+    return (last, "") if ended.returncode == 0 else ("", f"it failed here: {last}")

@@ -1,0 +1,106 @@
+"""The page of a dossier, and its content as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ipexperf.dashboard import single_page
+from ipexperf.dossier.drawing import Row
+from ipexperf.report import units
+from ipexperf.result import METRICS
+
+TEMPLATE = Path(__file__).with_name("page.html")
+MEASURE, PACKAGES, COMMITS = "Measure it again", "Search the package or variable", "Search the commit"
+"""What the commands of a dossier are for."""
+VERSION = 1
+"""Version of the JSON document."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of the dossier, and what it is."""
+
+    name: str
+    size: int
+
+    @classmethod
+    def of(cls, path: Path, folder: Path) -> File:
+        return cls(str(path.relative_to(folder)), path.stat().st_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Dossier:
+    """All that both arms tell."""
+
+    case: str
+    lines: tuple[str, ...]
+    """How much slower it is, what differs, and what that did."""
+    block: str
+    arms: tuple[str, ...]
+    """The interpreters of both arms."""
+    differs: tuple[str, ...]
+    causes: tuple[tuple[str, str, str], ...]
+    """The known causes that fit, each with its meaning and page."""
+    changes: tuple[str, ...]
+    losses: tuple[str, ...]
+    counts: tuple[tuple[str, float, float], ...]
+    """Metrics of a step in both arms."""
+    own: tuple[Row, ...]
+    """Operators, kernels and functions with their own seconds in a and b, and their calls in both."""
+    allocated: tuple[Row, ...]
+    """Who allocates more: bytes in a and b, and the number of allocations in both."""
+    flames: tuple[str, str]
+    timelines: tuple[str, ...]
+    missing: tuple[str, ...]
+    source: tuple[tuple[str, str], ...]
+    """The user's files that differ, each with its difference."""
+    code: tuple[tuple[str, str], ...]
+    """The same of generated code."""
+    script: str
+    script_said: str
+    no_script: str
+    commands: Mapping[str, str]
+    files: tuple[File, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the drawings, which are made of the traces."""
+        document = asdict(self)
+        for name in ("flames", "timelines"):
+            del document[name]
+        return {"version": VERSION, **document, "searches": list(self.searches)}
+
+    @property
+    def searches(self) -> list[str]:
+        """The commands that search the cause."""
+        return [command for purpose, command in self.commands.items() if purpose != MEASURE]
+
+
+def html(made: Dossier) -> str:
+    """The page as one file of HTML, which loads nothing."""
+    return single_page.render(
+        TEMPLATE,
+        dossier=made,
+        counts=[(name, amount(name, a), amount(name, b), change(a, b)) for name, a, b in made.counts],
+        own=[
+            (name, units.seconds(a), units.seconds(b), units.seconds(b - a), _calls(*calls))
+            for name, a, b, *calls in made.own
+        ],
+        allocated=[(name, units.size(a), units.size(b), _calls(*calls)) for name, a, b, *calls in made.allocated],
+        size=units.size,
+    )
+
+
+def _calls(before: float, after: float) -> str:
+    return f"{before:g} → {after:g}"
+
+
+def amount(name: str, value: float) -> str:
+    unit = METRICS[name].unit
+    return units.digits(value) if unit == "1" else units.amount(value, unit)
+
+
+def change(a: float, b: float) -> str:
+    return units.percent(b / a) if a else "-"

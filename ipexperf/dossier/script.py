@@ -1,0 +1,237 @@
+"""A script that shows a slowdown without ipexperf: both arms as processes that take turns, in at most 60 lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.bench import registry
+from ipexperf.bench.api import Cell
+from ipexperf.bench.evidence import tracing
+from ipexperf.bench.machine import source
+from ipexperf.bench.machine.source import Replaced
+from ipexperf.bench.networks import own_target, own_training
+from ipexperf.case import AXES
+from ipexperf.conduct import process
+from ipexperf.variables import PREFIX
+
+if TYPE_CHECKING:
+    from ipexperf.case import Case
+    from ipexperf.compare.arm import Arm
+    from ipexperf.compare.walk import Suite
+
+NAME = "reproduce.py"
+OUTPUTS = "outputs = model(*inputs)"
+"""The line of a script for inference that is the step."""
+TURN_SECONDS, TURNS, WARM_SECONDS = 0.2, 11, 1.0
+
+_FRAME = '''"""{title}, without ipexperf: both arms take turns, and how much longer b takes is printed."""
+import itertools, os, statistics, subprocess, sys, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ARMS = {arms}
+
+
+def steps():
+    """Let one step after another run. Each line of standard input asks for a turn, and gets its seconds a step."""
+    answers, end = os.fdopen(int(sys.argv[2]), "w", buffering=1), time.perf_counter() + {warm}
+    while time.perf_counter() < end:
+        yield
+    print("warm", file=answers)
+    for _ in os.fdopen(os.dup(0)):
+        begin = time.perf_counter()
+        for count in itertools.count(1):
+            yield{synchronise}
+            if (seconds := time.perf_counter() - begin) > {turn}:
+                break
+        print(seconds / count, file=answers)
+
+
+{work}
+
+def compare():
+    workers, times = {{}}, {{name: [] for name in ARMS}}
+    for name, (python, folder, variables) in ARMS.items():
+        read, write = os.pipe()
+        command = [python, __file__, name, str(write)]
+        environment = {{**os.environ, **variables}}
+        pipes = {{"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "pass_fds": [write]}}
+        worker = subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes)
+        os.close(write)
+        workers[name] = worker, os.fdopen(read)
+        workers[name][1].readline()
+    for turn in range({turns}):
+        for name in sorted(workers, reverse=turn % 2):
+            worker, answers = workers[name]
+            print("go", file=worker.stdin, flush=True)
+            times[name].append(float(answers.readline()))
+    for worker, _ in workers.values():
+        worker.kill()
+    a, b = (statistics.median(times[name]) for name in "ab")
+    ratio = statistics.median(y / x for x, y in zip(times["a"], times["b"]))
+    print(f"a {{a:.4g}} s, b {{b:.4g}} s a step: b takes {{ratio:.3f}} times as long")
+
+
+if len(sys.argv) > 1:
+    work()
+else:
+    compare()
+'''
+
+
+def of(a: Arm, b: Arm, suite: Suite | None) -> tuple[str, str]:
+    """Return the script for two arms of a case, or an empty text and why there is none."""
+    if suite is not None:
+        work = _work([_of_test(b.case, suite)])
+    else:
+        bodies = [_of_network(side.case) for side in (a, b)]
+        if not all(bodies):
+            kinds = " and ".join(dict.fromkeys(side.case.mode for side in (a, b)))
+            return "", f"{kinds} of {b.case.model} is not written down as a short script"
+        work = _work(bodies)
+    folder = str(suite.folder if suite else Path.cwd())
+    arms = {name: _described(side, folder) for name, side in (("a", a), ("b", b))}
+    lines = ",\n".join(f"    {json.dumps(name)}: {arm!r}" for name, arm in arms.items())
+    device = registry.devices.get(b.case.device)
+    synchronise = f"\n            torch.{device.name}.synchronize()" if device.accelerator else ""
+    return _FRAME.format(
+        title=b.case.id.replace('"', "'").replace("\\", "/"),
+        arms=f"{{\n{lines},\n}}",
+        warm=WARM_SECONDS,
+        turn=TURN_SECONDS,
+        turns=TURNS,
+        synchronise=synchronise,
+        work=work,
+    ), ""
+
+
+def _described(side: Arm, folder: str) -> tuple[str, str, dict[str, str]]:
+    """An arm: its interpreter, the folder in which it runs, and its variables."""
+    conditions = side.conditions
+    replaced = Replaced.of(conditions.variables)
+    tree = replaced.by if replaced else str(source.tree())
+    here = Path(folder)
+    if replaced and here.is_relative_to(replaced.tree):
+        there = Path(tree) / here.relative_to(replaced.tree)
+        folder = str(there if there.is_dir() else tree)
+    searched = [part for part in source.searched().split(os.pathsep) if part]
+    if replaced:
+        searched = [str(replaced.moved(Path(part))) for part in searched]
+        searched = [*(str(Path(tree, path)) for path in replaced.paths), *searched]
+    worker = process.environment_of(conditions.python, conditions.variables)
+    ours = {name for name in worker if name.startswith(PREFIX)} | set(process.OFFLINE)
+    variables = {name: value for name, value in worker.items() if name not in ours and os.environ.get(name) != value}
+    if threads := conditions.settings.threads:
+        variables["OMP_NUM_THREADS"] = str(threads)
+    variables["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([folder, *searched]))
+    return conditions.python or sys.executable, folder, variables
+
+
+def _work(bodies: Sequence[Sequence[str]]) -> str:
+    """The function that steps, with a part for each arm where they differ."""
+    if len(set(map(tuple, bodies))) == 1:
+        lines = [f"    {line}" for line in bodies[0]]
+    else:
+        lines = []
+        for name, body in zip("ab", bodies, strict=True):
+            lines += [f"    if sys.argv[1] == {name!r}:".replace("'", '"'), *(f"        {line}" for line in body)]
+    return "\n".join(["def work():", *lines, ""])
+
+
+def _of_test(case: Case, suite: Suite) -> tuple[str, ...]:
+    """The lines that run a test whose function is stepped by pytest alone, in place of any fixture that measures."""
+    fixture = "benchmark" if suite.benchmark else "perf"
+    settings = ("-q", "-s", "-p", "no:ipexperf", "-p", "no:benchmark", "-p", "no:codspeed", "-p", "no:cacheprovider")
+    return (
+        "import pytest",
+        "def call(function, *args, accelerator=None, **kwargs):",
+        "    for _ in steps():",
+        "        result = function(*args, **kwargs)",
+        "    return result",
+        "class Plugin:",
+        "    @pytest.fixture",
+        f"    def {fixture}(self):",
+        "        return call",
+        f"pytest.main([{case.model!r}, {', '.join(map(repr, settings))}], plugins=[Plugin()])",
+    )
+
+
+def _of_network(case: Case) -> tuple[str, ...]:
+    """The lines that build a network as its case does, and step it. Empty if they are not written down."""
+    model, mode, stack = (
+        registry.models.get(case.model),
+        registry.modes.get(case.mode),
+        registry.stacks.get(case.stack),
+    )
+    if mode.by_tokens or mode.cold or mode.requests or mode.data_parallel:
+        return ()
+    lines = mode.script(Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs), stack)
+    built, loss = _built(case), _loss(case) if mode.trains else ""
+    if not lines or not built or (mode.trains and not loss):
+        return ()
+    layout = dict(case.knobs).get("channels_last", "on" if model.channels_last else "off")
+    moved = f'.to("{case.device}")' if case.device != "cpu" else ""
+    return (
+        "import torch",
+        f'batch = torch.load(os.path.join(HERE, sys.argv[1], "{tracing.BATCH}"))',
+        'inputs, targets = batch["inputs"], batch["targets"]',
+        *built,
+        f"model = model.{'train' if mode.trains else 'eval'}(){moved}",
+        *(("model = model.to(memory_format=torch.channels_last)",) if layout == "on" else ()),
+        *model.scripts.get(case.stack, ()),
+        "calibration = [inputs]",
+        *((loss, "batches = ((inputs, targets) for _ in steps())") if mode.trains else ()),
+        *_stepping(lines),
+    )
+
+
+def _stepping(lines: Sequence[str]) -> Sequence[str]:
+    """The lines of a user's script, with a loop around the step."""
+    *before, last = lines
+    if last.strip() != OUTPUTS:
+        return lines  # a training, whose loop takes its batches from `steps`
+    indent = last.removesuffix(OUTPUTS)
+    return (*before, f"{indent}for _ in steps():", f"{indent}    {OUTPUTS}")
+
+
+def _built(case: Case) -> tuple[str, ...]:
+    """The lines that build the network. Empty for one of a hub."""
+    model = registry.models.get(case.model)
+    if model.target:
+        target = own_target.parse(model.target)
+        if target.hub:
+            return ()
+        return (*_imported(target), f"model = own.{target.callable_name}()")
+    build: Any = model.build
+    if build.__module__.startswith("ipexperf.zoo."):  # the network alone: nothing of this package measures
+        return (f"from {build.__module__} import {build.__name__}", f"model = {build.__name__}()")
+    file = str(sys.modules[build.__module__].__file__)
+    return (
+        *_run(os.path.relpath(file) if Path(file).is_relative_to(Path.cwd()) else file),
+        f"model = own.{build.__name__}()",
+    )
+
+
+def _imported(target: own_target.Target) -> tuple[str, ...]:
+    """The lines that import a user's module as `own`."""
+    return _run(target.location) if target.location.endswith(".py") else (f"import {target.location} as own",)
+
+
+def _run(file: str) -> tuple[str, ...]:
+    return ("import runpy, types", f"own = types.SimpleNamespace(**runpy.run_path({file!r}))")
+
+
+def _loss(case: Case) -> str:
+    """The line that defines `loss_of`, or an empty text if none does."""
+    model = registry.models.get(case.model)
+    if model.task == "classification":
+        return "loss_of = lambda outputs, targets: torch.nn.functional.cross_entropy(outputs, *targets)"
+    if not model.target:
+        return ""
+    name = own_training.LOSS
+    own = f'getattr(own, "{own_target.parse(model.target).callable_name}_{name}", None) or own.{name}'
+    return f"loss_of = lambda outputs, targets: ({own})(outputs, *targets)"

@@ -1,0 +1,178 @@
+"""`ipexperf nightly`: run the suite as a night that explains itself."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ipexperf.commands import console, gate
+from ipexperf.errors import HistoryError
+from ipexperf.judge.baseline import write_text
+from ipexperf.outcomes import has_numbers
+from ipexperf.result import PairsEvidence
+from ipexperf.tools.nightly import ledger as ledgers
+from ipexperf.tools.nightly import night as nights
+from ipexperf.tools.nightly import text
+from ipexperf.tools.nightly.ledger import Finding, Ledger, Night
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ipexperf.history.records import Recorded
+
+MINUTES = 60
+NEWEST = 20
+"""Only so many runs are looked at for tonight's."""
+GREEN, RED = 0, 1
+
+
+def add_nightly(subparsers: console.Subparsers) -> None:
+    purpose = "measure a night, accept what is well, and explain what is not: one text a regression"
+    parser = console.declare(subparsers, "nightly", purpose)
+    parser.add_argument("tests", nargs="*", metavar="-- TESTS", help="arguments of pytest")
+    text = "where the nights, issues and dossiers are (default: nights)"
+    parser.add_argument("--folder", type=Path, default=Path("nights"), metavar="DIR", help=text)
+    text = f"how long causes may be searched (default: {MINUTES})"
+    parser.add_argument("--minutes", type=console.positive, default=MINUTES, metavar="N", help=text)
+    console.add_baselines(parser, "their folder")
+    console.add_history(parser)
+    parser.set_defaults(run=run_nightly)
+
+
+def run_nightly(arguments: argparse.Namespace) -> int:
+    """Play the night of today, or the rest of it."""
+    folder = arguments.folder
+    tools = Processes(folder, arguments.tests, arguments.db, arguments.baselines)
+    today = date.today().isoformat()  # noqa: DTZ011 - a night has the date of its place
+    ledger, night = nights.play(ledgers.read(folder), today, tools, 60.0 * arguments.minutes)
+    console.say(text.summary(ledger, night))
+    for issue in ledger.open:
+        console.say(f"  {folder / 'issues' / text.file_of(issue)}: {text.title(issue)}")
+    console.say(f"  {_page(folder, night)}")
+    return RED if night.refused or any(issue.last == night.date for issue in ledger.open) else GREEN
+
+
+class Processes:
+    """The steps of a night as processes of their own: one that crashes ends no night."""
+
+    def __init__(self, folder: Path, tests: Sequence[str], db: str, baselines: Path) -> None:
+        self._folder, self._tests, self._db, self._baselines = folder, tests, db, baselines
+
+    def measure(self, date: str) -> Night:
+        before = {run.uid for run in self._runs()}
+        dossiers = self._folder / "dossiers" / date
+        options = [f"--perf-db={self._db}", f"--perf-baselines={self._baselines}", f"--perf-explain={dossiers}"]
+        ended = subprocess.run([sys.executable, "-m", "pytest", *self._tests, *options], check=False)
+        new = [run for run in self._runs() if run.uid not in before and run.status == "finished"]
+        if not new:
+            return Night(date, refused=f"pytest ended with exit status {ended.returncode} and recorded no run")
+        from ipexperf.history.store import History
+
+        with History.open(self._db, create=False) as history:
+            cases = history.show(new[0].uid).cases
+        failed = [one for one in cases if gate.test_failed(one)]
+        well = [one.case.id for one in cases if has_numbers(one.outcome) and one not in failed]
+        told = _dossiers(dossiers)
+        return Night(
+            date,
+            new[0].uid,
+            new[0].machine_key,
+            tuple(well),
+            tuple(_finding(one, told.get(one.case.id), self._folder) for one in failed),
+        )
+
+    def _runs(self) -> Sequence[Any]:
+        from ipexperf.history.store import History
+
+        try:
+            with History.open(self._db, create=False) as history:
+                return history.runs(NEWEST)
+        except HistoryError:
+            return ()
+
+    def accept(self, night: Night) -> None:
+        places = ["--db", self._db, "--baselines", str(self._baselines)]
+        command = ["baseline", "accept", night.run, *places, "--reason", f"well in the night of {night.date}"]
+        self._ipexperf(command)
+
+    def search(self, command: str, seconds: float) -> str:
+        words = [*shlex.split(command)[1:], "--json", f"--perf-db={self._db}", f"--perf-baselines={self._baselines}"]
+        found = self._ipexperf(words, seconds)
+        if found is None:
+            return ""
+        if not found:
+            return f"`{command}` failed"
+        document = json.loads(found)
+        named = "; ".join(", ".join(map(_changed, together)) for together in document["culprits"])
+        return f"{named or document['outcome']}: {document['reason']}"
+
+    def _ipexperf(self, words: Sequence[str], seconds: float | None = None) -> str | None:
+        """What a command of ours prints. Empty if it fails. None if it has no time: what it knows is kept."""
+        command = [sys.executable, "-m", "ipexperf.cli", *words]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
+            try:
+                printed, _ = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGINT)
+                process.communicate()
+                return None
+        return printed if process.returncode == 0 else ""
+
+    def keep(self, ledger: Ledger) -> None:
+        ledgers.write(ledger, self._folder)
+        for issue in ledger.issues:
+            path = self._folder / "issues" / text.file_of(issue)
+            told = text.issue(issue)
+            if not path.is_file() or path.read_text(encoding="utf-8") != told:
+                write_text(path, told)
+        write_text(_page(self._folder, ledger.nights[-1]), text.night(ledger, ledger.nights[-1]))
+
+
+def _changed(change: Mapping[str, str | None]) -> str:
+    """A culprit in words."""
+    sides = " -> ".join(change[end] or "none" for end in ("good", "bad"))
+    return f"{change['kind']} {change['name']}" + (f" ({sides})" if change["kind"] != "commit" else "")
+
+
+def _page(folder: Path, night: Night) -> Path:
+    return folder / f"{night.date}.md"
+
+
+def _dossiers(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
+    """The dossiers of a night, by the ids of their cases."""
+    found = {}
+    for path in folder.glob("*/dossier.json"):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        found[document["case"]] = path, document
+    return found
+
+
+def _finding(one: Recorded, dossier: tuple[Path, dict[str, Any]] | None, folder: Path) -> Finding:
+    verdict = one.verdict
+    reason, ratio = (verdict.reason, verdict.ratio) if verdict else (one.outcome, None)
+    if dossier is None:
+        evidence = verdict.evidence if verdict else None
+        differs = evidence.differences if isinstance(evidence, PairsEvidence) else ()
+        return Finding(one.case.id, reason, ratio, differs)
+    path, document = dossier
+    return Finding(
+        one.case.id,
+        reason,
+        ratio,
+        tuple(document["differs"]),
+        tuple(document["lines"]),
+        os.path.relpath(path.with_name("index.html"), folder / "issues"),
+        tuple(document["searches"]),
+    )
+
+
+TOPIC = console.JUDGE
+COMMANDS = (add_nightly,)

@@ -1,0 +1,151 @@
+"""What the nights before found: a file that each step of a night writes, so that a night that was cut off goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ipexperf.errors import UsageError
+from ipexperf.judge.baseline import write_text
+
+NAME = "nights.json"
+VERSION = 1
+KEPT = 30
+"""So many nights are remembered."""
+MEASURE, ACCEPT, SORT, SEARCH = STEPS = ("measure", "accept", "sort", "search")
+"""What a night does, in this order."""
+WEEK = 7
+"""What one of so many nights before has measured is missed tonight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A case that failed tonight."""
+
+    case: str
+    reason: str
+    ratio: float | None = None
+    differs: tuple[str, ...] = ()
+    """What differs from when it was well."""
+    told: tuple[str, ...] = ()
+    """The first lines of its dossier."""
+    dossier: str = ""
+    searches: tuple[str, ...] = ()
+    """The commands that search its cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """One night: what it measured, and what it has done so far."""
+
+    date: str
+    run: str = ""
+    """The uid of its run. Empty: nothing was recorded."""
+    machine: str = ""
+    measured: tuple[str, ...] = ()
+    """The ids of the cases that have numbers."""
+    findings: tuple[Finding, ...] = ()
+    refused: str = ""
+    """Why nothing could be measured at all."""
+    done: tuple[str, ...] = ()
+    """The steps that are over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """A regression: the cases that began to fail in one night, with the same differences."""
+
+    number: int
+    since: str
+    """The first night in which it was seen."""
+    before: str
+    """The night before that in which its cases were well. Empty: none is known."""
+    findings: tuple[Finding, ...]
+    last: str = ""
+    """The last night in which it was seen."""
+    closed: str = ""
+    """The night in which all of its cases were well again."""
+    culprit: str = ""
+    searched: bool = False
+    """Whether its cause was searched, found or not."""
+
+    @property
+    def cases(self) -> frozenset[str]:
+        return frozenset(finding.case for finding in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The nights, the newest last, and the issues."""
+
+    nights: tuple[Night, ...] = ()
+    issues: tuple[Issue, ...] = ()
+
+    @property
+    def open(self) -> list[Issue]:
+        return [issue for issue in self.issues if not issue.closed]
+
+    def tonight(self, date: str) -> Night:
+        """The night of this date: as far as it came, or a new one, which has a number if it is not the first."""
+        if not self.nights or not self.nights[-1].date.startswith(date):
+            return Night(date)
+        last = self.nights[-1]
+        count = sum(one.date.startswith(date) for one in self.nights)
+        return Night(f"{date}-{count + 1:02}") if set(STEPS) <= set(last.done) else last
+
+    def with_night(self, night: Night) -> Ledger:
+        others = [one for one in self.nights if one.date != night.date]
+        return replace(self, nights=tuple([*others, night][-KEPT:]))
+
+    def with_issues(self, issues: Iterable[Issue]) -> Ledger:
+        """These issues in the place of those with their numbers."""
+        together = {issue.number: issue for issue in (*self.issues, *issues)}
+        return replace(self, issues=tuple(together[number] for number in sorted(together)))
+
+    def before(self, night: Night) -> list[Night]:
+        """The nights before this one that measured anything, the newest first."""
+        return [one for one in reversed(self.nights) if one.date < night.date and one.measured]
+
+    def missed(self, night: Night) -> dict[str, str]:
+        """What one of the last nights measured and this one has not, each with the last night that did."""
+        missed: dict[str, str] = {}
+        failed = {finding.case for finding in night.findings}
+        for one in self.before(night)[:WEEK]:
+            for case in one.measured:
+                if case not in night.measured and case not in failed:
+                    missed.setdefault(case, one.date)
+        return missed
+
+
+def read(folder: Path) -> Ledger:
+    """Read the ledger of a folder. Empty if there is none. Raises UsageError if it is damaged."""
+    path = folder / NAME
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["version"] != VERSION:
+            raise UsageError(f"{path} has version {document['version']}, and this program knows {VERSION}")
+        nights = tuple(_night(one) for one in document["nights"])
+        issues = tuple(Issue(**{**one, "findings": _findings(one["findings"])}) for one in document["issues"])
+        return Ledger(nights, issues)
+    except FileNotFoundError:
+        return Ledger()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} is damaged ({error}): remove it to begin anew") from error
+
+
+def _night(document: dict[str, Any]) -> Night:
+    lists = {name: tuple(document[name]) for name in ("measured", "done")}
+    return Night(**{**document, **lists, "findings": _findings(document["findings"])})
+
+
+def _findings(documents: Iterable[dict[str, Any]]) -> tuple[Finding, ...]:
+    lists = ("differs", "told", "searches")
+    return tuple(Finding(**{**one, **{name: tuple(one[name]) for name in lists}}) for one in documents)
+
+
+def write(ledger: Ledger, folder: Path) -> None:
+    document = {"version": VERSION, **asdict(ledger)}
+    write_text(folder / NAME, json.dumps(document, indent=1) + "\n")

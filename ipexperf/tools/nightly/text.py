@@ -1,0 +1,106 @@
+"""The texts of a night and of an issue, as markdown. Pure functions of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipexperf.report import units
+from ipexperf.report.markdown import code, plain
+from ipexperf.tools.nightly.ledger import Issue, Ledger, Night
+
+SHOWN = 10
+
+
+def title(issue: Issue) -> str:
+    """What is slower, and by how much, in a line."""
+    worst, others = issue.findings[0], len(issue.findings) - 1
+    ratio = f": {units.percent(worst.ratio)}" if worst.ratio is not None else ""
+    return f"{worst.case}{f' and {others} more' if others else ''}{ratio}"
+
+
+def issue(issue: Issue) -> str:
+    """The text of an issue. It is written anew each night, and says all that is known."""
+    return "\n".join(_issue(issue)) + "\n"
+
+
+def _issue(issue: Issue) -> Iterator[str]:
+    yield f"# {plain(title(issue))}"
+    yield ""
+    if issue.closed:
+        yield f"**Closed**: all of its cases were well again in the night of {issue.closed}."
+    else:
+        well = f"; last well in the night of {issue.before}" if issue.before else ""
+        yield f"**Open** since the night of {issue.since}{well}; last seen in that of {issue.last}."
+    yield ""
+    if issue.culprit:
+        yield f"**Culprit**: {plain(issue.culprit)}"
+    elif issue.searched:
+        yield "**Culprit**: none can be searched: see what differs."
+    elif issue.findings[0].searches:
+        yield "**Culprit**: not searched yet, for want of time. The next night goes on."
+    else:
+        yield "**Culprit**: nothing was found to search in."
+    for number, finding in enumerate(issue.findings[:SHOWN]):
+        yield ""
+        yield f"## `{code(finding.case)}`"
+        yield ""
+        yield plain(finding.reason)
+        for line in finding.told[1:] if number == 0 else ():
+            yield f"- {plain(line)}"
+        if finding.dossier:
+            yield f"- [dossier]({finding.dossier})"
+    if more := issue.findings[SHOWN:]:
+        yield ""
+        yield f"And {units.plural(len(more), 'more case')}: {', '.join(f'`{code(one.case)}`' for one in more)}"
+
+
+def night(ledger: Ledger, night: Night) -> str:
+    """The text of a night: what is new, what is still open, what was closed, and what was not measured."""
+    return "\n".join(_night(ledger, night)) + "\n"
+
+
+def _night(ledger: Ledger, night: Night) -> Iterator[str]:
+    new = [one for one in ledger.issues if one.since == night.date]
+    still = [one for one in ledger.open if one.since != night.date]
+    closed = [one for one in ledger.issues if one.closed == night.date]
+    yield f"# Night of {night.date}: {summary(ledger, night)}"
+    before = ledger.before(night)
+    if before and before[0].machine and night.machine and before[0].machine != night.machine:
+        yield ""
+        machines = f"{before[0].machine} -> {night.machine}"
+        yield f"The machine is another one than in the night of {before[0].date}: {machines}."
+    for name, issues in (("New", new), ("Still open", still), ("Closed", closed)):
+        if issues:
+            yield ""
+            yield f"## {name}"
+            yield ""
+            yield from (_line(one) for one in issues)
+    if missed := ledger.missed(night):
+        yield ""
+        yield "## Not measured"
+        yield ""
+        for case, date in list(missed.items())[:SHOWN]:
+            yield f"- `{code(case)}`, last measured in the night of {date}"
+        if len(missed) > SHOWN:
+            yield f"- and {len(missed) - SHOWN} more"
+
+
+def _line(issue: Issue) -> str:
+    culprit = f": {plain(issue.culprit)}" if issue.culprit else ""
+    return f"- [{plain(title(issue))}](issues/{file_of(issue)}){culprit}"
+
+
+def summary(ledger: Ledger, night: Night) -> str:
+    """The night in a line."""
+    if night.refused:
+        return f"nothing was measured: {night.refused}"
+    new = sum(one.since == night.date for one in ledger.issues)
+    parts = [f"{units.plural(len(night.measured), 'case')} well"]
+    parts += [f"{units.plural(new, 'new regression')}"] if new else []
+    parts += [f"{len(ledger.open) - new} still open"] if len(ledger.open) > new else []
+    missed = len(ledger.missed(night))
+    return ", ".join([*parts, *([f"{missed} not measured that were before"] if missed else [])])
+
+
+def file_of(issue: Issue) -> str:
+    return f"{issue.number:04}.md"
