@@ -35,7 +35,6 @@ import itertools, os, statistics, subprocess, sys, time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ARMS = {arms}
 
-
 def steps():
     """Let one step after another run. Each line of standard input asks for a turn, and gets its seconds a step."""
     answers, end = os.fdopen(int(sys.argv[2]), "w", buffering=1), time.perf_counter() + {warm}
@@ -50,20 +49,19 @@ def steps():
                 break
         print(seconds / count, file=answers)
 
-
 {work}
+def started(name):
+    python, folder, variables = ARMS[name]
+    read, write = os.pipe()
+    worker = subprocess.Popen([python, __file__, name, str(write)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                              pass_fds=[write], cwd=folder, env={{**os.environ, **variables}}, text=True)
+    os.close(write)
+    answers = os.fdopen(read)
+    answers.readline()
+    return worker, answers
 
 def compare():
-    workers, times = {{}}, {{name: [] for name in ARMS}}
-    for name, (python, folder, variables) in ARMS.items():
-        read, write = os.pipe()
-        command = [python, __file__, name, str(write)]
-        environment = {{**os.environ, **variables}}
-        pipes = {{"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "pass_fds": [write]}}
-        worker = subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes)
-        os.close(write)
-        workers[name] = worker, os.fdopen(read)
-        workers[name][1].readline()
+    workers, times = {{name: started(name) for name in ARMS}}, {{name: [] for name in ARMS}}
     for turn in range({turns}):
         for name in sorted(workers, reverse=turn % 2):
             worker, answers = workers[name]
@@ -75,11 +73,7 @@ def compare():
     ratio = statistics.median(y / x for x, y in zip(times["a"], times["b"]))
     print(f"a {{a:.4g}} s, b {{b:.4g}} s a step: b takes {{ratio:.3f}} times as long")
 
-
-if len(sys.argv) > 1:
-    work()
-else:
-    compare()
+work() if len(sys.argv) > 1 else compare()
 '''
 
 
@@ -153,9 +147,9 @@ def _of_test(case: Case, suite: Suite) -> tuple[str, ...]:
         "        result = function(*args, **kwargs)",
         "    return result",
         "class Plugin:",
+        "    def pytest_addoption(self, parser): parser.addini('ipexperf', 'options of the measurement', 'args')",
         "    @pytest.fixture",
-        f"    def {fixture}(self):",
-        "        return call",
+        f"    def {fixture}(self): return call",
         f"pytest.main([{case.model!r}, {', '.join(map(repr, settings))}], plugins=[Plugin()])",
     )
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ipexperf.history.records import Recorded
 
 MINUTES = 60
+PROGRAM = (sys.executable, "-m", "ipexperf.cli")
 NEWEST = 20
 """Only so many runs are looked at for tonight's."""
 GREEN, RED = 0, 1
@@ -101,7 +102,7 @@ class Processes:
     def accept(self, night: Night) -> None:
         places = ["--db", self._db, "--baselines", str(self._baselines)]
         command = ["baseline", "accept", night.run, *places, "--reason", f"well in the night of {night.date}"]
-        self._ipexperf(command)
+        subprocess.run([*PROGRAM, *command], check=False)  # what is refused, such as an inconclusive case, is printed
 
     def search(self, command: str, seconds: float) -> str:
         words = [*shlex.split(command)[1:], "--json", f"--perf-db={self._db}", f"--perf-baselines={self._baselines}"]
@@ -114,10 +115,9 @@ class Processes:
         named = "; ".join(", ".join(map(_changed, together)) for together in document["culprits"])
         return f"{named or document['outcome']}: {document['reason']}"
 
-    def _ipexperf(self, words: Sequence[str], seconds: float | None = None) -> str | None:
+    def _ipexperf(self, words: Sequence[str], seconds: float) -> str | None:
         """What a command of ours prints. Empty if it fails. None if it has no time: what it knows is kept."""
-        command = [sys.executable, "-m", "ipexperf.cli", *words]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ) as process:
+        with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, text=True, env=os.environ) as process:
             try:
                 printed, _ = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:

@@ -1,0 +1,43 @@
+"""Flame graphs and timelines: as wide as calls take, and coloured where an arm takes longer."""
+
+from __future__ import annotations
+
+import re
+
+from ipexperf.dossier import drawing
+
+QUICK = ["a step", 0.010, 1.0, [["conv", 0.006, 2.0, []], ["relu <x>", 0.002, 1.0, []]]]
+SLOW = ["a step", 0.020, 1.0, [["conv", 0.006, 2.0, []], ["copy", 0.012, 4.0, [["empty", 0.001, 1.0, []]]]]]
+
+
+def boxes(svg: str) -> dict[str, tuple[str, float, float]]:
+    """The kind, place and width of each box, by the name in its title."""
+    shape = re.compile(r'<g class="(\w+)"><title>(.*?):.*?</title><rect x="([\d.]+)" y="\d+" width="([\d.]+)"')
+    return {name: (kind, float(x), float(width)) for kind, name, x, width in shape.findall(svg)}
+
+
+def test_a_call_is_as_wide_as_it_takes_and_lies_behind_those_before_it() -> None:
+    drawn = boxes(drawing.flame(QUICK, 0.020))
+    assert drawn["a step"] == ("plain", 0.0, 599.5)
+    assert drawn["conv"] == ("plain", 0.0, 359.5)
+    assert drawn["relu &lt;x&gt;"] == ("plain", 360.0, 119.5)
+
+
+def test_what_takes_longer_than_in_the_other_arm_is_warm_and_what_takes_less_is_cool() -> None:
+    slower, quicker = drawing.flame(SLOW, 0.020, QUICK), drawing.flame(QUICK, 0.020, SLOW)
+    assert {name: kind for name, (kind, *_) in boxes(slower).items()} == {
+        "a step": "warm", "conv": "plain", "copy": "warm", "empty": "warm"
+    }  # fmt: skip
+    assert boxes(quicker)["a step"][0] == "cool"
+    assert "copy: 12.0 ms a step, 4 calls, 0 s in the other arm" in slower
+
+
+def test_a_timeline_has_a_band_for_each_thread() -> None:
+    spans = [[0, 0, 0.0, 8000.0, "step"], [0, 1, 1000.0, 2000.0, "conv"], [1, 0, 1500.0, 1000.0, "kernel"]]
+    drawn = boxes(drawing.timeline(spans, 0.010))
+    assert drawn == {"step": ("plain", 0.0, 959.5), "conv": ("plain", 120.0, 239.5), "kernel": ("plain", 180.0, 119.5)}
+
+
+def test_what_grew_most_comes_first() -> None:
+    rows = drawing.lost({"gone": [3.0, 1.0], "same": [1.0, 1.0]}, {"same": [1.5, 2.0], "new": [4.0, 8.0]})
+    assert rows == [("new", 0.0, 4.0, 0.0, 8.0), ("same", 1.0, 1.5, 1.0, 2.0), ("gone", 3.0, 0.0, 1.0, 0.0)]

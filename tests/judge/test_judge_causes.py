@@ -1,0 +1,77 @@
+"""Known causes: each fits where its signature is and nowhere else, and users add their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ipexperf import ext
+from ipexperf.judge import causes, losses
+
+CONVOLUTION = {"primitive": "convolution", "implementation": "brg_conv_fwd:avx512_core_bf16", "types": "src:bf16",
+               "layouts": "", "attributes": "", "fused": "", "algorithm": "", "direction": "", "calls": 4, "shapes": {}}  # fmt: skip
+REORDER = {**CONVOLUTION, "primitive": "reorder", "implementation": "jit:uni", "calls": 2}
+
+
+def captured(beside: dict[str, Any] | None = None, **sections: Any) -> dict[str, Any]:
+    return {"version": 1, "digest": "x", "structure": sections, "times": {}, "beside": beside or {}, "unstable": []}
+
+
+def names(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    return [cause.name for cause in causes.known(old, new)]
+
+
+def processor(threads: int) -> dict[str, Any]:
+    return {"threads": threads, "aten": "AVX2", "onednn": ["Intel AVX2"], "limits": {}}
+
+
+def compiled(graphs: int, frames: int) -> dict[str, Any]:
+    return {"graphs": graphs, "frames": frames, "breaks": {}, "calls": {}}
+
+
+FOUND = {
+    "other work": (
+        captured({"work": {"flops": 100, "items": 1}}),
+        captured({"work": {"flops": 190, "items": 1}}),
+    ),
+    "fewer threads": (captured(processor=processor(8)), captured(processor=processor(4))),
+    "a plain reorder": (
+        captured(primitives=[REORDER]),
+        captured(primitives=[REORDER, {**REORDER, "implementation": "simple:any"}]),
+    ),
+    "recompilation": (captured(compiled=compiled(1, 1)), captured(compiled=compiled(3, 3))),
+    "more memory": (captured({"memory": {"allocated": 100}}), captured({"memory": {"allocated": 200}})),
+    "more kernels": (captured({"counts": {"kernels": 10}}), captured({"counts": {"kernels": 30}})),
+    "more Python": (captured({"python": {"calls": 10}}), captured({"python": {"calls": 100}})),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_cause_fits_where_its_signature_is_and_not_the_other_way_round(name: str) -> None:
+    old, new = FOUND[name]
+    assert names(old, new) == [name]
+    assert names(new, old) == []
+    assert names(old, old) == []
+
+
+def test_a_loss_is_a_cause_by_its_kind() -> None:
+    weaker = {**CONVOLUTION, "implementation": "brg_conv_fwd:avx2"}
+    assert names(captured(primitives=[CONVOLUTION]), captured(primitives=[weaker])) == ["weaker instructions"]
+
+
+def test_each_kind_of_loss_has_a_cause() -> None:
+    kinds = {value for name, value in vars(losses).items() if name.isupper() and isinstance(value, str) and name[0] != "_"}
+    assert {cause.signature for cause in causes.CAUSES.values() if isinstance(cause.signature, str)} == kinds
+
+
+def test_fingerprints_that_cannot_be_compared_have_no_cause() -> None:
+    old, new = FOUND["more memory"]
+    assert names(old, {**new, "version": 2}) == []
+    assert causes.known(None, new) == []
+
+
+def test_a_user_adds_a_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(causes, "CAUSES", dict(causes.CAUSES))
+    ext.register(ext.Cause("our cache is cold", lambda old, new: "cache" in new["beside"], "warm it first", "wiki"))
+    assert names(captured(), captured({"cache": {}})) == ["our cache is cold"]

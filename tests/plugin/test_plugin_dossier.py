@@ -1,0 +1,102 @@
+"""`--perf-explain`, `ipexperf explain` and `ipexperf nightly`: what a case that became slower leaves behind."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from plugin_suite import INI
+from test_plugin_functions import LIBRARY, OTHERWISE, SAMPLES, SLOWER, Functions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from plugin_suite import Suite
+
+pytestmark = pytest.mark.process
+
+TESTS = "import library\n\ndef test_total(perf):\n    perf(library.total, 2000)\n"
+
+
+@pytest.fixture
+def functions(suite: Suite) -> Functions:
+    made = Functions(suite)
+    made.tests(TESTS)
+    made.library(LIBRARY)
+    made.commit()
+    return made
+
+
+def dossier(folder: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((folder / "test_functions.py__test_total" / "dossier.json").read_text())
+    return document
+
+
+def test_a_slower_function_leaves_a_page_a_script_and_both_traces(functions: Functions) -> None:
+    functions.library(SLOWER)
+    status, said = functions.anew("pytest", "--perf-against=git:HEAD", "--perf-explain=out")
+    assert status == 1, said
+    assert "dossier: out/test_functions.py__test_total/index.html" in said
+    folder, told = functions.path / "out" / "test_functions.py__test_total", dossier(functions.path / "out")
+    assert "regressed; " in told["lines"][0]
+    assert told["lines"][1].startswith("What differs: library.py, line 3: ")
+    assert "<built-in" in told["lines"][2] or "library.py: total" in told["lines"][2]
+    assert {file["name"] for file in told["files"]} == {"a/trace.json.gz", "b/trace.json.gz", "reproduce.py"}
+    [(name, difference)] = told["source"]
+    assert (name, "-    return sum(range(count))\n+    return sum(range(count)) + 0" in difference) == ("library.py", True)
+    page = (folder / "index.html").read_text()
+    assert page.count("<svg") == 4
+    assert "http" not in re.sub(r"http://www.w3.org\S+", "", page), "it loads nothing"
+    assert len(told["script"].splitlines()) <= 60
+    ended = subprocess.run([sys.executable, folder / "reproduce.py"], capture_output=True, text=True, check=True)
+    assert float(re.search(r"b takes ([\d.]+) times", ended.stdout)[1]) > 1.5  # type: ignore[index]
+
+
+def test_explain_measures_a_case_of_a_run_again_and_writes_its_page_whatever_comes_of_it(functions: Functions) -> None:
+    functions.library(SLOWER)
+    status, _ = functions.anew("pytest", "--perf-against=git:HEAD")
+    assert status == 1
+    functions.library(LIBRARY)
+    [case] = json.loads(functions.anew("ipexperf.cli", "show", "last", "--json")[1])["cases"]
+    name = f"test_functions.py::test_total+against:{dict(case['case']['knobs'])['against']}"
+    status, said = functions.anew("ipexperf.cli", "explain", "last", name, "--out", "pages")
+    assert status == 0, said
+    told = dossier(functions.path / "pages")
+    assert told["differs"] == []
+    assert "regressed" not in told["lines"][0]
+
+
+def test_a_case_that_was_judged_by_stored_numbers_has_no_other_arm(suite: Suite) -> None:
+    found = suite.run("tiny,unproven", "--perf-explain=out")
+    assert found.ret == 1
+    found.stdout.fnmatch_lines(["no dossier of unproven-*: it was judged by stored numbers, and no other arm can be traced"])
+    assert not (suite.path / "out").exists()
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused_before_anything_is_measured(suite: Suite) -> None:
+    (suite.path / "out").write_text("mine")
+    found = suite.run("tiny", "--perf-explain=out")
+    assert found.ret == 4
+    found.stderr.fnmatch_lines(["*--perf-explain: out is not a folder"])
+
+
+def test_a_night_accepts_what_is_well_and_the_next_one_names_the_edit(functions: Functions) -> None:
+    (functions.path / "pytest.ini").write_text(INI + SAMPLES.replace("launches=1", "launches=3"))
+    status, said = functions.anew("ipexperf.cli", "nightly", "--folder", "nights")
+    assert (status, "1 case well" in said) == (0, True), said
+    functions.library(OTHERWISE + SLOWER)
+    functions.commit()
+    status, said = functions.anew("ipexperf.cli", "nightly", "--folder", "nights")
+    assert status == 1, said
+    told = (functions.path / "nights" / "issues" / "0001.md").read_text()
+    assert "# test\\_functions.py::test\\_total" in told
+    assert "library.py" in told
+    assert "[dossier](../dossiers/" in told
+    functions.library(LIBRARY)
+    status, said = functions.anew("ipexperf.cli", "nightly", "--folder", "nights")
+    assert status == 0, said
+    assert "**Closed**" in (functions.path / "nights" / "issues" / "0001.md").read_text()
