@@ -15,7 +15,7 @@ SEEN = 0.6
 """Narrower calls are not drawn."""
 NOTABLE = 0.02
 """A call that takes more or less time by this share of the step has a colour."""
-ROWS = 8
+ROWS = 24
 """Most calls below one another in a timeline."""
 
 Node = Sequence[Any]

@@ -34,7 +34,7 @@ from ipexperf.plan import arms
 from ipexperf.report import rerun, units
 from ipexperf.report.lines import wrapped
 from ipexperf.report.moved import changed
-from ipexperf.result import METRICS, PRIMARY
+from ipexperf.result import MEAN, METRICS, PRIMARY
 from ipexperf.steps import Step
 from ipexperf.variables import SOURCE as SOURCE_VARIABLE
 
@@ -171,7 +171,9 @@ def _dossier(
     longest = max(summary["flame"][1] for summary in summaries)
     own = drawing.lost(summaries[0]["own"], summaries[1]["own"])
     allocated = drawing.lost(summaries[0]["allocated"], summaries[1]["allocated"])
-    changes = [structure.with_share(x.text, ran.share(x)) for x in ran.changes] if ran else []
+    graphs = [len(list((new / name).glob("code-*.py"))) for name in "ab"]
+    changes = [f"code was generated for {graphs[0]} -> {graphs[1]} graphs"] if graphs[0] != graphs[1] else []
+    changes += [structure.with_share(x.text, ran.share(x)) for x in ran.changes] if ran else []
     return Dossier(
         case=question.case.id,
         lines=tuple(_lines(question, against, played, differs, found, changes, own)),
@@ -182,7 +184,7 @@ def _dossier(
         changes=tuple(changes),
         losses=tuple(ran.losses()) if ran else (),
         counts=tuple(_counts(a, b)),
-        own=tuple(own[:SHOWN]),
+        own=tuple(row for row in own[:SHOWN] if row[2] - row[1] > tracing.THIN * longest),
         allocated=tuple(row for row in allocated if row[2] > row[1])[:SHOWN],
         flames=(
             drawing.flame(summaries[0]["flame"], longest),
@@ -228,7 +230,9 @@ def _lines(
     verdict, again = question.verdict, units.percent(math.exp(played.log_ratio(0, 1)))
     interval = f" {units.interval(verdict.lo, verdict.hi)}" if verdict.lo and verdict.hi else ""
     time = f"{units.percent(verdict.ratio)}{interval} time" if verdict.ratio is not None else "no ratio of times"
-    worse = "".join(f", {one.metric} {changed(one)}" for one in verdict.moved if one.outcome == "regressed")
+    worse = "".join(
+        f", {one.metric} {changed(one)}" for one in verdict.moved if one.outcome == "regressed" and one.metric != MEAN
+    )
     other = against.words.text or "itself"
     yield f"{question.case.id}: {time}{worse} beside {other}: {verdict.outcome}; {again} in the round that was traced"
     yield (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -17,6 +18,7 @@ from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.networks import own_target, own_training
 from ipexperf.case import AXES
 from ipexperf.conduct import process
+from ipexperf.dtypes import quantised
 from ipexperf.variables import PREFIX
 
 if TYPE_CHECKING:
@@ -30,24 +32,21 @@ OUTPUTS = "outputs = model(*inputs)"
 TURN_SECONDS, TURNS, WARM_SECONDS = 0.2, 11, 1.0
 
 _FRAME = '''"""{title}, without ipexperf: both arms take turns, and how much longer b takes is printed."""
-import itertools, os, statistics, subprocess, sys, time
+import os, statistics, subprocess, sys, time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 ARMS = {arms}
 
 def steps():
-    """Let one step after another run. Each line of standard input asks for a turn, and gets its seconds a step."""
+    """Yield once a step. Each line of standard input asks for a turn, and is answered with its seconds a step."""
     answers, end = os.fdopen(int(sys.argv[2]), "w", buffering=1), time.perf_counter() + {warm}
     while time.perf_counter() < end:
         yield
-    print("warm", file=answers)
     for _ in os.fdopen(os.dup(0)):
-        begin = time.perf_counter()
-        for count in itertools.count(1):
+        begin, count = time.perf_counter(), 0
+        while (now := time.perf_counter()) < begin + {turn}:
             yield{synchronise}
-            if (seconds := time.perf_counter() - begin) > {turn}:
-                break
-        print(seconds / count, file=answers)
+            count += 1
+        print((now - begin) / count, file=answers)
 
 {work}
 def started(name):
@@ -56,24 +55,19 @@ def started(name):
     worker = subprocess.Popen([python, __file__, name, str(write)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                               pass_fds=[write], cwd=folder, env={{**os.environ, **variables}}, text=True)
     os.close(write)
-    answers = os.fdopen(read)
-    answers.readline()
-    return worker, answers
+    return worker, os.fdopen(read)
 
-def compare():
-    workers, times = {{name: started(name) for name in ARMS}}, {{name: [] for name in ARMS}}
-    for turn in range({turns}):
-        for name in sorted(workers, reverse=turn % 2):
-            worker, answers = workers[name]
-            print("go", file=worker.stdin, flush=True)
-            times[name].append(float(answers.readline()))
-    for worker, _ in workers.values():
-        worker.kill()
-    a, b = (statistics.median(times[name]) for name in "ab")
-    ratio = statistics.median(y / x for x, y in zip(times["a"], times["b"]))
-    print(f"a {{a:.4g}} s, b {{b:.4g}} s a step: b takes {{ratio:.3f}} times as long")
-
-work() if len(sys.argv) > 1 else compare()
+if len(sys.argv) > 1:
+    sys.exit(work())
+workers, times = {{name: started(name) for name in ARMS}}, {{name: [] for name in ARMS}}
+for turn in range({turns}):
+    for name in sorted(workers, reverse=turn % 2):
+        worker, answers = workers[name]
+        print("go", file=worker.stdin, flush=True)
+        times[name].append(float(answers.readline()))
+a, b = (statistics.median(times[name]) for name in "ab")
+ratio = statistics.median(y / x for x, y in zip(times["a"], times["b"]))
+print(f"a {{a:.4g}} s, b {{b:.4g}} s a step: b takes {{ratio:.3f}} times as long")
 '''
 
 
@@ -126,13 +120,15 @@ def _described(side: Arm, folder: str) -> tuple[str, str, dict[str, str]]:
 
 
 def _work(bodies: Sequence[Sequence[str]]) -> str:
-    """The function that steps, with a part for each arm where they differ."""
-    if len(set(map(tuple, bodies))) == 1:
-        lines = [f"    {line}" for line in bodies[0]]
-    else:
-        lines = []
-        for name, body in zip("ab", bodies, strict=True):
-            lines += [f"    if sys.argv[1] == {name!r}:".replace("'", '"'), *(f"        {line}" for line in body)]
+    """The function that steps. From the first line on that differs, each arm has its own part."""
+    if len(bodies) == 1 or bodies[0] == bodies[1]:
+        return "\n".join(["def work():", *(f"    {line}" for line in bodies[0]), ""])
+    pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*bodies, strict=False))
+    shared = [line for line, _ in pairs]
+    lines = [f"    {line}" for line in shared]
+    for name, body in zip("ab", bodies, strict=True):
+        if own := body[len(shared) :]:
+            lines += [f'    if sys.argv[1] == "{name}":', *(f"        {line}" for line in own)]
     return "\n".join(["def work():", *lines, ""])
 
 
@@ -167,17 +163,16 @@ def _of_network(case: Case) -> tuple[str, ...]:
     built, loss = _built(case), _loss(case) if mode.trains else ""
     if not lines or not built or (mode.trains and not loss):
         return ()
-    layout = dict(case.knobs).get("channels_last", "on" if model.channels_last else "off")
+    last = dict(case.knobs).get("channels_last", "on" if model.channels_last else "off") == "on"
+    layout = ".to(memory_format=torch.channels_last)" if last else ""
     moved = f'.to("{case.device}")' if case.device != "cpu" else ""
     return (
         "import torch",
-        f'batch = torch.load(os.path.join(HERE, sys.argv[1], "{tracing.BATCH}"))',
-        'inputs, targets = batch["inputs"], batch["targets"]',
+        f'inputs, targets = torch.load(os.path.join(sys.path[0], sys.argv[1], "{tracing.BATCH}")).values()',
         *built,
-        f"model = model.{'train' if mode.trains else 'eval'}(){moved}",
-        *(("model = model.to(memory_format=torch.channels_last)",) if layout == "on" else ()),
+        f"model = model.{'train' if mode.trains else 'eval'}(){moved}{layout}",
         *model.scripts.get(case.stack, ()),
-        "calibration = [inputs]",
+        *(("calibration = [inputs]",) if quantised(case.dtype) else ()),
         *((loss, "batches = ((inputs, targets) for _ in steps())") if mode.trains else ()),
         *_stepping(lines),
     )

@@ -37,7 +37,7 @@ def test_calls_are_nested_by_their_times_and_keep_their_own() -> None:
     step, seconds, calls, inside = made["flame"]
     assert (step, calls) == (tracing.STEP, 1.0)
     assert seconds == pytest.approx(100e-6)
-    device, forward = sorted(inside, key=lambda node: node[0])[1], sorted(inside, key=lambda node: node[0])[0]
+    forward, device = sorted(inside, key=lambda node: str(node[0]))
     assert forward[0] == "nets.py: forward"
     assert [node[0] for node in forward[3]] == ["aten::conv2d"]
     assert [node[0] for node in forward[3][0][3]] == ["aten::copy_"]

@@ -41,7 +41,8 @@ def unknown(words: list[str]) -> list[str]:
 def test_a_workflow_asks_for_what_there_is(path: Path) -> None:
     """Each measures, draws its report, and keeps its history beyond the job."""
     text = path.read_text()
-    measured = commands(text, "pytest")
+    nights = [words for words in commands(text, "ipexperf") if words[0] == "nightly"]
+    measured = [*commands(text, "pytest"), *(words[words.index("--") + 1 :] for words in nights)]
     assert measured
     for words in measured:
         assert unknown(words) == []

@@ -9,8 +9,11 @@ import pytest
 from ipexperf import ext
 from ipexperf.judge import causes, losses
 
-CONVOLUTION = {"primitive": "convolution", "implementation": "brg_conv_fwd:avx512_core_bf16", "types": "src:bf16",
-               "layouts": "", "attributes": "", "fused": "", "algorithm": "", "direction": "", "calls": 4, "shapes": {}}  # fmt: skip
+CONVOLUTION = {
+    **dict.fromkeys(("layouts", "attributes", "fused", "algorithm", "direction"), ""),
+    **{"primitive": "convolution", "implementation": "brg_conv_fwd:avx512_core_bf16", "types": "src:bf16"},
+    **{"calls": 4, "shapes": {}},
+}
 REORDER = {**CONVOLUTION, "primitive": "reorder", "implementation": "jit:uni", "calls": 2}
 
 
@@ -61,7 +64,9 @@ def test_a_loss_is_a_cause_by_its_kind() -> None:
 
 
 def test_each_kind_of_loss_has_a_cause() -> None:
-    kinds = {value for name, value in vars(losses).items() if name.isupper() and isinstance(value, str) and name[0] != "_"}
+    kinds = {
+        value for name, value in vars(losses).items() if name.isupper() and isinstance(value, str) and name[0] != "_"
+    }
     assert {cause.signature for cause in causes.CAUSES.values() if isinstance(cause.signature, str)} == kinds
 
 
@@ -73,5 +78,6 @@ def test_fingerprints_that_cannot_be_compared_have_no_cause() -> None:
 
 def test_a_user_adds_a_cause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(causes, "CAUSES", dict(causes.CAUSES))
-    ext.register(ext.Cause("our cache is cold", lambda old, new: "cache" in new["beside"], "warm it first", "wiki"))
+    cold = ext.Cause("our cache is cold", lambda _, new: "cache" in new["beside"], "warm it first", "wiki")
+    ext.register(cold)
     assert names(captured(), captured({"cache": {}})) == ["our cache is cold"]

@@ -47,7 +47,10 @@ def test_a_slower_function_leaves_a_page_a_script_and_both_traces(functions: Fun
     assert "<built-in" in told["lines"][2] or "library.py: total" in told["lines"][2]
     assert {file["name"] for file in told["files"]} == {"a/trace.json.gz", "b/trace.json.gz", "reproduce.py"}
     [(name, difference)] = told["source"]
-    assert (name, "-    return sum(range(count))\n+    return sum(range(count)) + 0" in difference) == ("library.py", True)
+    assert (name, "-    return sum(range(count))\n+    return sum(range(count)) + 0" in difference) == (
+        "library.py",
+        True,
+    )
     page = (folder / "index.html").read_text()
     assert page.count("<svg") == 4
     assert "http" not in re.sub(r"http://www.w3.org\S+", "", page), "it loads nothing"
@@ -73,7 +76,9 @@ def test_explain_measures_a_case_of_a_run_again_and_writes_its_page_whatever_com
 def test_a_case_that_was_judged_by_stored_numbers_has_no_other_arm(suite: Suite) -> None:
     found = suite.run("tiny,unproven", "--perf-explain=out")
     assert found.ret == 1
-    found.stdout.fnmatch_lines(["no dossier of unproven-*: it was judged by stored numbers, and no other arm can be traced"])
+    found.stdout.fnmatch_lines(
+        ["no dossier of unproven-*: it was judged by stored numbers, and no other arm can be traced"]
+    )
     assert not (suite.path / "out").exists()
 
 

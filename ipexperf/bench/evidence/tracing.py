@@ -186,7 +186,7 @@ def _counts(event: Mapping[str, Any]) -> bool:
     if event.get("name") == trace.MEMORY:
         return True
     kinds = ("cpu_op", "python_function", *trace.DEVICE)
-    return event.get("cat") in kinds and "dur" in event and not str(event["name"]).startswith(trace.OWN)
+    return event.get("cat") in kinds and "dur" in event and not str(event["name"]).startswith((STEP, *trace.OWN))
 
 
 class _Summary:

@@ -71,10 +71,10 @@ class Processes:
         before = {run.uid for run in self._runs()}
         dossiers = self._folder / "dossiers" / date
         options = [f"--perf-db={self._db}", f"--perf-baselines={self._baselines}", f"--perf-explain={dossiers}"]
-        ended = subprocess.run([sys.executable, "-m", "pytest", *self._tests, *options], check=False)
+        status = _run([sys.executable, "-m", "pytest", *self._tests, *options])
         new = [run for run in self._runs() if run.uid not in before and run.status == "finished"]
         if not new:
-            return Night(date, refused=f"pytest ended with exit status {ended.returncode} and recorded no run")
+            return Night(date, refused=f"pytest ended with exit status {status} and recorded no run")
         from ipexperf.history.store import History
 
         with History.open(self._db, create=False) as history:
@@ -102,7 +102,7 @@ class Processes:
     def accept(self, night: Night) -> None:
         places = ["--db", self._db, "--baselines", str(self._baselines)]
         command = ["baseline", "accept", night.run, *places, "--reason", f"well in the night of {night.date}"]
-        subprocess.run([*PROGRAM, *command], check=False)  # what is refused, such as an inconclusive case, is printed
+        _run([*PROGRAM, *command])  # what is refused, such as an inconclusive case, is printed
 
     def search(self, command: str, seconds: float) -> str:
         words = [*shlex.split(command)[1:], "--json", f"--perf-db={self._db}", f"--perf-baselines={self._baselines}"]
@@ -134,6 +134,17 @@ class Processes:
             if not path.is_file() or path.read_text(encoding="utf-8") != told:
                 write_text(path, told)
         write_text(_page(self._folder, ledger.nights[-1]), text.night(ledger, ledger.nights[-1]))
+
+
+def _run(command: Sequence[str]) -> int:
+    """Run a command, and let it end by itself if we are ended. Returns its exit status."""
+    with subprocess.Popen(command) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait()
+            raise
 
 
 def _changed(change: Mapping[str, str | None]) -> str:
