@@ -103,6 +103,8 @@ class Cause:
     variables: dict[str, str] = field(default_factory=dict)
 
 
+FLOAT = """with torch.autocast("cpu", enabled=False):
+            x = torch.relu(self.norm(self.second(x.float())))"""
 CAUSES = (
     Cause("package", ("-k", "package", "--perf-python=after/bin/python"), before="before/bin/python"),
     Cause("variable", INFER, before="ONEDNN_MAX_CPU_ISA=ALL", variables={"ONEDNN_MAX_CPU_ISA": "AVX2"}),
@@ -125,8 +127,7 @@ CAUSES = (
         INFER,
         (
             "x = torch.relu(self.norm(self.second(x)))",
-            'with torch.autocast("cpu", enabled=False):\\n'
-            "            x = torch.relu(self.norm(self.second(x.float())))",
+            FLOAT,
         ),
     ),
     Cause("recompilation", ("-k", "scaled"), ("(x * 2.0 + 1.0)", "(x * factor + 1.0)")),

@@ -10,9 +10,12 @@ from ipexperf import ext
 from ipexperf.judge import causes, losses
 
 CONVOLUTION = {
+    "primitive": "convolution",
+    "implementation": "brg_conv_fwd:avx512_core_bf16",
+    "types": "src:bf16",
+    "calls": 4,
+    "shapes": {},
     **dict.fromkeys(("layouts", "attributes", "fused", "algorithm", "direction"), ""),
-    **{"primitive": "convolution", "implementation": "brg_conv_fwd:avx512_core_bf16", "types": "src:bf16"},
-    **{"calls": 4, "shapes": {}},
 }
 REORDER = {**CONVOLUTION, "primitive": "reorder", "implementation": "jit:uni", "calls": 2}
 
