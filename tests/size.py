@@ -14,14 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 61_060,
-    "lines of tests": 56_030,
-    "lines of benchmarks": 9_980,
-    "words of pages": 75_000,
-    "decisions": 33,
+    "lines of the package and the suites": 62_980,
+    "lines of tests": 56_650,
+    "lines of benchmarks": 10_200,
+    "words of pages": 76_500,
+    "decisions": 34,
     "words of the glossary": 28,
-    "options": 44,
-    "commands": 29,
+    "options": 45,
+    "commands": 31,
     "lines of `pytest --help` that are ours": 36,
 }
 

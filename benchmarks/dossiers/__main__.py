@@ -101,12 +101,13 @@ class Cause:
     edit: tuple[str, str] = ("", "")
     before: str = "git:HEAD"
     variables: dict[str, str] = field(default_factory=dict)
+    python: str = ""
 
 
 FLOAT = """with torch.autocast("cpu", enabled=False):
             x = torch.relu(self.norm(self.second(x.float())))"""
 CAUSES = (
-    Cause("package", ("-k", "package", "--perf-python=after/bin/python"), before="before/bin/python"),
+    Cause("package", ("-k", "package"), before="before/bin/python", python="after/bin/python"),
     Cause("variable", INFER, before="ONEDNN_MAX_CPU_ISA=ALL", variables={"ONEDNN_MAX_CPU_ISA": "AVX2"}),
     Cause(
         "commit",
@@ -177,7 +178,7 @@ def planted(cause: Cause, folder: Path) -> dict[str, str]:
     made_environment(folder / "before", "1.0", "sum(range(count))")
     made_environment(folder / "after", "1.1", "sum([number for number in range(count)])")
     options = (f"--perf-against={cause.before}", "--perf-explain=out", "--perf-structure=warn")
-    command = [sys.executable, "-m", "pytest", *cause.arguments, *options]
+    command = [folder / cause.python if cause.python else sys.executable, "-m", "pytest", *cause.arguments, *options]
     environment = {**os.environ, **cause.variables, "PYTHONUNBUFFERED": "1"}
     begun, lines = 0.0, []
     with subprocess.Popen(

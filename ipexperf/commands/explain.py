@@ -72,5 +72,5 @@ def _planning(case: Case, options: Options) -> Options:
     )
 
 
-TOPIC = console.HISTORY
+TOPIC = console.COMPARE
 COMMANDS = (add_explain,)

@@ -32,12 +32,13 @@ OUTPUTS = "outputs = model(*inputs)"
 TURN_SECONDS, TURNS, WARM_SECONDS = 0.2, 11, 1.0
 
 _FRAME = '''"""{title}, without ipexperf: both arms take turns, and how much longer b takes is printed."""
-import os, statistics, subprocess, sys, time
+import gc, os, statistics, subprocess, sys, time
 
 ARMS = {arms}
 
 def steps():
     """Yield once a step. Each line of standard input asks for a turn, and is answered with its seconds a step."""
+    gc.freeze()  # what is there already would be looked through again and again
     answers, end = os.fdopen(int(sys.argv[2]), "w", buffering=1), time.perf_counter() + {warm}
     while time.perf_counter() < end:
         yield
@@ -62,9 +63,8 @@ if len(sys.argv) > 1:
 workers, times = {{name: started(name) for name in ARMS}}, {{name: [] for name in ARMS}}
 for turn in range({turns}):
     for name in sorted(workers, reverse=turn % 2):
-        worker, answers = workers[name]
-        print("go", file=worker.stdin, flush=True)
-        times[name].append(float(answers.readline()))
+        print("go", file=workers[name][0].stdin, flush=True)
+        times[name].append(float(workers[name][1].readline()))
 a, b = (statistics.median(times[name]) for name in "ab")
 ratio = statistics.median(y / x for x, y in zip(times["a"], times["b"]))
 print(f"a {{a:.4g}} s, b {{b:.4g}} s a step: b takes {{ratio:.3f}} times as long")

@@ -17,6 +17,7 @@ import pytest
 from page_text import FENCED, LINK, anchor, sections
 
 from ipexperf import cli
+from ipexperf.dossier.page import Dossier
 from ipexperf.history.changed import Changed
 from ipexperf.judge.bisection_record import BisectionRecord
 from ipexperf.plan import options
@@ -35,6 +36,7 @@ PATHS = (
     "--perf-db",
     "--perf-baselines",
     "--perf-report",
+    "--perf-explain",
     "--perf-data",
     "--perf-cache",
     "--perf-python",
@@ -142,7 +144,7 @@ def test_what_assistants_are_told_to_read_is_in_the_answers() -> None:
     """Each name in the last column is a field of a document that the command prints."""
     shown = json.loads((ROOT / "tests" / "golden" / "show.json").read_text())
     ab = inspect.getsource(importlib.import_module("ipexperf.commands.ab")._document)
-    fields = {field.name for record in (Changed, BisectionRecord) for field in dataclasses.fields(record)}
+    fields = {field.name for record in (Changed, BisectionRecord, Dossier) for field in dataclasses.fields(record)}
     known = {"changes", *fields, *shown, *shown["cases"][0], *re.findall(r'"(\w+)":', ab)}
     rows = [line for line in (ROOT / "docs" / "agents.md").read_text().splitlines() if line.startswith("| ")]
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row.rsplit("|", 2)[1])}
