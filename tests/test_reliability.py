@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 DISKS = {"history that has runs": (3, 2), "merge": (3, 0), "temporary files of a run": (0, 8)}
 """What lies on four bad disks, how many of them must be refused, and how many tests pass there.

@@ -59,8 +59,7 @@ class Progress:
             self.say(str(standing))
             return
         self._bars.start()  # not earlier: an empty display would wipe out what others write on the line
-        left = f"at most {standing.seconds_left:.0f} s more" if standing.seconds_left is not None else ""
-        so_far = "  ".join(filter(None, (standing.estimate, left)))
+        so_far = "  ".join(filter(None, (standing.estimate, standing.left)))
         self.move(standing.name, standing.done, standing.most, so_far)
 
     def move(self, name: str, done: int, most: int, so_far: str = "") -> None:

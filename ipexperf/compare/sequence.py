@@ -109,8 +109,8 @@ class Standing:
     done: int
     most: int
     so_far: Ratio | None
-    seconds_left: float | None
-    """Upper limit: the comparison ends sooner if the judge is sure sooner."""
+    seconds_left: tuple[float, float] | None
+    """Until the judge looks next, and until it has looked for the last time."""
 
     @property
     def estimate(self) -> str:
@@ -123,9 +123,12 @@ class Standing:
 
     def __str__(self) -> str:
         line = f"{self.name}: pair {self.done + 1} of at most {self.most}"
-        if self.estimate and self.seconds_left is not None:
-            line += f"; so far {self.estimate}; at most {self.seconds_left:.0f} s more"
-        return line
+        return "; ".join([line, *([f"so far {self.estimate}", self.left] if self.estimate and self.left else [])])
+
+    @property
+    def left(self) -> str:
+        """How long it still takes, or an empty string."""
+        return "" if self.seconds_left is None else f"{units.seconds_between(*self.seconds_left)} more"
 
 
 @dataclass(slots=True)
@@ -344,7 +347,7 @@ class Contest:
         """The estimate so far, and an upper limit for the seconds left."""
         number = len(comparison.pairs)
         name = f"{comparison.b.case.id} against {comparison.a.name or comparison.a.case.id}"
-        left = (time.monotonic() - self._began) / number * (comparison.policy.max_pairs - number) if number else None
+        left = seconds_left(comparison.policy, number, (time.monotonic() - self._began) / number) if number else None
         return Standing(
             name, number, comparison.policy.max_pairs, pairs.combine(comparison.logs) if number > 1 else None, left
         )
@@ -374,6 +377,11 @@ class Contest:
 def wrong(launch: Launch) -> str:
     """The first failed check of a launch, or an empty string: a fast but wrong arm must not win."""
     return next((str(check) for check in (*launch.proof, *launch.accuracy) if not check.ok), "")
+
+
+def seconds_left(policy: PairPolicy, pairs: int, each: float) -> tuple[float, float]:
+    """The seconds until the next look of the judge and until the last, if a pair takes `each`."""
+    return each * (sequential.next_look(pairs, policy) - pairs), each * (policy.max_pairs - pairs)
 
 
 def _end_with_budget(comparison: Open) -> None:

@@ -23,7 +23,7 @@ from ipexperf.compare.group import RETRIES, OpenCase, entry_of, replaced
 from ipexperf.compare.players import Spell, Stepper, guarded
 from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Effort, Round
-from ipexperf.compare.sequence import Contest, Ending, Failure, Open, Why
+from ipexperf.compare.sequence import Contest, Ending, Failure, Open, Why, seconds_left
 from ipexperf.compare.together import take_turns
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import how_it_ended, not_fresh
@@ -262,13 +262,13 @@ class WalkContest(Contest):
         ]
 
     def _left(self, live: Sequence[Open]) -> str:
-        """How many tests are decided, and how long the rest takes at most."""
-        done = len(self._open) - len(live)
-        most = max(comparison.policy.max_pairs for comparison in live) - self._walks + 1
+        """How many tests are decided, and how long the rest takes."""
         if self._walks == 1:
             return ""
-        seconds = (time.monotonic() - self._began) / (self._walks - 1) * most * len(live) / len(self._open)
-        return f", {done} decided; at most {units.seconds(seconds)} more"
+        before, done = self._walks - 1, len(self._open) - len(live)
+        each = (time.monotonic() - self._began) / before * len(live) / len(self._open)
+        left = seconds_left(max((one.policy for one in live), key=lambda policy: policy.max_pairs), before, each)
+        return f", {done} decided; {units.seconds_between(*left)} more"
 
     def _take(self, comparison: Open, played: Round, first: int, second: int) -> None:
         broken = next((side for side in played.sides if side.error is not None), None)

@@ -67,6 +67,11 @@ def due(pairs: int, policy: PairPolicy) -> bool:
     return pairs in policy.looks or pairs >= policy.max_pairs
 
 
+def next_look(pairs: int, policy: PairPolicy) -> int:
+    """The number of pairs after which the judge looks next, if there are so many."""
+    return next((look for look in policy.looks if pairs < look < policy.max_pairs), policy.max_pairs)
+
+
 @dataclass(frozen=True, slots=True)
 class Levels:
     """The levels of one look's tests, for alarms and for ok."""

@@ -38,6 +38,12 @@ def seconds(value: float) -> str:
     return f"{digits(value / 1e-9)} ns" if value else "0 s"
 
 
+def seconds_between(least: float, most: float) -> str:
+    """A duration of which the bounds are known: '12 s to 4 min 20 s'."""
+    shown = [seconds(value) if value >= 120 else f"{value:.0f} s" for value in (least, most)]
+    return " to ".join(dict.fromkeys(shown))
+
+
 def size(value: float) -> str:
     """An amount of memory, in powers of 1024: '1.20 GiB'."""
     for factor, unit in SIZES:

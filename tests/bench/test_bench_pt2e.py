@@ -19,6 +19,8 @@ from ipexperf.bench.machine.facts import Facts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.long
+
 needs_pt2e = pytest.mark.skipif(
     not ("x86" in facts.pt2e_homes() and facts.gather().compiler),
     reason="needs torch with PT2E, its own or torchao's, and g++",

@@ -19,7 +19,7 @@ from ipexperf.conduct.server import Order, Server
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 pytest.importorskip("torch")
 if importlib.util.find_spec("intel_extension_for_pytorch") is None:

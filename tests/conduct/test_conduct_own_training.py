@@ -22,7 +22,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.server import Order, Server
 from ipexperf.plan import start
 
-pytestmark = [pytest.mark.process, pytest.mark.torch]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.torch]
 
 NETS = Path(__file__).parents[1] / "fakes" / "mytraining.py"
 IPEX = pytest.mark.skipif(importlib.util.find_spec("intel_extension_for_pytorch") is None, reason="needs IPEX")

@@ -22,6 +22,7 @@ PLACES = ("arithmetic", "compiled_device")
 """The checks that say where the work was done."""
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.torch,
     pytest.mark.skipif(shutil.which(os.environ.get("CXX") or "g++") is None, reason="needs a C++ compiler"),
     pytest.mark.skipif(not Path(sysconfig.get_path("include"), "Python.h").exists(), reason="needs Python's headers"),

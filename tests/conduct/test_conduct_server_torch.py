@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ipexperf.result import Launch
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 pytest.importorskip("torch")
 FAKES = Path(__file__).parents[1] / "fakes"

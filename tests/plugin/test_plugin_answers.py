@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from plugin_suite import Suite
 
-pytestmark = [pytest.mark.process, pytest.mark.torch]
+pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.torch]
 
 NETWORK = """
 import torch

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from plugin_suite import Suite
 
+pytestmark = pytest.mark.long
+
 __all__ = ["accepted", "accepted_once", "accepted_with_pip", "mark", "pythons"]  # fixtures
 
 NAMED = "--perf-python=baseline:old"

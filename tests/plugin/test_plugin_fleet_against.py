@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from plugin_suite import Suite
 
+pytestmark = pytest.mark.long
+
 __all__ = ["mark"]  # a fixture
 
 CELL = ("--perf-device=fake", "--perf-dtype=fp32", "--perf-mode=spin", "--perf-stack=plain")

@@ -6,14 +6,16 @@ import json
 import shutil
 from typing import TYPE_CHECKING
 
+import pytest
 from test_plugin_environment import places
 from test_plugin_fleet import LOAD
 from test_plugin_live import accepted, accepted_once, accepted_with_pip, lock_of, pythons, run
 from test_plugin_usage import refused
 
 if TYPE_CHECKING:
-    import pytest
     from plugin_suite import Suite
+
+pytestmark = pytest.mark.long
 
 __all__ = ["accepted", "accepted_once", "accepted_with_pip", "pythons"]  # fixtures
 

@@ -16,6 +16,8 @@ from ipexperf.bench.machine import facts
 if TYPE_CHECKING:
     from plugin_suite import Suite
 
+pytestmark = pytest.mark.long
+
 NETWORKS = ROOT / "tests" / "fakes" / "int8.py"
 PATIENCE = 300
 """Workers that import torch and IPEX may have to share their cores with other tests."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from plugin_suite import CELL, CONFTEST, INI, PLUGIN, ROOT, SUITE
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 MODEL = """
 import pathlib

@@ -30,7 +30,7 @@ from ipexperf.tools.bisect.commits import AtCommit, Repository
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 CELL = ("--model", "paced", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 DRIVER = """
     import importlib, os, re, signal, subprocess, sys, time

@@ -19,7 +19,7 @@ import pytest
 from ipexperf.variables import FLEET_FOLDER
 
 pytest.importorskip("ray", reason="needs Ray: pip install 'ipexperf[fleet]'")
-pytestmark = pytest.mark.server
+pytestmark = [pytest.mark.long, pytest.mark.server]
 
 ROOT = Path(__file__).parents[3]
 FAKES = ROOT / "tests" / "fakes"

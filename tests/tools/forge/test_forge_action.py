@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from forge_server import serving
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[3]
 ACTION = (ROOT / "action.yml").read_text()
 PULLS = [ROOT / "docs" / "ci" / name for name in ("github-pull.yml", "github-pull-comment.yml", "gitlab-pull.yml")]
