@@ -550,9 +550,20 @@ class Run:
         return dataclasses.replace(settled, verdicts={**settled.verdicts, **paired}, fails=fails)
 
     def finish(self, status: Status) -> bool:
-        """Record how the run ended and its verdict, and close the history. Return whether nothing failed."""
-        if self.options.explain is not None and status == "finished":
-            self._explain(self.options.explain)
+        """Write the dossiers, record how the run ended and its verdict, and close the history.
+
+        Return whether nothing failed.
+        """
+        try:
+            if self.options.explain is not None and status == "finished":
+                self._explain(self.options.explain)
+        except KeyboardInterrupt:  # the verdicts are all there
+            self._dossiers.append("the dossiers were interrupted")
+        finally:
+            well = self._end(status)
+        return well
+
+    def _end(self, status: Status) -> bool:
         with interrupts.deferred():
             self._site.close()
             try:

@@ -29,7 +29,7 @@ from ipexperf.dossier import drawing, page, script
 from ipexperf.dossier.page import COMMITS, MEASURE, PACKAGES, Dossier, File
 from ipexperf.errors import IpexperfError, UsageError
 from ipexperf.judge import causes, structure
-from ipexperf.judge.environment import SOURCE, differences
+from ipexperf.judge.environment import SOURCE
 from ipexperf.plan import arms
 from ipexperf.report import rerun, units
 from ipexperf.report.lines import wrapped
@@ -204,14 +204,11 @@ def _dossier(
     )
 
 
-NOTHING: Mapping[str, Any] = {"flame": [tracing.STEP, 0.0, 0.0, []], "own": {}, "allocated": {}, "timeline": []}
-
-
 def _summary(folder: Path) -> Mapping[str, Any]:
     """What a worker wrote, or nothing if its arm cannot be traced."""
     path = folder / tracing.SUMMARY
-    if not path.is_file():
-        return {**NOTHING, "missing": ["its steps run in other processes, which were not traced"]}
+    if not path.is_file():  # several workers, which answer requests at the same time
+        return {**tracing.NOTHING, "missing": [tracing.ELSEWHERE_STEPS]}
     summary: dict[str, Any] = json.loads(path.read_text())
     path.unlink()
     return summary
@@ -235,13 +232,9 @@ def _lines(
     )
     other = against.words.text or "itself"
     yield f"{question.case.id}: {time}{worse} beside {other}: {verdict.outcome}; {again} in the round that was traced"
-    yield (
-        f"What differs: {_few(differs)}"
-        if differs
-        else "What differs: nothing that is recorded: any difference is noise"
-    )
+    yield f"What differs: {_few(differs) or 'nothing that is recorded, so that any difference is noise'}"
     name, before, after, *_ = own[0] if own else ("", 0.0, 0.0)
-    step = played.sides[0].launch.metrics[PRIMARY]
+    step = played.sides[0].launch.metrics.get(PRIMARY, 0.0)
     lost = f"{units.seconds(after - before)} more a step in {name}" if after - before > NOTABLE * step else ""
     names = ", ".join(cause.name for cause in found)
     what = "; ".join(filter(None, (names, changes[0] if changes else "", lost)))
@@ -281,9 +274,10 @@ def _changed_files(
 ) -> Iterator[tuple[str, str]]:
     """The user's files that differ between the arms, each with its difference."""
     trees = [(Replaced.of(side.conditions.variables) or Replaced("", str(source.tree()))).by for side in (a, b)]
-    for line in differences(*environments, (SOURCE,)) if trees[0] != trees[1] else ():
-        name = line.rpartition(": ")[0]
-        yield name, difference(name, *(_text(source.place(tree, name)) for tree in trees))
+    digests = [dict(environment.get(SOURCE) or {}) for environment in environments]
+    for name in sorted({*digests[0], *digests[1]}) if trees[0] != trees[1] else ():
+        if digests[0].get(name) != digests[1].get(name):
+            yield name, difference(name, *(_text(source.place(tree, name)) for tree in trees))
 
 
 def _changed_code(new: Path) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from ipexperf.bench.api import Cell
 from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
+from ipexperf.bench.machine.variables import recorded
 from ipexperf.bench.networks import own_target, own_training
 from ipexperf.case import AXES
 from ipexperf.conduct import process
@@ -112,7 +113,11 @@ def _described(side: Arm, folder: str) -> tuple[str, str, dict[str, str]]:
         searched = [*(str(Path(tree, path)) for path in replaced.paths), *searched]
     worker = process.environment_of(conditions.python, conditions.variables)
     ours = {name for name in worker if name.startswith(PREFIX)} | set(process.OFFLINE)
-    variables = {name: value for name, value in worker.items() if name not in ours and os.environ.get(name) != value}
+    variables = {
+        name: value
+        for name, value in worker.items()
+        if name not in ours and os.environ.get(name) != value and recorded(name, value) == value  # else it is a secret
+    }
     if threads := conditions.settings.threads:
         variables["OMP_NUM_THREADS"] = str(threads)
     variables["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([folder, *searched]))

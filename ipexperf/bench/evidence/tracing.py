@@ -39,6 +39,9 @@ NAMES = 150
 """Most operators, kernels and functions in the table of their own times."""
 SPANS = 1500
 """Most calls in the timeline, the longest."""
+NOTHING: Mapping[str, Any] = {"flame": [STEP, 0.0, 0.0, []], "own": {}, "allocated": {}, "timeline": []}
+"""The summary of steps that were not traced."""
+ELSEWHERE_STEPS = "its steps run in other processes, which are not traced"
 ELSEWHERE, ON_DEVICE = "in another thread", "on the device"
 _NOISE = re.compile(r" (?:of type object )?at 0x[0-9a-f]+|(?<=\.py)\(\d+\)|(?<=\w)_\d+$")
 _SYSTEM = ("<", "nn.Module", "torch/", "torch_", "intel_extension", "ipexperf/", "contextlib", "functools", "typing")
@@ -61,10 +64,12 @@ class _Call:
 
 def write(session: Session, device: Device, folder: Path) -> list[str]:
     """Trace some steps, and write what they did into this folder. Return what could not be had, each in a sentence."""
-    if session.elsewhere:
-        return ["its steps run in other processes, which are not traced"]
-    step = session.step
     folder.mkdir(parents=True, exist_ok=True)
+    why_not = ELSEWHERE_STEPS if session.elsewhere else "" if session.looks(device) else "a step cannot be run again"
+    if why_not:
+        (folder / SUMMARY).write_text(json.dumps({**NOTHING, "missing": [why_not]}))
+        return [why_not]
+    step = session.step
     begin = perf_counter()
     step()
     device.synchronise()
