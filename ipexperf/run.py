@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipexperf import baseline_source, live_baseline, outcomes, site
 from ipexperf.bench import loading, registry, user_files
+from ipexperf.bench.machine.source import Replaced
 from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import interrupts, process
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
@@ -587,21 +588,48 @@ class Run:
         from ipexperf.dossier import making
 
         questions = [question for one in self.measurements if (question := self._question(one))]
-        self._dossiers = making.write(questions, self._site.conductor, self._site.suite, folder, self._say)
+        making.write(questions, self._site.conductor, self._site.suite, folder, self._say, self._dossiers)
 
     def _question(self, measurement: Measurement) -> Question | None:
         """What a dossier of this case is about, if it is to have one."""
         from ipexperf.dossier.making import Question
+        from ipexperf.report import rerun
 
         recorded, verdict = measurement.case, self.verdicts[measurement.case.uid]
         if not (verdict.fails or self.options.explain_all):
             return None
+        against, case = self._other_arm(recorded)
+        return Question(
+            case,
+            verdict,
+            against,
+            self._live.stored.get(case, "it was judged by stored numbers, and no other arm can be traced"),
+            self._blocks.get(recorded.uid) or self.block(measurement, verdict, self._places),
+            self._reproduce(recorded, self._places),
+            "" if case.is_call else rerun.options(case, **self._named(case)),
+            (self._commit_of(against, case), str(measurement.environment.get("git", {}).get("commit") or "")),
+        )
+
+    def _other_arm(self, recorded: Case) -> tuple[Against | None, Case]:
+        """The arm that a recorded case was compared with, and the case as it was planned."""
         arms = [self._against] if self._against else [self._live.against.get(recorded)]
         both = ((against, case) for against in arms if against for case in against.cases)
-        against, case = next((pair for pair in both if pair[0].recorded(pair[1]) == recorded), (None, recorded))
-        block = self._blocks.get(recorded.uid) or self.block(measurement, verdict, self._places)
-        commit = (self._live.wanted[case].lock.commit if against and against.tree else None) or ""
-        return Question(case, verdict, against, block, self._reproduce(recorded, self._places), commit)
+        return next((pair for pair in both if pair[0].recorded(pair[1]) == recorded), (None, recorded))
+
+    def _commit_of(self, against: Against | None, case: Case) -> str:
+        """The commit that the files of the other arm are of. Empty if that is not known, or they are the same."""
+        from ipexperf.environments import sources
+        from ipexperf.plan import arms
+
+        if against is None:
+            return ""
+        if against.words.source.startswith(arms.GIT):
+            replaced = Replaced.of(against.words.variables)
+            return Path(replaced.by).name if replaced else ""
+        if not against.tree:
+            return ""
+        digest = self._live.wanted[case].source.digest
+        return sources.read(sources.path_of(self.options.baselines, digest)).commit
 
     def _selector(self, history: History) -> str:
         """What a command calls this run: `last`, unless another run began later."""
@@ -664,19 +692,16 @@ class Run:
             variables = process.tuned_by_user(os.environ)
             own = against.own.text if against else ""
             return of_function(case.model, arm, own, variables, benchmark=self.options.benchmark)
-        # The user's own network is reproduced by its target; its cases have a derived name.
+        variables = process.tuned_by_user(os.environ)
+        named = self._named(case)
+        return command(case, self.plan.launches, places=places, against=arm, variables=variables, **named)
+
+    def _named(self, case: Case) -> dict[str, Any]:
+        """What the options that choose a case need. A network of the user's own has its target: its name is derived."""
         model = registry.models.get(case.model)
         targets = {registry.models.get(name).target for name in registry.models.names()}
-        return command(
-            case,
-            self.plan.launches,
-            target=model.target or "",
-            places=places,
-            load=[name for name in self.options.load if name not in targets and not loading.of_package(name)],
-            plain_size=model.size,
-            against=arm,
-            variables=process.tuned_by_user(os.environ),
-        )
+        load = [name for name in self.options.load if name not in targets and not loading.of_package(name)]
+        return {"target": model.target or "", "load": load, "plain_size": model.size}
 
     def _accept(self, measurement: Measurement) -> str:
         """The command that accepts this measurement as a baseline, or an empty text if it is not recorded."""

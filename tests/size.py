@@ -14,10 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 62_980,
-    "lines of tests": 56_650,
+    "lines of the package and the suites": 63_140,
+    "lines of tests": 56_790,
     "lines of benchmarks": 10_200,
-    "words of pages": 76_500,
+    "words of pages": 76_600,
     "decisions": 34,
     "words of the glossary": 28,
     "options": 45,

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf.commands import console, planning
+from ipexperf.errors import UsageError
+from ipexperf.result import PairsEvidence
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -37,7 +39,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
         recorded = named(history, arguments.selector, arguments.case_id)[0]
     case = recorded.case
     options = dataclasses.replace(
-        options if case.is_call else _planning(case, options),
+        dataclasses.replace(options, device=(case.device,)) if case.is_call else _planning(case, options),
         against=_arm(recorded) if arguments.against is None else arguments.against,
         explain=arguments.out,
         explain_all=True,
@@ -49,12 +51,17 @@ def run_explain(arguments: argparse.Namespace) -> int:
 
 
 def _arm(recorded: Recorded) -> str:
-    """The text of the other arm of a recorded case."""
-    from ipexperf.case import AGAINST, ITSELF
+    """The text of the other arm of a recorded case. Without one it is its baseline's."""
+    from ipexperf.case import ITSELF
     from ipexperf.plan.values import BASELINE
 
-    arm = dict(recorded.case.knobs).get(AGAINST)
-    return BASELINE if arm is None else "" if arm == ITSELF else arm
+    evidence = recorded.verdict.evidence if recorded.verdict else None
+    if not isinstance(evidence, PairsEvidence) or evidence.against.startswith(BASELINE):
+        return BASELINE  # with its files too, which the name of its lock does not name
+    if evidence.own:
+        both = f"`ab` was given both of its arms ({evidence.against} and {evidence.own})"
+        raise UsageError(f"{recorded.case.id}: {both}: name the one to compare with by --against")
+    return "" if evidence.against == ITSELF else evidence.against
 
 
 def _planning(case: Case, options: Options) -> Options:

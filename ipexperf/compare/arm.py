@@ -146,6 +146,12 @@ def differ(a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, A
     return list(dict.fromkeys(lines))
 
 
+def other_software(a: Arm, b: Arm) -> bool:
+    """Whether the arms differ in their interpreter or in a variable."""
+    pythons = {_interpreter(side.conditions.python or sys.executable) for side in (a, b)}
+    return len(pythons) > 1 or _variables(a, b) != _variables(b, a)
+
+
 def _changed_files(a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]] | None) -> list[str]:
     """What differs in the user's files that the arms ran, with the line that changed first in each."""
     trees = [Replaced.of(side.conditions.variables) for side in (a, b)]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ipexperf.report import units
 
-WIDTH, ROW = 1200.0, 18
+WIDTH, ROW, GAP = 1200.0, 18, 6
 LETTER = 6.4
 """Width of a letter."""
 SEEN = 0.6
@@ -24,21 +24,29 @@ Row = tuple[str, float, float, float, float]
 """A name, with an amount and a number of calls in both arms."""
 
 
-def flame(node: Node, longest: float, other: Node | None = None) -> str:
-    """Draw the calls of a step, as wide as they take. What takes longer than in the `other` is warm, else cool."""
-    before = dict(_paths(other)) if other else {}
-    shapes, depth = [], 0
-    for path, name, begin, seconds, calls in _placed(node, 0.0, ()):
-        width = WIDTH * seconds / longest
-        if width < SEEN:
-            continue
-        change = (seconds - before.get(path, 0.0)) / longest if other else 0.0
-        depth = max(depth, len(path))
-        against = f", {units.seconds(before.get(path, 0.0))} in the other arm" if other else ""
-        title = f"{name}: {units.seconds(seconds)} a step, {calls:g} calls{against}"
-        kind = "warm" if change > NOTABLE else "cool" if change < -NOTABLE else "plain"
-        shapes.append(_box(kind, WIDTH * begin / longest, (len(path) - 1) * ROW, width, name, title))
-    return _svg(shapes, depth * ROW, "flame graph of a step")
+def flames(roots: Sequence[Node], longest: float, others: Sequence[Node] = ()) -> str:
+    """Draw the calls of a step, as wide as they take: of its thread, and below it of the device and of other threads.
+
+    What takes longer than in the `others` is warm, else cool.
+    """
+    before = {path: seconds for root in others for path, seconds in _paths(root)}
+    shapes: list[str] = []
+    top = 0
+    for root in roots:
+        depth = 0
+        for path, name, begin, seconds, calls in _placed(root, 0.0, ()):
+            width = WIDTH * seconds / longest
+            if width < SEEN:
+                continue
+            depth = max(depth, len(path))
+            change = (seconds - before.get(path, 0.0)) / longest if others else 0.0
+            against = f", {units.seconds(before.get(path, 0.0))} in the other arm" if others else ""
+            title = f"{name}: {units.seconds(seconds)} a step, {calls:g} calls{against}"
+            kind = "warm" if change > NOTABLE else "cool" if change < -NOTABLE else "plain"
+            place = WIDTH * begin / longest, top + (len(path) - 1) * ROW
+            shapes.append(_box(kind, *place, width, name, title))
+        top += depth * ROW + GAP
+    return _svg(shapes, top, "flame graph of a step")
 
 
 def timeline(spans: Sequence[Sequence[Any]], longest: float) -> str:
@@ -52,7 +60,7 @@ def timeline(spans: Sequence[Sequence[Any]], longest: float) -> str:
                 deepest = max(deepest, depth + 1)
                 title = f"{name}: {units.seconds(length / 1e6)}, from {units.seconds(begin / 1e6)} on"
                 shapes.append(_box("plain", WIDTH * begin / 1e6 / longest, top + depth * ROW, width, name, title))
-        top += deepest * ROW + 6
+        top += deepest * ROW + GAP
     return _svg(shapes, top, "timeline of a step")
 
 

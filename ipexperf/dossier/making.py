@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.bench import registry
 from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
@@ -30,13 +29,11 @@ from ipexperf.dossier.page import COMMITS, MEASURE, PACKAGES, Dossier, File
 from ipexperf.errors import IpexperfError, UsageError
 from ipexperf.judge import causes, structure
 from ipexperf.judge.environment import SOURCE
-from ipexperf.plan import arms
-from ipexperf.report import rerun, units
+from ipexperf.report import units
 from ipexperf.report.lines import wrapped
 from ipexperf.report.moved import changed
 from ipexperf.result import MEAN, METRICS, PRIMARY
 from ipexperf.steps import Step
-from ipexperf.variables import SOURCE as SOURCE_VARIABLE
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -50,7 +47,8 @@ if TYPE_CHECKING:
 SECONDS = 300.0
 """No dossier of a run begins later."""
 SCRIPT_SECONDS = 120.0
-LONGEST_NAME = 120
+LONGEST_NAME, DIGITS = 100, 8
+"""A folder's name: so much of the id, and so much of the uid, because two ids may become one name."""
 SHOWN = 15
 """Most rows of a table."""
 NOTABLE = 0.05
@@ -68,13 +66,16 @@ class Question:
     case: Case
     verdict: Verdict
     against: Against | None
-    """The other arm. None if it was judged by stored numbers."""
+    """The other arm. None if there is none, for the reason `alone`."""
+    alone: str
     block: str
     """The text of its failed test."""
     reproduce: str
     """The command that measures it again."""
-    commit: str = ""
-    """The commit that the other arm's files are of, if that is known."""
+    axes: str
+    """The options that choose it alone."""
+    commits: tuple[str, str] = ("", "")
+    """The commits that the other arm's files and its own are of, as far as they are known."""
 
 
 def write(
@@ -83,22 +84,23 @@ def write(
     suite: Suite | None,
     folder: Path,
     say: Callable[[str], None],
-) -> list[str]:
-    """Write the dossiers, that of the slowest case first, as far as SECONDS reach. Returns a line for each."""
-    lines, until = [], time.monotonic() + SECONDS
+    lines: list[str],
+) -> None:
+    """Write the dossiers, that of the slowest case first, as far as SECONDS reach. `lines` gets what to say of each."""
+    until = time.monotonic() + SECONDS
     for question in sorted(questions, key=lambda one: -(one.verdict.ratio or 0.0)):
         case = question.case
         if question.against is None:
-            lines.append(f"no dossier of {case.id}: it was judged by stored numbers, and no other arm can be traced")
+            lines.append(f"no dossier of {case.id}: {question.alone}")
         elif time.monotonic() > until:
             lines.append(f"no dossier of {case.id}: those before it took {units.seconds(SECONDS)}")
         else:
             try:
                 path, told = make(question, question.against, conductor, suite if case.is_call else None, folder, say)
                 lines += [f"dossier: {path}", *(f"  {row}" for line in told for row in wrapped(line))]
-            except IpexperfError as error:
-                lines.append(f"no dossier of {case.id}: {error}")
-    return lines
+            except Exception as error:  # noqa: BLE001 - the verdicts are there, and a page on one must not lose them
+                kind = "" if isinstance(error, IpexperfError) else f"{type(error).__name__}: "
+                lines.append(f"no dossier of {case.id}: {kind}{error}")
 
 
 def make(
@@ -109,12 +111,13 @@ def make(
     folder: Path,
     say: Callable[[str], None],
 ) -> tuple[Path, Sequence[str]]:
-    """Write one dossier into a folder of its own. Returns its page and its first lines. Raises IpexperfError."""
+    """Write one dossier into a folder of its own. Returns its page and its first lines."""
+    case = question.case
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / re.sub(r"[^\w.+-]", "_", question.case.id, flags=re.ASCII)[:LONGEST_NAME]
+    target = folder / f"{re.sub(r'[^a-zA-Z0-9.+-]+', '_', case.id)[:LONGEST_NAME]}-{case.uid[:DIGITS]}"
     with folders.whole(target) as new:
-        say(Step(f"dossier of {question.case.id}: tracing both arms"))
-        played = _traced(question.case, against, conductor, suite, new, say)
+        say(Step(f"dossier of {case.id}: tracing both arms"))
+        played = _traced(case, against, conductor, suite, new, say)
         for side in played.sides:
             if side.error is not None:
                 raise UsageError(side.error.reason)
@@ -133,6 +136,9 @@ def _traced(
     say: Callable[[str], None],
 ) -> Round:
     """A round of both arms, at whose end their workers write what a step does."""
+    for side in (against.cases[case], case):
+        if lost := conductor.quarantined(side):
+            raise UsageError(lost[0].reason)
     sides = ((against.cases[case], against.words, against.names[0]), (case, against.own, against.names[1]))
     a, b = (
         dataclasses.replace(arm.arm(conductor, *side), trace=place / name)
@@ -168,7 +174,7 @@ def _dossier(
         (new / script.NAME).write_text(text, encoding="utf-8")
         say(Step(f"dossier of {question.case.id}: running the script that shows it"))
         shown, why_not = _run(new / script.NAME)
-    longest = max(summary["flame"][1] for summary in summaries)
+    longest = max(root[1] for summary in summaries for root in summary["flames"]) or 1.0
     own = drawing.lost(summaries[0]["own"], summaries[1]["own"])
     allocated = drawing.lost(summaries[0]["allocated"], summaries[1]["allocated"])
     graphs = [len(list((new / name).glob("code-*.py"))) for name in "ab"]
@@ -187,8 +193,8 @@ def _dossier(
         own=tuple(row for row in own[:SHOWN] if row[2] - row[1] > tracing.THIN * longest),
         allocated=tuple(row for row in allocated if row[2] > row[1])[:SHOWN],
         flames=(
-            drawing.flame(summaries[0]["flame"], longest),
-            drawing.flame(summaries[1]["flame"], longest, summaries[0]["flame"]),
+            drawing.flames(summaries[0]["flames"], longest),
+            drawing.flames(summaries[1]["flames"], longest, summaries[0]["flames"]),
         ),
         timelines=tuple(drawing.timeline(summary["timeline"], longest) for summary in summaries),
         missing=tuple(
@@ -199,7 +205,7 @@ def _dossier(
         script=text,
         script_said=shown,
         no_script=why_not,
-        commands=_commands(question, against, a.arm, b.arm),
+        commands=_commands(question, a.arm, b.arm),
         files=tuple(File.of(path, new) for path in sorted(new.rglob("*")) if path.is_file()),
     )
 
@@ -232,7 +238,7 @@ def _lines(
     )
     other = against.words.text or "itself"
     yield f"{question.case.id}: {time}{worse} beside {other}: {verdict.outcome}; {again} in the round that was traced"
-    yield f"What differs: {_few(differs) or 'nothing that is recorded, so that any difference is noise'}"
+    yield f"What differs: {_few(differs) or 'nothing that is recorded'}"
     name, before, after, *_ = own[0] if own else ("", 0.0, 0.0)
     step = played.sides[0].launch.metrics.get(PRIMARY, 0.0)
     lost = f"{units.seconds(after - before)} more a step in {name}" if after - before > NOTABLE * step else ""
@@ -241,19 +247,16 @@ def _lines(
     yield f"What it did: {what or 'nothing that a fingerprint or a trace shows'}"
 
 
-def _commands(question: Question, against: Against, a: Arm, b: Arm) -> dict[str, str]:
+def _commands(question: Question, a: Arm, b: Arm) -> dict[str, str]:
     """What to run next, by what it is for."""
-    case, words, commands = question.case, against.words, {MEASURE: question.reproduce}
-    if case.is_call:
+    commands, (since, until) = {MEASURE: question.reproduce}, question.commits
+    if question.case.is_call or question.against is None:
         return commands
-    model = registry.models.get(case.model)
-    axes = rerun.options(case, target=model.target or "", plain_size=model.size)
-    given = [{**side.conditions.variables, "": side.conditions.python or sys.executable} for side in (a, b)]
-    if any(given[0].get(name) != given[1].get(name) for name in {*given[0], *given[1]} - {SOURCE_VARIABLE}):
-        commands[PACKAGES] = f"ipexperf bisect --good {shlex.quote(words.text)} --bad '' {axes}"
-    since = words.source.removeprefix(arms.GIT) if words.source.startswith(arms.GIT) else question.commit
-    if since:
-        commands[COMMITS] = f"ipexperf bisect --commits {since[:12]}..HEAD {axes}"
+    if arm.other_software(a, b):
+        good = shlex.quote(question.against.words.text)
+        commands[PACKAGES] = f"ipexperf bisect --good {good} --bad '' {question.axes}"
+    if since and until and since != until:
+        commands[COMMITS] = f"ipexperf bisect --commits {since}..{until} {question.axes}"
     return commands
 
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +34,7 @@ TURN_SECONDS, TURNS, WARM_SECONDS = 0.2, 11, 1.0
 
 _FRAME = '''"""{title}, without ipexperf: both arms take turns, and how much longer b takes is printed."""
 import gc, os, statistics, subprocess, sys, time
-
-ARMS = {arms}
+{imports}ARMS = {arms}
 
 def steps():
     """Yield once a step. Each line of standard input asks for a turn, and is answered with its seconds a step."""
@@ -53,14 +52,14 @@ def steps():
 {work}
 def started(name):
     python, folder, variables = ARMS[name]
+    environment = {{name: value for name, value in {{**os.environ, **variables}}.items() if value is not None}}
     read, write = os.pipe()
     worker = subprocess.Popen([python, __file__, name, str(write)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                              pass_fds=[write], cwd=folder, env={{**os.environ, **variables}}, text=True)
+                              pass_fds=[write], cwd=folder, env=environment, text=True)
     os.close(write)
     return worker, os.fdopen(read)
 
-if len(sys.argv) > 1:
-    sys.exit(work())
+if len(sys.argv) > 1: sys.exit(work())
 workers, times = {{name: started(name) for name in ARMS}}, {{name: [] for name in ARMS}}
 for turn in range({turns}):
     for name in sorted(workers, reverse=turn % 2):
@@ -83,7 +82,8 @@ def of(a: Arm, b: Arm, suite: Suite | None) -> tuple[str, str]:
             return "", f"{kinds} of {b.case.model} is not written down as a short script"
         work = _work(bodies)
     folder = str(suite.folder if suite else Path.cwd())
-    arms = {name: _described(side, folder) for name, side in (("a", a), ("b", b))}
+    names = _names((a, b))
+    arms = {name: _described(side, names, folder) for name, side in (("a", a), ("b", b))}
     lines = ",\n".join(f"    {json.dumps(name)}: {arm!r}" for name, arm in arms.items())
     device = registry.devices.get(b.case.device)
     synchronise = f"\n            torch.{device.name}.synchronize()" if device.accelerator else ""
@@ -93,13 +93,14 @@ def of(a: Arm, b: Arm, suite: Suite | None) -> tuple[str, str]:
         warm=WARM_SECONDS,
         turn=TURN_SECONDS,
         turns=TURNS,
+        imports="import torch\n" if device.accelerator else "",
         synchronise=synchronise,
         work=work,
     ), ""
 
 
-def _described(side: Arm, folder: str) -> tuple[str, str, dict[str, str]]:
-    """An arm: its interpreter, the folder in which it runs, and its variables."""
+def _described(side: Arm, names: Collection[str], folder: str) -> tuple[str, str, dict[str, str | None]]:
+    """An arm: its interpreter, the folder in which it runs, and these variables. None: it does not have one."""
     conditions = side.conditions
     replaced = Replaced.of(conditions.variables)
     tree = replaced.by if replaced else str(source.tree())
@@ -111,17 +112,24 @@ def _described(side: Arm, folder: str) -> tuple[str, str, dict[str, str]]:
     if replaced:
         searched = [str(replaced.moved(Path(part))) for part in searched]
         searched = [*(str(Path(tree, path)) for path in replaced.paths), *searched]
-    worker = process.environment_of(conditions.python, conditions.variables)
-    ours = {name for name in worker if name.startswith(PREFIX)} | set(process.OFFLINE)
-    variables = {
-        name: value
-        for name, value in worker.items()
-        if name not in ours and os.environ.get(name) != value and recorded(name, value) == value  # else it is a secret
-    }
+    seen = process.environment_of(conditions.python, conditions.variables)
+    variables: dict[str, str | None] = {name: seen.get(name) for name in sorted(names)}
     if threads := conditions.settings.threads:
         variables["OMP_NUM_THREADS"] = str(threads)
     variables["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([folder, *searched]))
     return conditions.python or sys.executable, folder, variables
+
+
+def _names(sides: Sequence[Arm]) -> set[str]:
+    """The variables that say what the arms run: those that the shell has otherwise, and those that tune libraries."""
+    seen = [process.environment_of(side.conditions.python, side.conditions.variables) for side in sides]
+    names = {name for one in seen for name in {*one, *os.environ} if one.get(name) != os.environ.get(name)}
+    names |= process.tuned_by_user(os.environ).keys()
+    ours = {name for name in names if name.startswith(PREFIX)} | set(process.OFFLINE)
+    # Not a secret: the script is handed to others.
+    return {
+        name for name in names - ours if all(recorded(name, one.get(name, "")) == one.get(name, "") for one in seen)
+    }
 
 
 def _work(bodies: Sequence[Sequence[str]]) -> str:
@@ -130,6 +138,8 @@ def _work(bodies: Sequence[Sequence[str]]) -> str:
         return "\n".join(["def work():", *(f"    {line}" for line in bodies[0]), ""])
     pairs = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*bodies, strict=False))
     shared = [line for line, _ in pairs]
+    while any(line.startswith(" ") for body in bodies for line in body[len(shared) :][:1]):
+        shared.pop()  # a block is not split
     lines = [f"    {line}" for line in shared]
     for name, body in zip("ab", bodies, strict=True):
         if own := body[len(shared) :]:
@@ -202,7 +212,8 @@ def _built(case: Case) -> tuple[str, ...]:
         return (*_imported(target), f"model = own.{target.callable_name}()")
     build: Any = model.build
     if build.__module__.startswith("ipexperf.zoo."):  # the network alone: nothing of this package measures
-        return (f"from {build.__module__} import {build.__name__}", f"model = {build.__name__}()")
+        found = f"sys.path.append({str(source.PACKAGE.parent)!r})"  # at the end: another arm's packages come first
+        return (found, f"from {build.__module__} import {build.__name__}", f"model = {build.__name__}()")
     file = str(sys.modules[build.__module__].__file__)
     return (
         *_run(os.path.relpath(file) if Path(file).is_relative_to(Path.cwd()) else file),

@@ -34,24 +34,38 @@ EVENTS = [
 
 def test_calls_are_nested_by_their_times_and_keep_their_own() -> None:
     made = tracing.summarised(EVENTS, 1)
-    step, seconds, calls, inside = made["flame"]
+    (step, seconds, calls, [forward]), device = made["flames"]
     assert (step, calls) == (tracing.STEP, 1.0)
     assert seconds == pytest.approx(100e-6)
-    forward, device = sorted(inside, key=lambda node: str(node[0]))
     assert forward[0] == "nets.py: forward"
     assert [node[0] for node in forward[3]] == ["aten::conv2d"]
     assert [node[0] for node in forward[3][0][3]] == ["aten::copy_"]
     assert device[0] == tracing.ON_DEVICE
-    own = {name: round(seconds * 1e6) for name, (seconds, _) in made["own"].items()}
-    assert own == {"nets.py: forward": 40, "kernel": 40, "aten::conv2d": 30, "aten::copy_": 20}
     assert made["allocated"] == {"aten::copy_ in nets.py: forward": [4096.0, 1.0]}
     assert [span[4] for span in made["timeline"]] == ["nets.py: forward", "aten::conv2d", "aten::copy_", "kernel"]
+
+
+def test_the_own_times_are_those_of_the_device_if_there_is_one() -> None:
+    """The host mostly waits for it."""
+    host = [one for one in EVENTS if one.get("cat") != "kernel"]
+    own = {name: round(seconds * 1e6) for name, (seconds, _) in tracing.summarised(host, 1)["own"].items()}
+    assert own == {"nets.py: forward": 40, "aten::conv2d": 30, "aten::copy_": 20}
+    assert list(tracing.summarised(EVENTS, 1)["own"]) == ["kernel"]
+
+
+def test_names_keep_what_is_the_users_and_lose_what_moves() -> None:
+    def named(name: str) -> str:
+        return tracing.named({"cat": "python_function", "name": name})
+
+    assert named("nets.py(12): layer_1") == "nets.py: layer_1"
+    assert named("nn.Module: Conv2d_3") == "nn.Module: Conv2d"
+    assert named("<built-in method add of type object at 0x7f00>") == "<built-in method add>"
 
 
 def test_several_steps_are_told_as_one() -> None:
     again = [{**one, "ts": one["ts"] + 1000} for one in EVENTS[:3]]
     made = tracing.summarised([*EVENTS[:3], *again], 2)
-    assert made["flame"][1:3] == pytest.approx([100e-6, 1.0])
+    assert made["flames"][0][1:3] == pytest.approx([100e-6, 1.0])
     assert made["own"]["aten::conv2d"] == pytest.approx([50e-6, 1.0])
     assert len(made["timeline"]) == 2, "that of the last step alone"
 
@@ -64,10 +78,10 @@ def test_without_torch_the_calls_of_python_are_the_trace() -> None:
         return inner() + len("ab")
 
     made = tracing.summarised(tracing.python_events(outer, 3), 3)
-    names = [node[0] for node in made["flame"][3]]
+    names = [node[0] for node in made["flames"][0][3]]
     assert len(names) == 1
     assert names[0].endswith(": outer")
-    assert {node[0] for node in made["flame"][3][0][3]} >= {"<built-in len>"}
+    assert {node[0] for node in made["flames"][0][3][0][3]} >= {"<built-in len>"}
     assert [calls for name, (_, calls) in made["own"].items() if name.endswith(": inner")] == [1.0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ipexperf.bench.evidence import tracing
 from ipexperf.dossier import drawing
 
 QUICK = ["a step", 0.010, 1.0, [["conv", 0.006, 2.0, []], ["relu <x>", 0.002, 1.0, []]]]
@@ -17,19 +18,29 @@ def boxes(svg: str) -> dict[str, tuple[str, float, float]]:
 
 
 def test_a_call_is_as_wide_as_it_takes_and_lies_behind_those_before_it() -> None:
-    drawn = boxes(drawing.flame(QUICK, 0.020))
+    drawn = boxes(drawing.flames([QUICK], 0.020))
     assert drawn["a step"] == ("plain", 0.0, 599.5)
     assert drawn["conv"] == ("plain", 0.0, 359.5)
     assert drawn["relu &lt;x&gt;"] == ("plain", 360.0, 119.5)
 
 
 def test_what_takes_longer_than_in_the_other_arm_is_warm_and_what_takes_less_is_cool() -> None:
-    slower, quicker = drawing.flame(SLOW, 0.020, QUICK), drawing.flame(QUICK, 0.020, SLOW)
+    slower, quicker = drawing.flames([SLOW], 0.020, [QUICK]), drawing.flames([QUICK], 0.020, [SLOW])
     assert {name: kind for name, (kind, *_) in boxes(slower).items()} == {
         "a step": "warm", "conv": "plain", "copy": "warm", "empty": "warm"
     }  # fmt: skip
     assert boxes(quicker)["a step"][0] == "cool"
     assert "copy: 12.0 ms a step, 4 calls, 0 s in the other arm" in slower
+
+
+def test_a_device_and_other_threads_have_a_graph_of_their_own_below() -> None:
+    drawn = drawing.flames([QUICK, ["on the device", 0.018, 1.0, []]], 0.020)
+    assert boxes(drawn)["on the device"] == ("plain", 0.0, 1079.5)
+    assert 'y="42"' in drawn
+
+
+def test_steps_that_were_not_traced_are_an_empty_graph() -> None:
+    assert drawing.flames(tracing.NOTHING["flames"], 1.0).startswith("<svg")
 
 
 def test_a_timeline_has_a_band_for_each_thread() -> None:

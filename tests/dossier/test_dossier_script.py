@@ -16,6 +16,7 @@ from ipexperf.bench.machine.source import Replaced
 from ipexperf.case import Case, of_test
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.walk import Suite
+from ipexperf.conduct import process
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.dossier import script
 
@@ -58,6 +59,27 @@ def test_arms_that_differ_in_their_case_have_a_part_each() -> None:
     ast.parse(text)
     assert len(text.splitlines()) <= 60
     assert [text.count(f'if sys.argv[1] == "{name}":') for name in "ab"] == [1, 1]
+
+
+def test_no_loop_is_split_between_arms() -> None:
+    text, _ = script.of(arm(case("train", dtype="fp32")), arm(case("train", dtype="bf16")), None)
+    tree = ast.parse(text)
+    [work] = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "work"]
+    parts = [node for node in work.body if isinstance(node, ast.If)]
+    assert [any(isinstance(node, ast.For) for node in part.body) for part in parts] == [True, True]
+
+
+def test_a_variable_that_one_arm_must_not_see_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    text, _ = script.of(arm(case("infer"), ONEDNN_MAX_CPU_ISA=process.UNSET), arm(case("infer")), None)
+    assert "'ONEDNN_MAX_CPU_ISA': None" in text
+    assert "'ONEDNN_MAX_CPU_ISA': 'AVX2'" in text
+
+
+def test_a_secret_is_not_handed_out() -> None:
+    secret = {"HF_TOKEN": "hf_abcdefghijklmn"}
+    text, _ = script.of(arm(case("infer"), **secret), arm(case("infer")), None)
+    assert "hf_abc" not in text
 
 
 def test_an_arm_has_its_interpreter_its_variables_and_its_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

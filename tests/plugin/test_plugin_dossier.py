@@ -32,7 +32,8 @@ def functions(suite: Suite) -> Functions:
 
 
 def dossier(folder: Path) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads((folder / "test_functions.py__test_total" / "dossier.json").read_text())
+    [path] = folder.glob("test_functions.py_test_total-*/dossier.json")
+    document: dict[str, Any] = json.loads(path.read_text())
     return document
 
 
@@ -40,8 +41,9 @@ def test_a_slower_function_leaves_a_page_a_script_and_both_traces(functions: Fun
     functions.library(SLOWER)
     status, said = functions.anew("pytest", "--perf-against=git:HEAD", "--perf-explain=out")
     assert status == 1, said
-    assert "dossier: out/test_functions.py__test_total/index.html" in said
-    folder, told = functions.path / "out" / "test_functions.py__test_total", dossier(functions.path / "out")
+    [folder] = (functions.path / "out").iterdir()
+    assert f"dossier: out/{folder.name}/index.html" in said
+    told = dossier(functions.path / "out")
     assert "regressed; " in told["lines"][0]
     assert told["lines"][1].startswith("What differs: library.py, line 3: ")
     assert "<built-in" in told["lines"][2] or "library.py: total" in told["lines"][2]
@@ -69,7 +71,7 @@ def test_explain_measures_a_case_of_a_run_again_and_writes_its_page_whatever_com
     status, said = functions.anew("ipexperf.cli", "explain", "last", name, "--out", "pages")
     assert status == 0, said
     told = dossier(functions.path / "pages")
-    assert told["differs"] == []
+    assert told["lines"][1] == "What differs: nothing that is recorded"
     assert "regressed" not in told["lines"][0]
 
 
@@ -92,7 +94,7 @@ def test_a_file_in_the_place_of_the_folder_is_refused_before_anything_is_measure
 def test_a_night_accepts_what_is_well_and_the_next_one_names_the_edit(functions: Functions) -> None:
     (functions.path / "pytest.ini").write_text(INI + SAMPLES.replace("launches=1", "launches=3"))
     status, said = functions.anew("ipexperf.cli", "nightly", "--folder", "nights")
-    assert (status, "1 case well" in said) == (0, True), said
+    assert (status, "1 of 1 case did not fail" in said) == (0, True), said
     functions.library(OTHERWISE + SLOWER)
     functions.commit()
     status, said = functions.anew("ipexperf.cli", "nightly", "--folder", "nights")
@@ -105,3 +107,27 @@ def test_a_night_accepts_what_is_well_and_the_next_one_names_the_edit(functions:
     status, said = functions.anew("ipexperf.cli", "nightly", "--folder", "nights")
     assert status == 0, said
     assert "**Closed**" in (functions.path / "nights" / "issues" / "0001.md").read_text()
+
+
+ONCE = "import library\n\ndef test_total(perf):\n    perf.pedantic(library.total, (2000,), rounds=1)\n"
+
+
+def test_a_call_that_is_made_once_is_not_traced_and_the_page_says_so(functions: Functions) -> None:
+    functions.tests(ONCE)
+    functions.commit()
+    functions.anew("pytest", "--perf-against=git:HEAD")
+    [name] = json.loads(functions.anew("ipexperf.cli", "show", "last", "--json")[1])["cases"]
+    case = f"test_functions.py::test_total+against:{dict(name['case']['knobs'])['against']}"
+    functions.anew("ipexperf.cli", "explain", "last", case, "--out", "out")
+    assert dossier(functions.path / "out")["missing"] == [f"arm {arm}: a step cannot be run again" for arm in "ab"]
+
+
+def test_an_error_in_a_dossier_loses_neither_verdict_nor_summary(functions: Functions) -> None:
+    functions.library(SLOWER)
+    with (functions.path / "conftest.py").open("a") as conftest:
+        conftest.write("from ipexperf.dossier import script\nscript.of = None\n")
+    status, said = functions.anew("pytest", "--perf-against=git:HEAD", "--perf-explain=out")
+    assert status == 1
+    assert "no dossier of test_functions.py::test_total: TypeError: " in said
+    assert "REGRESSED" in said
+    assert functions.suite.statuses() == ["finished"]

@@ -39,11 +39,12 @@ NAMES = 150
 """Most operators, kernels and functions in the table of their own times."""
 SPANS = 1500
 """Most calls in the timeline, the longest."""
-NOTHING: Mapping[str, Any] = {"flame": [STEP, 0.0, 0.0, []], "own": {}, "allocated": {}, "timeline": []}
+NOTHING: Mapping[str, Any] = {"flames": [[STEP, 0.0, 0.0, []]], "own": {}, "allocated": {}, "timeline": []}
 """The summary of steps that were not traced."""
 ELSEWHERE_STEPS = "its steps run in other processes, which are not traced"
 ELSEWHERE, ON_DEVICE = "in another thread", "on the device"
-_NOISE = re.compile(r" (?:of type object )?at 0x[0-9a-f]+|(?<=\.py)\(\d+\)|(?<=\w)_\d+$")
+_NOISE = re.compile(r" (?:of type object )?at 0x[0-9a-f]+|(?<=\.py)\(\d+\)")
+_MODULE = re.compile(r"^(nn\.Module: \w+)_\d+$")
 _SYSTEM = ("<", "nn.Module", "torch/", "torch_", "intel_extension", "ipexperf/", "contextlib", "functools", "typing")
 
 
@@ -182,7 +183,7 @@ def summarised(events: list[dict[str, Any]], steps: int) -> dict[str, Any]:
     main = windows[0][2] if windows else None
     for thread, found in sorted(threads.items(), key=lambda pair: pair[0] != main):
         device = any(event.get("cat") in trace.DEVICE for event in found)
-        summary.add(found, "" if thread == main else ON_DEVICE if device else ELSEWHERE)
+        summary.add(found, STEP if thread == main else ON_DEVICE if device else ELSEWHERE)
     return summary.document(steps)
 
 
@@ -199,16 +200,17 @@ class _Summary:
 
     def __init__(self, windows: list[tuple[float, float, Any]]) -> None:
         """`windows` are the beginnings, ends and threads of the steps."""
-        self._root = _Call(STEP, sum(end - begin for begin, end, _ in windows) / 1e6, len(windows))
+        self._seconds = sum(end - begin for begin, end, _ in windows) / 1e6
+        self._roots = {STEP: _Call(STEP, self._seconds, len(windows))}
         self._last = windows[-1][:2] if windows else (0.0, 0.0)
         self._lanes = 0
-        self._own: dict[str, list[float]] = {}
+        self._own: dict[str, dict[str, list[float]]] = {}
         self._allocated: dict[str, list[float]] = {}
         self._spans: list[list[Any]] = []
 
     def add(self, events: list[dict[str, Any]], where: str) -> None:
-        """Nest the events of a thread: the one that steps, or one of those with a name for what it is."""
-        top = self._root.inside.setdefault(where, _Call(where)) if where else self._root
+        """Nest the events of a thread below what it is called."""
+        top, own = self._roots.setdefault(where, _Call(where)), self._own.setdefault(where, {})
         callers: list[tuple[_Call, float, str]] = [(top, float("inf"), "")]
         for event in sorted(events, key=lambda one: (one["ts"], -one.get("dur", 0.0))):
             begin, length = event["ts"], event.get("dur", 0.0)
@@ -222,10 +224,10 @@ class _Summary:
             name = named(event)
             call = caller.inside.setdefault(name, _Call(name))
             call.seconds, call.calls = call.seconds + length / 1e6, call.calls + 1
-            _add(self._own, name, length / 1e6, 1)
+            _add(own, name, length / 1e6, 1)
             if caller is not top:
-                _add(self._own, caller.name, -length / 1e6, 0)
-            elif where:
+                _add(own, caller.name, -length / 1e6, 0)
+            elif where != STEP:
                 top.seconds += length / 1e6
             if self._last[0] <= begin <= self._last[1]:
                 depth = len(callers) - 1
@@ -235,9 +237,14 @@ class _Summary:
 
     def document(self, steps: int) -> dict[str, Any]:
         longest = sorted(self._spans, key=lambda span: -span[3])[:SPANS]
+        # The host mostly waits for a device, so there the kernels tell where the time is lost.
+        threads = [self._own[ON_DEVICE]] if ON_DEVICE in self._own else list(self._own.values())
+        own: dict[str, list[float]] = {}
+        for name, (seconds, count) in (row for thread in threads for row in thread.items()):
+            _add(own, name, seconds, int(count))
         return {
-            "flame": self._root.document(steps, THIN * self._root.seconds),
-            "own": _largest(self._own, steps),
+            "flames": [root.document(steps, THIN * self._seconds) for root in self._roots.values()],
+            "own": _largest(own, steps),
             "allocated": _largest(self._allocated, steps),
             "timeline": sorted(longest),
         }
@@ -259,7 +266,7 @@ def named(event: Mapping[str, Any]) -> str:
     """Return the name of an event without what differs between processes and moves with every edit."""
     if event.get("cat") in trace.DEVICE:
         return trace.plain(str(event["name"]))
-    return _NOISE.sub("", str(event["name"]))
+    return _MODULE.sub(r"\1", _NOISE.sub("", str(event["name"])))
 
 
 def _of_user(event: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.commands import console, gate
 from ipexperf.errors import HistoryError
 from ipexperf.judge.baseline import write_text
-from ipexperf.outcomes import has_numbers
-from ipexperf.result import PairsEvidence
+from ipexperf.result import BaselineEvidence, PairsEvidence
 from ipexperf.tools.nightly import ledger as ledgers
 from ipexperf.tools.nightly import night as nights
 from ipexperf.tools.nightly import text
@@ -26,13 +26,15 @@ from ipexperf.tools.nightly.ledger import Finding, Ledger, Night
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ipexperf.history.records import Recorded
+    from ipexperf.history.records import Recorded, RunRecord
 
 MINUTES = 60
 PROGRAM = (sys.executable, "-m", "ipexperf.cli")
 NEWEST = 20
 """Only so many runs are looked at for tonight's."""
 GREEN, RED = 0, 1
+CANNOT_TELL = 3
+"""The exit status of a search that can name no culprit, and says why."""
 
 
 def add_nightly(subparsers: console.Subparsers) -> None:
@@ -58,7 +60,7 @@ def run_nightly(arguments: argparse.Namespace) -> int:
     for issue in ledger.open:
         console.say(f"  {folder / 'issues' / text.file_of(issue)}: {text.title(issue)}")
     console.say(f"  {_page(folder, night)}")
-    return RED if night.refused or any(issue.last == night.date for issue in ledger.open) else GREEN
+    return RED if night.red or night.findings else GREEN
 
 
 class Processes:
@@ -68,29 +70,40 @@ class Processes:
         self._folder, self._tests, self._db, self._baselines = folder, tests, db, baselines
 
     def measure(self, date: str) -> Night:
-        before = {run.uid for run in self._runs()}
-        dossiers = self._folder / "dossiers" / date
-        options = [f"--perf-db={self._db}", f"--perf-baselines={self._baselines}", f"--perf-explain={dossiers}"]
-        status = _run([sys.executable, "-m", "pytest", *self._tests, *options])
-        new = [run for run in self._runs() if run.uid not in before and run.status == "finished"]
-        if not new:
-            return Night(date, refused=f"pytest ended with exit status {status} and recorded no run")
         from ipexperf.history.store import History
 
+        before = {run.uid for run in self._runs()}
+        dossiers = self._folder / "dossiers" / date
+        options = [f"--perf-db={self._db}", f"--perf-baselines={self._baselines}"]
+        if not any(word.startswith("--perf-fleet") for word in self._tests):  # whose hosts trace nothing
+            options.append(f"--perf-explain={dossiers}")
+        status = _run([sys.executable, "-m", "pytest", *self._tests, *options])
+        new = [run for run in self._runs() if run.uid not in before and run.status == "finished"]
+        # Others may write the same history meanwhile: ours has our options.
+        new = [run for run in new if options[-1] in run.meta.get("command", ())]
+        if not new:
+            return Night(date, red=f"pytest ended with exit status {status} and recorded no run")
         with History.open(self._db, create=False) as history:
             cases = history.show(new[0].uid).cases
         failed = [one for one in cases if gate.test_failed(one)]
-        well = [one.case.id for one in cases if has_numbers(one.outcome) and one not in failed]
         told = _dossiers(dossiers)
+        findings = tuple(_finding(one, told.get(one.case.id), self._folder) for one in failed)
+        whole = new[0].settled
+        moved = whole.get("fails") and (whole.get("shift") or 0.0) > 1  # all of it, and not a case
+        red = str(whole.get("line") or "") if moved or whole.get("spoilt") else ""
+        if status and not findings:  # such as a test that measures nothing
+            red = red or f"pytest ended with exit status {status}"
         return Night(
             date,
             new[0].uid,
             new[0].machine_key,
-            tuple(well),
-            tuple(_finding(one, told.get(one.case.id), self._folder) for one in failed),
+            tuple(one.case.id for one in cases),
+            tuple(one.case.id for one in cases if one not in failed and _well(one)),
+            findings,
+            red,
         )
 
-    def _runs(self) -> Sequence[Any]:
+    def _runs(self) -> Sequence[RunRecord]:
         from ipexperf.history.store import History
 
         try:
@@ -99,9 +112,10 @@ class Processes:
         except HistoryError:
             return ()
 
-    def accept(self, night: Night) -> None:
+    def accept(self, night: Night, cases: Sequence[str]) -> None:
         places = ["--db", self._db, "--baselines", str(self._baselines)]
-        command = ["baseline", "accept", night.run, *places, "--reason", f"well in the night of {night.date}"]
+        chosen = [word for case in cases for word in ("--case", case)]
+        command = ["baseline", "accept", night.run, *chosen, *places, "--reason", f"the night of {night.date}"]
         _run([*PROGRAM, *command])  # what is refused, such as an inconclusive case, is printed
 
     def search(self, command: str, seconds: float) -> str:
@@ -124,7 +138,11 @@ class Processes:
                 process.send_signal(signal.SIGINT)
                 process.communicate()
                 return None
-        return printed if process.returncode == 0 else ""
+            except KeyboardInterrupt:
+                process.terminate()
+                process.communicate()
+                raise
+        return printed if process.returncode in (0, CANNOT_TELL) else ""
 
     def keep(self, ledger: Ledger) -> None:
         ledgers.write(ledger, self._folder)
@@ -134,6 +152,23 @@ class Processes:
             if not path.is_file() or path.read_text(encoding="utf-8") != told:
                 write_text(path, told)
         write_text(_page(self._folder, ledger.nights[-1]), text.night(ledger, ledger.nights[-1]))
+        referred = {
+            Path(finding.dossier).parts[2] for one in ledger.issues for finding in one.findings if finding.dossier
+        }
+        for night in (self._folder / "dossiers").glob("*"):
+            if night.name not in {*referred, ledger.nights[-1].date}:
+                shutil.rmtree(night)
+
+
+def _well(one: Recorded) -> bool:
+    """Whether a case is known not to be slower than when it was accepted.
+
+    One that is `inconclusive` by stored numbers runs exactly the software and files that were accepted.
+    """
+    if one.verdict is None:
+        return False
+    same = one.outcome == "inconclusive" and isinstance(one.verdict.evidence, BaselineEvidence)
+    return same or one.outcome in ("ok", "improved")
 
 
 def _run(command: Sequence[str]) -> int:

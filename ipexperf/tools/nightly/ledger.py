@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ NAME = "nights.json"
 VERSION = 1
 KEPT = 30
 """So many nights are remembered."""
-MEASURE, ACCEPT, SORT, SEARCH = STEPS = ("measure", "accept", "sort", "search")
+MEASURE, SORT, ACCEPT, SEARCH = STEPS = ("measure", "sort", "accept", "search")
 """What a night does, in this order."""
 WEEK = 7
 """What one of so many nights before has measured is missed tonight."""
@@ -46,12 +46,18 @@ class Night:
     """The uid of its run. Empty: nothing was recorded."""
     machine: str = ""
     measured: tuple[str, ...] = ()
-    """The ids of the cases that have numbers."""
+    """The ids of the cases that ran, whatever became of them."""
+    well: tuple[str, ...] = ()
+    """Those of which it is known that they are not slower than in the last good night."""
     findings: tuple[Finding, ...] = ()
-    refused: str = ""
-    """Why nothing could be measured at all."""
+    red: str = ""
+    """Why the night is red beside its findings: nothing was recorded, or the run failed as a whole."""
     done: tuple[str, ...] = ()
     """The steps that are over."""
+
+    @property
+    def failed(self) -> frozenset[str]:
+        return frozenset(finding.case for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +68,22 @@ class Issue:
     since: str
     """The first night in which it was seen."""
     before: str
-    """The night before that in which its cases were well. Empty: none is known."""
+    """The night before that in which its slowest case was measured and did not fail. Empty: none is known."""
     findings: tuple[Finding, ...]
+    """The cases that are not well again, the slowest first. Of a closed issue: the last ones."""
     last: str = ""
     """The last night in which it was seen."""
+    ended: Mapping[str, str] = field(default_factory=dict)
+    """What became of its other cases."""
     closed: str = ""
-    """The night in which all of its cases were well again."""
+    """The night in which none of its cases was left."""
     culprit: str = ""
     searched: bool = False
     """Whether its cause was searched, found or not."""
 
     @property
     def cases(self) -> frozenset[str]:
-        return frozenset(finding.case for finding in self.findings)
+        return frozenset() if self.closed else frozenset(finding.case for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +121,16 @@ class Ledger:
     def missed(self, night: Night) -> dict[str, str]:
         """What one of the last nights measured and this one has not, each with the last night that did."""
         missed: dict[str, str] = {}
-        failed = {finding.case for finding in night.findings}
         for one in self.before(night)[:WEEK]:
             for case in one.measured:
-                if case not in night.measured and case not in failed:
+                if case not in night.measured:
                     missed.setdefault(case, one.date)
         return missed
+
+    def vanished(self, case: str, night: Night) -> bool:
+        """Whether neither this night nor one of the last WEEK has measured a case."""
+        before = self.before(night)[: WEEK - 1]
+        return len(before) == WEEK - 1 and not any(case in one.measured for one in (night, *before))
 
 
 def read(folder: Path) -> Ledger:
@@ -137,7 +150,7 @@ def read(folder: Path) -> Ledger:
 
 
 def _night(document: dict[str, Any]) -> Night:
-    lists = {name: tuple(document[name]) for name in ("measured", "done")}
+    lists = {name: tuple(document[name]) for name in ("measured", "well", "done")}
     return Night(**{**document, **lists, "findings": _findings(document["findings"])})
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from ipexperf.tools.nightly.ledger import ACCEPT, MEASURE, SEARCH, SORT, Finding, Issue, Ledger, Night
+from ipexperf.tools.nightly.ledger import ACCEPT, MEASURE, SEARCH, SORT, WEEK, Finding, Issue, Ledger, Night
 
 
 class Tools(Protocol):
@@ -16,8 +16,8 @@ class Tools(Protocol):
     def measure(self, date: str) -> Night:
         """Run the suite. Returns what it found."""
 
-    def accept(self, night: Night) -> None:
-        """Accept its run, so that the next night is judged beside its software. What failed keeps what it has."""
+    def accept(self, night: Night, cases: Sequence[str]) -> None:
+        """Accept these cases of its run, so that the next night is judged beside their software."""
 
     def search(self, command: str, seconds: float) -> str:
         """Run a search for so many seconds. Returns its answer in a sentence. Empty: it has none yet."""
@@ -34,14 +34,14 @@ def play(
     if MEASURE not in night.done:
         night = replace(tools.measure(night.date), done=(MEASURE,))
         ledger = _kept(ledger, night, tools)
-    if ACCEPT not in night.done:
-        if night.measured:
-            tools.accept(night)
-        night = replace(night, done=(*night.done, ACCEPT))
-        ledger = _kept(ledger, night, tools)
     if SORT not in night.done:
         ledger = ledger.with_issues([*_seen(ledger, night), *_new(ledger, night)])
         night = replace(night, done=(*night.done, SORT))
+        ledger = _kept(ledger, night, tools)
+    if ACCEPT not in night.done:
+        if cases := acceptable(ledger, night):
+            tools.accept(night, cases)
+        night = replace(night, done=(*night.done, ACCEPT))
         ledger = _kept(ledger, night, tools)
     if SEARCH not in night.done:
         until = clock() + seconds
@@ -54,49 +54,71 @@ def play(
     return ledger, night
 
 
+def acceptable(ledger: Ledger, night: Night) -> list[str]:
+    """The cases to accept: what neither failed tonight nor has an open issue. None if the run failed as a whole."""
+    doubtful = night.failed.union(*(issue.cases for issue in ledger.open))
+    return [] if night.red else [case for case in night.measured if case not in doubtful]
+
+
 def _kept(ledger: Ledger, night: Night, tools: Tools) -> Ledger:
     ledger = ledger.with_night(night)
     tools.keep(ledger)
     return ledger
 
 
-def _seen(ledger: Ledger, night: Night) -> Iterable[Issue]:
-    """The open issues after this night: seen again, or closed. One whose cases were not measured stays as it is."""
+def _seen(ledger: Ledger, night: Night) -> Iterator[Issue]:
+    """The open issues after this night: seen again, with fewer cases, or closed."""
     tonight = {finding.case: finding for finding in night.findings}
     for issue in ledger.open:
-        if issue.cases & tonight.keys():
-            findings = (tonight.get(finding.case, finding) for finding in issue.findings)
-            # What was known when it began says more than what differs many nights later.
-            kept = (replace(new, dossier=new.dossier or old.dossier, searches=old.searches or new.searches)
-                    for old, new in zip(issue.findings, findings, strict=True))  # fmt: skip
-            yield replace(issue, last=night.date, findings=tuple(kept))
-        elif issue.cases <= set(night.measured):
-            yield replace(issue, closed=night.date)
+        left, ended = [], dict(issue.ended)
+        for finding in issue.findings:
+            if finding.case in night.well:
+                ended[finding.case] = f"well again in the night of {night.date}"
+            elif ledger.vanished(finding.case, night):
+                ended[finding.case] = f"not measured for {WEEK} nights"
+            else:
+                left.append(_again(finding, tonight.get(finding.case, finding)))
+        if not left:
+            yield replace(issue, ended=ended, closed=night.date)
+        elif ended != issue.ended or issue.cases & night.failed:
+            last = night.date if issue.cases & night.failed else issue.last
+            yield replace(issue, findings=_sorted(left), ended=ended, last=last)
 
 
-def _new(ledger: Ledger, night: Night) -> Iterable[Issue]:
+def _again(old: Finding, new: Finding) -> Finding:
+    """A finding that is seen again. What was known when it began says more than what differs many nights later."""
+    return replace(new, dossier=new.dossier or old.dossier, searches=old.searches or new.searches)
+
+
+def _new(ledger: Ledger, night: Night) -> Iterator[Issue]:
     """The issues that begin tonight: cases that no open one has, those with the same differences together."""
     known = frozenset[str]().union(*(issue.cases for issue in ledger.open))
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in night.findings:
         if finding.case not in known:
-            alike.setdefault(finding.differs, []).append(finding)
+            alike.setdefault(finding.differs or (finding.reason,), []).append(finding)
     number = max((issue.number for issue in ledger.issues), default=0)
     for findings in alike.values():
         number += 1
-        worst = sorted(findings, key=lambda finding: -(finding.ratio or 0.0))
-        yield Issue(number, night.date, _well(ledger, night, worst[0].case), tuple(worst), night.date)
+        worst = _sorted(findings)
+        yield Issue(number, night.date, _well(ledger, night, worst[0].case), worst, night.date)
+
+
+def _sorted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(sorted(findings, key=lambda finding: -(finding.ratio or 0.0)))
 
 
 def _well(ledger: Ledger, night: Night, case: str) -> str:
-    """The last night before this one in which a case was well."""
-    return next((one.date for one in ledger.before(night) if case in one.measured), "")
+    """The last night before this one in which a case was measured and did not fail."""
+    return next((x.date for x in ledger.before(night) if case in x.measured and case not in x.failed), "")
 
 
 def _searched(issue: Issue, tools: Tools, until: float, clock: Callable[[], float]) -> Issue | None:
-    """The issue with what its searches found. None if there was no time: the next night goes on."""
-    answers = []
-    for command in issue.findings[0].searches:
+    """The issue with what its searches found. None if there was no time, or no dossier that says what to search."""
+    slowest, answers = issue.findings[0], []
+    if not slowest.dossier:
+        return None
+    for command in slowest.searches:
         if (left := until - clock()) <= 0 or not (answer := tools.search(command, left)):
             return None
         answers.append(answer)

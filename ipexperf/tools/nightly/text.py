@@ -27,7 +27,7 @@ def _issue(issue: Issue) -> Iterator[str]:
     yield f"# {plain(title(issue))}"
     yield ""
     if issue.closed:
-        yield f"**Closed**: all of its cases were well again in the night of {issue.closed}."
+        yield f"**Closed** in the night of {issue.closed}."
     else:
         well = f"; last well in the night of {issue.before}" if issue.before else ""
         yield f"**Open** since the night of {issue.since}{well}; last seen in that of {issue.last}."
@@ -35,11 +35,11 @@ def _issue(issue: Issue) -> Iterator[str]:
     if issue.culprit:
         yield f"**Culprit**: {plain(issue.culprit)}"
     elif issue.searched:
-        yield "**Culprit**: none can be searched: see what differs."
-    elif issue.findings[0].searches:
-        yield "**Culprit**: not searched yet, for want of time. The next night goes on."
-    else:
-        yield "**Culprit**: nothing was found to search in."
+        yield "**Culprit**: nothing that can be searched: see what differs."
+    elif not issue.closed:
+        yield "**Culprit**: not searched yet, for want of time or of a dossier. The next night goes on."
+    for case, what in issue.ended.items():
+        yield f"- `{code(case)}`: {what}"
     for number, finding in enumerate(issue.findings[:SHOWN]):
         yield ""
         yield f"## `{code(finding.case)}`"
@@ -92,10 +92,9 @@ def _line(issue: Issue) -> str:
 
 def summary(ledger: Ledger, night: Night) -> str:
     """The night in a line."""
-    if night.refused:
-        return f"nothing was measured: {night.refused}"
     new = sum(one.since == night.date for one in ledger.issues)
-    parts = [f"{units.plural(len(night.measured), 'case')} well"]
+    parts = [plain(night.red)] if night.red else []
+    parts += [f"{len(night.measured) - len(night.failed)} of {units.plural(len(night.measured), 'case')} did not fail"]
     parts += [f"{units.plural(new, 'new regression')}"] if new else []
     parts += [f"{len(ledger.open) - new} still open"] if len(ledger.open) > new else []
     missed = len(ledger.missed(night))
