@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from plugin_suite import Suite
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.long, pytest.mark.process]
 
 TESTS = "import library\n\ndef test_total(perf):\n    perf(library.total, 2000)\n"
 
@@ -115,10 +115,10 @@ ONCE = "import library\n\ndef test_total(perf):\n    perf.pedantic(library.total
 def test_a_call_that_is_made_once_is_not_traced_and_the_page_says_so(functions: Functions) -> None:
     functions.tests(ONCE)
     functions.commit()
-    functions.anew("pytest", "--perf-against=git:HEAD")
+    functions.anew("pytest", "--perf-against=git:HEAD", "--perf-max-pairs=2")
     [name] = json.loads(functions.anew("ipexperf.cli", "show", "last", "--json")[1])["cases"]
     case = f"test_functions.py::test_total+against:{dict(name['case']['knobs'])['against']}"
-    functions.anew("ipexperf.cli", "explain", "last", case, "--out", "out")
+    functions.anew("ipexperf.cli", "explain", "last", case, "--out", "out", "--perf-max-pairs=2")
     assert dossier(functions.path / "out")["missing"] == [f"arm {arm}: a step cannot be run again" for arm in "ab"]
 
 
