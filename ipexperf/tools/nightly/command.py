@@ -126,8 +126,11 @@ class Processes:
         if not found:
             return f"`{command}` failed"
         document = json.loads(found)
-        named = "; ".join(", ".join(map(_changed, together)) for together in document["culprits"])
-        return f"{named or document['outcome']}: {document['reason']}"
+        changes = [change for together in document["culprits"] for change in together]
+        named = ", ".join(
+            _changed(change) for change in changes if change["kind"] != "commit"
+        )  # which the reason names
+        return ": ".join(filter(None, (named, document["reason"])))
 
     def _ipexperf(self, words: Sequence[str], seconds: float) -> str | None:
         """What a command of ours prints. Empty if it fails. None if it has no time: what it knows is kept."""
@@ -185,7 +188,7 @@ def _run(command: Sequence[str]) -> int:
 def _changed(change: Mapping[str, str | None]) -> str:
     """A culprit in words."""
     sides = " -> ".join(change[end] or "none" for end in ("good", "bad"))
-    return f"{change['kind']} {change['name']}" + (f" ({sides})" if change["kind"] != "commit" else "")
+    return f"{change['kind']} {change['name']} ({sides})"
 
 
 def _page(folder: Path, night: Night) -> Path:

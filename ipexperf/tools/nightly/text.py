@@ -94,7 +94,7 @@ def summary(ledger: Ledger, night: Night) -> str:
     """The night in a line."""
     new = sum(one.since == night.date for one in ledger.issues)
     parts = [plain(night.red)] if night.red else []
-    parts += [f"{len(night.measured) - len(night.failed)} of {units.plural(len(night.measured), 'case')} did not fail"]
+    parts += [f"{len(night.measured) - len(night.failed)} of {units.plural(len(night.measured), 'case')} passed"]
     parts += [f"{units.plural(new, 'new regression')}"] if new else []
     parts += [f"{len(ledger.open) - new} still open"] if len(ledger.open) > new else []
     missed = len(ledger.missed(night))

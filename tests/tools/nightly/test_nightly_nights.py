@@ -103,10 +103,10 @@ def test_fourteen_nights_name_each_cause_once_and_invent_none(world: World) -> N
     ]
     assert [text.title(issue) for issue in ledger.issues] == ["bert-bf16 and 1 more: +50.0 %", "dlrm-fp32: +30.0 %"]
     assert [call for call in world.calls if call.startswith("search")] == ["search bert-bf16", "search dlrm-fp32"]
-    assert titles[3] == "2 of 4 cases did not fail, 1 new regression"
-    assert titles[4] == "2 of 4 cases did not fail, 1 still open"
-    assert titles[6] == "4 of 4 cases did not fail"
-    assert titles[11] == "3 of 3 cases did not fail, 1 not measured that were before"
+    assert titles[3] == "2 of 4 cases passed, 1 new regression"
+    assert titles[4] == "2 of 4 cases passed, 1 still open"
+    assert titles[6] == "4 of 4 cases passed"
+    assert titles[11] == "3 of 3 cases passed, 1 not measured that were before"
     assert ledger.missed(ledger.nights[-2]) == {"resnet50-fp32": "2026-11-12"}
     assert "The machine is another one than in the night of 2026-11-11: arc -> battlemage." in text.night(
         ledger, next(one for one in ledger.nights if one.date == "2026-11-12")
