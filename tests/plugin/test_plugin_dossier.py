@@ -131,3 +131,12 @@ def test_an_error_in_a_dossier_loses_neither_verdict_nor_summary(functions: Func
     assert "no dossier of test_functions.py::test_total: TypeError: " in said
     assert "REGRESSED" in said
     assert functions.suite.statuses() == ["finished"]
+
+
+def test_arguments_that_make_no_sense_are_no_night(functions: Functions) -> None:
+    status, said = functions.anew("ipexperf.cli", "nightly", "--", "--perf-nonsense")
+    assert (status, said.splitlines()[-1]) == (
+        2,
+        "ipexperf: pytest did not take what is behind --, for the reason above",
+    )
+    assert not (functions.path / "nights").exists()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.commands import console, gate
-from ipexperf.errors import HistoryError
+from ipexperf.errors import HistoryError, UsageError
 from ipexperf.judge.baseline import write_text
 from ipexperf.result import BaselineEvidence, PairsEvidence
 from ipexperf.tools.nightly import ledger as ledgers
@@ -33,6 +33,8 @@ PROGRAM = (sys.executable, "-m", "ipexperf.cli")
 NEWEST = 20
 """Only so many runs are looked at for tonight's."""
 GREEN, RED = 0, 1
+REFUSED = 4
+"""pytest's exit status for arguments that make no sense."""
 CANNOT_TELL = 3
 """The exit status of a search that can name no culprit, and says why."""
 
@@ -78,6 +80,8 @@ class Processes:
         if not any(word.startswith("--perf-fleet") for word in self._tests):  # whose hosts trace nothing
             options.append(f"--perf-explain={dossiers}")
         status = _run([sys.executable, "-m", "pytest", *self._tests, *options])
+        if status == REFUSED:
+            raise UsageError("pytest did not take what is behind --, for the reason above")
         new = [run for run in self._runs() if run.uid not in before and run.status == "finished"]
         # Others may write the same history meanwhile: ours has our options.
         new = [run for run in new if options[-1] in run.meta.get("command", ())]
