@@ -18,6 +18,8 @@ DESCRIBED = frozenset({"software", "libraries", "hardware"})
 """Sections that are compared in what both sides have: not every process maps every library of the system."""
 VOLATILE = frozenset({"frequency_khz", "executable"})
 """Fields that change without meaning: the clock at one moment, the path of an interpreter."""
+FIRST = frozenset({"torch", "ipex", "torchvision"})
+"""What is named first: other packages mostly follow it."""
 PACKAGES = "packages"
 """The part of the software that lists installed packages."""
 LONGEST = 60
@@ -41,7 +43,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any], sections: Sequen
             shared = {*sides[0]} & {*sides[1]}
             sides = [{name: value for name, value in side.items() if name in shared} for side in sides]
         before, after = (dict(_flat(side)) for side in sides)
-        names = sorted({*before, *after} - VOLATILE)
+        names = sorted({*before, *after} - VOLATILE, key=lambda name: (name not in FIRST, name))
         # A library that reports its own version needs no second line for the installed package.
         all_names = set(names)
         names = [name for name in names if not _has_own_field(name, all_names)]

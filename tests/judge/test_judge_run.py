@@ -239,3 +239,9 @@ def test_several_instances_differ_by_name() -> None:
     assert differences(before, after) == ["instance 1.cores: [0] -> [1]", "instance 1.threads: 1 -> 2"]
     assert differences(alone, after)[:2] == ["cores: [0] -> unset", "instance 0.cores: unset -> [0]"]
     assert differences(ENVIRONMENT, ENVIRONMENT) == []
+
+
+def test_torch_and_its_companions_are_named_before_other_software() -> None:
+    old = {"software": {"python": "3.11", "onednn": "3.7", "torch": "2.8", "packages": {"attrs": "1"}}}
+    new = {"software": {"python": "3.12", "onednn": "3.9", "torch": "2.9", "packages": {"attrs": "2"}}}
+    assert [line.partition(":")[0] for line in differences(old, new)] == ["torch", "onednn", "packages.attrs", "python"]
