@@ -17,7 +17,7 @@ LIMITS = {
     "lines of the package and the suites": 63_140,
     "lines of tests": 56_790,
     "lines of benchmarks": 10_200,
-    "words of pages": 76_600,
+    "words of pages": 76_700,
     "decisions": 34,
     "words of the glossary": 28,
     "options": 45,
