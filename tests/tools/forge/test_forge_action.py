@@ -69,6 +69,7 @@ def test_a_pull_request_gets_one_comment_and_the_status_of_its_tests(tmp_path: P
             done = subprocess.run(command, cwd=clone, env=environment, check=False, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
         [body] = forge.comments.values()
+    assert len(list(clone.glob("ipexperf-dossiers/*/index.html"))) == 1
     assert "### ipexperf: 1 worse" in body
     assert "`test_mine.py::test_work`" in body
     assert "range(2" in body
