@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {
     "lines of the package and the suites": 63_140,
-    "lines of tests": 56_790,
+    "lines of tests": 56_830,
     "lines of benchmarks": 10_200,
     "words of pages": 76_700,
     "decisions": 34,

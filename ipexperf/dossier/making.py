@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packaging.version import Version
+
 from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
@@ -25,7 +27,7 @@ from ipexperf.compare.together import Together
 from ipexperf.compare.walk import walk
 from ipexperf.dashboard import folder as folders
 from ipexperf.dossier import drawing, page, script
-from ipexperf.dossier.page import COMMITS, MEASURE, PACKAGES, Dossier, File
+from ipexperf.dossier.page import COMMITS, MEASURE, NIGHTS, PACKAGES, Dossier, File
 from ipexperf.errors import IpexperfError, UsageError
 from ipexperf.judge import causes, structure
 from ipexperf.judge.environment import SOURCE
@@ -205,7 +207,7 @@ def _dossier(
         script=text,
         script_said=shown,
         no_script=why_not,
-        commands=_commands(question, a.arm, b.arm),
+        commands=_commands(question, a, b),
         files=tuple(File.of(path, new) for path in sorted(new.rglob("*")) if path.is_file()),
     )
 
@@ -247,14 +249,17 @@ def _lines(
     yield f"What it did: {what or 'nothing that a fingerprint or a trace shows'}"
 
 
-def _commands(question: Question, a: Arm, b: Arm) -> dict[str, str]:
+def _commands(question: Question, a: Side, b: Side) -> dict[str, str]:
     """What to run next, by what it is for."""
     commands, (since, until) = {MEASURE: question.reproduce}, question.commits
     if question.case.is_call or question.against is None:
         return commands
-    if arm.other_software(a, b):
-        good = shlex.quote(question.against.words.text)
+    good = shlex.quote(question.against.words.text)
+    if arm.other_software(a.arm, b.arm):
         commands[PACKAGES] = f"ipexperf bisect --good {good} --bad '' {question.axes}"
+    first, last = (Version(side.environment.get("software", {}).get("torch") or "0") for side in (a, b))
+    if first.is_devrelease and last.is_devrelease and first < last:
+        commands[NIGHTS] = f"ipexperf bisect --good {good} --package torch --versions {first}..{last} {question.axes}"
     if since and until and since != until:
         commands[COMMITS] = f"ipexperf bisect --commits {since}..{until} {question.axes}"
     return commands

@@ -13,7 +13,8 @@ from ipexperf.report import units
 from ipexperf.result import METRICS
 
 TEMPLATE = Path(__file__).with_name("page.html")
-MEASURE, PACKAGES, COMMITS = "Measure it again", "Search the package or variable", "Search the commit"
+MEASURE, COMMITS = "Measure it again", "Search the commit"
+PACKAGES, NIGHTS = "Search the package or variable", "Search the nightly build of torch"
 """What the commands of a dossier are for."""
 VERSION = 1
 """Version of the JSON document."""

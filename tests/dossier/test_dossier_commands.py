@@ -1,0 +1,44 @@
+"""What a dossier says to run next: only searches that can find something."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ipexperf.bench.api import Settings
+from ipexperf.case import Case
+from ipexperf.compare.against import Against
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.round import Side
+from ipexperf.conduct.conditions import Conditions
+from ipexperf.dossier import making
+from ipexperf.dossier.page import COMMITS, MEASURE, NIGHTS, PACKAGES
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.plan.arms import ArmWords
+from ipexperf.result import Launch, Verdict
+
+CASE = Case("resnet18", "cpu", "bf16", "infer", "stock", 32, 32)
+NIGHT = "2.10.0.dev202611"
+
+
+def commands(torch: tuple[str, str] = ("2.8.0", "2.8.0"), commits: tuple[str, str] = ("", ""), **variables: str) -> Any:
+    against = Against(ArmWords("baseline:a"), "", {CASE: CASE}, PairPolicy())
+    question = making.Question(CASE, Verdict("regressed", ""), against, "", "", "pytest", "--model x", commits)
+    sides = [
+        Side(Arm(CASE, Conditions(Settings(), variables=given)), Launch(0, "ok"), {"software": {"torch": version}})
+        for version, given in zip(torch, (variables, {}), strict=True)
+    ]
+    return making._commands(question, *sides)
+
+
+def test_arms_of_the_same_software_and_files_have_nothing_to_search() -> None:
+    assert commands() == {MEASURE: "pytest"}
+    assert commands(commits=("abc", "abc")) == {MEASURE: "pytest"}
+
+
+def test_what_differs_can_be_searched() -> None:
+    assert set(commands(OMP_NUM_THREADS="1")) == {MEASURE, PACKAGES}
+    assert commands(commits=("abc", "def"))[COMMITS] == "ipexperf bisect --commits abc..def --model x"
+    nights = commands((f"{NIGHT}20+cpu", f"{NIGHT}27+cpu"))[NIGHTS]
+    assert (
+        nights == f"ipexperf bisect --good baseline:a --package torch --versions {NIGHT}20+cpu..{NIGHT}27+cpu --model x"
+    )
