@@ -344,7 +344,7 @@ class Contest:
             comparison.judge()
 
     def _standing(self, comparison: Open) -> Standing:
-        """The estimate so far, and an upper limit for the seconds left."""
+        """The estimate so far, and the least and the most seconds left."""
         number = len(comparison.pairs)
         name = f"{comparison.b.case.id} against {comparison.a.name or comparison.a.case.id}"
         left = seconds_left(comparison.policy, number, (time.monotonic() - self._began) / number) if number else None

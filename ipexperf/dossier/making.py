@@ -289,7 +289,7 @@ def _changed_files(
 
 
 def _changed_code(new: Path) -> Iterator[tuple[str, str]]:
-    """The generated code that differs, bare of its comments."""
+    """The generated code that differs."""
     names = sorted({path.name for side in "ab" for path in (new / side).glob("code-*.py")})
     for name in names:
         texts = [_text(new / side / name) for side in "ab"]

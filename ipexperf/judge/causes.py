@@ -55,12 +55,10 @@ def known(old: Fingerprint | None, new: Fingerprint | None) -> list[Cause]:
 def _reorders_plainly(side: Fingerprint) -> int:
     rows = side["structure"].get("primitives") or ()
     return sum(
-        row["calls"] for row in rows if row.get("primitive") == "reorder" and _plain(row.get("implementation", ""))
+        row["calls"]
+        for row in rows
+        if row.get("primitive") == "reorder" and row.get("implementation", "").startswith(losses.PLAIN)
     )
-
-
-def _plain(implementation: str) -> bool:
-    return implementation.startswith(losses.PLAIN)
 
 
 def _beside(side: Fingerprint, section: str) -> Mapping[str, Any]:

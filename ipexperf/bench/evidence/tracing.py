@@ -98,7 +98,7 @@ def write(session: Session, device: Device, folder: Path) -> list[str]:
         with path.open("rb") as plain, gzip.open(folder / TRACE, "wb", compresslevel=3) as packed:
             shutil.copyfileobj(plain, packed)
     path.unlink()
-    summary = {"steps": steps, "seconds": seconds, **summarised(events, steps), "missing": missing}
+    summary = {**summarised(events, steps), "missing": missing}
     (folder / SUMMARY).write_text(json.dumps(summary))
     for number, text in enumerate(session.generated, 1):
         (folder / f"code-{number}.py").write_text(text)

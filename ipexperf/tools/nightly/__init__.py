@@ -1,1 +1,1 @@
-"""`ipexperf nightly`: a night that measures, accepts what is well, and says of what is not what, since when and why."""
+"""`ipexperf nightly`: measure a night, accept what is well, and say what got worse, since when and why."""

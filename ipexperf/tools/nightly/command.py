@@ -43,10 +43,10 @@ def add_nightly(subparsers: console.Subparsers) -> None:
     purpose = "measure a night, accept what is well, and explain what is not: one text a regression"
     parser = console.declare(subparsers, "nightly", purpose)
     parser.add_argument("tests", nargs="*", metavar="-- TESTS", help="arguments of pytest")
-    text = "where the nights, issues and dossiers are (default: nights)"
-    parser.add_argument("--folder", type=Path, default=Path("nights"), metavar="DIR", help=text)
-    text = f"how long causes may be searched (default: {MINUTES})"
-    parser.add_argument("--minutes", type=console.positive, default=MINUTES, metavar="N", help=text)
+    told = "where the nights, issues and dossiers are (default: nights)"
+    parser.add_argument("--folder", type=Path, default=Path("nights"), metavar="DIR", help=told)
+    told = f"how long causes may be searched (default: {MINUTES})"
+    parser.add_argument("--minutes", type=console.positive, default=MINUTES, metavar="N", help=told)
     console.add_baselines(parser, "their folder")
     console.add_history(parser)
     parser.set_defaults(run=run_nightly)
@@ -131,14 +131,12 @@ class Processes:
             return f"`{command}` failed"
         document = json.loads(found)
         changes = [change for together in document["culprits"] for change in together]
-        named = ", ".join(
-            _changed(change) for change in changes if change["kind"] != "commit"
-        )  # which the reason names
+        named = ", ".join(_changed(one) for one in changes if one["kind"] != "commit")  # the reason names commits
         return ": ".join(filter(None, (named, document["reason"])))
 
     def _ipexperf(self, words: Sequence[str], seconds: float) -> str | None:
         """What a command of ours prints. Empty if it fails. None if it has no time: what it knows is kept."""
-        with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, text=True, env=os.environ) as process:
+        with subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, text=True) as process:
             try:
                 printed, _ = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
