@@ -25,7 +25,7 @@ from ipexperf.plan.groups import Group
 from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
 from ipexperf.report.pace import Pace
-from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
+from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, Verdict
 from ipexperf.site import Comparing, LocalSite, Playing, Running, Site
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
 
 
+Result = tuple["Measurement", "Verdict", "Constants"]
 INTERRUPTED = "the run was interrupted before its other launches"
 UNFINISHED = "the run ended before its other launches"
 """The reasons why a case that has no fault of its own has fewer launches than planned."""
@@ -119,7 +120,6 @@ class Run:
         """The cases that are judged beside the software of their baseline."""
         self._baselines_found = False
         self.measurements: list[Measurement] = []
-        self.rounds: list[RoundRecord] = []
         self.pace = Pace({})
         """How far the run is."""
         self._prior = PRIORS
@@ -329,7 +329,7 @@ class Run:
         from ipexperf.report.speeds import Speeds
 
         done = [one for one in self.measurements if one.case in group.cases and not one.case.is_call]
-        for line in advice(Speeds.of(done, self.verdicts, self.rounds), self.verdicts)[: len(done) > 1]:
+        for line in advice(Speeds.of(done, self.verdicts, self._recorder.rounds), self.verdicts)[: len(done) > 1]:
             self._say(line)
 
     def _parts(self, group: Group) -> list[tuple[Against | None, Group]]:
@@ -341,20 +341,10 @@ class Run:
         return [(against, Group(group.name, tuple(cases))) for against, cases in parts.values()]
 
     def _measure_pairs(self, group: Group, against: Against) -> None:
+        """Measure the rounds in which cases are compared with another arm."""
         running = self._compared_ahead.pop((group.name, against.key), None) or self._comparing(group, against)
-        try:
-            running.run(
-                lambda: self._recorder.so_far(
-                    lambda: running.judged(UNFINISHED).values(), lambda: self._record_rounds(running)
-                )
-            )
-            complete = running.judged()
-        except KeyboardInterrupt:
-            for measurement, verdict, policy in running.judged(INTERRUPTED).values():
-                if measurement.launches:
-                    self._record(measurement, verdict, policy)
-            self._record_rounds(running)
-            raise
+        self._play(running, lambda cut: running.judged(cut).values())
+        complete = running.judged()
         others = running.other_sides() if against.lock else {}
         alone = self._without_baseline(others)
         for case, (measurement, verdict, policy) in complete.items():
@@ -364,11 +354,29 @@ class Run:
                 if against.lock:
                     verdict = self._with_machine(measurement, verdict, others.get(case))  # noqa: PLW2901
                 self._judged[case] = self._record(measurement, verdict, policy)
-        with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
-            self._record_rounds(running)
+        self._record_last_rounds(running)
         if alone:
             part = Group(group.name, alone)
             self._measure_rounds(part, self._running(part))
+
+    def _play(self, playing: Playing, judged: Callable[[str], Iterable[Result]]) -> None:
+        """Make the rounds of a group. What there is of it is recorded after each, and when it is interrupted.
+
+        `judged` has the results so far. It gets the reason for cases that still miss launches.
+        """
+        try:
+            for _ in playing.play():
+                self._recorder.so_far(lambda: judged(UNFINISHED), lambda: playing.rounds)
+        except KeyboardInterrupt:
+            for measurement, verdict, policy in judged(INTERRUPTED):
+                if measurement.launches:
+                    self._record(measurement, verdict, policy)
+            self._recorder.add_rounds(playing.rounds)
+            raise
+
+    def _record_last_rounds(self, playing: Playing) -> None:
+        with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
+            self._recorder.add_rounds(playing.rounds)
 
     def _comparing(self, group: Group, against: Against) -> Comparing:
         """Prepare the rounds in which a group is compared."""
@@ -415,23 +423,12 @@ class Run:
 
     def _measure_rounds(self, group: Group, running: Running) -> None:
         before = {case for case in group.cases if self._disturbed.pop(case, None)}
-        try:
-            running.run(
-                lambda: self._recorder.so_far(
-                    lambda: self._unfinished(running, UNFINISHED), lambda: self._record_rounds(running)
-                )
-            )
-        except KeyboardInterrupt:
-            for unfinished in self._unfinished(running, INTERRUPTED):
-                self._record(*unfinished)
-            self._record_rounds(running)
-            raise
+        self._play(running, lambda cut: self._unfinished(running, cut))
         with interrupts.deferred():  # the group is complete: record all of it even if interrupted now
             for case, measurement in running.measurements().items():
                 with self._failing_its_test(case):
                     self._judged[case] = self._judge(case, measurement, last=case in before)
-            with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
-                self._record_rounds(running)
+            self._record_last_rounds(running)
 
     @contextlib.contextmanager
     def _failing_its_test(self, case: Case) -> Iterator[None]:
@@ -473,7 +470,7 @@ class Run:
         wished = self._wishes.get(case, AS_ALL).gate
         return gates.gate(self.options) if wished is None else wished
 
-    def _unfinished(self, running: Running, cut: str) -> Iterator[tuple[Measurement, Verdict, Constants]]:
+    def _unfinished(self, running: Running, cut: str) -> Iterator[Result]:
         """What a group has so far, judged. A case that is measured again keeps its first result until the run ends."""
         for case, measurement in running.measurements(cut).items():
             if measurement.launches and case not in self._suspects:
@@ -481,18 +478,7 @@ class Run:
                 verdict = remeasure.provisional(self._baselines.judge(measurement, gate), gated=PRIMARY in gate)
                 yield self._with_structure_and_policy(measurement, verdict)
 
-    def _record_rounds(self, running: Playing) -> None:
-        """Record the new rounds. Their cases must be recorded first."""
-        with interrupts.deferred():
-            running.hand_over(self._record_round)
-
-    def _record_round(self, record: RoundRecord) -> None:
-        self._recorder.round(record)
-        self.rounds.append(record)
-
-    def _with_structure_and_policy(
-        self, measurement: Measurement, verdict: Verdict
-    ) -> tuple[Measurement, Verdict, Constants]:
+    def _with_structure_and_policy(self, measurement: Measurement, verdict: Verdict) -> Result:
         """The measurement, its verdict with the structure check, and the policy it was judged by."""
         policy = self._baselines.policy(measurement)
         return measurement, self._with_structure(measurement, verdict), policy
@@ -639,11 +625,11 @@ class Run:
     def _usual_spread(self) -> Pools:
         """How much ratios usually vary on this machine, by its earlier runs; PRIORS if it has none."""
         measured = next((measurement for measurement in self.measurements if measurement.launches), None)
-        if self._recorder.history is None or measured is None or not self.rounds:
+        if self._recorder.history is None or measured is None or not self._recorder.rounds:
             return PRIORS
         machine_key, began = measured.environment["machine_key"], min(x.started_at for x in self.measurements)
         return self._recorder.ask(
-            lambda history: earlier(history.rounds_of_machine(machine_key, before=began), self.rounds), PRIORS
+            lambda history: earlier(history.rounds_of_machine(machine_key, before=began), self._recorder.rounds), PRIORS
         )
 
     def _write_report(self) -> None:
@@ -761,7 +747,7 @@ class Run:
                 self.plan.reasons,
                 commands,
                 self.options.ablate,
-                self.rounds,
+                self._recorder.rounds,
                 self._prior,
             ),
             *([f"HOW THE RUN ENDED IS NOT RECORDED: {self.trouble}"] if self.trouble else []),
@@ -797,7 +783,7 @@ class Run:
         settled = self.settled()
         calls = [one for one in self.measurements if one.case.is_call]
         networks = [one for one in self.measurements if not one.case.is_call]
-        speeds = Speeds.of(networks, settled.verdicts, self.rounds, self._prior)
+        speeds = Speeds.of(networks, settled.verdicts, self._recorder.rounds, self._prior)
         told = [one for one in calls if functions.loud(one, settled.verdicts[one.case.uid])]
         cases = markdown.rows([*networks, *told], settled.verdicts, speeds)
         lines = [*advice(speeds, settled.verdicts), *functions.lines(calls, settled.verdicts)[:1]]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -36,11 +35,12 @@ if TYPE_CHECKING:
 class Playing(Protocol):
     """A group while its rounds are made."""
 
-    def run(self, between_rounds: Callable[[], None]) -> None:
-        """Make all rounds, and call `between_rounds` after each but the last, of which the caller keeps the end."""
+    def play(self) -> Iterator[None]:
+        """Make all rounds. Yields after each but the last, of which the caller keeps the end."""
 
-    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
-        """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
+    @property
+    def rounds(self) -> Sequence[RoundRecord]:
+        """The rounds so far that count."""
 
 
 class Running(Playing, Protocol):
@@ -192,13 +192,10 @@ class LocalSite:
 
     def comparing(self, against: Against, group: Group, wishes: Sequence[GateWish]) -> Comparing:
         from ipexperf.compare.against import AgainstRun
-        from ipexperf.compare.sequence import Contest
-        from ipexperf.compare.walk import WalkContest
 
-        calls = group.cases[0].is_call
-        contest = functools.partial(WalkContest, self._suite_of_calls) if calls else Contest
+        suite = self._suite_of_calls if group.cases[0].is_call else None
         cases = list(zip(group.cases, wishes, strict=True))
-        return AgainstRun(against, cases, self.conductor, self._say, contest=contest)
+        return AgainstRun(against, cases, self.conductor, self._say, suite=suite)
 
     @property
     def _suite_of_calls(self) -> Suite:

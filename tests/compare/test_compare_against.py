@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from compare_play import CASE, QUICK, case, chance, failed, pair, scripted, side, slower
+from compare_play import CASE, QUICK, ScriptedRounds, case, chance, failed, finish, pair, scripted, side, slower, use
 from free_machine import FREE, Clock
 
 from ipexperf.bench import loading
 from ipexperf.case import AGAINST, ITSELF, Case
 from ipexperf.compare.against import Against, AgainstRun, Judged
 from ipexperf.compare.arm import FLAG
-from ipexperf.compare.round import Scheduler, Side
+from ipexperf.compare.round import Side
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
@@ -51,14 +52,13 @@ def against(other: Case, words: ArmWords, policy: PairPolicy = POLICY, *, mine: 
 
 
 def judged(
-    conductor: Conductor, other: Against, *, tolerance: float | None = None, together: Scheduler | None = None
+    conductor: Conductor, other: Against, *, tolerance: float | None = None, together: ScriptedRounds | None = None
 ) -> Judged:
     """The measurement and verdict of a run with one case."""
     [case] = other.cases
-    run = AgainstRun(
-        other, [(case, GateWish(tolerance))], conductor, lambda _: None, QUICK, chance(), together=together
-    )
-    run.run()
+    use(together)
+    run = AgainstRun(other, [(case, GateWish(tolerance))], conductor, lambda _: None, QUICK, chance())
+    finish(run)
     return run.judged()[case]
 
 
@@ -162,10 +162,6 @@ def test_pairs_that_the_budget_ended_say_so(conductor: Conductor, monkeypatch: p
     assert verdict.outcome == "inconclusive"
 
 
-def _stop() -> None:
-    raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("when", ["in a round", "after a round", "before"])
 def test_an_interrupted_run_is_judged_on_what_is_known(
     when: str, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
@@ -183,13 +179,14 @@ def test_an_interrupted_run_is_judged_on_what_is_known(
         if when == "in a round" and "pair 2" in text:
             raise stop
 
-    after: Callable[[], None] = _stop if when == "after a round" else lambda: None
     monkeypatch.setattr(conductor, "ready", prepared)
-    rounds = scripted(replace(one, sides=one.sides * 2) for one in slower(0.001, 1.0))
+    use(scripted(replace(one, sides=one.sides * 2) for one in slower(0.001, 1.0)))
     other = Against(ArmWords(), FLAG, cases, POLICY)
-    run = AgainstRun(other, [(one, AS_ALL) for one in cases], conductor, say, QUICK, chance(), together=rounds)
-    with pytest.raises(stop):
-        run.run(after)
+    run = AgainstRun(other, [(one, AS_ALL) for one in cases], conductor, say, QUICK, chance())
+    with contextlib.suppress(stop):
+        for _ in run.play():
+            if when == "after a round":
+                break
     known = run.judged("somebody stopped it")
     assert list(known) == list(cases)
     for measurement, verdict, _ in known.values():

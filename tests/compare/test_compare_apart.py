@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import BUSY, NOW, QUICK, A, B, ScriptedRounds, Sent, case, chance, quick, side
+from compare_play import BUSY, NOW, QUICK, A, B, ScriptedRounds, Sent, case, chance, quick, side, use
 
 from ipexperf.bench import loading
 from ipexperf.compare import apart
-from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Round, Scheduler
-from ipexperf.compare.together import Together
+from ipexperf.compare.round import Round
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.result import Launch, Sample
@@ -26,8 +24,9 @@ pytestmark = pytest.mark.process
 COLD = str(Path(__file__).parents[1] / "fakes" / "cold.py")
 
 
-def played(*arms: Arm, mirrored: bool = True, alone: Scheduler | None = None) -> Round:
-    return Apart(mirrored, alone or Together()).play(arms, QUICK, chance(), lambda _: None)
+def played(*arms: Arm, mirrored: bool = True, alone: ScriptedRounds | None = None) -> Round:
+    use(alone)
+    return apart.play(arms, QUICK, chance(), lambda _: None, mirrored=mirrored)
 
 
 def stepping(*steps: float, busy: str = "", thin: bool = False) -> ScriptedRounds:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import QUICK, case, chance
+from compare_play import QUICK, case, chance, finish
 from free_machine import FREE
 
 from ipexperf.bench import loading, registry
@@ -61,7 +61,7 @@ def measured(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
             Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, say, policy=FREE
         )
         running = GroupRun(GroupRequest(Group("a group", cases), rounds), conductor, say, effort=QUICK, chance=chance())
-        running.run()
+        finish(running)
         conductor.close()
         return list(running.measurements().values())
 
@@ -149,10 +149,8 @@ def compared(fake: str, tmp_path: Path) -> Callable[..., Comparison]:
         a, b = (Arm(one, conductor.ready(one)) for one in (FP32, BF16))
         b = replace(b, conditions=replace(b.conditions, variables={**b.conditions.variables, **variables}))
         policy = PairPolicy(max_pairs=pairs)
-        forking = conductor.forking
-        arms, spent = [(a, b)], lambda: False
-        contest = Contest(arms, [policy], QUICK, spent, chance(), print, forking=forking, repeat_builds=repeat_builds)
-        [found] = contest.run()
+        found = Comparison(a, b, policy)
+        finish(Contest([found], QUICK, conductor, chance(), print, repeat_builds=repeat_builds))
         conductor.close()
         return found
 

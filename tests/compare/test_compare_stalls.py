@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from compare_play import NOW, QUICK, A, B, chance, scripted
+from compare_play import NOW, QUICK, A, B, chance, finish, scripted, use
+from free_machine import Budget
 
 from ipexperf.compare.round import Round, Side
 from ipexperf.compare.sequence import Comparison, Contest, Why
@@ -46,11 +47,9 @@ def rounds(seed: int, *, stalls_every: int = 0, shift: float = 1.0, odd: float =
 
 
 def compared(played: Iterator[Round], policy: PairPolicy = POLICY) -> Comparison:
-    of_mean = [metrics.for_mean(policy, GATE)]
-    contest = Contest(
-        [(A, B)], [policy], QUICK, lambda: False, chance(), print, together=scripted(played), of_mean=of_mean
-    )
-    [found] = contest.run()
+    use(scripted(played))
+    found = Comparison(A, B, policy, metrics.for_mean(policy, GATE))
+    finish(Contest([found], QUICK, Budget(), chance(), print))  # type: ignore[arg-type]
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import conduct_play
 import pytest
-from free_machine import FREE
+from free_machine import FREE, Budget
 
 from ipexperf.bench import loading
 from ipexperf.bench.api import Settings
@@ -19,7 +19,7 @@ from ipexperf.case import Case
 from ipexperf.compare import sequence
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort
-from ipexperf.compare.sequence import Contest
+from ipexperf.compare.sequence import Comparison, Contest
 from ipexperf.conduct import gate, pulse
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
@@ -195,7 +195,9 @@ def test_a_pair_on_a_slow_machine_has_a_note(readings: tuple[float, float], told
     arm = Arm(FAKE, conditions(fake, Script(*readings, best=1.0)))
     chance, policy = random.Random(1), PairPolicy(max_pairs=1)  # noqa: S311 - a start order, no secret
     effort = Effort(turns=4, most=4, seconds=0.01)
-    [found] = Contest([(arm, arm)], [policy], effort, lambda: False, chance, lambda _: None).run()
+    found = Comparison(arm, arm, policy)
+    for _ in Contest([found], effort, Budget(), chance, lambda _: None).play():  # type: ignore[arg-type]
+        """There is only one pair."""
     assert [side.launch.contended for side in (found.pairs[0].a, found.pairs[0].b)] == [told, told]
     [launch], _ = sequence.measured(found)
     noted = f"took turns on a contended machine, as did the other arm: {told}"

@@ -226,7 +226,6 @@ class RemoteGroup:
         self._site = site
         self._message = message
         self._request = request
-        self._handed = 0
         self._stood_in = 0
         self._notes: tuple[str, ...] = ()
         self._lost = ""
@@ -253,7 +252,7 @@ class RemoteGroup:
         inbox = self.link.arrived(self._message.number)
         return bool(inbox.over or inbox.refused)
 
-    def run(self, between_rounds: Callable[[], None]) -> None:
+    def play(self) -> Iterator[None]:
         """Wait for the host, and for another one if it is lost."""
         if self.link is None:
             self._lost = _why_lost(self._site.own_host(self.group))
@@ -271,7 +270,7 @@ class RemoteGroup:
                 if inbox.over:
                     return
                 if not lost:
-                    between_rounds()
+                    yield
                 elif not self._stand_in(link):
                     return
         except KeyboardInterrupt:
@@ -290,7 +289,7 @@ class RemoteGroup:
         self._site.say(f"{self.group}: {reason}: {other.host.name} measures it")
         self._site.moved(self.group, other)
         self._notes = (f"{lost.host.name} was lost before it had finished",)
-        self.link, self._inbox, self._handed = other, Inbox(), 0
+        self.link, self._inbox = other, Inbox()
         self._send(other)
         return True
 
@@ -336,15 +335,14 @@ class RemoteGroup:
         }
         return Measurement(case, (failed,), environment, now(), now())
 
-    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
-        if self._site.several and not (self._inbox.over or self._lost):
-            return  # another host may have to make all rounds of the group once more
-        rounds = self._inbox.rounds
-        while self._handed < len(rounds):
-            record, link = rounds[self._handed], self.link
-            assert link is not None  # noqa: S101 - nothing arrives from nowhere
-            keep(dataclasses.replace(record, started_at=shifted(record.started_at, link)))
-            self._handed += 1
+    @property
+    def rounds(self) -> Sequence[RoundRecord]:
+        if self.link is None or (self._site.several and not (self._inbox.over or self._lost)):
+            return ()  # another host may have to make all rounds of the group once more
+        link = self.link
+        return [
+            dataclasses.replace(record, started_at=shifted(record.started_at, link)) for record in self._inbox.rounds
+        ]
 
 
 class RemoteComparison(RemoteGroup):
