@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ipexperf.conduct.lease import Claim
-from ipexperf.variables import LEASE_TOKENS
+from ipexperf.variables import LEASED
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -21,7 +21,7 @@ from ipexperf.errors import UsageError
 
 held = Lease(sys.argv[1], lambda text: print(text, flush=True))
 try:
-    held.take([Claim(word.removeprefix("shared:"), word.startswith("shared:")) for word in sys.argv[3:]])
+    held.take(map(Claim.of_word, sys.argv[3:]))
 except UsageError as error:
     print(error, flush=True)
     sys.exit(4)
@@ -38,14 +38,14 @@ held.close()
 
 def claims(*words: str) -> list[Claim]:
     """The devices of these words, such as `cpu` and `shared:cpu`."""
-    return [Claim(word.removeprefix("shared:"), word.startswith("shared:")) for word in words]
+    return [*map(Claim.of_word, words)]
 
 
 class Holder:
     """A process that holds devices until it is closed or killed. It inherits the lease of this one if `below`."""
 
     def __init__(self, *devices: str, mode: str = "fail", forks: bool = False, below: bool = False) -> None:
-        hidden = () if below else (LEASE_TOKENS,)
+        hidden = () if below else (LEASED,)
         self._process = subprocess.Popen(
             [sys.executable, "-c", SCRIPT, mode, "forks" if forks else "alone", *devices],
             stdin=subprocess.PIPE,

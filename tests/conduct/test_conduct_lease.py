@@ -20,7 +20,7 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.lease import Claim, Lease
 from ipexperf.errors import UsageError
 from ipexperf.plan.options import Options
-from ipexperf.variables import LEASE_TOKENS, LEASES
+from ipexperf.variables import LEASES
 
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
@@ -202,23 +202,6 @@ def test_a_child_measures_under_the_lease_of_its_parent(make: Callable[..., Leas
         with Holder(wanted, below=True) as child:
             child.held()
     assert not free("cpu")
-
-
-@process
-def test_the_token_of_a_closed_lease_is_worth_nothing(
-    make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The variable is still set, but the kernel has no lock."""
-    outer = make()
-    outer.take(claims("cpu"))
-    tokens = os.environ[LEASE_TOKENS]
-    outer.close()
-    assert LEASE_TOKENS not in os.environ
-    monkeypatch.setenv(LEASE_TOKENS, tokens)
-    with Holder("cpu") as other:
-        other.held()
-        with Holder("cpu", below=True) as child:
-            assert child.refused().startswith("the CPU is not free: ")
 
 
 @process
