@@ -26,12 +26,12 @@ from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
 from ipexperf.report.pace import Pace
 from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, Verdict
-from ipexperf.site import Comparing, LocalSite, Playing, Running, Site
+from ipexperf.site import Comparing, Running, Site
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
-    from ipexperf.compare.against import Against, OtherSide
+    from ipexperf.compare.against import Against, Judged, OtherSide
     from ipexperf.compare.walk import Suite
     from ipexperf.dossier.making import Question
     from ipexperf.history.records import RunRecord
@@ -55,6 +55,11 @@ LAST_RUNS = 30
 """Only so many are asked how long a group took."""
 CLOCKS_APART = timedelta(minutes=1)
 """Largest difference between the clocks of hosts that write one history that is not worth a word."""
+
+
+def _key(against: Against | None) -> str:
+    """Names what some cases of a group are compared with. Empty: nothing."""
+    return against.key if against else ""
 
 
 def _needs_fresh_processes(verdict: Verdict) -> bool:
@@ -109,7 +114,7 @@ class Run:
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None], site: Site | None = None) -> None:
         """Plan a run. Its cases are measured on this `site`, or on this host if there is none."""
         self.options = options
-        self._site = site or LocalSite(options, folder, say)
+        self._site = site or Site(options, folder, say)
         _check_twin(options)
         _check_explain(options)
         # Its tests may be of functions alone, which is not known yet.
@@ -140,10 +145,8 @@ class Run:
         """The cases that were announced, by their groups."""
         self._judged: dict[Case, FinishedCase | Postponed | IpexperfError] = {}
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
-        self._ahead: dict[str, Running] = {}
-        """The groups that another host measures already, by their names."""
-        self._compared_ahead: dict[tuple[str, str], Comparing] = {}
-        """The same for those that are compared with another arm, by their names and the key of the arm."""
+        self._ahead: dict[tuple[str, str], Running | Comparing] = {}
+        """The groups that another host measures already, by their names and what they are compared with."""
         self._wishes: dict[Case, GateWish] = {}
         """The wish that each measured case was judged by."""
         self.trouble = ""
@@ -252,10 +255,7 @@ class Run:
             self._wishes.update(self._expected)
             for name, members in self._members.items():
                 for against, part in self._parts(Group(name, members)):
-                    if against is not None:
-                        self._compared_ahead[part.name, against.key] = self._comparing(part, against)
-                    else:
-                        self._ahead[part.name] = self._running(part)
+                    self._ahead[name, _key(against)] = self._prepared(part, against)
 
     def _took(self) -> dict[str, float]:
         """The seconds a case of each group in the newest run on this machine that measured it."""
@@ -269,7 +269,6 @@ class Run:
             took |= run.settled.get("took", {})
         return took
 
-    @user_files.errors_as_usage()
     def measure(self, case: Case, wish: GateWish = AS_ALL) -> FinishedCase | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
 
@@ -279,7 +278,8 @@ class Run:
             self._judged.pop(case, None)
         if case not in self._judged:
             self._expected[case] = wish
-            self._measure(self._group(case))
+            with user_files.errors_as_usage():
+                self._measure(self._group(case))
         answer = self._judged[case]
         if isinstance(answer, Postponed):
             del self._judged[case]
@@ -311,11 +311,7 @@ class Run:
         self.pace.begin()
         try:
             for against, part in self._parts(group):
-                if against is not None:
-                    self._measure_pairs(part, against)
-                else:
-                    ahead = self._ahead.pop(part.name, None)
-                    self._measure_rounds(part, ahead or self._running(part))
+                self._measure_part(part, against, self._ahead.pop((part.name, _key(against)), None))
         finally:
             for case in group.cases:
                 self._expected.pop(case, None)
@@ -337,50 +333,56 @@ class Run:
         parts: dict[str, tuple[Against | None, list[Case]]] = {}
         for case in group.cases:
             against = self._against or self._live.against.get(case)
-            parts.setdefault(against.key if against else "", (against, []))[1].append(case)
+            parts.setdefault(_key(against), (against, []))[1].append(case)
         return [(against, Group(group.name, tuple(cases))) for against, cases in parts.values()]
 
-    def _measure_pairs(self, group: Group, against: Against) -> None:
-        """Measure the rounds in which cases are compared with another arm."""
-        running = self._compared_ahead.pop((group.name, against.key), None) or self._comparing(group, against)
-        self._play(running, lambda cut: running.judged(cut).values())
-        complete = running.judged()
-        others = running.other_sides() if against.lock else {}
-        alone = self._without_baseline(others)
-        for case, (measurement, verdict, policy) in complete.items():
-            if case in alone:
-                continue
-            with self._failing_its_test(case):
-                if against.lock:
-                    verdict = self._with_machine(measurement, verdict, others.get(case))  # noqa: PLW2901
-                self._judged[case] = self._record(measurement, verdict, policy)
-        self._record_last_rounds(running)
-        if alone:
-            part = Group(group.name, alone)
-            self._measure_rounds(part, self._running(part))
+    def _measure_part(self, part: Group, against: Against | None, ahead: Running | Comparing | None = None) -> None:
+        """Make the rounds of a part of a group, unless another host does so already, and judge and record its cases.
 
-    def _play(self, playing: Playing, judged: Callable[[str], Iterable[Result]]) -> None:
-        """Make the rounds of a group. What there is of it is recorded after each, and when it is interrupted.
-
-        `judged` has the results so far. It gets the reason for cases that still miss launches.
+        What there is of it is recorded after each round, and when it is interrupted.
         """
+        playing = ahead or self._prepared(part, against)
+        again = {case for case in part.cases if self._disturbed.pop(case, None)}
         try:
             for _ in playing.play():
-                self._recorder.so_far(lambda: judged(UNFINISHED), lambda: playing.rounds)
+                self._recorder.so_far(lambda: self._so_far(playing, UNFINISHED), lambda: playing.rounds)
+            judged = playing.judged() if isinstance(playing, Comparing) else {}
         except KeyboardInterrupt:
-            for measurement, verdict, policy in judged(INTERRUPTED):
+            for measurement, verdict, policy in self._so_far(playing, INTERRUPTED):
                 if measurement.launches:
                     self._record(measurement, verdict, policy)
             self._recorder.add_rounds(playing.rounds)
             raise
+        alone: tuple[Case, ...] = ()
+        with interrupts.deferred():  # the part is complete: record all of it even if interrupted now
+            if isinstance(playing, Comparing):
+                alone = self._finish_pairs(judged, playing.other_sides() if against and against.lock else {})
+            else:
+                for case, measurement in playing.measurements().items():
+                    with self._failing_its_test(case):
+                        self._judged[case] = self._judge(case, measurement, last=case in again)
+            with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
+                self._recorder.add_rounds(playing.rounds)
+        if alone:
+            self._measure_part(Group(part.name, alone), None)
 
-    def _record_last_rounds(self, playing: Playing) -> None:
-        with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
-            self._recorder.add_rounds(playing.rounds)
+    def _finish_pairs(self, judged: Mapping[Case, Judged], others: Mapping[Case, OtherSide]) -> tuple[Case, ...]:
+        """Record the cases that were compared. Returns those that must be judged by stored numbers instead.
 
-    def _comparing(self, group: Group, against: Against) -> Comparing:
-        """Prepare the rounds in which a group is compared."""
-        return self._site.comparing(against, group, [self._wishes[case] for case in group.cases])
+        `others` are the results of their baselines' software, if they were compared with that.
+        """
+        alone = self._without_baseline(others)
+        for case, (measurement, verdict, policy) in judged.items():
+            if case in alone:
+                continue
+            with self._failing_its_test(case):
+                verdict = self._with_machine(measurement, verdict, others.get(case))  # noqa: PLW2901
+                self._judged[case] = self._record(measurement, verdict, policy)
+        return alone
+
+    def _so_far(self, playing: Running | Comparing, cut: str) -> Iterable[Result]:
+        """What a group has so far, judged. `cut` is the reason for cases that still miss launches."""
+        return playing.judged(cut).values() if isinstance(playing, Comparing) else self._unfinished(playing, cut)
 
     def _without_baseline(self, others: Mapping[Case, OtherSide]) -> tuple[Case, ...]:
         """The cases that the software of their baseline cannot run, to be judged by stored numbers instead.
@@ -403,8 +405,10 @@ class Run:
         watched = live_baseline.machine(other, accepted, policy)
         return dataclasses.replace(verdict, evidence=dataclasses.replace(verdict.evidence, machine=watched))
 
-    def _running(self, group: Group) -> Running:
-        """Prepare the rounds of a group."""
+    def _prepared(self, group: Group, against: Against | None) -> Running | Comparing:
+        """Prepare the rounds of a part of a group."""
+        if against is not None:
+            return self._site.comparing(against, group, [self._wishes[case] for case in group.cases])
         suspects = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
         # One unusual process may use more than others do, so measure several fresh ones.
         doubtful = any(_needs_fresh_processes(self._suspects[case][1]) for case in suspects)
@@ -420,15 +424,6 @@ class Run:
             metered=any(ENERGY in self._gate(case) for case in group.cases),
         )
         return self._site.running(request)
-
-    def _measure_rounds(self, group: Group, running: Running) -> None:
-        before = {case for case in group.cases if self._disturbed.pop(case, None)}
-        self._play(running, lambda cut: self._unfinished(running, cut))
-        with interrupts.deferred():  # the group is complete: record all of it even if interrupted now
-            for case, measurement in running.measurements().items():
-                with self._failing_its_test(case):
-                    self._judged[case] = self._judge(case, measurement, last=case in before)
-            self._record_last_rounds(running)
 
     @contextlib.contextmanager
     def _failing_its_test(self, case: Case) -> Iterator[None]:

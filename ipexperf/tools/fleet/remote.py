@@ -17,7 +17,7 @@ from ipexperf.conduct.conductor import Conductor, now
 from ipexperf.errors import HostLostError, LockError, UsageError
 from ipexperf.judge import against as judge
 from ipexperf.result import Launch, LaunchOutcome, Measurement, RoundRecord
-from ipexperf.site import Comparing, Running
+from ipexperf.site import Comparing, Running, Site
 from ipexperf.tools.fleet import code
 from ipexperf.tools.fleet import hosts as naming
 from ipexperf.tools.fleet.hosts import Host
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.bench.machine.source import Replaced
     from ipexperf.case import Case
-    from ipexperf.compare.walk import Suite
     from ipexperf.environments.sources import Kept
     from ipexperf.environments.store import Store
     from ipexperf.lock import Lock
@@ -45,11 +44,10 @@ STAND_INS = 1
 """How often a group is given to another host after its host was lost."""
 
 
-class RemoteSite:
+class RemoteSite(Site):
     """One host of a fleet, or several equal ones that share a matrix."""
 
     ahead = True
-    suite: Suite | None = None
 
     def __init__(
         self,
@@ -124,11 +122,12 @@ class RemoteSite:
         assert isinstance(answer, Answer)  # noqa: S101 - it is that to this question
         return locks.parse(answer.text, "the software of a host")
 
-    def locked(self, request: ArmRequest) -> LockArm:
+    def locked(self, request: ArmRequest, stores: Sequence[Store] = ()) -> LockArm:
         """Have each host make the environment, all at the same time. Return the arm of the first one.
 
         A host that is lost meanwhile measures nothing, unless no other one is left.
         """
+        del stores  # that of the run has all wheels
         lock = locks.parse(request.lock, "the lock of an arm")
         digest, archive = code.pack_wheels(code.wheels_of(lock, self._store)) if self._store else ("", b"")
         waiting = [(link, self._prepare(link, request, digest, archive)) for link in self._links.values()]

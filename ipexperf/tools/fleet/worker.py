@@ -39,7 +39,7 @@ from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY, Verdict
-from ipexperf.site import Comparing, LocalSite, Running
+from ipexperf.site import Comparing, Running, Site
 from ipexperf.tools import codec
 from ipexperf.tools.fleet import code, messages, snapshots
 from ipexperf.tools.fleet.journal import Journal, folder_of
@@ -132,7 +132,7 @@ class HostServer:
         self._pipe = pipe
         self._folder = folder
         self._loaded = loaded
-        self._here: LocalSite | None = None
+        self._here: Site | None = None
         self._run = ""
         self._code = ""
         """Names the code, and the environment if that is of a lock: what others measured is not taken over."""
@@ -232,7 +232,7 @@ class HostServer:
             self._cannot_write(self._status.path, self._status.problem)
         self._pipe.noticed = self._notice
         self._notice()
-        self._here = LocalSite(options, self._folder, self._say)
+        self._here = Site(options, self._folder, self._say)
         machine = surroundings.hardware()
         hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
         clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
@@ -319,7 +319,7 @@ class HostServer:
         text = json.dumps(codec.plain([*parts, *pairs]), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def _prepare(self, here: LocalSite, message: Measure | Compare) -> Running | Comparing:
+    def _prepare(self, here: Site, message: Measure | Compare) -> Running | Comparing:
         if isinstance(message, Measure):
             return here.running(message.request)
         return here.comparing(self._arm_of(message), message.group, message.wishes)
