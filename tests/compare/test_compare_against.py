@@ -122,46 +122,6 @@ def test_a_device_that_the_other_arm_lost_is_in_quarantine(conductor: Conductor)
     assert len(rounds.asked) == 2
 
 
-def test_a_device_lost_while_the_other_arm_is_prepared_is_in_quarantine(
-    conductor: Conductor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The case's own device stays in use, and the reason names the other arm."""
-    ready = conductor.ready
-
-    def lost(case: Case, *more: str | None) -> Conditions:
-        if case.device == "lossy":
-            raise WorkerError("device_lost", "gone")
-        return ready(case, *more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(conductor, "ready", lost)
-    measurement, _, _ = judged(conductor, against(LOSSY, parse("device=lossy", FLAG)))
-    assert (measurement.launches[-1].outcome, measurement.launches[-1].reason) == ("device_lost", f"{OTHER}: gone")
-    assert conductor.quarantined(CASE) == []
-    assert conductor.quarantined(LOSSY)
-
-
-def test_a_case_that_the_budget_left_no_time_for_is_not_begun(
-    conductor: Conductor, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its weights are not looked up either, and it did not fail."""
-    clock.now = 61.0
-    monkeypatch.setattr(conductor, "ready", lambda *_: pytest.fail("weights were looked for"))
-    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
-    assert (measurement.launches, measurement.failure) == ((), "")
-    assert measurement.never_began == "the budget (--perf-budget) was spent already"
-    assert not verdict.fails
-
-
-def test_pairs_that_the_budget_ended_say_so(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the judge was not sure by then, the measurement is cut."""
-    rounds = scripted(slower(0.5))
-    monkeypatch.setattr(conductor, "spent", lambda: len(rounds.asked) >= 2)
-    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()), together=rounds)
-    assert len(measurement.launches) == 2
-    assert measurement.cut == "the budget (--perf-budget) was spent after 2 pairs"
-    assert verdict.outcome == "inconclusive"
-
-
 @pytest.mark.parametrize("when", ["in a round", "after a round", "before"])
 def test_an_interrupted_run_is_judged_on_what_is_known(
     when: str, conductor: Conductor, monkeypatch: pytest.MonkeyPatch

@@ -12,7 +12,7 @@ import pytest
 from compare_play import QUICK, case, chance, finish
 from free_machine import FREE
 
-from ipexperf.bench import loading, registry
+from ipexperf.bench import loading
 from ipexperf.compare import group
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
@@ -100,14 +100,6 @@ def test_rounds_without_a_server_are_fresh(
 ) -> None:
     """Where the option says so, and where a single case imports once a round either way."""
     assert [proofs(one) for one in measured(*cases, **options)] == [[[], []]] * len(cases)
-    assert started == []
-
-
-def test_cases_of_a_mode_that_must_be_fresh_are_fresh(
-    measured: Callable[..., list[Measurement]], started: list[Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(type(registry.modes.get("spin")), "fresh", "spinning makes one dizzy")
-    assert [proofs(one) for one in measured(FP32, BF16)] == [[[], []]] * 2
     assert started == []
 
 

@@ -107,16 +107,6 @@ def requests(rounds: ScriptedRounds) -> list[tuple[int, bool, bool]]:
     return [(arm.index, arm.accuracy, arm.final) for [arm] in rounds.asked]
 
 
-def test_a_measurement_has_every_launch(make: Callable[..., Conductor]) -> None:
-    """A case is launched as often as planned, each time in a process of its own."""
-    found = measured(make(), launches=2)
-    assert [(x.index, x.outcome) for x in found.launches] == [(0, "ok"), (1, "ok")]
-    assert (found.failure, found.invalid) == ("", "")
-    assert len(found.values("step_time")) == 2
-    assert found.environment["git"] == {"commit": None, "branch": None, "dirty": None}
-    assert found.started_at < found.finished_at
-
-
 def launched_in(*environments: Mapping[str, Any]) -> ScriptedRounds:
     """Have launch k find this environment."""
     come = iter(environments)
@@ -216,12 +206,6 @@ def test_a_later_pass_repeats_only_the_launches_that_stayed_contended(make: Call
     assert (found.started_at, found.environment["machine_key"]) == (before.started_at, "m")
 
 
-def test_a_later_pass_continues_the_numbers_of_launches(make: Callable[..., Conductor]) -> None:
-    """After three launches the next is the fourth."""
-    found = measured(make(), launches=2, numbers=((CASE, 3),), together=launched(*[""] * 5))
-    assert [x.index for x in found.launches] == [3, 4]
-
-
 def test_launches_are_compared_with_the_ceilings_once(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,24 +237,6 @@ def test_on_a_machine_that_stays_busy_the_last_try_has_the_accuracy(make: Callab
     assert [x.outcome for x in found.launches] == ["contended"] * 3 + ["ok"]
 
 
-def test_nothing_is_made_again_once_the_budget_is_spent(make: Callable[..., Conductor], clock: Clock) -> None:
-    """The measurement stays as it was, with its contended launches."""
-    rounds = launched(*[BUSY] * 2)
-    conductor = make(budget=HOUR)
-    before = measured(conductor, together=rounds)
-    clock.now = HOUR + 1
-    assert measured(conductor, before=((CASE, before),), together=rounds) is before
-
-
-def test_a_failure_of_the_second_try_is_the_outcome_of_the_case(make: Callable[..., Conductor]) -> None:
-    """With the environment of the first try."""
-    found = measured(make(), launches=3, together=launched(BUSY, "crashed"))
-    assert [x.outcome for x in found.launches] == ["contended", "crashed"]
-    assert found.failure == "crashed: it fell over"
-    assert found.environment["machine_key"] == "m"
-    assert found.values("step_time") == ()
-
-
 def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
     make: Callable[..., Conductor], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,17 +265,6 @@ def test_a_measurement_counts_the_launches_that_the_budget_left_no_time_for(
     found = run.measurements()[CASE]
     assert (found.values("step_time"), found.failure, found.never_began) == ((0.0,), "", "")
     assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
-
-
-def test_a_contended_launch_is_not_measured_again_once_the_budget_is_spent(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So the case stays contended."""
-    rounds = launched(BUSY, "")
-    planned = make(budget=HOUR)
-    monkeypatch.setattr(planned, "spent", lambda: bool(rounds.asked))
-    assert measured(planned, together=rounds).contended == f"machine contended: {BUSY}"
-    assert requests(rounds) == [(0, True, False)]
 
 
 def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(make: Callable[..., Conductor]) -> None:
@@ -387,14 +342,6 @@ def test_a_twin_sits_beside_the_reference_and_has_no_launch(make: Callable[..., 
     assert judge.twin_logs(run.rounds, FP32) == [0.0]
 
 
-def test_a_group_of_one_has_no_twin(make: Callable[..., Conductor]) -> None:
-    """There is no ratio, and no recorded round."""
-    rounds = beside()
-    run = of(make(), FP32, twin=True, together=rounds)
-    finish(run)
-    assert (company(rounds), run.rounds) == ([[("", "fp32")]], [])
-
-
 def test_an_arm_that_fails_ends_alone_and_the_others_have_their_launches(make: Callable[..., Conductor]) -> None:
     """The first failed launch of a case is its last. The other cases go on."""
     rounds = beside(lambda arm, _: "crashed" if arm.case == BF16 else "")
@@ -434,32 +381,10 @@ def test_a_case_that_does_not_fit_is_tried_beside_the_reference_and_then_alone(
     ]
 
 
-def test_a_case_that_does_not_fit_alone_is_out_of_memory(make: Callable[..., Conductor]) -> None:
-    """The other cases are not affected."""
-    rounds = beside(lambda arm, _: "out_of_memory" if arm.case == BF16 else "")
-    run = of(make(), FP32, BF16, launches=2, together=rounds)
-    finish(run)
-    assert [x.outcome for x in run.measurements()[BF16].launches] == ["out_of_memory"]
-    assert [x.outcome for x in run.measurements()[FP32].launches] == ["ok", "ok"]
-    assert company(rounds) == [OWN[:2], [("", "bf16")], [("", "fp32")]]
-
-
 def test_cases_whose_known_peaks_do_not_fit_together_are_not_tried_together(make: Callable[..., Conductor]) -> None:
     """They take turns with the reference one after the other."""
     rounds = beside(peak_memory=4.0)
     run = of(make(memory=10), FP32, BF16, FP16, launches=2, together=rounds)
-    finish(run)
-    assert company(rounds) == [OWN, OWN[:2], [("", "fp16"), REFERENCE]]
-
-
-def test_the_memory_of_a_card_is_added_up_with_what_its_allocator_holds(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is another memory than the machine's, of the size that the first launch found."""
-    card = {"machine_key": "m", "hardware": {"accelerator": {"memory": 10.0}}}
-    rounds = beside(reserved_memory=4.0, environment=card)
-    monkeypatch.setattr(registry.devices.get("fake"), "accelerator", True)
-    run = of(make(memory=1), FP32, BF16, FP16, launches=2, together=rounds)
     finish(run)
     assert company(rounds) == [OWN, OWN[:2], [("", "fp16"), REFERENCE]]
 
@@ -630,17 +555,6 @@ def test_a_group_with_an_imprecise_ratio_gets_more_rounds(
     assert len(run.rounds) == rounds
     for one in run.measurements("interrupted").values():
         assert ([launch.index for launch in one.launches], one.cut) == ([*range(rounds)], "")
-
-
-def test_an_interruption_in_a_round_for_precision_cuts_nothing(make: Callable[..., Conductor]) -> None:
-    """The cases have all planned launches."""
-    rounds = scattered(1.0, 1.3, 1.1)
-    run = of(make(start="fresh"), FP32, BF16, launches=2, precision=0.05, together=rounds)
-
-    for _ in run.play():
-        if len(run.rounds) == 3:
-            break
-    assert [(len(one.launches), one.cut) for one in run.measurements("interrupted").values()] == [(3, "")] * 2
 
 
 def test_a_group_advances_one_round_at_a_time(make: Callable[..., Conductor]) -> None:

@@ -100,13 +100,6 @@ def test_warm_steps_are_found_in_the_first_pair_alone() -> None:
     assert [[arm.warm for arm in arms] for arms in rounds.asked] == [[None] * 2, *[[3] * 2] * 3]
 
 
-def test_an_arm_that_is_slowed_on_purpose_is_not_proven() -> None:
-    """It could not pass."""
-    rounds = scripted(slower(0.001, 1.2))
-    measure(prove=False, together=rounds)
-    assert {arm.prove for arms in rounds.asked for arm in arms} == {False}
-
-
 def test_pairs_end_at_the_maximum() -> None:
     """The noise hides everything, and the verdict is inconclusive."""
     found = measure(PairPolicy(max_pairs=8), together=scripted(slower(0.5)))
@@ -124,12 +117,6 @@ def test_pairs_end_with_the_budget(budget: int, stopped: str) -> None:
     assert found.decision.outcome == "inconclusive"
     assert (found.stop.why, found.stop.text) == (Why.BUDGET, f"the budget (--perf-budget) was spent {stopped}")
     assert found.cut
-
-
-def test_a_comparison_that_the_budget_ended_may_be_decided() -> None:
-    """The last look spends the rest of the alarm rate."""
-    found = measure(budget=3, together=scripted(slower(0.001, 2.0)))
-    assert (found.decision.outcome, found.decision.pairs, found.cut) == ("regressed", 3, False)
 
 
 @pytest.mark.parametrize("wrong", ["a", "b"])
@@ -182,18 +169,6 @@ def test_arms_that_do_not_fit_together_are_measured_apart() -> None:
     assert [len(arms) for arms in rounds.asked] == [2, *[1] * 4]
     assert found.failure is not None
     assert (found.stop.text, found.failure.error, found.pairs) == ("an arm failed", full, [])
-
-
-def test_arms_measured_apart_run_in_both_orders() -> None:
-    """A B B A, so that a steady drift cancels."""
-    rounds = too_large(WorkerError("out_of_memory", "full"), lambda arm: side(1.0 if arm.name == A.name else 2.0))
-    found = measure(PairPolicy(max_pairs=1), together=rounds)
-    together, *apart = [[arm.name for arm in arms] for arms in rounds.asked]
-    assert together == [A.name, B.name]
-    there = apart[:2]
-    assert sorted(there) == [[A.name], [B.name]]
-    assert apart == [*there, *there[::-1]]
-    assert [one.round.schedule for one in found.pairs] == ["apart"]
 
 
 def test_a_pair_with_too_few_turns_left_is_made_again() -> None:
@@ -301,14 +276,6 @@ def test_a_requested_variable_is_one_difference(monkeypatch: pytest.MonkeyPatch)
     b = replace(A, conditions=replace(A.conditions, variables={"A": "1"}))
     rounds = scripted(itertools.repeat(pair(*sides)))
     assert measure(b=b, together=rounds).differences == ["A: 0 -> 1", "threads: 2 -> 1"]
-
-
-def test_equal_arms_have_no_differences() -> None:
-    """Whatever the environments of their processes are."""
-    around = [{"software": {"threads": threads}} for threads in (2, 1)]
-    rounds = scripted(itertools.repeat(pair(*(replace(side(1.0), environment=one) for one in around))))
-    assert measure(b=A, together=rounds).differences == []
-    assert measure(together=rounds).differences == ["dtype: fp32 -> bf16", "threads: 2 -> 1"]
 
 
 def test_progress_says_how_many_pairs_there_are() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,20 +119,3 @@ def test_the_interpreter_of_an_arm_quantises_its_own_network(ready: Callable[...
     ready(python=sys.executable)
     assert maker.asked == ["weights", "quantise"]
     assert maker.python == sys.executable
-
-
-def test_another_dtype_needs_no_artifact(ready: Callable[..., Path], maker: Maker) -> None:
-    with pytest.raises(AssertionError):
-        ready(dataclasses.replace(SMALL, dtype="fp32"))
-    assert maker.asked == ["weights"]
-
-
-def test_a_quantisation_that_fails_leaves_nothing_behind(ready: Callable[..., Path], maker: Maker) -> None:
-    """The reason says what failed. Neither a partial network nor a recipe without one is left."""
-    maker.fails = "no such operator"
-    with pytest.raises(WorkerError, match=r"^quantising: no such operator$"):
-        ready()
-    maker.fails = ""
-    path = ready()
-    assert not [x.name for x in path.parent.iterdir() if f".{os.getpid()}.part" in x.name]
-    assert maker.asked == ["weights", "quantise", "quantise"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,6 @@ from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct import launch
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.launch import P99_SAMPLES
 from ipexperf.result import METRICS, Sample
 
 if TYPE_CHECKING:
@@ -48,15 +46,6 @@ def test_a_cold_mode_is_sampled_once_and_nothing_is_warmed_up(fake: str, asked: 
     assert set(done.metrics) <= set(METRICS)
 
 
-def test_a_mode_that_is_not_cold_is_warmed_up_and_sampled_again(fake: str, asked: list[str]) -> None:
-    """Every other mode keeps its warm-up, its samples and its percentiles."""
-    done = launched(fake, "spin")
-    assert asked.count("warm") == 1
-    assert len(done.samples) > 1
-    assert {"import_time", "p50", "p90", "warm_time"} <= set(done.metrics)
-    assert {"steady", "first_step"} <= set(done.gate)
-
-
 def figures(count: int, block: int = 1) -> dict[str, float]:
     samples = [Sample(float(number), 0.0, 0.0) for number in range(1, count + 1)]
     return launch.figures(samples, {"items": 1, "block": block, "peak_memory": 0})
@@ -68,17 +57,3 @@ def test_a_p99_needs_662_samples() -> None:
     assert figures(662)["p99"] == 656.0
     assert figures(1000)["p99"] == 990.0
     assert not {"p50", "p90"} & set(figures(1))
-
-
-def test_the_means_of_blocks_have_no_p99() -> None:
-    """The mean of a block hides a slow step."""
-    assert "p99" not in figures(1000, block=2)
-
-
-def test_662_is_the_least_number_of_samples_that_bounds_a_p99() -> None:
-    """With 662, and not with 661, the chance that at most one lies beyond the true p99 is below 1 %."""
-
-    def chance(count: int) -> float:
-        return math.pow(0.99, count) + count * 0.01 * math.pow(0.99, count - 1)
-
-    assert chance(P99_SAMPLES) < 0.01 < chance(P99_SAMPLES - 1)

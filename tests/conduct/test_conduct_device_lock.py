@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from lease_holder import Holder
 
 from ipexperf.conduct import device_lock
 from ipexperf.conduct.device_lock import Folder
@@ -79,12 +78,6 @@ def test_an_impossible_folder_is_one_sentence(tmp_path: Path) -> None:
     assert refused(tmp_path / "link") == "it is a link"
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="this user may write anywhere")
-def test_a_folder_without_rights_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "closed").mkdir(mode=0o500)
-    assert why_not(Folder(tmp_path / "closed"), "cpu") == "cpu.lease: permission denied"
-
-
 def test_links_of_other_users_are_not_followed(folder: Folder, tmp_path: Path) -> None:
     """Through a link we would write into a file of our own."""
     ours = tmp_path / "ours"
@@ -129,13 +122,3 @@ def test_a_note_has_no_control_characters_for_the_terminal_of_its_reader(user: s
 )
 def test_a_holder_is_shown_by_its_command_without_secrets(words: list[str], text: str) -> None:
     assert device_lock._command(words) == text
-
-
-@pytest.mark.process
-def test_other_files_of_the_folder_are_not_opened(folder: Folder) -> None:
-    """Closing one would release the locks that this process has on it."""
-    (folder.path / "history.db").write_text("precious")
-    os.mkfifo(folder.path / "pipe")
-    with Holder("cpu") as other:
-        other.held()
-        assert folder.devices() == list(device_lock.holders(folder)) == ["cpu"]

@@ -18,7 +18,6 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import read
-from ipexperf.result import KEPT, Sample
 
 if TYPE_CHECKING:
     from ipexperf.result import Check, Launch
@@ -95,13 +94,3 @@ def test_a_note_explains_a_missing_p99() -> None:
     assert noted(661) == ["no p99: 661 of the 662 requests that it needs"]
     assert noted(662) == []
     assert noted(5000) == ["4000 of 5000 latencies are kept, evenly spaced; the numbers are of all of them"]
-
-
-def test_latencies_are_thinned_evenly() -> None:
-    """From the first to the last, none twice. Few are stored completely."""
-    many = [Sample(float(number), 0.0, 0.0) for number in range(10_000)]
-    kept = instances.thinned(many)
-    assert len(kept) == len(set(kept)) == KEPT
-    assert kept[0] == many[0]
-    assert kept[-1].wall >= 9_990
-    assert instances.thinned(many[:7]) == many[:7]

@@ -50,14 +50,6 @@ def test_any_other_line_is_refused(text: bytes, told: str) -> None:
     assert len(str(raised.value)) < 300
 
 
-@pytest.mark.parametrize("seconds", [b"", b', "seconds": "long"', b', "seconds": NaN'])
-def test_a_replay_of_a_users_own_mode_says_how_long_it_took(seconds: bytes) -> None:
-    line = b'{"ok": true, "samples": [[1, 2, 3]]' + seconds + b"}"
-    assert protocol.parse(line, "sample")["ok"]
-    with pytest.raises(protocol.MalformedError, match="how many seconds"):
-        protocol.parse(line, "replay")
-
-
 @given(JSON, st.sampled_from(["sample", "warm"]))
 def test_any_line_is_parsed_or_refused(document: Any, request_: str) -> None:
     try:

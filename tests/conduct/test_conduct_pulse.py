@@ -91,19 +91,6 @@ def test_a_round_of_several_arms_is_slow_if_both_readings_are() -> None:
     assert pulse.slow("copy", 2.0, 3.0, [*known, 2.0, 3.0], throughout=True).startswith("a fixed copy took 2.0 times")
 
 
-def test_each_dtype_and_kernel_has_its_own_usual_time() -> None:
-    feeler, said = Feeler(), []
-    felt = pulses(lambda _: feeler, said)
-    for _ in range(3):
-        figures, slow = felt.judged(CPU, QUICK, QUICK)
-        assert slow == ""
-    assert figures == {"product_before": 0.01, "product_after": 0.01, "copy_before": 0.02, "copy_after": 0.02}
-    slower = {"product": 0.03, "copy": 0.02}
-    assert felt.judged(CPU, slower, slower)[1] == "a fixed product took 3.0 times the usual (limit 1.5)"
-    # Another dtype has another product, of which nothing is known yet.
-    assert felt.judged(dataclasses.replace(CPU, dtype="bf16"), slower, slower)[1] == ""
-
-
 def test_each_device_has_one_process_that_is_ended_with_the_run(fake: str) -> None:
     loading.load((fake,))
     feeler, said, started = Feeler(QUICK, QUICK), [], []
@@ -120,15 +107,6 @@ def test_each_device_has_one_process_that_is_ended_with_the_run(fake: str) -> No
     felt.close()
     assert feeler.ended == 1
     assert said == []
-
-
-def test_the_process_has_the_cores_and_threads_of_the_cases() -> None:
-    """If a case has several instances, those of all together."""
-    feeler = Feeler(QUICK)
-    placed = {"cores": (0, 1), "nodes": (0,), "threads": 2}
-    pulses(lambda _: feeler, []).read(CPU, Settings(threads=2, placement=placed))
-    [(do, request)] = feeler.asked
-    assert (do, request["placement"], request["threads"]) == ("pulse", placed, 2)
 
 
 def test_a_pulse_that_fails_is_reported_once_and_fails_no_launch() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from ipexperf.conduct import replays
-from ipexperf.conduct.launch import P99_SAMPLES
 from ipexperf.result import METRICS, Launch, Sample
 
 
@@ -35,14 +34,3 @@ def test_a_launch_has_the_figures_of_all_its_replays() -> None:
     assert recorded.metrics["between_tokens_p90"] == pytest.approx(0.9)
     assert recorded.metrics["step_time"] == 0.1
     assert set(recorded.metrics) <= set(METRICS)
-
-
-def test_a_p99_needs_enough_requests() -> None:
-    """A note says how many there were."""
-    few = replays.recorded(launch(10), [reply(10)])
-    assert "first_token_p99" not in few.metrics
-    assert few.notes == ("before", f"no p99: 10 of the {P99_SAMPLES} requests that it needs")
-    many = replays.recorded(launch(P99_SAMPLES), [reply(P99_SAMPLES)])
-    assert many.metrics["first_token_p99"] == 656.0
-    assert many.metrics["between_tokens_p99"] == pytest.approx(65.6)
-    assert many.notes == ("before",)

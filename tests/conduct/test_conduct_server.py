@@ -131,14 +131,6 @@ def test_each_end_of_a_forked_worker_has_its_outcome(
     assert done.metrics == {}
 
 
-def test_output_of_a_forked_worker_goes_to_its_own_log(run: Callable[..., Launch]) -> None:
-    """What C and Python print is not in the protocol, and not in the log of the next worker."""
-    noisy, quiet = run("noisy_stdout"), run("tiny")
-    assert noisy.outcome == quiet.outcome == "ok"
-    assert "garbage of C" in noisy.log
-    assert "garbage" not in quiet.log
-
-
 def test_a_forked_worker_is_killed_with_all_that_it_started(
     run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
@@ -201,23 +193,6 @@ def test_a_server_dies_with_its_controller(fake: str, gone: Callable[[int], bool
         controller.wait(timeout=10)
     assert len(everybody) == 3
     assert all(gone(pid) for pid in everybody)
-
-
-def test_a_server_that_still_imports_dies_with_its_controller(tmp_path: Path, gone: Callable[[int], bool]) -> None:
-    """Although it does not read its socket yet."""
-    slow, told = tmp_path / "slow.py", tmp_path / "pids"
-    slow.write_text(
-        f"import os, time, pathlib\npathlib.Path({str(told)!r}).write_text(str(os.getpid()))\ntime.sleep(1000)"
-    )
-    program = f"""
-        from ipexperf.conduct.server import Order, Server
-        Server(Order("stock", ({str(slow)!r},)), None, {{}}, 60).ready()
-    """
-    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)]) as controller:
-        [server] = pids(told)
-        controller.kill()
-        controller.wait(timeout=10)
-    assert gone(server)
 
 
 @pytest.mark.parametrize(
