@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ipexperf.bench import registry
+from ipexperf.conduct import lease
 from ipexperf.variables import LEASED, LEASES
 
 if TYPE_CHECKING:
@@ -137,7 +138,9 @@ def leases(monkeypatch: pytest.MonkeyPatch, _all_leases: Path) -> Path:
     """A folder of leases for each test, so that no test waits for another or for a user of this machine."""
     folder = Path(tempfile.mkdtemp(dir=_all_leases))  # pytest's own way to make one looks at all others
     monkeypatch.setenv(LEASES, str(folder))
-    monkeypatch.setenv(LEASED, "")  # and what the test leaves there is forgotten
+    # What the test leaves in these is forgotten.
+    monkeypatch.setenv(LEASED, "")
+    monkeypatch.setattr(lease, "_HELD", {})
     return folder
 
 

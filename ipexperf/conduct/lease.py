@@ -129,7 +129,7 @@ class Lease:
         words = _announced()
         while self._locks:
             claim, lock = self._locks.popitem()
-            del _HELD[claim.device]
+            _HELD.pop(claim.device, None)
             lock.release()
             if claim.word in words:
                 words.remove(claim.word)

@@ -18,7 +18,7 @@ from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.machine.placement import ranges
 from ipexperf.case import Case
-from ipexperf.conduct import artifact_cache, checksum, lease, memory_fit, memory_limit, placement
+from ipexperf.conduct import artifact_cache, lease, memory_fit, memory_limit, placement
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker, ask_facts
 from ipexperf.dtypes import quantised
@@ -94,7 +94,7 @@ class Prerequisites:
             path = self._weights(made_of, case, conditions)
             conditions = conditions.with_settings(weights=str(path))
         if quantised(case.dtype):
-            made_of += source + (checksum.digest(path) if model.learned else "")
+            made_of += source + (artifact_cache.digest(path) if model.learned else "")
             variables = {**conditions.variables, **({SOURCE: source} if source else {})}
             quantiser = dataclasses.replace(conditions, python=python or conditions.python, variables=variables)
             name = artifact.address(case, made_of, ask_facts(quantiser.python, (), quantiser.variables))

@@ -147,17 +147,6 @@ def test_a_launch_under_other_settings_than_the_first_says_so(make: Callable[...
     assert not found.invalid
 
 
-def test_the_first_failed_launch_is_the_last(make: Callable[..., Conductor]) -> None:
-    """A failed case is not launched again. Its measurement still has the environment."""
-    broken = case("segfault")
-    run = of(make(), broken, launches=3)
-    finish(run)
-    found = run.measurements()[broken]
-    assert [x.outcome for x in found.launches] == ["crashed"]
-    assert found.failure == "crashed: killed by SIGSEGV"
-    assert found.environment["machine_key"]
-
-
 def test_a_contended_launch_is_measured_once_more(make: Callable[..., Conductor]) -> None:
     """The second try counts, contended or not. The first launch that counts has the accuracy."""
     rounds = launched(BUSY, "", BUSY, BUSY)
@@ -171,18 +160,6 @@ def test_a_contended_launch_is_measured_once_more(make: Callable[..., Conductor]
     ]
     assert found.failure == ""
     assert found.contended == f"machine contended: {BUSY}"
-
-
-def test_a_launch_that_was_measured_again_is_recorded_and_does_not_count(make: Callable[..., Conductor]) -> None:
-    """It has its numbers and its reason. No statistic, check or outcome of the case uses them."""
-    found = measured(make(), launches=2, together=launched(BUSY, "", ""))
-    assert (found.failure, found.contended, found.invalid) == ("", "", "")
-    assert [x.index for x in found.counted] == [1, 2]
-    assert found.values("step_time") == (1.0, 2.0)
-    assert found.values("accuracy") == (1.0,)
-    first = found.launches[0]
-    assert (first.outcome, first.reason, first.metrics["step_time"]) == ("contended", BUSY, 0.0)
-    assert not first.proof[0].ok
 
 
 def test_a_later_pass_repeats_only_the_launches_that_stayed_contended(make: Callable[..., Conductor]) -> None:
@@ -247,24 +224,6 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
     found = measured(planned)
     assert (found.launches, found.failure, found.metrics) == ((), "", ())
     assert found.never_began == "the budget (--perf-budget) was spent already"
-
-
-def test_a_measurement_counts_the_launches_that_the_budget_left_no_time_for(
-    make: Callable[..., Conductor], clock: Clock
-) -> None:
-    """The others count."""
-    planned = make(budget=HOUR)
-    rounds = launched(*[""] * 3)
-
-    def slow(arms: Sequence[Arm]) -> Round:
-        clock.now = HOUR + 1
-        return rounds._script(arms)
-
-    run = of(planned, CASE, launches=3, together=ScriptedRounds(slow))
-    finish(run)
-    found = run.measurements()[CASE]
-    assert (found.values("step_time"), found.failure, found.never_began) == ((0.0,), "", "")
-    assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
 
 
 def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(make: Callable[..., Conductor]) -> None:
@@ -504,20 +463,6 @@ def test_cold_starts_are_interleaved_and_never_alive_together(
     assert roles == [("apart", ["case", "case", "twin"])] * 2
     for found in run.measurements().values():
         assert [(x.outcome, len(x.samples), x.proof[0].ok) for x in found.launches] == [("ok", 1, True)] * 2
-
-
-def test_cases_that_take_turns_are_all_alive_together(make: Callable[..., Conductor], alive: list[int]) -> None:
-    """Real workers: each case has its launch, its proof and its accuracy, and the twin has no launch."""
-    run = of(make(without=("roof",)), FP32, BF16, twin=True)
-    finish(run)
-    assert alive == [1, 2, 3]
-    for found in run.measurements().values():
-        assert (found.failure, found.invalid, len(found.launches)) == ("", "", 1)
-        assert found.values("accuracy") == (1.0,)
-    [record] = run.rounds
-    assert [seat.role for seat in record.seats] == ["case", "twin", "case"]
-    assert record.turns >= QUICK.turns
-    assert len({len(seat.times[0]) for seat in record.seats}) == 1
 
 
 def scattered(*factors: float) -> ScriptedRounds:

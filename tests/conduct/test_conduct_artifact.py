@@ -12,7 +12,7 @@ from conduct_play import StandIn
 from ipexperf.bench import loading, registry
 from ipexperf.bench.artifacts import artifact
 from ipexperf.case import Case
-from ipexperf.conduct import checksum
+from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
@@ -82,7 +82,7 @@ def test_a_network_is_quantised_once_and_stored_with_its_recipe(ready: Callable[
     assert path.parent.name == "quantised"
     files = {path.name, *(f"{path.name}{side}" for side in artifact.SIDES)}
     assert {x.name for x in path.parent.iterdir()} == {*files, *(f"{x}.sha256" for x in files), f"{path.name}.lock"}
-    assert all(checksum.flaw(path.parent / name) == "" for name in files)
+    assert all(artifact_cache.flaw(path.parent / name) == "" for name in files)
 
 
 @pytest.mark.parametrize("side", ["", *artifact.SIDES])

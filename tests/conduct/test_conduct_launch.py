@@ -112,3 +112,16 @@ def test_the_counts_of_a_step_are_those_of_its_fingerprint() -> None:
     }
     told = FakeWorker({"beside": {"python": {"calls": 70}}})
     assert launch.with_proof(told, Launch(0, "ok")).metrics == {"library_memory": 5.0, "step_python_calls": 70.0}
+
+
+def figures(count: int, block: int = 1) -> dict[str, float]:
+    samples = [Sample(float(number), 0.0, 0.0) for number in range(1, count + 1)]
+    return launch.figures(samples, {"items": 1, "block": block, "peak_memory": 0})
+
+
+def test_a_p99_needs_662_samples() -> None:
+    """It is the sample of that rank. One sample has no percentile at all."""
+    assert "p99" not in figures(661)
+    assert figures(662)["p99"] == 656.0
+    assert figures(1000)["p99"] == 990.0
+    assert not {"p50", "p90"} & set(figures(1))

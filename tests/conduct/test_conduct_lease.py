@@ -91,22 +91,6 @@ def test_a_waiting_lease_names_the_holder_and_the_time(
 
 
 @process
-def test_an_interrupted_wait_holds_nothing(make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the device, nor a place in the queue, nor another device that it had."""
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    with Holder("cpu") as other:
-        other.held()
-        while_waiting(monkeypatch, interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            make("wait").take(claims("cpu", "xpu-0"))
-        other.close()
-        assert free("cpu", "xpu-0")
-
-
-@process
 def test_runs_on_different_cards_share_the_cpu(make: Callable[..., Lease]) -> None:
     """But not with a run on the CPU, and two runs never share a card."""
     make().take(claims("xpu-0", "shared:cpu"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -27,7 +26,6 @@ from ipexperf.conduct.pulse import Pulses
 from ipexperf.errors import WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.options import Options
-from ipexperf.plan.placement import read
 
 pytestmark = pytest.mark.process
 
@@ -35,7 +33,6 @@ CPU = Case("resnet18", "cpu", "fp32", "infer", "stock", 1, 8, data="digits")
 FAKE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 QUICK = {"product": 0.01, "copy": 0.02}
 HERE = Settings()
-ALL = sorted(os.sched_getaffinity(0))
 
 
 class Feeler:
@@ -199,25 +196,6 @@ def test_the_pulse_is_read_before_the_warm_up_and_after_the_samples(
     order = [name for name in dict.fromkeys(asked) if name in ("prepare", "pulse", "warm", "gate", "sample", "memory")]
     assert order == ["prepare", "pulse", "warm", "gate", "sample", "memory"]
     assert asked[asked.index("memory") - 2 : asked.index("memory")] == ["gate", "pulse"]
-
-
-def test_a_run_reads_the_pulse_on_the_cores_of_its_cases(tmp_path: Path) -> None:
-    """From the option to the kernel, by a process with torch, which ends with the run."""
-    pytest.importorskip("torch")
-    conductor = Conductor(Options(placement=read(f"cores={ALL[-1]}")), tmp_path, lambda _: None)
-    case = dataclasses.replace(CPU, mode="train")
-    ready = conductor.ready(case)
-    assert ready.pulse is not None
-    try:
-        reading = ready.pulse.read(case, ready.settings)
-        assert sorted(reading) == ["copy", "product"]
-        assert all(0 < seconds < 60 for seconds in reading.values())
-        [pid] = [worker.pid for worker in ready.pulse._workers.values()]
-        tasks = [int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()]
-        assert {core for task in tasks for core in os.sched_getaffinity(task)} == {ALL[-1]}
-    finally:
-        conductor.close()
-    assert not Path(f"/proc/{pid}").exists()
 
 
 def test_the_pulse_can_be_switched_off(tmp_path: Path) -> None:

@@ -126,13 +126,3 @@ def test_a_variable_that_limits_instructions_does_not_lower_the_ceiling(
     limited = {**ENVIRONMENT, "variables": {**ENVIRONMENT["variables"], **limits}}
     roofs.with_shares([DONE], CASE, conditions, limited)
     assert len(worker.asked) == 1
-
-
-def test_without_ceilings_a_case_has_rates_and_a_note(roofs: Roofs, worker: Measuring, conditions: Conditions) -> None:
-    worker.fails = WorkerError("crashed", "killed by SIGILL")
-    found = roofs.with_shares([DONE, DONE], CASE, conditions, ENVIRONMENT)
-    assert found[0].metrics["flop_rate"] == pytest.approx(5e10)
-    assert "of_roof" not in found[0].metrics
-    assert found[0].notes == ("has no roof: measuring the machine's ceilings: killed by SIGILL",)
-    roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
-    assert len(worker.asked) == 1

@@ -131,17 +131,6 @@ def test_each_end_of_a_forked_worker_has_its_outcome(
     assert done.metrics == {}
 
 
-def test_a_forked_worker_is_killed_with_all_that_it_started(
-    run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
-) -> None:
-    """One that hangs is killed after the timeout, with its child. Its server can be forked again."""
-    path = tmp_path / "pids"
-    done = run("leader", timeout=2.5, FAKE_PID_FILE=str(path))
-    assert (done.outcome, done.reason) == ("timed_out", "no reply within 2.5 s")
-    assert all(gone(pid) for pid in pids(path))
-    assert run("tiny", FAKE_PID_FILE=str(path)).outcome == "ok"
-
-
 def test_a_server_that_is_killed_ends_its_launch_and_the_next_case_gets_another(
     run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
