@@ -38,13 +38,13 @@ FP32, BF16 = case(dtype="fp32"), case(dtype="bf16")
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
     """The servers that rounds had."""
     found: list[Server] = []
-    plain = ServerSpec.server
 
-    def made(spec: ServerSpec) -> Server:
-        found.append(plain(spec))
-        return found[-1]
+    class Noted(Server):
+        def __init__(self, spec: ServerSpec) -> None:
+            super().__init__(spec)
+            found.append(self)
 
-    monkeypatch.setattr(ServerSpec, "server", made)
+    monkeypatch.setattr(server, "Server", Noted)
     return found
 
 

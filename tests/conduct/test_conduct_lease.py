@@ -236,7 +236,7 @@ def test_a_case_is_ready_when_its_device_is_free(
     clock = Clock()
     loading.load((fake,))
     conductor = Conductor(Options(load=(fake,), budget=60.0), tmp_path, said.append, clock=clock)
-    conductor._prerequisites.lease._clock = clock
+    conductor.lease._clock = clock
     with Holder("cpu") as other:
         other.held()
         while_waiting(monkeypatch, lambda: (setattr(clock, "now", 100.0), other.close()))

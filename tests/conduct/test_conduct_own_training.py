@@ -19,7 +19,7 @@ from ipexperf.bench.machine import facts
 from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.server import Order, Server
+from ipexperf.conduct.server import Server, ServerSpec
 from ipexperf.plan import start
 
 pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.torch]
@@ -37,7 +37,7 @@ def begin() -> Iterator[Callable[[Case, Conditions], Conditions]]:
 
         @functools.cache
         def server(stack: str) -> Server:
-            found = running.enter_context(contextlib.closing(Server(Order(stack, (), ("torch",)), None, {}, 500)))
+            found = running.enter_context(contextlib.closing(Server(ServerSpec(stack, (), ("torch",), timeout=500))))
             found.ready()
             return found
 

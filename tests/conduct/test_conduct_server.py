@@ -12,6 +12,7 @@ import textwrap
 import threading
 import time
 import types
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from ipexperf.bench.process import guard
 from ipexperf.bench.process import server as bench_server
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.server import Order, Server
+from ipexperf.conduct.server import Server, ServerSpec
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import ForkError, WorkerError
 
@@ -42,8 +43,8 @@ def case(model: str = "tiny") -> Case:
     return Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
 
-def order(*load: str) -> Order:
-    return Order("plain", load)
+def order(*load: str) -> ServerSpec:
+    return ServerSpec("plain", load)
 
 
 @pytest.fixture
@@ -51,8 +52,10 @@ def serve() -> Iterator[Callable[..., Server]]:
     """Starts servers, which end with the test."""
     with contextlib.ExitStack() as running:
 
-        def serve(wanted: Order, **variables: str) -> Server:
-            server = running.enter_context(contextlib.closing(Server(wanted, None, variables, 60)))
+        def serve(wanted: ServerSpec, **variables: str) -> Server:
+            server = running.enter_context(
+                contextlib.closing(Server(replace(wanted, variables=tuple(variables.items()))))
+            )
             server.ready()
             return server
 
@@ -166,9 +169,9 @@ def test_a_server_dies_with_its_controller(fake: str, gone: Callable[[int], bool
     program = f"""
         import time
         from ipexperf.bench.process import guard
-        from ipexperf.conduct.server import Order, Server
+        from ipexperf.conduct.server import Server, ServerSpec
         from ipexperf.conduct.worker import Worker
-        server = Server(Order("plain", ({fake!r},)), None, {{}}, 60)
+        server = Server(ServerSpec("plain", ({fake!r},)))
         server.ready()
         with Worker(timeout=30, server=server) as worker:
             print(server.pid, *guard.members(worker.pid), flush=True)
@@ -198,7 +201,7 @@ def test_a_server_that_cannot_be_forked_says_why(
 ) -> None:
     """The error names the thread that the imports left, or has the last line of the log."""
     with pytest.raises(ForkError, match=reason):
-        serve(Order(stack, (fake, FORKED)), **variables)
+        serve(ServerSpec(stack, (fake, FORKED)), **variables)
 
 
 @pytest.mark.parametrize("card", ["cuda", "xpu"])
