@@ -301,17 +301,6 @@ def test_a_twin_sits_beside_the_reference_and_has_no_launch(make: Callable[..., 
     assert judge.twin_logs(run.rounds, FP32) == [0.0]
 
 
-def test_an_arm_that_fails_ends_alone_and_the_others_have_their_launches(make: Callable[..., Conductor]) -> None:
-    """The first failed launch of a case is its last. The other cases go on."""
-    rounds = beside(lambda arm, _: "crashed" if arm.case == BF16 else "")
-    run = of(make(), FP32, BF16, FP16, launches=2, together=rounds)
-    finish(run)
-    found = run.measurements()
-    assert [x.outcome for x in found[BF16].launches] == ["crashed"]
-    assert [x.outcome for x in found[FP16].launches] == ["ok", "ok"]
-    assert company(rounds) == [OWN, [OWN[0], OWN[2]]]
-
-
 def test_only_contended_launches_are_repeated(make: Callable[..., Conductor]) -> None:
     """Beside the reference, so that the second try has a ratio too. The first is no seat of its round."""
     rounds = beside(lambda arm, _: BUSY if arm.case == BF16 and arm.index == 0 else "")

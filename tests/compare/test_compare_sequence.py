@@ -228,22 +228,6 @@ def test_more_comparisons_than_may_take_turns_have_rounds_of_their_own() -> None
     assert [one.decision.outcome for one in found] == ["regressed"] * 5
 
 
-def test_a_failure_ends_only_its_comparison() -> None:
-    """The others have their verdicts."""
-    died = WorkerError("crashed", "killed by SIGSEGV")
-
-    def played() -> Iterator[Round]:
-        yield Round((side(1.0), side(0.0, error=died), side(1.0), side(1.5)), "together", NOW)
-        while True:
-            yield pair(1.0, 1.5)
-
-    rounds = scripted(played())
-    first, second = (Comparison(A, B, POLICY) for _ in range(2))
-    finish(contest(first, second, together=rounds))
-    assert (first.stop.why, first.failure and first.failure.error) == (Why.FAILED, died)
-    assert (second.decision.outcome, [len(arms) for arms in rounds.asked]) == ("regressed", [4, 2, 2, 2])
-
-
 def test_an_interrupted_contest_has_its_rounds() -> None:
     """The judge takes its last look, and the comparison says that it was interrupted."""
     found = Comparison(A, B, POLICY)
@@ -253,29 +237,6 @@ def test_an_interrupted_contest_has_its_rounds() -> None:
     assert (len(found.pairs), found.decision.pairs, found.decision.outcome) == (2, 2, "inconclusive")
     assert (found.stop.why, found.stop.text) == (Why.INTERRUPTED, "interrupted after 2 pairs")
     assert found.cut
-
-
-def test_a_contest_that_is_interrupted_before_it_began_has_nothing() -> None:
-    """Its comparisons can still be read."""
-
-    def say(_: str) -> None:
-        raise KeyboardInterrupt
-
-    found = Comparison(A, B, POLICY)
-    with pytest.raises(KeyboardInterrupt):
-        finish(contest(found, say=say))
-    assert (found.pairs, found.decision.outcome, found.stop.why) == ([], "inconclusive", Why.INTERRUPTED)
-    assert sequence.measured(found) == ([], {})
-
-
-def test_a_requested_variable_is_one_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environments have it too, but it is listed once. What follows from it is listed as well."""
-    around = [{"software": {"threads": threads}, "variables": {"A": value}} for threads, value in ((2, "0"), (1, "1"))]
-    sides = [replace(side(1.0), environment=environment) for environment in around]
-    monkeypatch.setenv("A", "0")
-    b = replace(A, conditions=replace(A.conditions, variables={"A": "1"}))
-    rounds = scripted(itertools.repeat(pair(*sides)))
-    assert measure(b=b, together=rounds).differences == ["A: 0 -> 1", "threads: 2 -> 1"]
 
 
 def test_progress_says_how_many_pairs_there_are() -> None:

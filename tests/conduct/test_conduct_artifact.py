@@ -85,22 +85,6 @@ def test_a_network_is_quantised_once_and_stored_with_its_recipe(ready: Callable[
     assert all(artifact_cache.flaw(path.parent / name) == "" for name in files)
 
 
-@pytest.mark.parametrize("side", ["", *artifact.SIDES])
-def test_a_damaged_artifact_is_reported_and_made_again(ready: Callable[..., Path], maker: Maker, side: str) -> None:
-    """If any of its files is changed, the network is quantised again. Its weights are not touched."""
-    path = ready()
-    file = Path(f"{path}{side}")
-    whole = file.read_bytes()
-    file.write_bytes(whole + b" ")
-    said: list[str] = []
-    assert ready(say=said.append) == path
-    assert maker.asked == ["weights", "quantise", "quantise"]
-    assert file.read_bytes() == whole
-    [line] = said
-    assert line.startswith(f"{SMALL.id}: {path.name} is not used, its SHA-256 is not the one in ")
-    assert line.endswith("the network is quantised again")
-
-
 def test_other_weights_are_another_artifact(ready: Callable[..., Path], maker: Maker) -> None:
     """Weights that were trained again with another result need their own quantised network."""
     first = ready()
