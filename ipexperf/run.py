@@ -7,7 +7,6 @@ import dataclasses
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,8 +52,6 @@ FRESH_PROCESSES = 8
 """Least of a second look at memory. If every second process is an odd one, all of eight are in 0.4 %."""
 LAST_RUNS = 30
 """Only so many are asked how long a group took."""
-CLOCKS_APART = timedelta(minutes=1)
-"""Largest difference between the clocks of hosts that write one history that is not worth a word."""
 
 
 def _key(against: Against | None) -> str:
@@ -196,8 +193,6 @@ class Run:
         else:
             self._baselines.read_files()
         self._recorder.open(beside._recorder if beside else None)  # noqa: SLF001 - another one of these
-        if beside is None:
-            self._compare_clocks()
         self.find_baselines()
 
     def find_baselines(self) -> None:
@@ -205,21 +200,6 @@ class Run:
         if not self._baselines_found:
             self._live = live_baseline.find(self.options, self.plan.cases, self.plan.facts, self._site)
             self._baselines_found = True
-
-    def _compare_clocks(self) -> None:
-        """Report a run that began in the future, because the history sorts runs by the time at which they began."""
-        from ipexperf.history.values import later, now
-
-        newest: list[RunRecord] = []
-        with contextlib.suppress(HistoryError):  # a damaged run of somebody else must not stop this one
-            newest = self._recorder.ask(lambda history: history.runs(1), newest)
-        moment = now()
-        if newest and newest[0].started_at > later(datetime.fromisoformat(moment), CLOCKS_APART).isoformat():
-            begun, here = newest[0].started_at[:19], moment[:19]
-            self._say(
-                f"the newest run of the history began at {begun} UTC, and here it is {here} UTC: a clock is wrong. "
-                "This run is sorted before that one, and `last` does not name it"
-            )
 
     @property
     def uid(self) -> str | None:
