@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ipexperf.bench import registry
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.order import TurnShape
-from ipexperf.conduct import instances, replays
+from ipexperf.conduct import instances
 from ipexperf.conduct.instances import Window
 from ipexperf.conduct.launch import (
     P99_SAMPLES,
@@ -275,7 +275,7 @@ class Replayer(Stepper):
         return "the card or processor also waits for requests in a turn"
 
     def launch(self, spell: Spell) -> Launch:
-        return replays.recorded(super().launch(spell), [turn.reply for turn in spell.turns])
+        return instances.replayed(super().launch(spell), [turn.reply for turn in spell.turns])
 
 
 class Answerers:
