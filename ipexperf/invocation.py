@@ -14,7 +14,7 @@ from ipexperf.case import Planned, of_test
 from ipexperf.errors import LockError, UsageError
 from ipexperf.plan import matrix
 from ipexperf.plan.values import LOCKS, is_lock
-from ipexperf.run import FinishedCase, Postponed, Run
+from ipexperf.run import Run
 
 if TYPE_CHECKING:
     import pytest
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.gates import GateWish
     from ipexperf.plan.options import Options
-    from ipexperf.result import Measurement, Verdict
 
 GIVEN = "ipexperf-given"
 """The name of the plugin by which `ab` gives a session its arms."""
@@ -115,14 +114,6 @@ class Invocation:
             wanted.setdefault(planned.host, []).append((planned.case, wish))
         for host, run in self.runs.items():
             run.expect(wanted.get(host, ()))
-
-    def measure(self, planned: Planned, wish: GateWish) -> FinishedCase | Postponed:
-        """Measure, judge and record a case."""
-        return self.runs[planned.host].measure(planned.case, wish)
-
-    def block(self, planned: Planned, measurement: Measurement, verdict: Verdict, places: Sequence[str]) -> str:
-        """The explanation printed for a failed case. `places` are the files and folders that pytest was given."""
-        return self.runs[planned.host].block(measurement, verdict, places)
 
     def failing(self) -> list[str]:
         """The ids of the cases whose verdict fails a test."""

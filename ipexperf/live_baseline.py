@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
@@ -21,7 +21,7 @@ from ipexperf import lock as locks
 from ipexperf.case import Case
 from ipexperf.compare import arm, locked
 from ipexperf.compare.against import Against
-from ipexperf.compare.request import ArmRequest, LockArm
+from ipexperf.compare.request import ArmRequest
 from ipexperf.environments import indexes, make, resolve, shipped, sources
 from ipexperf.environments.sources import Source
 from ipexperf.errors import HistoryError, LockError, UsageError
@@ -35,26 +35,16 @@ from ipexperf.result import MachineEvidence
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
-    from ipexperf.bench.machine.source import Replaced
     from ipexperf.compare.against import OtherSide
-    from ipexperf.environments.sources import Kept
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.options import Options
+    from ipexperf.site import Site
 
 SAME = "its software and source are exactly its baseline's"
 """Why a case is judged by stored numbers although its baseline has a lock."""
 OTHERWISE = "its packages, variables and files are its baseline's, but other things that it ran differ"
 Say = Callable[[str], None]
-
-
-class Place(Protocol):
-    """Where cases are measured: this host, or one of a fleet."""
-
-    def machine_key(self, device: str, facts: Facts) -> str: ...
-    def software(self) -> Lock: ...
-    def locked(self, request: ArmRequest) -> LockArm: ...
-    def tree_of(self, kept: Kept) -> Replaced: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +127,7 @@ def machine(other: OtherSide, accepted: CaseBaseline | None, policy: Policy) -> 
     return MachineEvidence(math.exp(compared.log_ratio), screen.decide(compared, policy), tuple(changed))
 
 
-def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) -> LiveBaselines:
+def find(options: Options, cases: Sequence[Case], facts: Facts, site: Site) -> LiveBaselines:
     """Decide which cases are judged live, and make the environments that they need, which may take minutes.
 
     With `--perf-against baseline` each case must have a lock that can be made again.
@@ -148,11 +138,11 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) ->
     must = words is not None
     source = options.sources.get("against", arm.FLAG)
     words = words or arms.ArmWords(text=BASELINE, lock=BASELINE)
-    key = functools.partial(place.machine_key, facts=facts)
+    key = functools.partial(site.machine_key, facts=facts)
     wanted, stored = _locks_of(words, options, cases, key, source, must=must)
     if not wanted:
         return LiveBaselines({}, stored)
-    current = place.software()
+    current = site.software()
     against: dict[Case, Against] = {}
     for name, one in {_name(one): one for one in wanted.values()}.items():
         ours = [case for case, other in wanted.items() if _name(other) == name]
@@ -161,8 +151,8 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) ->
             continue
         policy = PairPolicy(**arms.policy(options)).shared(len(wanted))
         try:
-            request = ArmRequest(_with_source(words, one, options, place), one.lock.text, tuple(ours), source, policy)
-            prepared = place.locked(request)
+            request = ArmRequest(_with_source(words, one, options, site), one.lock.text, tuple(ours), source, policy)
+            prepared = site.locked(request)
         except UsageError as error:  # it cannot be made, or does not import
             if must:
                 raise UsageError(f"{source}: {error}" if isinstance(error, LockError) else str(error)) from error
@@ -178,12 +168,12 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, place: Place) ->
     return LiveBaselines(against, stored, wanted, current)
 
 
-def _with_source(words: ArmWords, wanted: Wanted, options: Options, place: Place) -> ArmWords:
+def _with_source(words: ArmWords, wanted: Wanted, options: Options, site: Site) -> ArmWords:
     """The arm with the accepted files, if those that are here are other ones."""
     if not wanted.changed:
         return words
     kept = sources.read(sources.path_of(options.baselines, wanted.source.digest))
-    return replace(words, variables={**words.variables, **place.tree_of(kept).variables})
+    return replace(words, variables={**words.variables, **site.tree_of(kept).variables})
 
 
 def named(options: Options) -> ArmWords | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import shlex
 import sys
@@ -346,12 +347,7 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     """Measure this test's case, or the function that it gives, and record it. Fail if that is wrong or slower."""
     benchmark = _theirs(request)
     if hasattr(request, "param"):
-
-        def measure() -> None:
-            request.node.stash[CALLED_KEY] = True
-            _measure(request, request.param, benchmark)
-
-        yield measure
+        yield functools.partial(_measure, request, request.param, benchmark)
     else:
         from ipexperf.bench.calls.fixtures import Perf
 
@@ -378,7 +374,6 @@ def _of_call(request: pytest.FixtureRequest, benchmark: Any) -> Callable[[Call],
         if called:
             pytest.fail(TWICE, pytrace=False)
         called.append(call)
-        request.node.stash[CALLED_KEY] = True
         _measure(request, planned, benchmark)  # before: what does not return there would not here
         return call.run()  # so that the test goes on with what the function returns
 
@@ -392,12 +387,14 @@ def _measure(request: pytest.FixtureRequest, planned: Planned, benchmark: Any) -
     from ipexperf.report import ecosystem, junit
     from ipexperf.run import Postponed
 
-    run, node = _run(request.config), request.node
+    invocation, node = _run(request.config), request.node
+    run = invocation.runs[planned.host]
+    node.stash[CALLED_KEY] = True
     if request.config.pluginmanager.hasplugin("junitxml"):
         request.config.stash[JUNIT_KEY] = request.getfixturevalue("record_testsuite_property")
     try:
         wish = gates.wish(matrix.mark_arguments(node.iter_markers("perf"), node.nodeid), node.nodeid)
-        answer = run.measure(planned, wish)
+        answer = run.measure(planned.case, wish)
     except IpexperfError as error:
         text = f"{planned.id}: {error}"
         raise pytest.fail.Exception(text, pytrace=False) from None  # one sentence, no traceback
@@ -411,9 +408,9 @@ def _measure(request: pytest.FixtureRequest, planned: Planned, benchmark: Any) -
     if benchmark is not None:
         ecosystem.feed(benchmark, measurement, verdict)
         request.config.stash.setdefault(FED_KEY, set()).add(node.nodeid)
-    if verdict.fails or (verdict.outcome, run.options.inconclusive) == ("inconclusive", "fail"):
-        pytest.fail(run.block(planned, measurement, verdict, _places(request.config)), pytrace=False)
-    if (verdict.outcome, run.options.inconclusive) == ("inconclusive", "skip"):
+    if verdict.fails or (verdict.outcome, invocation.options.inconclusive) == ("inconclusive", "fail"):
+        pytest.fail(run.block(measurement, verdict, _places(request.config)), pytrace=False)
+    if (verdict.outcome, invocation.options.inconclusive) == ("inconclusive", "skip"):
         pytest.skip(f"inconclusive: {verdict.reason}")
 
 

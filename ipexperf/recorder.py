@@ -58,6 +58,8 @@ class Recorder:
         """The claim on the file of this run while it is written in place of the history."""
         self.stand_in: Path | None = None
         """The file of this run while the history cannot be used."""
+        self.rounds: list[RoundRecord] = []
+        """The rounds of the run so far."""
 
     def open(self, beside: Recorder | None = None) -> None:
         """Open the history before anything is measured, so that a bad path fails now and not after an hour.
@@ -193,12 +195,11 @@ class Recorder:
     def so_far(
         self,
         judged: Callable[[], Iterable[tuple[Measurement, Verdict, Constants]]],
-        write_rounds: Callable[[], None],
+        rounds: Callable[[], Iterable[RoundRecord]],
     ) -> None:
         """Write what unfinished cases have after a round, so that a killed process loses only the round in flight.
 
-        `write_rounds` writes the new rounds after their cases. Errors are dropped: the case is written again when it
-        is finished, and fails then.
+        Errors are dropped: the case is written again when it is finished, and fails then.
         """
         if self._history is None:
             return
@@ -206,7 +207,7 @@ class Recorder:
             for measurement, verdict, policy in judged():
                 if measurement.launches:
                     self.case(measurement, remeasure.provisional(verdict), policy)
-            write_rounds()
+            self.add_rounds(rounds())
 
     def _meta(self) -> dict[str, Any]:
         from ipexperf.history.addresses import hidden
@@ -222,8 +223,16 @@ class Recorder:
         meta = {"suite": self._folder.name, "command": command, "preset": self._options.preset, "again": again}
         return {**meta, **self._extra_meta()}
 
-    def round(self, record: RoundRecord) -> None:
-        """Write a round whose cases are already recorded."""
+    def add_rounds(self, records: Iterable[RoundRecord]) -> None:
+        """Write those of the rounds that are new. Their cases must be recorded already."""
+        known = {record.uid for record in self.rounds}
+        for record in records:
+            if record.uid not in known:
+                with interrupts.deferred():
+                    self._write_round(record)
+                    self.rounds.append(record)
+
+    def _write_round(self, record: RoundRecord) -> None:
         if self._history is None or self.uid is None:
             return
         run = self.uid

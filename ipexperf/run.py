@@ -7,7 +7,6 @@ import dataclasses
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,13 +24,13 @@ from ipexperf.plan.groups import Group
 from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
 from ipexperf.report.pace import Pace
-from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, RoundRecord, Verdict
-from ipexperf.site import Comparing, LocalSite, Playing, Running, Site
+from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, Verdict
+from ipexperf.site import Comparing, Running, Site
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
-    from ipexperf.compare.against import Against, OtherSide
+    from ipexperf.compare.against import Against, Judged, OtherSide
     from ipexperf.compare.walk import Suite
     from ipexperf.dossier.making import Question
     from ipexperf.history.records import RunRecord
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from ipexperf.plan.options import Options
 
 
+Result = tuple["Measurement", "Verdict", "Constants"]
 INTERRUPTED = "the run was interrupted before its other launches"
 UNFINISHED = "the run ended before its other launches"
 """The reasons why a case that has no fault of its own has fewer launches than planned."""
@@ -52,8 +52,11 @@ FRESH_PROCESSES = 8
 """Least of a second look at memory. If every second process is an odd one, all of eight are in 0.4 %."""
 LAST_RUNS = 30
 """Only so many are asked how long a group took."""
-CLOCKS_APART = timedelta(minutes=1)
-"""Largest difference between the clocks of hosts that write one history that is not worth a word."""
+
+
+def _key(against: Against | None) -> str:
+    """Names what some cases of a group are compared with. Empty: nothing."""
+    return against.key if against else ""
 
 
 def _needs_fresh_processes(verdict: Verdict) -> bool:
@@ -108,7 +111,7 @@ class Run:
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None], site: Site | None = None) -> None:
         """Plan a run. Its cases are measured on this `site`, or on this host if there is none."""
         self.options = options
-        self._site = site or LocalSite(options, folder, say)
+        self._site = site or Site(options, folder, say)
         _check_twin(options)
         _check_explain(options)
         # Its tests may be of functions alone, which is not known yet.
@@ -119,7 +122,6 @@ class Run:
         """The cases that are judged beside the software of their baseline."""
         self._baselines_found = False
         self.measurements: list[Measurement] = []
-        self.rounds: list[RoundRecord] = []
         self.pace = Pace({})
         """How far the run is."""
         self._prior = PRIORS
@@ -140,10 +142,8 @@ class Run:
         """The cases that were announced, by their groups."""
         self._judged: dict[Case, FinishedCase | Postponed | IpexperfError] = {}
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
-        self._ahead: dict[str, Running] = {}
-        """The groups that another host measures already, by their names."""
-        self._compared_ahead: dict[tuple[str, str], Comparing] = {}
-        """The same for those that are compared with another arm, by their names and the key of the arm."""
+        self._ahead: dict[tuple[str, str], Running | Comparing] = {}
+        """The groups that another host measures already, by their names and what they are compared with."""
         self._wishes: dict[Case, GateWish] = {}
         """The wish that each measured case was judged by."""
         self.trouble = ""
@@ -193,8 +193,6 @@ class Run:
         else:
             self._baselines.read_files()
         self._recorder.open(beside._recorder if beside else None)  # noqa: SLF001 - another one of these
-        if beside is None:
-            self._compare_clocks()
         self.find_baselines()
 
     def find_baselines(self) -> None:
@@ -202,21 +200,6 @@ class Run:
         if not self._baselines_found:
             self._live = live_baseline.find(self.options, self.plan.cases, self.plan.facts, self._site)
             self._baselines_found = True
-
-    def _compare_clocks(self) -> None:
-        """Report a run that began in the future, because the history sorts runs by the time at which they began."""
-        from ipexperf.history.values import later, now
-
-        newest: list[RunRecord] = []
-        with contextlib.suppress(HistoryError):  # a damaged run of somebody else must not stop this one
-            newest = self._recorder.ask(lambda history: history.runs(1), newest)
-        moment = now()
-        if newest and newest[0].started_at > later(datetime.fromisoformat(moment), CLOCKS_APART).isoformat():
-            begun, here = newest[0].started_at[:19], moment[:19]
-            self._say(
-                f"the newest run of the history began at {begun} UTC, and here it is {here} UTC: a clock is wrong. "
-                "This run is sorted before that one, and `last` does not name it"
-            )
 
     @property
     def uid(self) -> str | None:
@@ -252,10 +235,7 @@ class Run:
             self._wishes.update(self._expected)
             for name, members in self._members.items():
                 for against, part in self._parts(Group(name, members)):
-                    if against is not None:
-                        self._compared_ahead[part.name, against.key] = self._comparing(part, against)
-                    else:
-                        self._ahead[part.name] = self._running(part)
+                    self._ahead[name, _key(against)] = self._prepared(part, against)
 
     def _took(self) -> dict[str, float]:
         """The seconds a case of each group in the newest run on this machine that measured it."""
@@ -269,7 +249,6 @@ class Run:
             took |= run.settled.get("took", {})
         return took
 
-    @user_files.errors_as_usage()
     def measure(self, case: Case, wish: GateWish = AS_ALL) -> FinishedCase | Postponed:
         """Measure, judge and record a case, with all cases that share its rounds.
 
@@ -279,7 +258,8 @@ class Run:
             self._judged.pop(case, None)
         if case not in self._judged:
             self._expected[case] = wish
-            self._measure(self._group(case))
+            with user_files.errors_as_usage():
+                self._measure(self._group(case))
         answer = self._judged[case]
         if isinstance(answer, Postponed):
             del self._judged[case]
@@ -311,11 +291,7 @@ class Run:
         self.pace.begin()
         try:
             for against, part in self._parts(group):
-                if against is not None:
-                    self._measure_pairs(part, against)
-                else:
-                    ahead = self._ahead.pop(part.name, None)
-                    self._measure_rounds(part, ahead or self._running(part))
+                self._measure_part(part, against, self._ahead.pop((part.name, _key(against)), None))
         finally:
             for case in group.cases:
                 self._expected.pop(case, None)
@@ -329,7 +305,7 @@ class Run:
         from ipexperf.report.speeds import Speeds
 
         done = [one for one in self.measurements if one.case in group.cases and not one.case.is_call]
-        for line in advice(Speeds.of(done, self.verdicts, self.rounds), self.verdicts)[: len(done) > 1]:
+        for line in advice(Speeds.of(done, self.verdicts, self._recorder.rounds), self.verdicts)[: len(done) > 1]:
             self._say(line)
 
     def _parts(self, group: Group) -> list[tuple[Against | None, Group]]:
@@ -337,42 +313,56 @@ class Run:
         parts: dict[str, tuple[Against | None, list[Case]]] = {}
         for case in group.cases:
             against = self._against or self._live.against.get(case)
-            parts.setdefault(against.key if against else "", (against, []))[1].append(case)
+            parts.setdefault(_key(against), (against, []))[1].append(case)
         return [(against, Group(group.name, tuple(cases))) for against, cases in parts.values()]
 
-    def _measure_pairs(self, group: Group, against: Against) -> None:
-        running = self._compared_ahead.pop((group.name, against.key), None) or self._comparing(group, against)
+    def _measure_part(self, part: Group, against: Against | None, ahead: Running | Comparing | None = None) -> None:
+        """Make the rounds of a part of a group, unless another host does so already, and judge and record its cases.
+
+        What there is of it is recorded after each round, and when it is interrupted.
+        """
+        playing = ahead or self._prepared(part, against)
+        again = {case for case in part.cases if self._disturbed.pop(case, None)}
         try:
-            running.run(
-                lambda: self._recorder.so_far(
-                    lambda: running.judged(UNFINISHED).values(), lambda: self._record_rounds(running)
-                )
-            )
-            complete = running.judged()
+            for _ in playing.play():
+                self._recorder.so_far(lambda: self._so_far(playing, UNFINISHED), lambda: playing.rounds)
+            judged = playing.judged() if isinstance(playing, Comparing) else {}
         except KeyboardInterrupt:
-            for measurement, verdict, policy in running.judged(INTERRUPTED).values():
+            for measurement, verdict, policy in self._so_far(playing, INTERRUPTED):
                 if measurement.launches:
                     self._record(measurement, verdict, policy)
-            self._record_rounds(running)
+            self._recorder.add_rounds(playing.rounds)
             raise
-        others = running.other_sides() if against.lock else {}
+        alone: tuple[Case, ...] = ()
+        with interrupts.deferred():  # the part is complete: record all of it even if interrupted now
+            if isinstance(playing, Comparing):
+                alone = self._finish_pairs(judged, playing.other_sides() if against and against.lock else {})
+            else:
+                for case, measurement in playing.measurements().items():
+                    with self._failing_its_test(case):
+                        self._judged[case] = self._judge(case, measurement, last=case in again)
+            with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
+                self._recorder.add_rounds(playing.rounds)
+        if alone:
+            self._measure_part(Group(part.name, alone), None)
+
+    def _finish_pairs(self, judged: Mapping[Case, Judged], others: Mapping[Case, OtherSide]) -> tuple[Case, ...]:
+        """Record the cases that were compared. Returns those that must be judged by stored numbers instead.
+
+        `others` are the results of their baselines' software, if they were compared with that.
+        """
         alone = self._without_baseline(others)
-        for case, (measurement, verdict, policy) in complete.items():
+        for case, (measurement, verdict, policy) in judged.items():
             if case in alone:
                 continue
             with self._failing_its_test(case):
-                if against.lock:
-                    verdict = self._with_machine(measurement, verdict, others.get(case))  # noqa: PLW2901
+                verdict = self._with_machine(measurement, verdict, others.get(case))  # noqa: PLW2901
                 self._judged[case] = self._record(measurement, verdict, policy)
-        with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
-            self._record_rounds(running)
-        if alone:
-            part = Group(group.name, alone)
-            self._measure_rounds(part, self._running(part))
+        return alone
 
-    def _comparing(self, group: Group, against: Against) -> Comparing:
-        """Prepare the rounds in which a group is compared."""
-        return self._site.comparing(against, group, [self._wishes[case] for case in group.cases])
+    def _so_far(self, playing: Running | Comparing, cut: str) -> Iterable[Result]:
+        """What a group has so far, judged. `cut` is the reason for cases that still miss launches."""
+        return playing.judged(cut).values() if isinstance(playing, Comparing) else self._unfinished(playing, cut)
 
     def _without_baseline(self, others: Mapping[Case, OtherSide]) -> tuple[Case, ...]:
         """The cases that the software of their baseline cannot run, to be judged by stored numbers instead.
@@ -395,8 +385,10 @@ class Run:
         watched = live_baseline.machine(other, accepted, policy)
         return dataclasses.replace(verdict, evidence=dataclasses.replace(verdict.evidence, machine=watched))
 
-    def _running(self, group: Group) -> Running:
-        """Prepare the rounds of a group."""
+    def _prepared(self, group: Group, against: Against | None) -> Running | Comparing:
+        """Prepare the rounds of a part of a group."""
+        if against is not None:
+            return self._site.comparing(against, group, [self._wishes[case] for case in group.cases])
         suspects = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
         # One unusual process may use more than others do, so measure several fresh ones.
         doubtful = any(_needs_fresh_processes(self._suspects[case][1]) for case in suspects)
@@ -412,26 +404,6 @@ class Run:
             metered=any(ENERGY in self._gate(case) for case in group.cases),
         )
         return self._site.running(request)
-
-    def _measure_rounds(self, group: Group, running: Running) -> None:
-        before = {case for case in group.cases if self._disturbed.pop(case, None)}
-        try:
-            running.run(
-                lambda: self._recorder.so_far(
-                    lambda: self._unfinished(running, UNFINISHED), lambda: self._record_rounds(running)
-                )
-            )
-        except KeyboardInterrupt:
-            for unfinished in self._unfinished(running, INTERRUPTED):
-                self._record(*unfinished)
-            self._record_rounds(running)
-            raise
-        with interrupts.deferred():  # the group is complete: record all of it even if interrupted now
-            for case, measurement in running.measurements().items():
-                with self._failing_its_test(case):
-                    self._judged[case] = self._judge(case, measurement, last=case in before)
-            with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
-                self._record_rounds(running)
 
     @contextlib.contextmanager
     def _failing_its_test(self, case: Case) -> Iterator[None]:
@@ -473,7 +445,7 @@ class Run:
         wished = self._wishes.get(case, AS_ALL).gate
         return gates.gate(self.options) if wished is None else wished
 
-    def _unfinished(self, running: Running, cut: str) -> Iterator[tuple[Measurement, Verdict, Constants]]:
+    def _unfinished(self, running: Running, cut: str) -> Iterator[Result]:
         """What a group has so far, judged. A case that is measured again keeps its first result until the run ends."""
         for case, measurement in running.measurements(cut).items():
             if measurement.launches and case not in self._suspects:
@@ -481,18 +453,7 @@ class Run:
                 verdict = remeasure.provisional(self._baselines.judge(measurement, gate), gated=PRIMARY in gate)
                 yield self._with_structure_and_policy(measurement, verdict)
 
-    def _record_rounds(self, running: Playing) -> None:
-        """Record the new rounds. Their cases must be recorded first."""
-        with interrupts.deferred():
-            running.hand_over(self._record_round)
-
-    def _record_round(self, record: RoundRecord) -> None:
-        self._recorder.round(record)
-        self.rounds.append(record)
-
-    def _with_structure_and_policy(
-        self, measurement: Measurement, verdict: Verdict
-    ) -> tuple[Measurement, Verdict, Constants]:
+    def _with_structure_and_policy(self, measurement: Measurement, verdict: Verdict) -> Result:
         """The measurement, its verdict with the structure check, and the policy it was judged by."""
         policy = self._baselines.policy(measurement)
         return measurement, self._with_structure(measurement, verdict), policy
@@ -639,11 +600,11 @@ class Run:
     def _usual_spread(self) -> Pools:
         """How much ratios usually vary on this machine, by its earlier runs; PRIORS if it has none."""
         measured = next((measurement for measurement in self.measurements if measurement.launches), None)
-        if self._recorder.history is None or measured is None or not self.rounds:
+        if self._recorder.history is None or measured is None or not self._recorder.rounds:
             return PRIORS
         machine_key, began = measured.environment["machine_key"], min(x.started_at for x in self.measurements)
         return self._recorder.ask(
-            lambda history: earlier(history.rounds_of_machine(machine_key, before=began), self.rounds), PRIORS
+            lambda history: earlier(history.rounds_of_machine(machine_key, before=began), self._recorder.rounds), PRIORS
         )
 
     def _write_report(self) -> None:
@@ -761,7 +722,7 @@ class Run:
                 self.plan.reasons,
                 commands,
                 self.options.ablate,
-                self.rounds,
+                self._recorder.rounds,
                 self._prior,
             ),
             *([f"HOW THE RUN ENDED IS NOT RECORDED: {self.trouble}"] if self.trouble else []),
@@ -797,7 +758,7 @@ class Run:
         settled = self.settled()
         calls = [one for one in self.measurements if one.case.is_call]
         networks = [one for one in self.measurements if not one.case.is_call]
-        speeds = Speeds.of(networks, settled.verdicts, self.rounds, self._prior)
+        speeds = Speeds.of(networks, settled.verdicts, self._recorder.rounds, self._prior)
         told = [one for one in calls if functions.loud(one, settled.verdicts[one.case.uid])]
         cases = markdown.rows([*networks, *told], settled.verdicts, speeds)
         lines = [*advice(speeds, settled.verdicts), *functions.lines(calls, settled.verdicts)[:1]]

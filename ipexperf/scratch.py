@@ -1,4 +1,4 @@
-"""Temporary folders that are removed even if their process is killed: by the next process of the same user.
+"""Temporary folders that are removed even if their process is killed: by a later process of the same user.
 
 A process holds a lock on each of its folders, and the kernel drops the lock when the process dies in any way. A process
 number would not tell that, because each container counts its own.
@@ -18,12 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
-UNLOCKED = "0" * 8
-"""Takes the place of the kernel's name in the names of folders that cannot be locked. `sweep` leaves them alone."""
 NAME = re.compile(r"\.?ipexperf-[a-z]+-(?P<kernel>[0-9a-f]{8})-\w{8}")
 """The pattern of the names of these folders. No other program or room may use such names."""
-
-
+FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CACHE = ".ipexperf"
 """The name of the cache folder, unless the user names another."""
 
@@ -48,7 +45,7 @@ class Scratch:
         hidden = "" if parent is None else "."
         parent = (parent or Path(tempfile.gettempdir())).absolute()  # the process may change its folder
         sweep(parent)
-        self.path, lock = _make(f"{hidden}ipexperf-{purpose}", parent)
+        self.path, lock = _make(f"{hidden}ipexperf-{purpose}-{_kernel()}-", parent)
         self._finish = weakref.finalize(self, _remove, self.path, lock, os.getpid())
 
     def close(self) -> None:
@@ -69,86 +66,53 @@ def folder(purpose: str, parent: Path | None = None) -> Iterator[Path]:
 def sweep(parent: Path) -> None:
     """Remove this user's temporary folders in `parent` whose processes are dead."""
     kernel = _kernel()
-    # If we may not read or write there, we can remove nothing.
-    with contextlib.suppress(OSError), _opened(parent) as place:
-        for name in os.listdir(place):  # noqa: PTH208 - a Path has no descriptor
-            match = NAME.fullmatch(name)
+    with contextlib.suppress(OSError):  # if we may not read there, we can remove nothing
+        for path in parent.iterdir():
+            match = NAME.fullmatch(path.name)
             # On a disk that several hosts share, we may not see the locks of another kernel.
-            if match and match["kernel"] == kernel != UNLOCKED:
-                # The folder is gone, in use, a link, or another user's.
-                with contextlib.suppress(OSError):
-                    _sweep_one(name, place)
+            if match and match["kernel"] == kernel:
+                with contextlib.suppress(OSError):  # it is gone, or in use
+                    _sweep_one(path)
 
 
-def _sweep_one(name: str, place: int) -> None:
-    with _opened(name, place) as descriptor:
-        if os.fstat(descriptor).st_uid != os.geteuid():
-            return
+def _sweep_one(path: Path) -> None:
+    if path.lstat().st_uid != os.geteuid():
+        return
+    descriptor = os.open(path, FLAGS)
+    try:
         # Hold the lock meanwhile, so that no other process removes it too, or begins to use it.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_there(descriptor, name, place):
-            shutil.rmtree(name, ignore_errors=True, dir_fd=place)
-
-
-def _make(prefix: str, parent: Path) -> tuple[Path, int | None]:
-    """Make a folder. Return it with the descriptor that holds its lock, or None if it cannot be locked."""
-    kernel = _kernel()
-    while True:
-        path = Path(tempfile.mkdtemp(prefix=f"{prefix}-{kernel}-", dir=parent))
-        if kernel == UNLOCKED:
-            return path, None
-        try:
-            return path, _lock(path)
-        except (FileNotFoundError, BlockingIOError):  # swept before it was locked: make another one
-            continue
-        except OSError:  # a file system without locks
-            kernel = UNLOCKED
-            with contextlib.suppress(OSError):
-                path.rmdir()
-
-
-def _lock(path: Path) -> int:
-    with contextlib.ExitStack() as stack:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        stack.callback(os.close, descriptor)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_there(descriptor, path):
-            stack.pop_all()
-            return descriptor
-    raise FileNotFoundError(path)
-
-
-def _remove(path: Path, lock: int | None, maker: int) -> None:
-    # A process that the maker forked shares its lock, but only the maker removes the folder.
-    if os.getpid() == maker:
         shutil.rmtree(path, ignore_errors=True)
-    if lock is not None:
-        os.close(lock)
-
-
-@contextmanager
-def _opened(path: str | Path, place: int | None = None) -> Iterator[int]:
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    descriptor = os.open(path, flags if place is None else flags | os.O_NOFOLLOW, dir_fd=place)
-    try:
-        yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _is_there(descriptor: int, path: str | Path, place: int | None = None) -> bool:
-    """Return True if this path still leads to the folder that was opened."""
-    try:
-        status = os.stat(path, dir_fd=place, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return os.path.samestat(status, os.fstat(descriptor))
+def _make(prefix: str, parent: Path) -> tuple[Path, int]:
+    """Make a folder. Return it with the descriptor that holds its lock."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        # It may be swept before it is locked: then make another one.
+        with contextlib.suppress(FileNotFoundError, BlockingIOError), contextlib.ExitStack() as stack:
+            descriptor = os.open(path, FLAGS)
+            stack.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise
+            except OSError:
+                """A file system without locks, where nothing is swept either."""
+            if path.exists():
+                stack.pop_all()
+                return path, descriptor
+
+
+def _remove(path: Path, lock: int, maker: int) -> None:
+    # A process that the maker forked shares its lock, but only the maker removes the folder.
+    if os.getpid() == maker:
+        shutil.rmtree(path, ignore_errors=True)
+    os.close(lock)
 
 
 def _kernel() -> str:
     """Return the name of the running kernel, which is the same in all containers of a host."""
-    try:
-        match = re.fullmatch(r"([0-9a-f]{8})-[0-9a-f-]+\s*", BOOT.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        match = None
-    return match[1] if match else UNLOCKED
+    return BOOT.read_text(encoding="ascii")[:8]

@@ -105,12 +105,10 @@ class Selftest:
             b = dataclasses.replace(b, conditions=b.conditions.with_settings(**injection.settings))
             # A slowed arm cannot prove its label. The A/A has proven the case.
             prove = injection.size == 0
-            spent, say = self._conductor.spent, self._say
-            forking = self._conductor.forking
-            contest = Contest(
-                [(a, b)], [self.policy], self._effort, spent, self._chance, say, prove=prove, forking=forking
-            )
-            comparison = contest.run()[0]
+            comparison = Comparison(a, b, self.policy)
+            contest = Contest([comparison], self._effort, self._conductor, self._chance, self._say, prove=prove)
+            for _ in contest.play():
+                """All pairs are made before the trial is recorded."""
         except WorkerError as error:
             failure = f"{error.outcome}: {error}"
         seconds = time.monotonic() - begin

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -36,11 +35,12 @@ if TYPE_CHECKING:
 class Playing(Protocol):
     """A group while its rounds are made."""
 
-    def run(self, between_rounds: Callable[[], None]) -> None:
-        """Make all rounds, and call `between_rounds` after each but the last, of which the caller keeps the end."""
+    def play(self) -> Iterator[None]:
+        """Make all rounds. Yields after each but the last, of which the caller keeps the end."""
 
-    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
-        """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
+    @property
+    def rounds(self) -> Sequence[RoundRecord]:
+        """The rounds so far that count."""
 
 
 class Running(Playing, Protocol):
@@ -59,55 +59,6 @@ class Comparing(Playing, Protocol):
 
     def other_sides(self) -> Mapping[Case, OtherSide]:
         """The results of the other arm of each case whose comparison is over. Cases that had none are left out."""
-
-
-class Site(Protocol):
-    """Measures the groups of one run."""
-
-    ahead: bool
-    """Whether the site measures groups by itself, so that the run may prepare them before their turn."""
-    suite: Suite | None
-    """The session of pytest whose tests measure functions, if any do."""
-
-    @property
-    def conductor(self) -> Conductor:
-        """Where arms that are compared in this process get what they need."""
-
-    def facts(self, options: Options) -> Facts:
-        """What the plan must know of the interpreter and the machine."""
-
-    def reserve(self, cases: Iterable[Case], seconds: float | None = None) -> None:
-        """Take the devices of these cases, probably for so long."""
-
-    def running(self, request: GroupRequest) -> Running:
-        """Prepare the rounds of a group."""
-
-    def against(self, options: Options, cases: Sequence[Case]) -> Against | None:
-        """The other arm of the run, or None. Raises UsageError if some case cannot run in it."""
-
-    def check(self, against: Against) -> None:
-        """Raise UsageError before anything is measured if the other arm cannot import what it needs."""
-
-    def comparing(self, against: Against, group: Group, wishes: Sequence[GateWish]) -> Comparing:
-        """Prepare the rounds in which a group is compared. `wishes` are those of its cases."""
-
-    def machine_key(self, device: str, facts: Facts) -> str:
-        """The machine_key of what is measured on this device."""
-
-    def software(self) -> Lock:
-        """The lock of what is measured."""
-
-    def locked(self, request: ArmRequest) -> LockArm:
-        """Make the software of a lock an arm, which may take minutes. Raises LockError if it cannot be made again."""
-
-    def tree_of(self, kept: Kept) -> Replaced:
-        """Make the tree of an accepted source. Raises LockError if it cannot be had again."""
-
-    def meta(self) -> dict[str, object]:
-        """The facts about the site that the history records."""
-
-    def close(self) -> None:
-        """End everything and give the devices back."""
 
 
 def facts(options: Options) -> Facts:
@@ -148,32 +99,40 @@ def in_environment(
     return dataclasses.replace(options, python=python)
 
 
-class LocalSite:
-    """This host."""
+class Site:
+    """Measures the groups of one run on this host. A site of other hosts overrides all of it."""
 
     ahead = False
+    """Whether the site measures groups by itself, so that the run may prepare them before their turn."""
+    suite: Suite | None = None
+    """The session of pytest whose tests measure functions, if any do."""
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self.options = options
         self._folder, self._say = folder, say
         self._cache = options.cache or folder / ".ipexperf"
         self._conductor: Conductor | None = None
-        self.suite: Suite | None = None
 
     @property
     def conductor(self) -> Conductor:
-        """Made on first use, because a plan must be possible first."""
+        """Where arms that are compared in this process get what they need.
+
+        Made on first use, because a plan must be possible first.
+        """
         if self._conductor is None:
             self._conductor = Conductor(self.options, self._folder, self._say)
         return self._conductor
 
     def facts(self, options: Options) -> Facts:
+        """What the plan must know of the interpreter and the machine."""
         return facts(options)
 
     def reserve(self, cases: Iterable[Case], seconds: float | None = None) -> None:
+        """Take the devices of these cases, probably for so long."""
         self.conductor.reserve(cases, seconds)
 
     def running(self, request: GroupRequest) -> Running:
+        """Prepare the rounds of a group."""
         if request.group.cases[0].is_call:
             from ipexperf.compare.walk import WalkRun
 
@@ -183,22 +142,22 @@ class LocalSite:
         return GroupRun(request, self.conductor, self._say)
 
     def against(self, options: Options, cases: Sequence[Case]) -> Against | None:
+        """The other arm of the run, or None. Raises UsageError if some case cannot run in it."""
         from ipexperf.compare import against
 
         return against.find(options, cases)
 
     def check(self, against: Against) -> None:
+        """Raise UsageError before anything is measured if the other arm cannot import what it needs."""
         against.check(self.options)
 
     def comparing(self, against: Against, group: Group, wishes: Sequence[GateWish]) -> Comparing:
+        """Prepare the rounds in which a group is compared. `wishes` are those of its cases."""
         from ipexperf.compare.against import AgainstRun
-        from ipexperf.compare.sequence import Contest
-        from ipexperf.compare.walk import WalkContest
 
-        calls = group.cases[0].is_call
-        contest = functools.partial(WalkContest, self._suite_of_calls) if calls else Contest
+        suite = self._suite_of_calls if group.cases[0].is_call else None
         cases = list(zip(group.cases, wishes, strict=True))
-        return AgainstRun(against, cases, self.conductor, self._say, contest=contest)
+        return AgainstRun(against, cases, self.conductor, self._say, suite=suite)
 
     @property
     def _suite_of_calls(self) -> Suite:
@@ -206,23 +165,31 @@ class LocalSite:
         return self.suite
 
     def machine_key(self, device: str, facts: Facts) -> str:
+        """The machine_key of what is measured on this device."""
         return locked.machine_key(device, facts, self.options)
 
     def software(self) -> Lock:
+        """The lock of what is measured."""
         return locked.current_lock(self.options)
 
     def locked(self, request: ArmRequest, stores: Sequence[Store] = ()) -> LockArm:
-        """As a `Site` does. `stores` have wheels for the lock, beside that of the cache."""
+        """Make the software of a lock an arm, which may take minutes. Raises LockError if it cannot be made again.
+
+        `stores` have wheels for the lock, beside that of the cache.
+        """
         prepared = locked.prepare(request, self.options, self._cache, self._say, stores)
         locked.against(request, prepared, self.options).check(self.options)
         return prepared
 
     def tree_of(self, kept: Kept) -> Replaced:
+        """Make the tree of an accepted source. Raises LockError if it cannot be had again."""
         return sources.tree_of(kept, self._cache)
 
     def meta(self) -> dict[str, object]:
+        """The facts about the site that the history records."""
         return {}
 
     def close(self) -> None:
+        """End everything and give the devices back."""
         if self._conductor is not None:
             self._conductor.close()

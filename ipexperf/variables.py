@@ -5,8 +5,8 @@ from __future__ import annotations
 PREFIX = "IPEXPERF_"
 LEASES = f"{PREFIX}LEASES"
 """The folder of the lock files."""
-LEASE_TOKENS = f"{PREFIX}LEASE_TOKENS"
-"""Set for what a holder of leases starts: their numbers. The kernel says whether they are still held."""
+LEASED = f"{PREFIX}LEASED"
+"""Set for what a holder of leases starts: the devices, on which it may measure too."""
 CONTROLLER = f"{PREFIX}CONTROLLER"
 """Set in workers: the process that they end with."""
 SOURCE = f"{PREFIX}SOURCE"
@@ -23,7 +23,7 @@ FLEET_ENVIRONMENT = f"{PREFIX}FLEET_ENVIRONMENT"
 """Set in the same processes: all variables that the host was joined with, as JSON. Ray changes some for its own."""
 OF_WORKERS = (CONTROLLER, SOURCE, SEARCHED)
 OF_FLEETS = (FLEET_FOLDER, FLEET_ADDRESS, FLEET_ENVIRONMENT)
-OTHERS = (LEASES, LEASE_TOKENS, PYTORCH_INDEX, *OF_WORKERS, *OF_FLEETS)
+OTHERS = (LEASES, LEASED, PYTORCH_INDEX, *OF_WORKERS, *OF_FLEETS)
 """All of them. None has an option."""
 OF_THE_CHECKOUT = tuple(f"{PREFIX}{name}" for name in ("GOLDEN", "RELIABILITY", "FAULTS_INSIDE"))
 """Those of the tests and benchmarks in the checkout."""

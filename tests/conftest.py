@@ -19,7 +19,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ipexperf.bench import registry
-from ipexperf.variables import LEASE_TOKENS, LEASES
+from ipexperf.conduct import lease
+from ipexperf.variables import LEASED, LEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -137,7 +138,9 @@ def leases(monkeypatch: pytest.MonkeyPatch, _all_leases: Path) -> Path:
     """A folder of leases for each test, so that no test waits for another or for a user of this machine."""
     folder = Path(tempfile.mkdtemp(dir=_all_leases))  # pytest's own way to make one looks at all others
     monkeypatch.setenv(LEASES, str(folder))
-    monkeypatch.setenv(LEASE_TOKENS, "")  # and what the test leaves there is forgotten
+    # What the test leaves in these is forgotten.
+    monkeypatch.setenv(LEASED, "")
+    monkeypatch.setattr(lease, "_HELD", {})
     return folder
 
 

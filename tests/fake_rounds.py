@@ -9,8 +9,8 @@ from contextlib import nullcontext
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ipexperf.compare import together
 from ipexperf.compare.round import Effort, Round, Side
-from ipexperf.compare.together import Together
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import FRESH, Conductor
 from ipexperf.errors import WorkerError
@@ -50,13 +50,11 @@ def played(
         found = (*checks, *wrong.get(arm.name, ())) if arm.prove else ()
         return Side(arm, dataclasses.replace(one, proof=found), environment, ((time,),))
 
-    def play(
-        self: Together, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]
-    ) -> Round:
-        del self, effort, chance, say
+    def play(arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
+        del effort, chance, say
         rounds.append(list(arms))
         return Round(tuple(side(arm) for arm in arms), "together", "2026-11-22T12:00:00.000+00:00", turns=1)
 
-    monkeypatch.setattr(Together, "play", play)
+    monkeypatch.setattr(together, "play", play)
     monkeypatch.setattr(Conductor, "forking", lambda *_: nullcontext(FRESH))
     return rounds

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from math import inf
 
+from ipexperf.conduct.conductor import FRESH, Forking
 from ipexperf.judge.policy import GatePolicy
 
 FREE = GatePolicy(**{limit.name: inf for limit in fields(GatePolicy) if limit.name != "name"})
@@ -21,3 +24,17 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class Budget:
+    """A conductor whose budget lasts for so many looks at it."""
+
+    def __init__(self, looks: int = 99) -> None:
+        self._left = iter([False] * looks)
+
+    def spent(self) -> bool:
+        return next(self._left, True)
+
+    @contextmanager
+    def forking(self, *_: object) -> Iterator[Forking]:
+        yield FRESH

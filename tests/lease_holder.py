@@ -9,28 +9,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ipexperf.conduct.lease import Claim
-from ipexperf.variables import LEASE_TOKENS
+from ipexperf.variables import LEASED
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 SCRIPT = """
-import os, sys, time
+import sys
 from ipexperf.conduct.lease import Claim, Lease
 from ipexperf.errors import UsageError
 
 held = Lease(sys.argv[1], lambda text: print(text, flush=True))
 try:
-    held.take([Claim(word.removeprefix("shared:"), word.startswith("shared:")) for word in sys.argv[3:]])
+    held.take(map(Claim.of_word, sys.argv[2:]))
 except UsageError as error:
     print(error, flush=True)
     sys.exit(4)
-child = 0
-if sys.argv[2] == "forks":
-    child = os.fork()
-    if not child:
-        time.sleep(1000)
-print("held", child, flush=True)
+print("held", flush=True)
 sys.stdin.read()
 held.close()
 """
@@ -38,16 +33,16 @@ held.close()
 
 def claims(*words: str) -> list[Claim]:
     """The devices of these words, such as `cpu` and `shared:cpu`."""
-    return [Claim(word.removeprefix("shared:"), word.startswith("shared:")) for word in words]
+    return [*map(Claim.of_word, words)]
 
 
 class Holder:
     """A process that holds devices until it is closed or killed. It inherits the lease of this one if `below`."""
 
-    def __init__(self, *devices: str, mode: str = "fail", forks: bool = False, below: bool = False) -> None:
-        hidden = () if below else (LEASE_TOKENS,)
+    def __init__(self, *devices: str, mode: str = "fail", below: bool = False) -> None:
+        hidden = () if below else (LEASED,)
         self._process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, mode, "forks" if forks else "alone", *devices],
+            [sys.executable, "-c", SCRIPT, mode, *devices],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -55,8 +50,6 @@ class Holder:
         )
         self.pid = self._process.pid
         self.lines: list[str] = []
-        self.child = 0
-        """The pid of the process that it has forked."""
 
     def line(self) -> str:
         """The next line that it prints."""
@@ -66,9 +59,8 @@ class Holder:
 
     def held(self) -> Holder:
         """Wait until it holds its devices."""
-        while not (line := self.line()).startswith("held"):
+        while (line := self.line()) != "held":
             assert line, self.lines
-        self.child = int(line.split()[1])
         return self
 
     def refused(self) -> str:

@@ -125,4 +125,4 @@ def test_cards_are_leased_by_their_number(capsys: pytest.CaptureFixture[str], mo
         words = ("lease", "--device", "xpu", "--perf-lease", "fail", "--perf-device-index")
         assert cli.main([*words, "0", "--", "true"]) == 0
         assert "xpu-1 is not free" in cli_answers.refused(capsys, *words, "1", "--", "true")
-    assert os.environ.get("IPEXPERF_LEASE_TOKENS", "") == ""
+    assert os.environ.get("IPEXPERF_LEASED", "") == ""

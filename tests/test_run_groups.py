@@ -15,10 +15,10 @@ from ipexperf.plan import groups
 from ipexperf.plan.gates import AS_ALL
 from ipexperf.plan.options import Options
 from ipexperf.run import Run
-from ipexperf.site import Running
+from ipexperf.site import Running, Site
 
 
-class Away:
+class Away(Site):
     """A site that measures by itself, and remembers what it was sent."""
 
     ahead = True

@@ -51,13 +51,6 @@ def test_each_step_takes_the_place_of_the_one_before(terminal: tuple[LiveLine, C
     assert written() == CLEARED
 
 
-def test_a_step_that_is_too_long_is_cut(terminal: tuple[LiveLine, Callable[[], str]]) -> None:
-    """A line that wraps could not be taken away any more."""
-    line, written = terminal
-    line.show("resnet18 cpu infer 32x32 digits: round 1 of 2")
-    assert written() == f"{CLEARED}{DIM}  1 of 8 cases | resnet18 cpu infer ...{PLAIN}"
-
-
 @pytest.mark.parametrize("terminal", [0.05], indirect=True)
 def test_a_long_step_says_how_long_it_has_taken(terminal: tuple[LiveLine, Callable[[], str]], clock: Clock) -> None:
     line, written = terminal

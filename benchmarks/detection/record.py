@@ -20,9 +20,9 @@ from pathlib import Path
 
 from ipexperf import run
 from ipexperf.commands import planning
+from ipexperf.compare import together
 from ipexperf.compare.arm import Arm, arm
 from ipexperf.compare.round import Effort
-from ipexperf.compare.together import Together
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import to_samples
 from ipexperf.errors import IpexperfError
@@ -43,7 +43,7 @@ def line(case: str, how: str, number: int, began: float, seconds: Sequence[float
 def pair(one: Arm, number: int, began: float, chance: random.Random) -> list[str]:
     """Measure two processes of the same code that take turns."""
     plain = replace(one, prove=False)
-    played = Together().play([plain, plain], Effort.of(TURNS, STEPS), chance, lambda _: None)
+    played = together.play([plain, plain], Effort.of(TURNS, STEPS), chance, lambda _: None)
     sides = zip("ab", played.sides, strict=True)
     return [line(one.case.id, f"turns {name}", number, began, side.times[0]) for name, side in sides]
 

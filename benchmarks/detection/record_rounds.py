@@ -80,7 +80,8 @@ def main() -> int:
                 effort = Effort()
                 request = GroupRequest(group, ROUNDS, twin=True)
                 running = Unproven(request, conductor, lambda _: None, effort=effort, chance=chance)
-                running.run()
+                for _ in running.play():
+                    """All rounds are written at the end."""
                 with arguments.file.open("a") as file:
                     file.writelines(line(one, cpu) for one in running.rounds)
                 seconds = sum(one.seconds for one in running.rounds)

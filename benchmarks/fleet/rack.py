@@ -346,7 +346,7 @@ def dispatch(
     inside.expect((planned, AS_ALL) for planned in inside.cases)
     marks.append(time.perf_counter())
     for planned in inside.cases:
-        inside.measure(planned, AS_ALL)
+        inside.runs[planned.host].measure(planned.case, AS_ALL)
     marks.append(time.perf_counter())
     inside.finish("finished")
     lines = len(inside.summary({}))

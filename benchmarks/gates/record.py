@@ -19,9 +19,9 @@ from pathlib import Path
 
 from ipexperf import run
 from ipexperf.commands import planning
+from ipexperf.compare import together
 from ipexperf.compare.arm import Arm, arm
 from ipexperf.compare.round import Effort
-from ipexperf.compare.together import Together
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import IpexperfError
 from ipexperf.plan.arms import ArmWords
@@ -30,7 +30,7 @@ from ipexperf.result import METRICS
 
 def lines(how: str, number: int, both: tuple[Arm, Arm], chance: random.Random) -> Iterator[str]:
     """Measure two processes of the same code, and format what they tell."""
-    played = Together().play(both, Effort(), chance, lambda _: None)
+    played = together.play(both, Effort(), chance, lambda _: None)
     for name, side in zip("ab", played.sides, strict=True):
         for metric in METRICS:
             if metric in side.launch.metrics:

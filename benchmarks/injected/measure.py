@@ -17,10 +17,9 @@ from pathlib import Path
 
 from ipexperf import run
 from ipexperf.commands import planning
-from ipexperf.compare import arm
+from ipexperf.compare import arm, together
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort
-from ipexperf.compare.together import Together
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import IpexperfError
 from ipexperf.judge.pairs import combine
@@ -81,7 +80,7 @@ def sides(conductor: Conductor, options: Options, plan: Plan, row: Row) -> tuple
 
 def taken(pair: tuple[Arm, Arm], effort: Effort, chance: random.Random) -> float:
     """Return the log ratio of the second arm to the first, of one pair of fresh processes."""
-    played = Together().play(pair, effort, chance, lambda _: None)
+    played = together.play(pair, effort, chance, lambda _: None)
     for side in played.sides:
         if side.error is not None:
             raise side.error

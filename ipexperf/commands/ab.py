@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
 import random
 import sys
 from pathlib import Path
@@ -88,7 +87,8 @@ def run_ab(arguments: argparse.Namespace) -> int:
             running = AgainstRun(against, cases, conductor, progress.say, effort, chance, progress.show)
             try:
                 with progress:
-                    running.run(functools.partial(_keep, recorder, running))
+                    for _ in running.play():
+                        recorder.so_far(lambda: running.judged().values(), lambda: running.rounds)  # noqa: B023 - called at once
                     judged = running.judged()
             except KeyboardInterrupt:
                 answer.tell(running, running.judged("it was interrupted before the first pair"))
@@ -139,11 +139,6 @@ def _with_networks(options: Options, targets: Sequence[str]) -> Options:
         return options
     model = options.model or (own_target.parse(targets[0]).name,)
     return dataclasses.replace(options, load=(*options.load, *targets), model=model)
-
-
-def _keep(recorder: Recorder, running: AgainstRun) -> None:
-    """Record the comparisons of a group so far, with their rounds."""
-    recorder.so_far(lambda: running.judged().values(), lambda: running.hand_over(recorder.round))
 
 
 def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, Options]:
@@ -207,7 +202,7 @@ class _Answer:
             elif not flaw:  # a wrong arm is reported at the end instead: however fast it is, it must not win
                 console.say("\n".join(_lines(self._against, comparison, verdict)))
                 sys.stdout.flush()
-        running.hand_over(self._recorder.round)
+        self._recorder.add_rounds(running.rounds)
 
     def _fail(self, reason: str, log: str) -> None:
         from ipexperf.errors import WorkerError

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ipexperf.bench.api import Model
-    from ipexperf.conduct.prerequisites import Prerequisites
+    from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.options import Options
 
 
@@ -49,7 +49,7 @@ def add_models(subparsers: console.Subparsers) -> None:
 def run_models(arguments: argparse.Namespace) -> int:
     """List the named models, or all."""
     from ipexperf.bench import loading, registry
-    from ipexperf.conduct.prerequisites import Prerequisites
+    from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan import matrix
 
     options = planning.resolve(arguments)
@@ -58,10 +58,10 @@ def run_models(arguments: argparse.Namespace) -> int:
     names = registry.models.names()
     wanted = names if matrix.ALL in (options.model or (matrix.ALL,)) else options.model or ()
     with contextlib.ExitStack() as until:
-        prerequisites = Prerequisites(options, Path.cwd(), progress.say) if arguments.measure else None
-        if prerequisites is not None:
-            until.callback(prerequisites.close)
-        rows = [_row(registry.models.get(name), options, prerequisites) for name in wanted]
+        conductor = Conductor(options, Path.cwd(), progress.say) if arguments.measure else None
+        if conductor is not None:
+            until.callback(conductor.close)
+        rows = [_row(registry.models.get(name), options, conductor) for name in wanted]
     if arguments.json:
         console.say_json([asdict(row) for row in rows])
     else:
@@ -69,8 +69,8 @@ def run_models(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _row(model: Model, options: Options, prerequisites: Prerequisites | None) -> ModelRow:
-    """Describe a model, with what `prerequisites` measure of it."""
+def _row(model: Model, options: Options, conductor: Conductor | None) -> ModelRow:
+    """Describe a model, with what `conductor` measure of it."""
     from ipexperf.bench import registry
     from ipexperf.plan import sizes
 
@@ -89,11 +89,11 @@ def _row(model: Model, options: Options, prerequisites: Prerequisites | None) ->
         batches=", ".join([*batches, *([f"full: {', '.join(published)}"] if published else [])]),
         why_nots=dict(model.why_nots),
         data_missing=missing,
-        **(_measured(model, options, prerequisites, missing) if prerequisites else {}),
+        **(_measured(model, options, conductor, missing) if conductor else {}),
     )
 
 
-def _measured(model: Model, options: Options, prerequisites: Prerequisites, missing: str | None) -> dict[str, Any]:
+def _measured(model: Model, options: Options, conductor: Conductor, missing: str | None) -> dict[str, Any]:
     """Parameters and FLOPs counted by a worker. If that fails, print the reason and return nothing."""
     from ipexperf.bench import registry
     from ipexperf.bench.api import Cell
@@ -110,7 +110,7 @@ def _measured(model: Model, options: Options, prerequisites: Prerequisites, miss
     if reason is None:
         case = Case(cell.model, cell.device, cell.dtype, cell.mode, cell.stack, 1, size, model.version, model.data)
         try:
-            footprint = prerequisites.footprint(case)
+            footprint = conductor.footprint(case)
         except WorkerError as error:
             reason = error.reason
         else:

@@ -13,7 +13,7 @@ from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
-    from ipexperf.conduct.prerequisites import Prerequisites
+    from ipexperf.conduct.conductor import Conductor
 
 FAILED = 1
 """Exit status if something could not be made. Everything else is."""
@@ -29,32 +29,32 @@ def add_prepare(subparsers: console.Subparsers) -> None:
 def run_prepare(arguments: argparse.Namespace) -> int:
     """Prepare the plan case by case. Files that cases share are made once."""
     from ipexperf import run
-    from ipexperf.conduct.prerequisites import Prerequisites
+    from ipexperf.conduct.conductor import Conductor
     from ipexperf.report.units import plural
 
     options = planning.resolve(arguments)
     plan = run.plan(options)
     failed = 0
-    with contextlib.closing(Prerequisites(options, Path.cwd(), progress.say)) as prerequisites:
+    with contextlib.closing(Conductor(options, Path.cwd(), progress.say)) as conductor:
         for number, case in enumerate(plan.cases, 1):
             progress.say(f"case {number} of {len(plan.cases)}: {case.id}")
-            failed += not _ready(prerequisites, case)
-    count = sum(prerequisites.made.values())
-    text = f"{count} made, {len(prerequisites.made) - count} there already, for {plural(len(plan.cases), 'case')}"
+            failed += not _ready(conductor, case)
+    count = sum(conductor.made.values())
+    text = f"{count} made, {len(conductor.made) - count} there already, for {plural(len(plan.cases), 'case')}"
     console.say(f"{text}{f'; {failed} could not be made' if failed else ''}")
     return FAILED if failed else 0
 
 
-def _ready(prerequisites: Prerequisites, case: Case) -> bool:
+def _ready(conductor: Conductor, case: Case) -> bool:
     """Make what a case loads, and print each new file. Returns whether all is there."""
-    before = set(prerequisites.made)
+    before = set(conductor.made)
     try:
-        prerequisites.ready(case)
+        conductor.ready(case)
     except WorkerError as error:
         console.say(f"failed         {case.id}: {error.reason}")
         return False
     finally:
-        for path, new in prerequisites.made.items():
+        for path, new in conductor.made.items():
             if path not in before:
                 console.say(f"{'made' if new else 'there already':<13}  {path.parent.name}/{path.name}")
         sys.stdout.flush()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.bench import registry
 from ipexperf.case import ITSELF
 from ipexperf.compare import arm, sequence
-from ipexperf.compare.round import Effort, Scheduler
+from ipexperf.compare.round import Effort
 from ipexperf.compare.sequence import Comparison, Contest, Pair, Standing, Why
+from ipexperf.compare.walk import Suite, WalkContest
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import now
 from ipexperf.errors import UsageError, WorkerError
@@ -95,6 +97,8 @@ class _Entry:
     """The metrics that it is judged by."""
     launches: Sequence[Launch] = ()
     cut: str = ""
+    comparison: Comparison | None = None
+    """None: its arms could not be made, or it was not begun."""
 
 
 class AgainstRun:
@@ -109,11 +113,9 @@ class AgainstRun:
         effort: Effort | None = None,
         chance: random.Random | None = None,
         show: Callable[[Standing], None] | None = None,
-        *,
-        together: Scheduler | None = None,
-        contest: Callable[..., Contest] = Contest,
+        suite: Suite | None = None,
     ) -> None:
-        """Plan the comparisons. `cases` come with the wish of their test. `together` plays the rounds of `contest`."""
+        """Plan the comparisons. `cases` come with the wish of their test, and `suite` has the tests of functions."""
         self._against = against
         self._conductor = conductor
         self._say = say
@@ -125,39 +127,28 @@ class AgainstRun:
             for case, wish in cases
         ]
         self._show = show
-        self._together = together
-        self._new_contest = contest
-        self._contest: Contest | None = None
-        self._playing: list[_Entry] = []
-        self._handed: set[str] = set()
-        """The rounds that were handed over."""
+        self._suite = suite
 
-    def run(self, between_rounds: Callable[[], None] = lambda: None) -> None:
-        """Make all rounds, and call `between_rounds` after each but the last, so that the caller can save it."""
+    def play(self) -> Iterator[None]:
+        """Make all rounds. Yields after each but the last, so that the caller can record what there is so far."""
         from ipexperf.judge import metrics
 
-        sides = []
-        for entry in self._entries:
-            if both := self._arms(entry):
-                self._playing.append(entry)
-                sides.append(both)
-        policies = [entry.policy for entry in self._playing]
-        fresh = any(gates.needs_fresh(entry.gate) for entry in self._playing)
-        repeat = any(gates.repeats_builds(entry.gate) for entry in self._playing)
-        self._contest = self._new_contest(
-            sides,
-            policies,
-            replace(self._effort, metered=any(ENERGY in entry.gate for entry in self._playing)),
-            self._conductor.spent,
+        able = [(entry, both) for entry in self._entries if (both := self._arms(entry))]
+        for entry, both in able:
+            entry.comparison = Comparison(*both, entry.policy, metrics.for_mean(entry.policy, entry.gate))
+        begun = [entry for entry, _ in able]
+        repeat = any(gates.repeats_builds(entry.gate) for entry in begun)
+        contest = Contest if self._suite is None else functools.partial(WalkContest, self._suite)
+        yield from contest(
+            list(self.comparisons().values()),
+            replace(self._effort, metered=any(ENERGY in entry.gate for entry in begun)),
+            self._conductor,
             self._chance,
             self._say,
             show=self._show,
-            forking=sequence.fresh if fresh and not repeat else self._conductor.forking,
-            together=self._together,
+            fresh=any(gates.needs_fresh(entry.gate) for entry in begun),
             repeat_builds=repeat,
-            of_mean=[metrics.for_mean(entry.policy, entry.gate) for entry in self._playing],
-        )
-        self._contest.run(between_rounds)
+        ).play()
 
     def _arms(self, entry: _Entry) -> tuple[arm.Arm, arm.Arm] | None:
         """Both arms of a case, or None if one of them cannot be made."""
@@ -183,21 +174,14 @@ class AgainstRun:
 
     def comparisons(self) -> dict[Case, Comparison]:
         """The comparison so far of each case whose arms could be made."""
-        now = self._contest.comparisons() if self._contest else ()
-        return {entry.case: comparison for entry, comparison in zip(self._playing, now, strict=bool(self._contest))}
+        return {entry.case: entry.comparison for entry in self._entries if entry.comparison}
 
     def other_sides(self) -> dict[Case, OtherSide]:
         """The results of the other arm of each case whose arms could be made."""
         return {case: _other_side(comparison) for case, comparison in self.comparisons().items()}
 
-    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
-        """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
-        for record in self._rounds():
-            if record.uid not in self._handed:
-                keep(record)
-                self._handed.add(record.uid)
-
-    def _rounds(self) -> list[RoundRecord]:
+    @property
+    def rounds(self) -> list[RoundRecord]:
         """The rounds that count, in the order of time. Several comparisons may share one."""
         shared: dict[str, list[tuple[Case, Pair]]] = {}
         for case, comparison in self.comparisons().items():
@@ -214,14 +198,13 @@ class AgainstRun:
 
     def judged(self, cut: str = "") -> dict[Case, Judged]:
         """Judge each case on what is known. `cut` is the reason for cases that were not begun."""
-        comparisons = self.comparisons()
-        return {entry.case: self._judged(entry, comparisons.get(entry.case), cut) for entry in self._entries}
+        return {entry.case: self._judged(entry, cut) for entry in self._entries}
 
-    def _judged(self, entry: _Entry, comparison: Comparison | None, cut: str) -> Judged:
+    def _judged(self, entry: _Entry, cut: str) -> Judged:
         from ipexperf.judge import against as judge
         from ipexperf.judge import metrics, stalls
 
-        recorded = self._against.recorded(entry.case)
+        recorded, comparison = self._against.recorded(entry.case), entry.comparison
         if comparison is None or comparison.stop.why is Why.ABSENT:
             entry.cut = entry.cut or (comparison.stop.text if comparison else "")
             reason = entry.cut or ("" if entry.launches else cut)
@@ -263,7 +246,7 @@ class AgainstRun:
         return PairsEvidence(
             against=self._against.words.text or ITSELF,
             stopped=comparison.stop.text,
-            differences=comparison.differences,
+            differences=tuple(comparison.differences),
             log_ratios=tuple(comparison.log_ratios),
             trimmed=comparison.decision.trimmed,
             apart=sequence.APART if comparison.apart else "",

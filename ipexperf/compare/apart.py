@@ -6,46 +6,47 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
+from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Effort, Round, Scheduler, Side
-from ipexperf.compare.together import Together
+from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct.conductor import now
 from ipexperf.judge.stalls import undisturbed
-from ipexperf.result import MEAN, PRIMARY, Schedule
+from ipexperf.result import MEAN, PRIMARY
 from ipexperf.steps import Step
 
 NOTE = "measured apart: the arms of its round were not alive together"
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
-    """Run one arm after another in random order. If `mirrored`, run them again in reverse order: A B B A."""
+def play(
+    arms: Sequence[Arm],
+    effort: Effort,
+    chance: random.Random,
+    say: Callable[[str], None],
+    *,
+    mirrored: bool = False,
+) -> Round:
+    """Run one arm after another in random order. If `mirrored`, run them again in reverse order: A B B A.
 
-    mirrored: bool = False
-    alone: Scheduler = field(default_factory=Together)
-    """Plays the round of one arm."""
-    name: Schedule = "apart"
-
-    def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
-        """Play a round. In a mirrored round a steady drift of the machine cancels out."""
-        began, started = time.monotonic(), now()
-        places = chance.sample(range(len(arms)), len(arms))
-        passes = [places, places[::-1]] if self.mirrored else [places]
-        halves: list[dict[int, Round]] = []
-        for number, row in enumerate(passes):
-            halves.append({})
-            last = number == len(passes) - 1
-            for place in row:
-                arm = arms[place] if last else replace(arms[place], prove=False, accuracy=False)
-                say(Step(f"apart: {arm.name or arm.case.id}"))
-                halves[-1][place] = self.alone.play([arm], effort, chance, say)
-        sides = tuple(_joined([half[place].sides[0] for half in halves]) for place in range(len(arms)))
-        rounds = [played for half in halves for played in half.values()]
-        turns, dropped = min(played.turns for played in rounds), sum(played.dropped for played in rounds)
-        thin = any(played.thin for played in rounds)
-        return Round(sides, self.name, started, turns, dropped, time.monotonic() - began, thin)
+    In a mirrored round a steady drift of the machine cancels out.
+    """
+    began, started = time.monotonic(), now()
+    places = chance.sample(range(len(arms)), len(arms))
+    passes = [places, places[::-1]] if mirrored else [places]
+    halves: list[dict[int, Round]] = []
+    for number, row in enumerate(passes):
+        halves.append({})
+        last = number == len(passes) - 1
+        for place in row:
+            arm = arms[place] if last else replace(arms[place], prove=False, accuracy=False)
+            say(Step(f"apart: {arm.name or arm.case.id}"))
+            halves[-1][place] = together.play([arm], effort, chance, say)
+    sides = tuple(_joined([half[place].sides[0] for half in halves]) for place in range(len(arms)))
+    rounds = [played for half in halves for played in half.values()]
+    turns, dropped = min(played.turns for played in rounds), sum(played.dropped for played in rounds)
+    thin = any(played.thin for played in rounds)
+    return Round(sides, "apart", started, turns, dropped, time.monotonic() - began, thin)
 
 
 def _joined(parts: Sequence[Side]) -> Side:

@@ -6,19 +6,17 @@ import itertools
 import math
 import random
 import statistics
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.case import Case
-from ipexperf.compare import arm
-from ipexperf.compare.apart import Apart
+from ipexperf.compare import apart, arm, together
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.request import GroupRequest
-from ipexperf.compare.round import Effort, Round, Scheduler, Side, excused
-from ipexperf.compare.together import Together
+from ipexperf.compare.round import Effort, Round, Side, excused
 from ipexperf.conduct import launch, memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
@@ -124,14 +122,12 @@ class GroupRun:
         chance: random.Random | None = None,
         software: Mapping[str, ArmWords] | None = None,
         ratios_alone: bool = False,
-        together: Scheduler | None = None,
         timed_alone: Collection[Case] = (),
     ) -> None:
         """Plan the rounds.
 
         `software` has the interpreter and variables of each stack that does not run in that of the run.
         `ratios_alone`: launches on a busy machine count, because only their ratios are used.
-        `together` plays the rounds, and those of single arms that must not be alive with others.
         `timed_alone`: cases whose accuracy is not checked.
         """
         self.group = request.group
@@ -144,10 +140,8 @@ class GroupRun:
         self._effort = replace(effort or Effort(), metered=request.metered)
         self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
         self._numbers = dict(request.numbers)
-        self._told = 0
         self._software = dict(software or {})
         self._ratios_alone = ratios_alone
-        self._together = together or Together()
         self._timed_alone = timed_alone
         self._number = 0
         """The number of the last round."""
@@ -168,21 +162,15 @@ class GroupRun:
         reason = entry.cut or (cut if entry.open and not entry.extra else "")
         return self._conductor.measurement(entry.case, entry.launches, entry.environment, entry.started, reason)
 
-    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
-        """Pass each new round to `keep`. If `keep` raises, the same round is passed again by the next call."""
-        while self._told < len(self.rounds):
-            keep(self.rounds[self._told])
-            self._told += 1
-
-    def run(self, between_rounds: Callable[[], None] = lambda: None) -> None:
-        """Make all rounds, and call `between_rounds` after each but the last, so that the caller can save it."""
+    def play(self) -> Iterator[None]:
+        """Make all rounds. Yields after each but the last, so that the caller can record what there is so far."""
         self.prepare()
         live = self._next()
         while live:
-            self._make(live)
+            self._round(live)
             live = self._next()
             if live:
-                between_rounds()
+                yield
 
     def prepare(self) -> None:
         """Make what the cases load. Called once, before the first round."""
@@ -197,7 +185,7 @@ class GroupRun:
         self._accuracy = accuracy
         live = self._next()
         if live:
-            self._make(live)
+            self._round(live)
         return bool(live)
 
     def _next(self) -> list[OpenCase]:
@@ -209,15 +197,6 @@ class GroupRun:
                 self._roof(entry)
             return []
         return live
-
-    def _make(self, live: Sequence[OpenCase]) -> None:
-        """Make the next round, of these entries."""
-        self._number += 1
-        total = self._number + max(entry.missing for entry in live) - 1
-        arms = units.plural(len(live), "case")
-        self._say(Step(f"{self.group.name}: round {self._number} of {total}, {arms}"))
-        with self._servers(live) as self._forking:
-            self._round(live)
 
     @property
     def training_left(self) -> float:
@@ -292,16 +271,21 @@ class GroupRun:
 
     def _round(self, live: Sequence[OpenCase]) -> None:
         """Launch each of these cases once more. Repeat launches on a busy machine at once."""
-        for attempt in range(RETRIES + 1):
-            final = attempt == RETRIES
-            again: list[OpenCase] = []
-            seats, waiting = self._seats(live)
-            while seats:
-                again += self._play(seats, waiting, final=final)
-                seats, waiting = self._seats(waiting) if waiting and not self._conductor.spent() else ([], [])
-            if not again or self._conductor.spent():
-                break
-            live = [entry for entry in again if entry.open]
+        self._number += 1
+        total = self._number + max(entry.missing for entry in live) - 1
+        arms = units.plural(len(live), "case")
+        self._say(Step(f"{self.group.name}: round {self._number} of {total}, {arms}"))
+        with self._servers(live) as self._forking:
+            for attempt in range(RETRIES + 1):
+                final = attempt == RETRIES
+                again: list[OpenCase] = []
+                seats, waiting = self._seats(live)
+                while seats:
+                    again += self._play(seats, waiting, final=final)
+                    seats, waiting = self._seats(waiting) if waiting and not self._conductor.spent() else ([], [])
+                if not again or self._conductor.spent():
+                    break
+                live = [entry for entry in again if entry.open]
 
     def _seats(self, waiting: Sequence[OpenCase]) -> tuple[list[Seat], list[OpenCase]]:
         """Choose the arms that take turns next, and the entries left for later. Each part includes the reference."""
@@ -358,10 +342,8 @@ class GroupRun:
     def _play(self, seats: Sequence[Seat], waiting: list[OpenCase], *, final: bool) -> list[OpenCase]:
         """Play one round of these arms. Return the entries whose launch must be repeated."""
         arms = [self._arm(seat, final=final) for seat in seats]
-        scheduler = self._together
-        if registry.modes.get(seats[0].entry.case.mode).cold and len(seats) > 1:
-            scheduler = Apart(alone=self._together)
-        played = scheduler.play(arms, self._effort, self._chance, self._say)
+        cold = registry.modes.get(seats[0].entry.case.mode).cold and len(seats) > 1
+        played = (apart if cold else together).play(arms, self._effort, self._chance, self._say)
         if self._ratios_alone:
             played = replace(played, sides=tuple(replace(side, launch=excused(side.launch)) for side in played.sides))
         again = []

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ipexperf.bench import registry
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.order import TurnShape
-from ipexperf.conduct import instances, replays
+from ipexperf.conduct import instances
 from ipexperf.conduct.instances import Window
 from ipexperf.conduct.launch import (
     P99_SAMPLES,
@@ -62,6 +62,8 @@ class Turn:
     steps: int = 0
     joules: float | None = None
     """What its steps used. None: nothing counted it."""
+    reply: Any = None
+    """What its workers told of requests, where its steps are those."""
 
     @classmethod
     def of(cls, samples: Sequence[Sample], block: int, joules: float | None = None) -> Turn:
@@ -255,10 +257,6 @@ def _energy(turns: Sequence[Turn]) -> dict[str, float]:
 class Replayer(Stepper):
     """One worker that serves requests which come at planned moments. A turn is one replay of all of them."""
 
-    def __init__(self, arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> None:
-        super().__init__(arm, stack, metered=metered)
-        self._replies: dict[int, dict[str, Any]] = {}
-
     def warm(self) -> None:
         """Step, and serve all requests once: each prompt's length is new to the software."""
         super().warm()
@@ -270,16 +268,14 @@ class Replayer(Stepper):
     def turn(self) -> Turn:
         reply = self.worker.ask("replay")
         samples = to_samples(reply["samples"])
-        turn = Turn(tuple(samples), statistics.fmean(x.wall for x in samples), reply["seconds"])
-        self._replies[id(turn)] = reply
-        return turn
+        return Turn(tuple(samples), statistics.fmean(x.wall for x in samples), reply["seconds"], reply=reply)
 
     def _no_energy(self, turns: Sequence[Turn]) -> str:
         del turns
         return "the card or processor also waits for requests in a turn"
 
     def launch(self, spell: Spell) -> Launch:
-        return replays.recorded(super().launch(spell), [self._replies[id(turn)] for turn in spell.turns])
+        return instances.replayed(super().launch(spell), [turn.reply for turn in spell.turns])
 
 
 class Answerers:
@@ -298,7 +294,6 @@ class Answerers:
         self._begun: list[dict[str, Any]] = []
         self._prepared: list[dict[str, Any]] = []
         self._warmed: list[dict[str, Any]] = []
-        self._windows: dict[int, Window] = {}
 
     def start(self) -> None:
         for instance in self.arm.conditions.instances:
@@ -330,9 +325,7 @@ class Answerers:
         for worker in self.workers:
             worker.send("serve", at=at, seconds=seconds)
         window = Window(self._replies(self.arm.conditions.timeout + seconds))
-        turn = Turn(tuple(window.samples()), window.wall / len(window.latencies), window.wall)
-        self._windows[id(turn)] = window
-        return turn
+        return Turn(tuple(window.samples()), window.wall / len(window.latencies), window.wall, reply=window)
 
     def enough(self, turns: Sequence[Turn]) -> bool:
         """Whether there are as many requests as asked for, and enough for a p99."""
@@ -341,7 +334,7 @@ class Answerers:
     def launch(self, spell: Spell) -> Launch:
         """The launch record of these windows, with the proof of every instance."""
         conditions = self.arm.conditions
-        windows = [self._windows[id(turn)] for turn in spell.turns]
+        windows: list[Window] = [turn.reply for turn in spell.turns]
         memory = sum(reply["peak_memory"] for reply in self._ask("memory"))
         proofs = self._ask("proof")
         replies = self._ask("metrics")

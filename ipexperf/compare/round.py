@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from ipexperf.compare.arm import Arm
 from ipexperf.errors import WorkerError
@@ -102,14 +101,3 @@ class Round:
         """Log of how many times slower `other` is than `base`: one number per round."""
         first, second = self.sides[base], self.sides[other]
         return judge.log_ratio(first.times, second.times, paired=self.schedule == "together")
-
-
-class Scheduler(Protocol):
-    """A way to run arms side by side. The failure of one arm ends up in its side; it is never raised."""
-
-    @property
-    def name(self) -> Schedule: ...
-
-    def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
-        """Run one round and return a side for each arm, in their order."""
-        ...

@@ -28,7 +28,6 @@ from ipexperf.conduct.conductor import now
 from ipexperf.conduct.watch import MachineLoad, Watch, averaged
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
-from ipexperf.result import Schedule
 from ipexperf.steps import Step
 
 PATIENCE = 12
@@ -68,18 +67,14 @@ class Rotations:
         return [rotation[arm] for rotation in self.counted if arm in rotation]
 
 
-class Together:
-    """Run all arms at once, in turns."""
-
-    name: Schedule = "together"
-
-    def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
-        began, started = time.monotonic(), now()
-        with contextlib.ExitStack() as stack:
-            players: list[Player] = [new_player(arm, stack, metered=effort.metered) for arm in arms]
-            _start(players, chance)
-            played = take_turns(players, effort, chance, say)
-        return replace(played, started_at=started, seconds=time.monotonic() - began)
+def play(arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
+    """Make a round of these arms. The failure of one arm ends up in its side; it is never raised."""
+    began, started = time.monotonic(), now()
+    with contextlib.ExitStack() as stack:
+        players: list[Player] = [new_player(arm, stack, metered=effort.metered) for arm in arms]
+        _start(players, chance)
+        played = take_turns(players, effort, chance, say)
+    return replace(played, started_at=started, seconds=time.monotonic() - began)
 
 
 def take_turns(players: Sequence[Player], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:

@@ -17,20 +17,19 @@ from typing import Any
 
 from ipexperf import scratch
 from ipexperf.bench import registry
-from ipexperf.case import Case
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.group import RETRIES, OpenCase, entry_of, replaced
+from ipexperf.compare.group import RETRIES, GroupRun, OpenCase
 from ipexperf.compare.players import Spell, Stepper, guarded
 from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Effort, Round
-from ipexperf.compare.sequence import Contest, Ending, Failure, Open, Why, seconds_left
+from ipexperf.compare.sequence import Comparison, Contest, Ending, Why, seconds_left
 from ipexperf.compare.together import take_turns
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import how_it_ended, not_fresh
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.report import units
-from ipexperf.result import Launch, Measurement, RoundRecord
+from ipexperf.result import Launch
 from ipexperf.steps import Step
 
 EFFORT = Effort(turns=5, most=8, precise=0.015, seconds=0.04, slow=1.0)
@@ -233,59 +232,49 @@ class WalkContest(Contest):
         self._suite = suite
         self._walks = 0
 
-    def _parts(self, live: Sequence[Open]) -> list[list[Open]]:
+    def _parts(self, live: Sequence[Comparison]) -> list[list[Comparison]]:
         return [list(live)]
 
-    def _play(self, live: Sequence[Open]) -> None:
+    def _play(self, live: Sequence[Comparison]) -> None:
         self._walks += 1
         self._say(Step(f"walk {self._walks}: {units.plural(len(live), 'test')} in both arms{self._left(live)}"))
         by_test = {comparison.b.case.model: comparison for comparison in live}
-        tests = {test: self._arms(comparison) for test, comparison in by_test.items()}
+        tests = {test: comparison.arms(prove=self._prove) for test, comparison in by_test.items()}
         for test, found in walk(self._suite, tests, self._chance, self._say):
             comparison = by_test[test]
             if isinstance(found, Round):
                 self._take(comparison, found, 0, 1)
-            elif broken := _broken(comparison, found):
-                comparison.failure = broken
-                comparison.stop = Ending(Why.FAILED, "an arm failed")
+            elif ended := _ended(comparison, found):
+                comparison.fail(*ended)
             else:
-                comparison.stop = Ending(Why.ABSENT, _absent(comparison, found))
-            if self._spent():
+                comparison.ended = Ending(Why.ABSENT, _absent(comparison, found))
+            if self._conductor.spent():
                 break
 
-    def _arms(self, comparison: Open) -> list[Arm]:
-        number = len(comparison.pairs)
-        prove = self._prove and number == 0
-        return [
-            replace(arm, index=number, prove=prove, accuracy=prove, warm=comparison.warm)
-            for arm in (comparison.a, comparison.b)
-        ]
-
-    def _left(self, live: Sequence[Open]) -> str:
+    def _left(self, live: Sequence[Comparison]) -> str:
         """How many tests are decided, and how long the rest takes."""
         if self._walks == 1:
             return ""
-        before, done = self._walks - 1, len(self._open) - len(live)
-        each = (time.monotonic() - self._began) / before * len(live) / len(self._open)
+        before, done = self._walks - 1, len(self._comparisons) - len(live)
+        each = (time.monotonic() - self._began) / before * len(live) / len(self._comparisons)
         left = seconds_left(max((one.policy for one in live), key=lambda policy: policy.max_pairs), before, each)
         return f", {done} decided; {units.seconds_between(*left)} more"
 
-    def _take(self, comparison: Open, played: Round, first: int, second: int) -> None:
+    def _take(self, comparison: Comparison, played: Round, first: int, second: int) -> None:
         broken = next((side for side in played.sides if side.error is not None), None)
         if broken is None or broken.error is None:
             super()._take(comparison, played, first, second)
             return
-        comparison.failure = Failure(comparison.a if broken is played.sides[first] else comparison.b, broken.error)
-        comparison.stop = Ending(Why.FAILED, "an arm failed")
+        comparison.fail(comparison.a if broken is played.sides[first] else comparison.b, broken.error)
 
 
-def _broken(comparison: Open, found: Sequence[Gone | None]) -> Failure | None:
-    """The arm whose session ended, the user's own first."""
+def _ended(comparison: Comparison, found: Sequence[Gone | None]) -> tuple[Arm, WorkerError] | None:
+    """The arm whose session ended, the user's own first, and how it did."""
     sides = ((comparison.b, found[1]), (comparison.a, found[0]))
-    return next((Failure(arm, gone.error) for arm, gone in sides if gone and gone.error), None)
+    return next(((arm, gone.error) for arm, gone in sides if gone and gone.error), None)
 
 
-def _absent(comparison: Open, found: Sequence[Gone | None]) -> str:
+def _absent(comparison: Comparison, found: Sequence[Gone | None]) -> str:
     names = [arm.name or "this run" for arm in (comparison.a, comparison.b)]
     texts = dict.fromkeys(str(gone) for gone in found if gone)
     if len(texts) == 1 and all(found):
@@ -293,69 +282,40 @@ def _absent(comparison: Open, found: Sequence[Gone | None]) -> str:
     return "; ".join(f"{name}: {gone}" for name, gone in zip(names, found, strict=True) if gone)
 
 
-class WalkRun:
-    """Measures the tests of a run by themselves. Results so far can be read at any time, also after an interruption."""
+class WalkRun(GroupRun):
+    """Measures the tests of a run by themselves. Rounds of one arm have no ratios."""
 
     def __init__(self, suite: Suite, request: GroupRequest, conductor: Conductor, say: Callable[[str], None]) -> None:
-        self._suite, self._conductor, self._say = suite, conductor, say
-        self._chance = random.Random()  # noqa: S311 - a start order, no secret
-        self._numbers = dict(request.numbers)
-        before = dict(request.before)
-        self._entries = {case.model: entry_of(case, request.launches, before.get(case)) for case in request.group.cases}
+        super().__init__(request, conductor, say)
+        self._suite = suite
 
-    def run(self, between_rounds: Callable[[], None] = lambda: None) -> None:
-        """Make all walks, and call `between_rounds` after each but the last."""
-        for entry in self._entries.values():
-            entry.conditions = self._conductor.ready(entry.case)
-        number = 0
-        while live := {test: entry for test, entry in self._entries.items() if entry.open}:
-            if self._conductor.spent():
-                for entry in live.values():
-                    entry.cut = f"the budget (--perf-budget) was spent after {units.plural(number, 'walk')}"
-                return
-            if number:
-                between_rounds()
-            number += 1
-            most = number + max(entry.missing for entry in live.values()) - 1
-            self._say(Step(f"walk {number} of {most}: {units.plural(len(live), 'test')}"))
-            tests = {test: [self._arm(entry)] for test, entry in live.items()}
-            for test, found in walk(self._suite, tests, self._chance, self._say):
-                self._take(live[test], found)
+    def _round(self, live: Sequence[OpenCase]) -> None:
+        """Walk through the tests once. One that was taken on a busy machine comes again in the next walk."""
+        self._number += 1
+        most = self._number + max(entry.missing for entry in live) - 1
+        self._say(Step(f"walk {self._number} of {most}: {units.plural(len(live), 'test')}"))
+        by_test = {entry.case.model: entry for entry in live}
+        tests = {test: [self._arm_of(entry)] for test, entry in by_test.items()}
+        for test, found in walk(self._suite, tests, self._chance, self._say):
+            entry = by_test[test]
+            if isinstance(found, Round):
+                retried = sum(one.outcome == "contended" for one in entry.launches)
+                self._accept(entry, found.sides[0], final=retried >= RETRIES)
+            elif found[0] and (error := found[0].error):
+                ended = how_it_ended(error, registry.devices.get(entry.case.device).accelerator)
+                self._take(entry, Launch(len(entry.launches), *ended, log=error.log))
+            else:
+                entry.cut = str(found[0])
 
-    def _arm(self, entry: OpenCase) -> Arm:
+    def _arm_of(self, entry: OpenCase) -> Arm:
         assert entry.conditions is not None  # noqa: S101 - only those that can be launched are asked
         number = self._numbers.get(entry.case, 0) + len(entry.launches)
         first = not any(one.outcome == "ok" for one in entry.launches)
         return Arm(entry.case, entry.conditions, index=number, prove=first, accuracy=first)
 
-    def _take(self, entry: OpenCase, found: Outcome) -> None:
-        if not isinstance(found, Round):
-            entry.over = True
-            if found[0] and (error := found[0].error):
-                ended = how_it_ended(error, registry.devices.get(entry.case.device).accelerator)
-                entry.launches.append(Launch(len(entry.launches), *ended, log=error.log))
-            else:
-                entry.cut = str(found[0])
-            return
-        [side] = found.sides
-        entry.environment = entry.environment or dict(side.environment)
-        retried = sum(one.outcome == "contended" for one in entry.launches)
-        if side.launch.contended and side.launch.outcome == "ok" and retried < RETRIES:
-            self._say(f"{entry.case.id}: again, {side.launch.contended}")
-            entry.launches.append(replaced(side.launch))
-            return
-        entry.launches.append(side.launch)
-        entry.missing -= 1
-        entry.over = side.launch.outcome != "ok"
+    def _roof(self, entry: OpenCase) -> None:
+        """Nothing: ceilings are for networks."""
 
-    def measurements(self, cut: str = "") -> dict[Case, Measurement]:
-        """The measurement of each test that was begun. `cut` is the reason for those that still miss launches."""
-        begun = [entry for entry in self._entries.values() if entry.launches or entry.cut]
-        return {entry.case: self._measurement(entry, cut) for entry in begun}
-
-    def _measurement(self, entry: OpenCase, cut: str) -> Measurement:
-        reason = entry.cut or (cut if entry.missing > 0 and not entry.over else "")
-        return self._conductor.measurement(entry.case, entry.launches, entry.environment, entry.started, reason)
-
-    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
-        """Nothing: rounds of one arm have no ratios."""
+    def _spent(self, entry: OpenCase) -> str:
+        del entry
+        return f"the budget (--perf-budget) was spent after {units.plural(self._number, 'walk')}"

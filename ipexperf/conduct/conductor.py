@@ -9,36 +9,55 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ipexperf import lock
+from ipexperf import lock, scratch
 from ipexperf.bench import registry
+from ipexperf.bench.api import Device, Mode, Settings
+from ipexperf.bench.artifacts import artifact, weights
+from ipexperf.bench.artifacts.footprint import Footprint
+from ipexperf.bench.declaration import answer
 from ipexperf.bench.machine.inventory import Inventory
+from ipexperf.bench.machine.placement import ranges
 from ipexperf.bench.process import environment as surroundings
 from ipexperf.case import Case
-from ipexperf.conduct import gate, process
+from ipexperf.conduct import artifact_cache, gate, lease, memory_fit, memory_limit, placement, process
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.prerequisites import Prerequisites
 from ipexperf.conduct.pulse import Pulses
 from ipexperf.conduct.roof import Roofs
-from ipexperf.conduct.server import Order, Server, ServerSpec, start_servers
-from ipexperf.conduct.worker import Worker
-from ipexperf.errors import ForkError, WorkerError
+from ipexperf.conduct.server import Server, ServerSpec, start_servers
+from ipexperf.conduct.worker import Worker, ask_facts
+from ipexperf.dtypes import quantised
+from ipexperf.errors import ForkError, UsageError, WorkerError
 from ipexperf.judge import growth
 from ipexperf.judge.policy import GatePolicy
 from ipexperf.plan import start
 from ipexperf.plan.options import Options
 from ipexperf.result import Launch, Measurement
+from ipexperf.variables import SOURCE
+
+MAKING = {
+    "weights": ("training weights", "the weights are trained again"),
+    "quantise": ("quantising", "the network is quantised again"),
+}
+"""For each request that makes a file: the words for doing so, and for doing it again if the file is damaged."""
+
+SAMPLES_OF_CALL, SECONDS_OF_CALL = 10, 0.2
+"""The least of a function in a session, unless the command line says otherwise: a suite has hundreds."""
+NO_LEASE = "measured without a lease: another process may have measured on the device at the same time"
+"""The note of every launch with `--perf-lease off`."""
 
 
 def _server_spec(case: Case, conditions: Conditions, *, ahead: bool) -> ServerSpec:
     """The server that forks workers of this case. With `ahead`, it also imports what building the model does."""
     model = registry.models.get(case.model)
-    order = Order(case.stack, conditions.settings.load, model.needs, model.imports if ahead else ())
+    imports = model.imports if ahead else ()
     variables = tuple(sorted(conditions.variables.items()))
-    return ServerSpec(order, conditions.python, variables, conditions.timeout)
+    load, python, timeout = conditions.settings.load, conditions.python, conditions.timeout
+    return ServerSpec(case.stack, load, model.needs, imports, python, variables, timeout)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,22 +110,31 @@ class Conductor:
         on, so that the next run finds it made.
         """
         self._options = options
+        self._folder = folder
+        self._say = say
         self._start = start
         self._policy = policy or gate.POLICY
+        self._memory = memory_limit.limit() if memory is None else memory
         self._clock = clock
-        self._prerequisites = Prerequisites(
-            options, folder, say, memory=memory, start=start, seconds_left=self.left if punctual else lambda: math.inf
-        )
-        self._say = say
+        self._punctual = punctual
+        self._deadline = clock() + options.budget if options.budget else None
+        self.lease = lease.Lease(options.lease, say)
+        self.load = tuple(str(Path(item).resolve()) if item.endswith(".py") else item for item in options.load)
+        """The modules and files of `--perf-load`, with absolute paths."""
+        self._cache = options.cache or folder / ".ipexperf"
+        self._shared = scratch.Scratch("shared")
+        self.made: dict[Path, bool] = {}
+        """The files that cases load, each with whether this run made it."""
+        self._failed: dict[Path, WorkerError] = {}
+        """Files that could not be made. The next case does not try again, because the seed is the same."""
+        self._footprints: dict[tuple[str, int, str, bool], Footprint] = {}
+        self._told_cores = False
         self._lost: dict[str, str] = {}
         """The devices that were lost, each with the case that lost it."""
         self._unforkable = False
         """Whether a server could not fork. Later rounds do not try again."""
-        self._roofs = None if "roof" in options.without else Roofs(self._prerequisites.cache, say)
-        self._pulses = None if "pulse" in options.without else Pulses(self._pulse_worker, self._prerequisites.load, say)
-        self._folder = folder
-        self._placed = options.placement is not None
-        self._deadline = clock() + options.budget if options.budget else None
+        self._roofs = None if "roof" in options.without else Roofs(self._cache, say)
+        self._pulses = None if "pulse" in options.without else Pulses(self._pulse_worker, self.load, say)
 
     @functools.cached_property
     def _source(self) -> dict[str, Any]:
@@ -114,21 +142,66 @@ class Conductor:
         return surroundings.source(self._folder)
 
     def ready(self, case: Case, python: str | None = None, source: str = "") -> Conditions:
-        """The conditions of a case. Makes what the case loads, unless the cache has it."""
-        conditions = self._prerequisites.ready(case, python, source)
+        """The conditions of a case. Makes what the case loads, unless the cache has it.
+
+        Every measurement calls this first, so this takes the lease on its device.
+
+        Inference loads trained weights, and int8 a network quantised by the interpreter that will run it. `python` is
+        that interpreter if it is not that of the run. Libraries that its workers preload are its own. `source` is the
+        value of `SOURCE` for its workers, if another tree of files takes the place of the user's.
+        """
+        self.reserve((case,))
+        conditions = self._conditions(case, python)
+        if case.is_call:
+            return conditions
         # The kernels of the pulse take longer than most functions, and need torch.
-        return dataclasses.replace(conditions, gate=self._policy, pulse=None if case.is_call else self._pulses)
+        conditions = dataclasses.replace(conditions, pulse=self._pulses)
+        self._fit(case, conditions)
+        model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
+        if mode.trains or not (model.learned or quantised(case.dtype)):
+            return conditions
+        made_of = weights.address(model, case.data, conditions.settings.data_file or "", case.size)
+        if model.learned:
+            path = self._weights(made_of, case, conditions)
+            conditions = conditions.with_settings(weights=str(path))
+        if quantised(case.dtype):
+            made_of += source + (artifact_cache.digest(path) if model.learned else "")
+            variables = {**conditions.variables, **({SOURCE: source} if source else {})}
+            quantiser = dataclasses.replace(conditions, python=python or conditions.python, variables=variables)
+            name = artifact.address(case, made_of, ask_facts(quantiser.python, (), quantiser.variables))
+            path = self._ensure("quantise", self._cache / "quantised" / name, case, quantiser, artifact.SIDES)
+            conditions = conditions.with_settings(artifact=str(path))
+        return conditions
 
     def reserve(self, cases: Iterable[Case], seconds: float | None = None) -> None:
-        """Take the lease on the devices of these cases now, rather than when each is ready to be measured.
+        """Hold the devices of these cases, until this is closed. Others are told: probably for so many seconds."""
+        index, cases = self._options.device_index, tuple(cases)
+        claims = [claim for case in cases for claim in lease.of_case(case, index, os.environ)]
+        self.lease.take(claims, seconds, lambda: self._look_at(cases))
 
-        Others are told that it is probably for so many seconds.
+    def _look_at(self, cases: Sequence[Case]) -> None:
+        """While there is nothing but to wait: say what is wrong with the user's own networks, without their devices.
+
+        Raise UsageError if no other case is left. Whoever measures now gives up little for it.
         """
-        self._prerequisites.reserve(cases, seconds)
+        own = {case.model: case for case in cases if not case.is_call and registry.models.get(case.model).target}
+        wrong = [f"{case.model}: {reason}" for case in own.values() if (reason := self._wrong_with(case))]
+        if wrong and len(wrong) == len({case.model for case in cases}):
+            raise UsageError("; ".join(wrong))
+        for text in wrong:
+            self._say(text)
+
+    def _wrong_with(self, case: Case) -> str:
+        """Why the network of a case can be neither built nor run, or an empty text."""
+        try:
+            self._ask_footprint(dataclasses.replace(case, device=lease.CPU), idle=True)
+        except WorkerError as error:
+            return error.reason
+        return ""
 
     def give_back(self) -> None:
         """Give the devices back until the next case is ready. Fork servers and the like stay."""
-        self._prerequisites.lease.close()
+        self.lease.close()
 
     def _pulse_worker(self, case: Case) -> Worker:
         """A worker that times the pulse kernels on the device of this case."""
@@ -163,7 +236,7 @@ class Conductor:
         """The servers that these cases need, or none if their round must start fresh."""
         if self._options.start != start.AUTO or self._unforkable:
             return set()
-        if any(start.why_fresh(case, placed=self._placed) for case, _ in cases):
+        if any(start.why_fresh(case, placed=self._options.placement is not None) for case, _ in cases):
             return set()
         specs = {_server_spec(case, conditions, ahead=ahead) for case, conditions in cases}
         return specs if len(specs) < arms else set()
@@ -184,7 +257,8 @@ class Conductor:
         """Stop pulse workers, remove shared files, and give the devices back."""
         if self._pulses:
             self._pulses.close()
-        self._prerequisites.close()
+        self.lease.close()
+        self._shared.close()
 
     def roofed(
         self, launches: list[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
@@ -201,7 +275,7 @@ class Conductor:
         """The seconds of the budget that are left. Time that was spent waiting for a device is not taken from it."""
         if self._deadline is None:
             return math.inf
-        return self._deadline + self._prerequisites.lease.seconds_waited - self._clock()
+        return self._deadline + self.lease.seconds_waited - self._clock()
 
     def spent(self) -> bool:
         """Whether the budget is spent. Nothing that takes long may then begin."""
@@ -243,3 +317,125 @@ class Conductor:
             )
             document |= {"lock": recorded.digest, "lock_text": recorded.text}
         return document
+
+    def footprint(self, case: Case) -> Footprint:
+        """The footprint of the case's network, which a worker determines once for all cases with the same network."""
+        key = (case.model, case.size, case.data, registry.modes.get(case.mode).trains)
+        if key not in self._footprints:
+            self.reserve((case,))
+            self._footprints[key] = self._ask_footprint(case)
+        return self._footprints[key]
+
+    def _ask_footprint(self, case: Case, *, idle: bool = False) -> Footprint:
+        """Ask a worker, `idle` if it must leave the cores to all others."""
+        plain, conditions = dataclasses.replace(case, stack="stock", dtype="fp32", knobs=()), self._conditions(case)
+        with conditions.worker() as worker:
+            if idle:
+                os.sched_setscheduler(worker.pid, os.SCHED_IDLE, os.sched_param(0))
+            return Footprint.parse(worker.ask("footprint", case=plain.to_json(), settings=asdict(conditions.settings)))
+
+    def _fit(self, case: Case, conditions: Conditions) -> None:
+        """Raise WorkerError if the case is too large for this machine."""
+        if not registry.devices.get(case.device).hosted or not memory_fit.larger(case):
+            return
+        try:
+            footprint = self.footprint(case)
+        except WorkerError as error:
+            if error.outcome == "out_of_memory":
+                raise
+            self._say(f"{case.id}: its memory could not be estimated beforehand: {error.reason}")
+            return
+        processes = max(1, len(conditions.instances), registry.modes.get(case.mode).processes(case))
+        memory_fit.refuse(case, footprint, conditions.memory, processes)
+
+    def _weights(self, name: str, case: Case, conditions: Conditions) -> Path:
+        """The weights of a case: a package's as they are, or trained here, possibly from a package's weights."""
+        model = registry.models.get(case.model)
+        if model.pretrained is not None:
+            path, why_not = model.pretrained.find()
+            if path is None:
+                raise WorkerError("error", why_not or "no weights")
+            if model.as_packaged:
+                return Path(path)
+            conditions = conditions.with_settings(weights=path)
+        return self._ensure("weights", self._cache / "weights" / name, case, conditions)
+
+    def _ensure(self, do: str, path: Path, case: Case, conditions: Conditions, sides: Sequence[str] = ()) -> Path:
+        """A file that the case loads. A worker makes it if it is missing or damaged."""
+        if path in self._failed:
+            raise self._failed[path]
+        doing, again = MAKING[do]
+        maker = case
+        if do == "weights":
+            maker = dataclasses.replace(case, mode="train", stack="stock", dtype="fp32", knobs=())
+
+        timeout = min(6 * conditions.timeout, max(self.left() if self._punctual else math.inf, 1.0))
+
+        def make(part: Path) -> None:
+            with conditions.worker() as worker:
+                request = {"case": maker.to_json(), "settings": asdict(conditions.settings)}
+                worker.ask(do, path=str(part), timeout=timeout, **request)
+
+        def damaged(flaw: str) -> None:
+            self._say(f"{case.id}: {path.name} is not used, {flaw}: {again}")
+
+        try:
+            new = artifact_cache.make_once(path, make, damaged, sides)
+        except WorkerError as error:
+            blamed = WorkerError(error.outcome, f"{doing}: {error.reason}", error.log)
+            if blamed.outcome == "error":
+                self._failed[path] = blamed
+            raise blamed from error
+        self.made[path] = new or self.made.get(path, False)
+        return path
+
+    def _conditions(self, case: Case, python: str | None = None) -> Conditions:
+        device = registry.devices.get(case.device)
+        data = str(self._options.data) if self._options.data else None
+        folder = None if case.is_call else registry.datasets.get(case.data).find(data)[0]
+        settings = Settings(
+            load=self.load,
+            threads=self._options.threads,
+            checkpoint=str(self._cache.resolve() / "checkpoints" / f"{case.id}.pt"),
+            data_folder=data,
+            data_file=folder,
+            shared=str(self._shared.path),
+            cards=self._cards(case),
+        )
+        conditions = Conditions(
+            settings,
+            python=self._options.python,
+            variables=answer(Device, device, "variables", self._options.device_index, os.environ),
+            accelerator=device.accelerator,
+            timeout=self._options.timeout,
+            samples=self._least("samples", SAMPLES_OF_CALL, case),
+            seconds=self._least("seconds", SECONDS_OF_CALL, case),
+            say=self._say,
+            notes=(NO_LEASE,) if self._options.lease == lease.OFF else (),
+            gate=self._policy,
+            memory=self._memory,
+            start=self._start,
+        )
+        openmp = registry.modes.get(case.mode).openmp
+        options = dataclasses.replace(self._options, python=python or self._options.python)
+        placed = placement.find(options, openmp)
+        if placed is not None and placed.usual and device.hosted and not self._told_cores:
+            self._told_cores = True
+            self._say(placement.USUAL.format(ranges(placed.placement.cores or ())))
+        return placement.apply(conditions, case, placed)
+
+    def _least(self, name: str, of_call: float, case: Case) -> Any:
+        """What the command line says of a launch's length, or the usual."""
+        return of_call if case.is_call and name not in self._options.sources else getattr(self._options, name)
+
+    def _cards(self, case: Case) -> tuple[Mapping[str, str], ...]:
+        """Variables that give each process of a case a device of its own, if it has several processes."""
+        mode, device = registry.modes.get(case.mode), registry.devices.get(case.device)
+        processes = answer(Mode, mode, "processes", case)
+        if processes == 1:
+            return ()
+        first = self._options.device_index
+        try:
+            return tuple(device.variables(first + number, os.environ) for number in range(processes))
+        except UsageError as error:
+            raise WorkerError("error", f"{processes} processes need a device each: {error}") from None

@@ -13,8 +13,6 @@ import json
 import os
 import pwd
 import re
-import secrets
-import stat
 import struct
 import sys
 from collections.abc import Iterator
@@ -28,9 +26,8 @@ from ipexperf.variables import LEASES
 FOLDER = Path("/tmp/ipexperf-leases")  # noqa: S108 - all users must find the same one; see `Folder` for its safety
 SUFFIX = ".lease"
 """Of the lock files, because a folder that a user names may have others, which we must not open."""
-DEVICE, QUEUE, PLACES, TOKENS = 0, 1, 1000, 2**32
-"""The bytes of a file that are locked: the device, so many places of a queue, and from where tokens lie."""
-TOKENS_END = 2**48
+DEVICE, QUEUE, PLACES = 0, 1, 1000
+"""The bytes of a file that are locked: the device, and so many places of a queue."""
 MOST = 4096
 """Bytes of a holder's note to read."""
 LONGEST = 160
@@ -47,17 +44,16 @@ class Holder:
     user: str
     command: str
     since: str
-    token: int
-    """The byte of the file that it has locked beside the device, so that the kernel can be asked whether it lives."""
+    pid: int
     until: str = ""
     """When it will probably be done, if that is known."""
 
     @classmethod
-    def this_process(cls, token: int, seconds: float | None) -> Holder:
+    def this_process(cls, seconds: float | None) -> Holder:
         """This process, from now on, probably for so many seconds."""
         now = datetime.now(timezone.utc)
         until = "" if seconds is None else f"{now + timedelta(seconds=seconds):%H:%M UTC}"
-        return cls(_user(os.getuid()), _command(sys.argv), f"{now:%Y-%m-%d %H:%M:%S UTC}", token, until)
+        return cls(_user(os.getuid()), _command(sys.argv), f"{now:%Y-%m-%d %H:%M:%S UTC}", os.getpid(), until)
 
     @classmethod
     def parse(cls, text: bytes) -> Holder | None:
@@ -66,7 +62,7 @@ class Holder:
             document = json.loads(text)
             user, command, since = (_printable(str(document[name])) for name in ("user", "command", "since"))
             until = _printable(str(document.get("until", "")))
-            return cls(user, command, since, int(document["token"]) % TOKENS_END, until)
+            return cls(user, command, since, int(document["pid"]), until)
         except (ValueError, TypeError, KeyError):
             return None
 
@@ -136,10 +132,6 @@ class Folder:
                     fd = os.open(path, flags | os.O_CREAT, 0o666)
         except OSError as error:
             raise self.refusal(f"{path.name}: {_reason(error)}") from None
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-            os.close(fd)
-            raise self.refusal(f"{path.name} is not a file of its own")
         return fd
 
     def devices(self) -> list[str]:
@@ -161,11 +153,6 @@ def _for_everybody() -> Iterator[None]:
         os.umask(before)
 
 
-def new_token() -> int:
-    """A number by which the children of a holder prove to the kernel that it holds: two bytes of a file from there."""
-    return TOKENS + 2 * secrets.randbelow((TOKENS_END - TOKENS) // 2)
-
-
 class DeviceLock:
     """The lock of one device, for this process. It is free until `acquire` succeeds."""
 
@@ -175,7 +162,7 @@ class DeviceLock:
         self.before: int | None = None
         """How many processes wait before this one. None if it does not wait."""
 
-    def acquire(self, token: int, *, shared: bool, seconds: float | None = None) -> bool:
+    def acquire(self, *, shared: bool, seconds: float | None = None) -> bool:
         """Take the lock if it is free and nobody waits for it, else a place in the queue. Never waits.
 
         Others are told that it is probably for so many seconds.
@@ -183,12 +170,11 @@ class DeviceLock:
         self._queue()
         if self.before != 0 or not self._lock(DEVICE, shared=shared):
             return False
-        self._lock(token, 1 if shared else 2)
         self._unlock(0)
         self.before = None
         with contextlib.suppress(OSError):  # a full disk: the lock holds, and others see the number of the process
             os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, json.dumps(asdict(Holder.this_process(token, seconds))).encode(), 0)
+            os.pwrite(self._fd, json.dumps(asdict(Holder.this_process(seconds))).encode(), 0)
         return True
 
     def _queue(self) -> None:
@@ -210,10 +196,6 @@ class DeviceLock:
         """Give back the lock, or the place in the queue."""
         os.close(self._fd)
 
-    def held_by(self, token: int, *, shared: bool) -> bool:
-        """Whether another process holds the lock under this token: exclusively, unless shared is enough."""
-        return _conflict(self._fd, token if shared else token + 1, shared=False) is not None
-
     def holder(self, *, shared: bool) -> str:
         """Say who is in the way: the holder, or else who waits before us."""
         pid = _conflict(self._fd, DEVICE, shared=shared)
@@ -222,10 +204,10 @@ class DeviceLock:
             return "" if first is None else f"{_process(first)} has waited for it longer"
         return _holder_text(self._fd, pid)
 
-    def _lock(self, start: int, length: int = 1, *, shared: bool = False) -> bool:
+    def _lock(self, byte: int, *, shared: bool = False) -> bool:
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
-            fcntl.lockf(self._fd, kind | fcntl.LOCK_NB, length, start)
+            fcntl.lockf(self._fd, kind | fcntl.LOCK_NB, 1, byte)
         except (BlockingIOError, PermissionError):  # POSIX allows both
             return False
         except OSError as error:  # a file system without locks
@@ -263,10 +245,9 @@ def _next_locked(fd: int, start: int, length: int) -> int | None:
 
 
 def _holder_text(fd: int, pid: int) -> str:
-    """Say who holds a lock: the note, if who wrote it is a holder now, else the process that the kernel names."""
+    """Say who holds a lock: the note, if the process that the kernel names may have written it, else that process."""
     note = Holder.parse(os.pread(fd, MOST, 0))
-    writer = _conflict(fd, note.token, shared=False) if note is not None else None
-    return f"{_process(pid)} holds it" if note is None or writer is None else note.text(writer)
+    return f"{_process(pid)} holds it" if note is None or pid not in (0, note.pid) else note.text(pid)
 
 
 def _process(pid: int) -> str:

@@ -7,21 +7,20 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from ipexperf.bench import registry
-from ipexperf.conduct import device_lock
 from ipexperf.conduct.device_lock import DeviceLock, Folder
 from ipexperf.errors import UsageError
-from ipexperf.variables import LEASE_TOKENS
+from ipexperf.variables import LEASED
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
 
 CPU = "cpu"
 WAIT, OFF = "wait", "off"
+SHARED = "shared:"
 POLL_SECONDS = 0.5
 LINE_SECONDS = 60.0
 """Without a terminal, progress says after these seconds how long the wait has been, and then after twice as many."""
@@ -35,6 +34,15 @@ class Claim:
     """`cpu`, or a kind of card and its number. Its lock file is named after it."""
     shared: bool = False
     """Whether others may use it at the same time, if they share it too."""
+
+    @property
+    def word(self) -> str:
+        """How it is named in the environment of the processes that its holder starts."""
+        return f"{SHARED}{self.device}" if self.shared else self.device
+
+    @classmethod
+    def of_word(cls, word: str) -> Claim:
+        return cls(word.removeprefix(SHARED), word.startswith(SHARED))
 
     def __str__(self) -> str:
         return "the CPU" if self.device == CPU else self.device
@@ -62,13 +70,8 @@ def of_case(case: Case, index: int, environment: Mapping[str, str]) -> set[Claim
     return claims(case.device, index, environment, registry.modes.get(case.mode).processes(case))
 
 
-_Key: TypeAlias = tuple[int, Path, str]
-_HELD: dict[_Key, Claim] = {}
-"""What this process holds, by its number, the folder and the device. A process forked from it holds none of it."""
-
-
-def _key(folder: Folder, claim: Claim) -> _Key:
-    return os.getpid(), folder.path, claim.device
+_HELD: dict[str, Claim] = {}
+"""What this process holds, by the device."""
 
 
 class Lease:
@@ -80,9 +83,8 @@ class Lease:
         self._mode = mode
         self._say = say
         self._clock = clock
-        self._token = device_lock.new_token()
         self._claims: frozenset[Claim] = frozenset()
-        self._locks: dict[_Key, DeviceLock] = {}
+        self._locks: dict[Claim, DeviceLock] = {}
 
     def take(
         self, requests: Iterable[Claim], seconds: float | None = None, meanwhile: Callable[[], None] = lambda: None
@@ -98,20 +100,19 @@ class Lease:
             return
         self.close()
         folder = Folder.of_host()
-        missing = [claim for claim in sorted(union, key=_order) if not self._covered(folder, claim)]
-        nested = bool(missing) and _inside(folder)
+        nested = bool(_announced())
         began = self._clock()
         try:
-            for claim in missing:
-                self._locks[_key(folder, claim)] = self._lock(folder, claim, seconds, meanwhile, nested=nested)
+            for claim in sorted(union, key=_order):
+                if not _covered(claim):
+                    self._locks[claim] = self._lock(folder, claim, seconds, meanwhile, nested=nested)
         except BaseException:
             self.close()
             raise
         finally:
             self.seconds_waited += self._clock() - began
         self._claims = union
-        if self._locks:
-            _announce(self._token)
+        _announce([*_announced(), *(claim.word for claim in self._locks)])
 
     def take_for_work(self) -> None:
         """Hold the CPU for work on all of its cores that is not measured.
@@ -119,34 +120,30 @@ class Lease:
         Where this process or one that started it holds a card, its share in the CPU is enough: those who hold something
         must not wait for more.
         """
-        if self._mode != OFF and not self._covered(Folder.of_host(), Claim(CPU, shared=True)):
+        if self._mode != OFF and not _covered(Claim(CPU, shared=True)):
             self.take([Claim(CPU)])
 
     def close(self) -> None:
         """Give everything back."""
         self._claims = frozenset()
+        words = _announced()
         while self._locks:
-            key, lock = self._locks.popitem()
-            _HELD.pop(key, None)
+            claim, lock = self._locks.popitem()
+            _HELD.pop(claim.device, None)
             lock.release()
-        _withdraw(self._token)
-
-    def _covered(self, folder: Folder, claim: Claim) -> bool:
-        """Whether this process holds the device already, or one that started it."""
-        if ours := _HELD.get(_key(folder, claim)):
-            # Not asked of the kernel: closing the file a second time would give the lock back.
-            return claim.shared or not ours.shared
-        return _inherited(folder, claim)
+            if claim.word in words:
+                words.remove(claim.word)
+        _announce(words)
 
     def _lock(
         self, folder: Folder, claim: Claim, seconds: float | None, meanwhile: Callable[[], None], *, nested: bool
     ) -> DeviceLock:
         """Take one lock, or wait for it."""
-        if _key(folder, claim) in _HELD:
+        if claim.device in _HELD:
             raise UsageError(f"{claim} cannot be measured alone: this process shares it with others")
         lock, wait = DeviceLock(folder, claim.device), _Wait(claim, self._say, self._clock)
         try:
-            while not lock.acquire(self._token, shared=claim.shared, seconds=seconds):
+            while not lock.acquire(shared=claim.shared, seconds=seconds):
                 if holder := lock.holder(shared=claim.shared):
                     self._refuse_to_wait(claim, holder, nested=nested)
                     if wait.show(holder, lock.before or 0):
@@ -158,7 +155,7 @@ class Lease:
             lock.release()
             raise
         wait.end()
-        _HELD[_key(folder, claim)] = claim
+        _HELD[claim.device] = claim
         return lock
 
     def _refuse_to_wait(self, claim: Claim, holder: str, *, nested: bool) -> None:
@@ -239,38 +236,19 @@ def _merged(requests: Iterable[Claim]) -> frozenset[Claim]:
     return frozenset(Claim(device, is_shared) for device, is_shared in shared.items())
 
 
-def _tokens() -> list[int]:
-    """The tokens of the leases that this process and those that started it hold."""
-    return [int(word) for word in os.environ.get(LEASE_TOKENS, "").split(",") if word]
+def _announced() -> list[str]:
+    """What this process and those that started it hold. The environment names it to the processes that we start."""
+    return [word for word in os.environ.get(LEASED, "").split(";") if word]
 
 
-def _inherited(folder: Folder, claim: Claim) -> bool:
-    """Whether a process that started this one holds the device. Not for one that this process holds itself."""
-    tokens = _tokens()
-    if not tokens:
-        return False
-    lock = DeviceLock(folder, claim.device)
-    try:
-        return any(lock.held_by(token, shared=claim.shared) for token in tokens)
-    finally:
-        lock.release()
-
-
-def _inside(folder: Folder) -> bool:
-    """Whether another lease of this process, or of one that started it, holds any device."""
-    if any(key[:2] == (os.getpid(), folder.path) for key in _HELD):
-        return True
-    return any(_inherited(folder, Claim(device, shared=True)) for device in folder.devices())
-
-
-def _announce(token: int) -> None:
-    """Name this lease to the processes that we start."""
-    os.environ[LEASE_TOKENS] = ",".join(map(str, dict.fromkeys([*_tokens(), token])))
-
-
-def _withdraw(token: int) -> None:
-    rest = [other for other in _tokens() if other != token]
-    if rest:
-        os.environ[LEASE_TOKENS] = ",".join(map(str, rest))
+def _announce(words: list[str]) -> None:
+    if words:
+        os.environ[LEASED] = ";".join(words)
     else:
-        os.environ.pop(LEASE_TOKENS, None)
+        os.environ.pop(LEASED, None)
+
+
+def _covered(claim: Claim) -> bool:
+    """Whether this process holds the device already, or one that started it."""
+    held = [*_HELD.values(), *map(Claim.of_word, _announced())]
+    return any(one.device == claim.device and (claim.shared or not one.shared) for one in held)

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench.machine import kernel_files
@@ -27,14 +27,22 @@ GONE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """The imports of a server, made before it is forked."""
+class ServerSpec:
+    """What a server imports before it is forked, and how it is started. Workers with equal specs can share one."""
 
     stack: str
     load: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     ahead: tuple[str, ...] = ()
     """Packages that building the model imports. A server that cannot be forked with them does without."""
+    python: str | None = None
+    variables: tuple[tuple[str, str], ...] = ()
+    timeout: float = 60.0
+
+    @property
+    def imports(self) -> str:
+        """What it imports, as JSON."""
+        return json.dumps({name: getattr(self, name) for name in ("stack", "load", "needs", "ahead")})
 
 
 def _over(pid: int) -> bool:
@@ -84,18 +92,12 @@ class Forked:
 class Server:
     """One fork server. Its workers die with it, and it dies with us."""
 
-    def __init__(
-        self,
-        order: Order,
-        python: str | None,
-        variables: Mapping[str, str] | None,
-        timeout: float,
-    ) -> None:
+    def __init__(self, spec: ServerSpec) -> None:
         """Start the server, without waiting for its imports."""
-        self._timeout = timeout
+        self._timeout = spec.timeout
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the server
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [python or sys.executable, "-u", str(BOOT), "server", str(theirs.fileno()), json.dumps(asdict(order))]
+        command = [spec.python or sys.executable, "-u", str(BOOT), "server", str(theirs.fileno()), spec.imports]
         try:
             with theirs:
                 self._process = subprocess.Popen(
@@ -103,7 +105,7 @@ class Server:
                     stdin=subprocess.DEVNULL,
                     stdout=self._log,
                     stderr=self._log,
-                    env=environment_of(python, variables),
+                    env=environment_of(spec.python, dict(spec.variables)),
                     pass_fds=[theirs.fileno()],
                     start_new_session=True,
                 )
@@ -181,25 +183,11 @@ class Server:
         self._log.close()
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSpec:
-    """The start settings of a server. Workers with equal specs can share one."""
-
-    order: Order
-    python: str | None
-    variables: tuple[tuple[str, str], ...]
-    timeout: float
-
-    def server(self) -> Server:
-        """Start the server, without waiting for its imports."""
-        return Server(self.order, self.python, dict(self.variables), self.timeout)
-
-
 @contextlib.contextmanager
 def start_servers(specs: Iterable[ServerSpec]) -> Iterator[dict[ServerSpec, Server]]:
     """Start a server for each distinct spec, all importing at the same time. End them with the block."""
     with contextlib.ExitStack() as stack:
-        started = {spec: stack.enter_context(contextlib.closing(spec.server())) for spec in dict.fromkeys(specs)}
+        started = {spec: stack.enter_context(contextlib.closing(Server(spec))) for spec in dict.fromkeys(specs)}
         for server in started.values():
             server.ready()
         yield started

@@ -21,9 +21,8 @@ from packaging.version import Version
 from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
-from ipexperf.compare import arm
+from ipexperf.compare import arm, together
 from ipexperf.compare.round import Effort
-from ipexperf.compare.together import Together
 from ipexperf.compare.walk import walk
 from ipexperf.dashboard import folder as folders
 from ipexperf.dossier import drawing, page, script
@@ -148,7 +147,7 @@ def _traced(
     )
     chance = random.Random()  # noqa: S311 - a start order, no secret
     if suite is None:
-        return Together().play([a, b], Effort(), chance, say)
+        return together.play([a, b], Effort(), chance, say)
     [(_, found)] = walk(suite, {case.model: [a, b]}, chance, say)
     if isinstance(found, tuple):
         raise UsageError("; ".join(str(gone) for gone in found if gone))

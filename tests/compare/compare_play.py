@@ -12,13 +12,13 @@ from free_machine import FREE
 
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
+from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.players import Spell, Turn
 from ipexperf.compare.round import Effort, Round, Side
-from ipexperf.compare.together import Together
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.errors import WorkerError
-from ipexperf.result import Check, Launch, Sample, Schedule
+from ipexperf.result import Check, Launch, Sample
 
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 A = Arm(CASE, Conditions(Settings()), "arm a")
@@ -42,7 +42,7 @@ def quick(*load: str, **more: Any) -> Conditions:
 
 
 def play(*arms: Arm, effort: Effort = QUICK, say: Callable[[str], None] = lambda _: None) -> Round:
-    return Together().play(arms, effort, chance(), say)
+    return together.play(arms, effort, chance(), say)
 
 
 def side(time: float, *checks: Check, arm: Arm = A, error: WorkerError | None = None) -> Side:
@@ -72,9 +72,7 @@ def slower(spread: float, shift: float = 1.0) -> Iterator[Round]:
 
 
 class ScriptedRounds:
-    """A scheduler that starts no process: a function says what the arms of a round did."""
-
-    name: Schedule = "together"
+    """Rounds that start no process: a function says what the arms of a round did."""
 
     def __init__(self, script: Callable[[Sequence[Arm]], Round]) -> None:
         self.asked: list[list[Arm]] = []
@@ -87,6 +85,18 @@ class ScriptedRounds:
         self.asked.append(list(arms))
         found = self._script(arms)
         return replace(found, sides=tuple(replace(one, arm=arm) for one, arm in zip(found.sides, arms, strict=True)))
+
+
+def use(rounds: ScriptedRounds | None) -> None:
+    """Have these rounds played until the end of the test."""
+    if rounds is not None:
+        together.play = rounds.play  # type: ignore[assignment]  # `honest` puts it back
+
+
+def finish(run: Any) -> None:
+    """Make all rounds of a group or of a contest."""
+    for _ in run.play():
+        """Nobody looks at what there is so far."""
 
 
 def scripted(rounds: Iterator[Round]) -> ScriptedRounds:

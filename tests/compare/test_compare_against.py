@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from compare_play import CASE, QUICK, case, chance, failed, pair, scripted, side, slower
+from compare_play import CASE, QUICK, ScriptedRounds, case, chance, failed, finish, pair, scripted, slower, use
 from free_machine import FREE, Clock
 
 from ipexperf.bench import loading
 from ipexperf.case import AGAINST, ITSELF, Case
 from ipexperf.compare.against import Against, AgainstRun, Judged
 from ipexperf.compare.arm import FLAG
-from ipexperf.compare.round import Scheduler, Side
+from ipexperf.compare.round import Side
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
@@ -24,7 +25,7 @@ from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.arms import ArmWords, parse
 from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.plan.options import Options
-from ipexperf.result import Check, PairsEvidence
+from ipexperf.result import PairsEvidence
 
 pytestmark = pytest.mark.process
 
@@ -51,14 +52,13 @@ def against(other: Case, words: ArmWords, policy: PairPolicy = POLICY, *, mine: 
 
 
 def judged(
-    conductor: Conductor, other: Against, *, tolerance: float | None = None, together: Scheduler | None = None
+    conductor: Conductor, other: Against, *, tolerance: float | None = None, together: ScriptedRounds | None = None
 ) -> Judged:
     """The measurement and verdict of a run with one case."""
     [case] = other.cases
-    run = AgainstRun(
-        other, [(case, GateWish(tolerance))], conductor, lambda _: None, QUICK, chance(), together=together
-    )
-    run.run()
+    use(together)
+    run = AgainstRun(other, [(case, GateWish(tolerance))], conductor, lambda _: None, QUICK, chance())
+    finish(run)
     return run.judged()[case]
 
 
@@ -81,13 +81,6 @@ def test_a_case_against_another_arm_has_the_launches_of_its_own_workers(conducto
     assert len(evidence.log_ratios) == 4
 
 
-def test_a_test_may_have_a_tolerance_of_its_own(conductor: Conductor) -> None:
-    """A slowdown of 20 % passes with a tolerance of 50 %."""
-    rounds = scripted(slower(0.001, 1.2))
-    _, verdict, policy = judged(conductor, against(CASE, ArmWords()), tolerance=0.5, together=rounds)
-    assert (verdict.outcome, policy.tolerance) == ("ok", 0.5)
-
-
 def test_an_arm_that_failed_is_the_last_launch_of_its_case(conductor: Conductor) -> None:
     """After the launches that it had. The case failed."""
     died = WorkerError("crashed", f"{OTHER}: killed by SIGSEGV", "its last words")
@@ -97,15 +90,6 @@ def test_an_arm_that_failed_is_the_last_launch_of_its_case(conductor: Conductor)
     assert (measurement.launches[1].reason, measurement.launches[1].log) == (died.reason, "its last words")
     assert verdict.outcome == "failed"
     assert dict(measurement.case.knobs)[AGAINST] == ITSELF
-
-
-def test_another_arm_whose_proof_fails_is_named(conductor: Conductor) -> None:
-    """Then there is no comparison."""
-    lie = Check("dtype", ok=False, found="float32", expected="bf16")
-    rounds = scripted(iter([pair(side(1.0, lie), 1.0)]))
-    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()), together=rounds)
-    assert measurement.failure == f"error: {OTHER}: {lie}"
-    assert verdict.outcome == "failed"
 
 
 def test_a_device_that_the_other_arm_lost_is_in_quarantine(conductor: Conductor) -> None:
@@ -120,50 +104,6 @@ def test_a_device_that_the_other_arm_lost_is_in_quarantine(conductor: Conductor)
     assert "lossy is in quarantine" in measurement.launches[-1].reason
     judged(conductor, against(CASE, ArmWords(), replace(POLICY, max_pairs=1)), together=rounds)
     assert len(rounds.asked) == 2
-
-
-def test_a_device_lost_while_the_other_arm_is_prepared_is_in_quarantine(
-    conductor: Conductor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The case's own device stays in use, and the reason names the other arm."""
-    ready = conductor.ready
-
-    def lost(case: Case, *more: str | None) -> Conditions:
-        if case.device == "lossy":
-            raise WorkerError("device_lost", "gone")
-        return ready(case, *more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(conductor, "ready", lost)
-    measurement, _, _ = judged(conductor, against(LOSSY, parse("device=lossy", FLAG)))
-    assert (measurement.launches[-1].outcome, measurement.launches[-1].reason) == ("device_lost", f"{OTHER}: gone")
-    assert conductor.quarantined(CASE) == []
-    assert conductor.quarantined(LOSSY)
-
-
-def test_a_case_that_the_budget_left_no_time_for_is_not_begun(
-    conductor: Conductor, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its weights are not looked up either, and it did not fail."""
-    clock.now = 61.0
-    monkeypatch.setattr(conductor, "ready", lambda *_: pytest.fail("weights were looked for"))
-    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()))
-    assert (measurement.launches, measurement.failure) == ((), "")
-    assert measurement.never_began == "the budget (--perf-budget) was spent already"
-    assert not verdict.fails
-
-
-def test_pairs_that_the_budget_ended_say_so(conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the judge was not sure by then, the measurement is cut."""
-    rounds = scripted(slower(0.5))
-    monkeypatch.setattr(conductor, "spent", lambda: len(rounds.asked) >= 2)
-    measurement, verdict, _ = judged(conductor, against(CASE, ArmWords()), together=rounds)
-    assert len(measurement.launches) == 2
-    assert measurement.cut == "the budget (--perf-budget) was spent after 2 pairs"
-    assert verdict.outcome == "inconclusive"
-
-
-def _stop() -> None:
-    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("when", ["in a round", "after a round", "before"])
@@ -183,13 +123,14 @@ def test_an_interrupted_run_is_judged_on_what_is_known(
         if when == "in a round" and "pair 2" in text:
             raise stop
 
-    after: Callable[[], None] = _stop if when == "after a round" else lambda: None
     monkeypatch.setattr(conductor, "ready", prepared)
-    rounds = scripted(replace(one, sides=one.sides * 2) for one in slower(0.001, 1.0))
+    use(scripted(replace(one, sides=one.sides * 2) for one in slower(0.001, 1.0)))
     other = Against(ArmWords(), FLAG, cases, POLICY)
-    run = AgainstRun(other, [(one, AS_ALL) for one in cases], conductor, say, QUICK, chance(), together=rounds)
-    with pytest.raises(stop):
-        run.run(after)
+    run = AgainstRun(other, [(one, AS_ALL) for one in cases], conductor, say, QUICK, chance())
+    with contextlib.suppress(stop):
+        for _ in run.play():
+            if when == "after a round":
+                break
     known = run.judged("somebody stopped it")
     assert list(known) == list(cases)
     for measurement, verdict, _ in known.values():

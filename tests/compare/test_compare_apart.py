@@ -5,29 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import BUSY, NOW, QUICK, A, B, ScriptedRounds, Sent, case, chance, quick, side
+from compare_play import NOW, QUICK, A, B, ScriptedRounds, Sent, case, chance, quick, side, use
 
 from ipexperf.bench import loading
 from ipexperf.compare import apart
-from ipexperf.compare.apart import Apart
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.round import Round, Scheduler
-from ipexperf.compare.together import Together
+from ipexperf.compare.round import Round
 from ipexperf.conduct.worker import Worker
-from ipexperf.errors import WorkerError
 from ipexperf.result import Launch, Sample
 
 pytestmark = pytest.mark.process
 
-COLD = str(Path(__file__).parents[1] / "fakes" / "cold.py")
 
-
-def played(*arms: Arm, mirrored: bool = True, alone: Scheduler | None = None) -> Round:
-    return Apart(mirrored, alone or Together()).play(arms, QUICK, chance(), lambda _: None)
+def played(*arms: Arm, mirrored: bool = True, alone: ScriptedRounds | None = None) -> Round:
+    use(alone)
+    return apart.play(arms, QUICK, chance(), lambda _: None, mirrored=mirrored)
 
 
 def stepping(*steps: float, busy: str = "", thin: bool = False) -> ScriptedRounds:
@@ -98,21 +93,3 @@ def test_the_record_of_an_arm_is_of_both_its_launches() -> None:
         assert one.launch.notes == ("a note", apart.NOTE)
         assert one.times == ((1.0,) * 3, (3.0,) * 3)
     assert (found.turns, found.dropped, found.thin) == (3, 4, False)
-
-
-def test_a_busy_machine_is_noted_once() -> None:
-    """In one sentence for both launches of an arm. If one has too few turns, the round has too few."""
-    found = played(A, B, alone=stepping(*[1.0] * 4, busy=BUSY, thin=True))
-    assert [one.launch.contended for one in found.sides] == [BUSY, BUSY]
-    assert found.thin
-
-
-def test_an_arm_that_fails_apart_fails_alone(fake: str) -> None:
-    """The other arm has both of its launches."""
-    loading.load((fake,))
-    arms = [Arm(case(model), quick(fake), model) for model in ("segfault", "tiny")]
-    found = played(*arms)
-    assert [one.launch.outcome for one in found.sides] == ["crashed", "ok"]
-    assert isinstance(found.sides[0].error, WorkerError)
-    assert found.sides[0].error.reason == "segfault: killed by SIGSEGV"
-    assert (found.sides[0].times, len(found.sides[1].times)) == ((), 2)

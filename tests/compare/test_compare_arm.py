@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from compare_play import CASE, A, B
 
-from ipexperf.bench import loading, registry
+from ipexperf.bench import loading
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.compare import arm
 from ipexperf.compare.arm import Arm
 from ipexperf.conduct import placement as placing
 from ipexperf.conduct.conductor import Conductor
-from ipexperf.errors import UsageError, WorkerError
+from ipexperf.errors import UsageError
 from ipexperf.plan import arms, placement
 from ipexperf.plan.arms import parse
 from ipexperf.plan.options import Options
@@ -75,15 +75,6 @@ def test_a_possible_secret_is_a_difference_and_is_masked() -> None:
     assert "s3cret55" not in line
 
 
-def test_an_arm_runs_with_the_real_value_of_a_masked_variable() -> None:
-    words = parse("MY_TOKEN=hunter22", "--perf-against")
-    assert words.variables == {"MY_TOKEN": "hunter22"}
-    assert "hunter22" not in words.text
-    with pytest.raises(UsageError) as raised:
-        parse("MY_TOKEN=hunter22 MY_TOKEN=s3cret55", "--perf-against")
-    assert "hunter22" not in str(raised.value)
-
-
 @pytest.fixture
 def made(fake: str, tmp_path: Path) -> Callable[..., Arm]:
     """An arm of its words, in a run with these options."""
@@ -135,23 +126,6 @@ def test_an_arm_that_cannot_import_its_stack_is_refused_in_one_sentence(fake: st
     arm.check_imports([CASE], parse("dtype=bf16", "arm"), options, "--perf-against")
     with pytest.raises(UsageError, match=r"^--perf-against: it cannot run plain on fake: .*all\.py"):
         arm.check_imports([CASE], parse("A=1", "arm"), options, "--perf-against")
-
-
-def test_the_reason_of_a_failure_begins_with_the_name_of_its_arm() -> None:
-    """If the arm has one."""
-    died = WorkerError("crashed", "killed by SIGSEGV", "a log")
-    assert A.blamed(died).reason == "arm a: killed by SIGSEGV"
-    assert (A.blamed(died).outcome, A.blamed(died).log) == ("crashed", "a log")
-    assert replace(A, name="").blamed(died).reason == "killed by SIGSEGV"
-
-
-def test_every_instance_of_an_arm_runs_in_its_software(
-    made: Callable[..., Arm], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(type(registry.modes.get("spin")), "shares", lambda *_: [(0,), (0,)])
-    conditions = made(f"python={sys.executable} SIDE=b").conditions
-    seen = [(one.python, one.variables.get("SIDE")) for one in conditions.instances]
-    assert seen == [(sys.executable, "b")] * 2
 
 
 def test_what_an_arm_preloads_is_of_its_own_interpreter(

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import QUICK, case, chance
+from compare_play import QUICK, case, chance, finish
 from free_machine import FREE
 
-from ipexperf.bench import loading, registry
+from ipexperf.bench import loading
 from ipexperf.compare import group
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
@@ -38,13 +38,13 @@ FP32, BF16 = case(dtype="fp32"), case(dtype="bf16")
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
     """The servers that rounds had."""
     found: list[Server] = []
-    plain = ServerSpec.server
 
-    def made(spec: ServerSpec) -> Server:
-        found.append(plain(spec))
-        return found[-1]
+    class Noted(Server):
+        def __init__(self, spec: ServerSpec) -> None:
+            super().__init__(spec)
+            found.append(self)
 
-    monkeypatch.setattr(ServerSpec, "server", made)
+    monkeypatch.setattr(server, "Server", Noted)
     return found
 
 
@@ -61,7 +61,7 @@ def measured(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
             Options(load=load, samples=5, seconds=0.05, timeout=30, **options), tmp_path, say, policy=FREE
         )
         running = GroupRun(GroupRequest(Group("a group", cases), rounds), conductor, say, effort=QUICK, chance=chance())
-        running.run()
+        finish(running)
         conductor.close()
         return list(running.measurements().values())
 
@@ -103,14 +103,6 @@ def test_rounds_without_a_server_are_fresh(
     assert started == []
 
 
-def test_cases_of_a_mode_that_must_be_fresh_are_fresh(
-    measured: Callable[..., list[Measurement]], started: list[Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(type(registry.modes.get("spin")), "fresh", "spinning makes one dizzy")
-    assert [proofs(one) for one in measured(FP32, BF16)] == [[[], []]] * 2
-    assert started == []
-
-
 @pytest.mark.parametrize(
     ("variable", "reason"),
     [("FAKE_THREAD", "the imports left 2 threads"), ("FAKE_END", "ended with exit status 3")],
@@ -149,10 +141,8 @@ def compared(fake: str, tmp_path: Path) -> Callable[..., Comparison]:
         a, b = (Arm(one, conductor.ready(one)) for one in (FP32, BF16))
         b = replace(b, conditions=replace(b.conditions, variables={**b.conditions.variables, **variables}))
         policy = PairPolicy(max_pairs=pairs)
-        forking = conductor.forking
-        arms, spent = [(a, b)], lambda: False
-        contest = Contest(arms, [policy], QUICK, spent, chance(), print, forking=forking, repeat_builds=repeat_builds)
-        [found] = contest.run()
+        found = Comparison(a, b, policy)
+        finish(Contest([found], QUICK, conductor, chance(), print, repeat_builds=repeat_builds))
         conductor.close()
         return found
 

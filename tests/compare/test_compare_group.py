@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compare_play import BUSY, CASE, NOW, QUICK, ScriptedRounds, Sent, case, chance
+from compare_play import BUSY, CASE, NOW, QUICK, ScriptedRounds, Sent, case, chance, finish, use
 from free_machine import FREE, Clock
 
 from ipexperf.bench import loading, registry
@@ -18,7 +18,7 @@ from ipexperf.compare import group
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
 from ipexperf.compare.request import GroupRequest
-from ipexperf.compare.round import Round, Scheduler, Side
+from ipexperf.compare.round import Round, Side
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import Worker
@@ -27,7 +27,7 @@ from ipexperf.judge import rounds as judge
 from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
-from ipexperf.result import Check, Launch, Measurement, RoundRecord
+from ipexperf.result import Check, Launch, Measurement
 
 pytestmark = pytest.mark.process
 
@@ -62,18 +62,19 @@ def of(
     say: Callable[[str], None] = lambda _: None,
     software: Mapping[str, ArmWords] | None = None,
     ratios_alone: bool = False,
-    together: Scheduler | None = None,
+    together: ScriptedRounds | None = None,
     **more: Any,
 ) -> GroupRun:
     request = GroupRequest(Group("a group", cases), launches, **more)
-    own: dict[str, Any] = {"software": software, "ratios_alone": ratios_alone, "together": together}
+    use(together)
+    own: dict[str, Any] = {"software": software, "ratios_alone": ratios_alone}
     return GroupRun(request, conductor, say, effort=QUICK, chance=chance(), **own)
 
 
 def measured(conductor: Conductor, launches: int = 1, **more: Any) -> Measurement:
     """A case that is alone in its group."""
     run = of(conductor, CASE, launches=launches, **more)
-    run.run()
+    finish(run)
     return run.measurements()[CASE]
 
 
@@ -104,16 +105,6 @@ def launched(*told: str) -> ScriptedRounds:
 def requests(rounds: ScriptedRounds) -> list[tuple[int, bool, bool]]:
     """The number of each launch, whether it was asked for accuracy, and whether it was the last try."""
     return [(arm.index, arm.accuracy, arm.final) for [arm] in rounds.asked]
-
-
-def test_a_measurement_has_every_launch(make: Callable[..., Conductor]) -> None:
-    """A case is launched as often as planned, each time in a process of its own."""
-    found = measured(make(), launches=2)
-    assert [(x.index, x.outcome) for x in found.launches] == [(0, "ok"), (1, "ok")]
-    assert (found.failure, found.invalid) == ("", "")
-    assert len(found.values("step_time")) == 2
-    assert found.environment["git"] == {"commit": None, "branch": None, "dirty": None}
-    assert found.started_at < found.finished_at
 
 
 def launched_in(*environments: Mapping[str, Any]) -> ScriptedRounds:
@@ -156,17 +147,6 @@ def test_a_launch_under_other_settings_than_the_first_says_so(make: Callable[...
     assert not found.invalid
 
 
-def test_the_first_failed_launch_is_the_last(make: Callable[..., Conductor]) -> None:
-    """A failed case is not launched again. Its measurement still has the environment."""
-    broken = case("segfault")
-    run = of(make(), broken, launches=3)
-    run.run()
-    found = run.measurements()[broken]
-    assert [x.outcome for x in found.launches] == ["crashed"]
-    assert found.failure == "crashed: killed by SIGSEGV"
-    assert found.environment["machine_key"]
-
-
 def test_a_contended_launch_is_measured_once_more(make: Callable[..., Conductor]) -> None:
     """The second try counts, contended or not. The first launch that counts has the accuracy."""
     rounds = launched(BUSY, "", BUSY, BUSY)
@@ -180,18 +160,6 @@ def test_a_contended_launch_is_measured_once_more(make: Callable[..., Conductor]
     ]
     assert found.failure == ""
     assert found.contended == f"machine contended: {BUSY}"
-
-
-def test_a_launch_that_was_measured_again_is_recorded_and_does_not_count(make: Callable[..., Conductor]) -> None:
-    """It has its numbers and its reason. No statistic, check or outcome of the case uses them."""
-    found = measured(make(), launches=2, together=launched(BUSY, "", ""))
-    assert (found.failure, found.contended, found.invalid) == ("", "", "")
-    assert [x.index for x in found.counted] == [1, 2]
-    assert found.values("step_time") == (1.0, 2.0)
-    assert found.values("accuracy") == (1.0,)
-    first = found.launches[0]
-    assert (first.outcome, first.reason, first.metrics["step_time"]) == ("contended", BUSY, 0.0)
-    assert not first.proof[0].ok
 
 
 def test_a_later_pass_repeats_only_the_launches_that_stayed_contended(make: Callable[..., Conductor]) -> None:
@@ -213,12 +181,6 @@ def test_a_later_pass_repeats_only_the_launches_that_stayed_contended(make: Call
     assert found.values("step_time") == (2.0, 3.0, 4.0)
     assert found.values("accuracy") == (2.0,)
     assert (found.started_at, found.environment["machine_key"]) == (before.started_at, "m")
-
-
-def test_a_later_pass_continues_the_numbers_of_launches(make: Callable[..., Conductor]) -> None:
-    """After three launches the next is the fourth."""
-    found = measured(make(), launches=2, numbers=((CASE, 3),), together=launched(*[""] * 5))
-    assert [x.index for x in found.launches] == [3, 4]
 
 
 def test_launches_are_compared_with_the_ceilings_once(
@@ -252,24 +214,6 @@ def test_on_a_machine_that_stays_busy_the_last_try_has_the_accuracy(make: Callab
     assert [x.outcome for x in found.launches] == ["contended"] * 3 + ["ok"]
 
 
-def test_nothing_is_made_again_once_the_budget_is_spent(make: Callable[..., Conductor], clock: Clock) -> None:
-    """The measurement stays as it was, with its contended launches."""
-    rounds = launched(*[BUSY] * 2)
-    conductor = make(budget=HOUR)
-    before = measured(conductor, together=rounds)
-    clock.now = HOUR + 1
-    assert measured(conductor, before=((CASE, before),), together=rounds) is before
-
-
-def test_a_failure_of_the_second_try_is_the_outcome_of_the_case(make: Callable[..., Conductor]) -> None:
-    """With the environment of the first try."""
-    found = measured(make(), launches=3, together=launched(BUSY, "crashed"))
-    assert [x.outcome for x in found.launches] == ["contended", "crashed"]
-    assert found.failure == "crashed: it fell over"
-    assert found.environment["machine_key"] == "m"
-    assert found.values("step_time") == ()
-
-
 def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
     make: Callable[..., Conductor], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,75 +226,25 @@ def test_a_case_that_the_budget_left_no_time_for_is_not_launched(
     assert found.never_began == "the budget (--perf-budget) was spent already"
 
 
-def test_a_measurement_counts_the_launches_that_the_budget_left_no_time_for(
-    make: Callable[..., Conductor], clock: Clock
-) -> None:
-    """The others count."""
-    planned = make(budget=HOUR)
-    rounds = launched(*[""] * 3)
-
-    def slow(arms: Sequence[Arm]) -> Round:
-        clock.now = HOUR + 1
-        return rounds._script(arms)
-
-    run = of(planned, CASE, launches=3, together=ScriptedRounds(slow))
-    run.run()
-    found = run.measurements()[CASE]
-    assert (found.values("step_time"), found.failure, found.never_began) == ((0.0,), "", "")
-    assert found.cut == "the budget (--perf-budget) was spent after 1 of 3 launches"
-
-
-def test_a_contended_launch_is_not_measured_again_once_the_budget_is_spent(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So the case stays contended."""
-    rounds = launched(BUSY, "")
-    planned = make(budget=HOUR)
-    monkeypatch.setattr(planned, "spent", lambda: bool(rounds.asked))
-    assert measured(planned, together=rounds).contended == f"machine contended: {BUSY}"
-    assert requests(rounds) == [(0, True, False)]
-
-
 def test_a_group_that_is_interrupted_in_a_round_has_the_rounds_before(make: Callable[..., Conductor]) -> None:
     """Its cases have the reason. A group that never began has no measurement."""
-    made: list[str] = []
-
-    def after() -> None:
-        made.append("a round")
-        raise KeyboardInterrupt
-
     run = of(make(), FP32, BF16, launches=2, together=beside())
-    with pytest.raises(KeyboardInterrupt):
-        run.run(after)
+    next(run.play())
     found = run.measurements("somebody stopped it")
     assert {one: (len(told.launches), told.cut) for one, told in found.items()} == {
         FP32: (1, "somebody stopped it"),
         BF16: (1, "somebody stopped it"),
     }
-    assert (len(run.rounds), made) == (1, ["a round"])
+    assert len(run.rounds) == 1
     never = of(make(), FP32)
     assert never.measurements("somebody stopped it") == {}
 
 
-def test_each_round_is_handed_over_once(make: Callable[..., Conductor]) -> None:
-    """If storing one fails, the next call passes it again, before later ones."""
+def test_what_is_there_is_told_after_each_round_but_the_last(make: Callable[..., Conductor]) -> None:
+    """The last one is recorded with the end of its group."""
     run = of(make(), FP32, BF16, launches=3, together=beside())
-    kept: list[int] = []
-    run.run(lambda: run.hand_over(lambda one: kept.append(one.number)))
-    assert kept == [1, 2], "the last one is kept with the end of its group"
-    run.hand_over(lambda one: kept.append(one.number))
-    assert kept == [1, 2, 3]
-    run._told, full = 1, iter([True, False, False])
-
-    def keep(one: RoundRecord) -> None:
-        if next(full):
-            raise OSError("the disk is full")
-        kept.append(one.number)
-
-    with pytest.raises(OSError, match="full"):
-        run.hand_over(keep)
-    run.hand_over(keep)
-    assert kept == [1, 2, 3, 2, 3]
+    assert [len(run.rounds) for _ in run.play()] == [1, 2]
+    assert [one.number for one in run.rounds] == [1, 2, 3]
 
 
 def beside(
@@ -385,7 +279,7 @@ def test_the_cases_of_a_group_take_turns_and_are_recorded_as_one_round(make: Cal
     """Launch k of each is its worker in round k. Each two of them have a ratio."""
     rounds = beside()
     run = of(make(), BF16, FP32, FP16, launches=2, together=rounds)
-    run.run()
+    finish(run)
     assert [sorted(one) for one in company(rounds)] == [sorted(OWN)] * 2
     assert [[x.index for x in found.launches] for found in run.measurements().values()] == [[0, 1]] * 3
     assert [(one.number, one.schedule, one.turns, len(one.seats)) for one in run.rounds] == [
@@ -400,37 +294,18 @@ def test_a_twin_sits_beside_the_reference_and_has_no_launch(make: Callable[..., 
     """It shows how far equal arms differ. Its numbers belong to no measurement."""
     rounds = beside()
     run = of(make(), BF16, FP32, twin=True, together=rounds)
-    run.run()
+    finish(run)
     assert company(rounds) == [[("", "fp32"), TWIN, ("", "bf16")]]
     assert [(seat.role, seat.launch) for seat in run.rounds[0].seats] == [("case", 0), ("twin", None), ("case", 0)]
     assert all(len(found.launches) == 1 for found in run.measurements().values())
     assert judge.twin_logs(run.rounds, FP32) == [0.0]
 
 
-def test_a_group_of_one_has_no_twin(make: Callable[..., Conductor]) -> None:
-    """There is no ratio, and no recorded round."""
-    rounds = beside()
-    run = of(make(), FP32, twin=True, together=rounds)
-    run.run()
-    assert (company(rounds), run.rounds) == ([[("", "fp32")]], [])
-
-
-def test_an_arm_that_fails_ends_alone_and_the_others_have_their_launches(make: Callable[..., Conductor]) -> None:
-    """The first failed launch of a case is its last. The other cases go on."""
-    rounds = beside(lambda arm, _: "crashed" if arm.case == BF16 else "")
-    run = of(make(), FP32, BF16, FP16, launches=2, together=rounds)
-    run.run()
-    found = run.measurements()
-    assert [x.outcome for x in found[BF16].launches] == ["crashed"]
-    assert [x.outcome for x in found[FP16].launches] == ["ok", "ok"]
-    assert company(rounds) == [OWN, [OWN[0], OWN[2]]]
-
-
 def test_only_contended_launches_are_repeated(make: Callable[..., Conductor]) -> None:
     """Beside the reference, so that the second try has a ratio too. The first is no seat of its round."""
     rounds = beside(lambda arm, _: BUSY if arm.case == BF16 and arm.index == 0 else "")
     run = of(make(), FP32, BF16, FP16, together=rounds)
-    run.run()
+    finish(run)
     assert company(rounds) == [OWN, [("", "bf16"), REFERENCE]]
     assert [x.outcome for x in run.measurements()[BF16].launches] == ["contended", "ok"]
     assert [[seat.case for seat in one.seats] for one in run.rounds] == [[FP32, FP16], [BF16, FP32]]
@@ -444,7 +319,7 @@ def test_a_case_that_does_not_fit_is_tried_beside_the_reference_and_then_alone(
     said: list[str] = []
     rounds = beside(lambda arm, arms: "out_of_memory" if arm.case == BF16 and arms > 1 else "")
     run = of(make(), FP32, BF16, FP16, launches=2, say=said.append, together=rounds)
-    run.run()
+    finish(run)
     first = [OWN, [("", "bf16"), REFERENCE], [("", "bf16")]]
     assert company(rounds) == [*first, [OWN[0], OWN[2]], [("", "bf16")]]
     assert [(x.index, x.outcome) for x in run.measurements()[BF16].launches] == [(0, "ok"), (1, "ok")]
@@ -454,33 +329,11 @@ def test_a_case_that_does_not_fit_is_tried_beside_the_reference_and_then_alone(
     ]
 
 
-def test_a_case_that_does_not_fit_alone_is_out_of_memory(make: Callable[..., Conductor]) -> None:
-    """The other cases are not affected."""
-    rounds = beside(lambda arm, _: "out_of_memory" if arm.case == BF16 else "")
-    run = of(make(), FP32, BF16, launches=2, together=rounds)
-    run.run()
-    assert [x.outcome for x in run.measurements()[BF16].launches] == ["out_of_memory"]
-    assert [x.outcome for x in run.measurements()[FP32].launches] == ["ok", "ok"]
-    assert company(rounds) == [OWN[:2], [("", "bf16")], [("", "fp32")]]
-
-
 def test_cases_whose_known_peaks_do_not_fit_together_are_not_tried_together(make: Callable[..., Conductor]) -> None:
     """They take turns with the reference one after the other."""
     rounds = beside(peak_memory=4.0)
     run = of(make(memory=10), FP32, BF16, FP16, launches=2, together=rounds)
-    run.run()
-    assert company(rounds) == [OWN, OWN[:2], [("", "fp16"), REFERENCE]]
-
-
-def test_the_memory_of_a_card_is_added_up_with_what_its_allocator_holds(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is another memory than the machine's, of the size that the first launch found."""
-    card = {"machine_key": "m", "hardware": {"accelerator": {"memory": 10.0}}}
-    rounds = beside(reserved_memory=4.0, environment=card)
-    monkeypatch.setattr(registry.devices.get("fake"), "accelerator", True)
-    run = of(make(memory=1), FP32, BF16, FP16, launches=2, together=rounds)
-    run.run()
+    finish(run)
     assert company(rounds) == [OWN, OWN[:2], [("", "fp16"), REFERENCE]]
 
 
@@ -492,7 +345,7 @@ def test_more_arms_than_may_take_turns_are_split_around_the_reference(
     rounds = beside()
     cases = [case(dtype="fp32"), *(case(dtype="bf16", batch=batch) for batch in range(1, 6))]
     run = of(make(), *cases, together=rounds)
-    run.run()
+    finish(run)
     assert [len(one) for one in company(rounds)] == [3, 3, 2]
     assert [one[1] for one in company(rounds)[1:]] == [REFERENCE] * 2
     assert all(len(judge.logs(run.rounds, FP32, one)) == 1 for one in cases[1:])
@@ -512,7 +365,7 @@ def test_a_setting_takes_turns_with_the_same_case_without_it(
     cases = [FP32, plain, case(dtype="bf16", batch=2), case(dtype="bf16", batch=3), off]
     rounds = beside()
     run = of(make(), *cases, together=rounds)
-    run.run()
+    finish(run)
     parts = [{seat.case: seat.role for seat in record.seats} for record in run.rounds]
     assert parts == [
         {FP32: "case", plain: "case", cases[2]: "case"},
@@ -528,13 +381,13 @@ def test_a_lost_device_ends_the_other_cases_on_it(make: Callable[..., Conductor]
     rounds = beside(lambda arm, _: "device_lost" if arm.case == lossy[1] else "")
     conductor = make()
     run = of(conductor, *lossy, launches=3, together=rounds)
-    run.run()
+    finish(run)
     found = run.measurements()
     assert [x.outcome for x in found[lossy[1]].launches] == ["device_lost"]
     assert [x.outcome for x in found[lossy[0]].launches] == ["ok", "device_lost"]
     assert "lossy is in quarantine" in found[lossy[0]].launches[-1].reason
     next_group = of(conductor, lossy[0], FP32, together=rounds)
-    next_group.run()
+    finish(next_group)
     found = next_group.measurements()
     assert [x.outcome for x in found[lossy[0]].launches] == ["device_lost"]
     assert [x.outcome for x in found[FP32].launches] == ["ok"]
@@ -556,7 +409,7 @@ def test_a_case_whose_weights_cannot_be_trained_fails_alone(
 
     monkeypatch.setattr(conductor, "ready", prepared)
     run = of(conductor, FP32, BF16, launches=2, together=rounds)
-    run.run()
+    finish(run)
     found = run.measurements()
     assert found[BF16].failure == "error: its weights cannot be trained"
     assert [x.log for x in found[BF16].launches] == ["a log"]
@@ -591,7 +444,7 @@ def test_cold_starts_are_interleaved_and_never_alive_together(
     """Each round has one cold start of each case and of the twin, in random order, because the machine drifts."""
     cases = [replace(one, mode="start") for one in (FP32, BF16)]
     run = of(make(without=("roof",)), *cases, launches=2, twin=True)
-    run.run()
+    finish(run)
     started = sent.of("begin")
     assert [sorted(started[:3]), sorted(started[3:])] == [["bf16", "fp32", "fp32"]] * 2
     assert alive == [1] * 6
@@ -599,20 +452,6 @@ def test_cold_starts_are_interleaved_and_never_alive_together(
     assert roles == [("apart", ["case", "case", "twin"])] * 2
     for found in run.measurements().values():
         assert [(x.outcome, len(x.samples), x.proof[0].ok) for x in found.launches] == [("ok", 1, True)] * 2
-
-
-def test_cases_that_take_turns_are_all_alive_together(make: Callable[..., Conductor], alive: list[int]) -> None:
-    """Real workers: each case has its launch, its proof and its accuracy, and the twin has no launch."""
-    run = of(make(without=("roof",)), FP32, BF16, twin=True)
-    run.run()
-    assert alive == [1, 2, 3]
-    for found in run.measurements().values():
-        assert (found.failure, found.invalid, len(found.launches)) == ("", "", 1)
-        assert found.values("accuracy") == (1.0,)
-    [record] = run.rounds
-    assert [seat.role for seat in record.seats] == ["case", "twin", "case"]
-    assert record.turns >= QUICK.turns
-    assert len({len(seat.times[0]) for seat in record.seats}) == 1
 
 
 def scattered(*factors: float) -> ScriptedRounds:
@@ -646,24 +485,10 @@ def test_a_group_with_an_imprecise_ratio_gets_more_rounds(
 ) -> None:
     """Up to twice as many as planned, with a launch of every case in each."""
     run = of(make(start="fresh"), FP32, BF16, launches=2, precision=precision, together=scattered(*factors))
-    run.run()
+    finish(run)
     assert len(run.rounds) == rounds
     for one in run.measurements("interrupted").values():
         assert ([launch.index for launch in one.launches], one.cut) == ([*range(rounds)], "")
-
-
-def test_an_interruption_in_a_round_for_precision_cuts_nothing(make: Callable[..., Conductor]) -> None:
-    """The cases have all planned launches."""
-    rounds = scattered(1.0, 1.3, 1.1)
-    run = of(make(start="fresh"), FP32, BF16, launches=2, precision=0.05, together=rounds)
-
-    def interrupted() -> None:
-        if len(run.rounds) == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run.run(interrupted)
-    assert [(len(one.launches), one.cut) for one in run.measurements("interrupted").values()] == [(3, "")] * 2
 
 
 def test_a_group_advances_one_round_at_a_time(make: Callable[..., Conductor]) -> None:
@@ -683,7 +508,7 @@ def test_a_stack_may_have_software_of_its_own(make: Callable[..., Conductor]) ->
     registry.stacks.add("other", registry.stacks.get("plain"))
     words = ArmWords(python="/other/bin/python", variables={"SIDE": "b"})
     run = of(make(), CASE, replace(CASE, stack="other"), software={"other": words}, together=rounds)
-    run.run()
+    finish(run)
     asked = {arm.case.stack: arm.conditions for arms in rounds.asked for arm in arms}
     seen = {stack: (conditions.python, conditions.variables.get("SIDE")) for stack, conditions in asked.items()}
     assert seen == {"plain": (None, None), "other": ("/other/bin/python", "b")}

@@ -30,23 +30,6 @@ def test_in_each_cycle_every_arm_follows_every_other_equally_often(arms: int, se
     assert found == dict.fromkeys(itertools.permutations(range(arms), 2), 2 if arms % 2 else 1)
 
 
-@given(st.integers(1, 9), SEEDS)
-def test_in_each_cycle_every_arm_is_at_every_place_equally_often(arms: int, seed: int) -> None:
-    """Each rotation has one turn of every arm."""
-    rows = cycle(arms, seed)
-    assert all(sorted(row) == list(range(arms)) for row in rows)
-    assert Counter(place for row in rows for place in enumerate(row)) == dict.fromkeys(
-        itertools.product(range(arms), repeat=2), len(rows) // arms
-    )
-
-
-def test_the_order_follows_its_seed_and_differs_between_cycles() -> None:
-    """A periodic disturbance does not always hit the same arm."""
-    assert cycle(5, 1) == cycle(5, 1)
-    assert len({str(cycle(5, 1, number)) for number in range(5)}) > 1
-    assert cycle(5, 1) != cycle(5, 2)
-
-
 STEPS = st.lists(st.tuples(st.floats(1e-5, 10), st.integers(1, 500)), min_size=1, max_size=8)
 
 
@@ -79,11 +62,6 @@ def test_arms_with_different_steps_have_their_own_blocks() -> None:
         TurnShape(2, 30),
         TurnShape(1, 1),
     ]
-
-
-def test_arms_are_grouped_by_neighbouring_step_times() -> None:
-    """One between two others is similar to both: all three have the longest block."""
-    assert [shape.block for shape in order.shapes([1e-3, 1.4e-3, 1.9e-3, 4e-3], [9, 8, 7, 3], 0.01)] == [9, 9, 9, 3]
 
 
 @pytest.mark.parametrize(("warm", "samples"), [(1, 1), (1, 4), (3, 7), (2, 8)])

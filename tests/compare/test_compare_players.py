@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 from compare_play import CASE, A, quick
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ipexperf.case import Case
 from ipexperf.compare import players, together
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import LONG, NEVER_COLD, PROBE_STEPS, Replayer, Stepper, Turn, guarded
+from ipexperf.compare.players import LONG, NEVER_COLD, Replayer, Stepper, Turn, guarded
 from ipexperf.compare.round import Effort
 from ipexperf.errors import WorkerError
 from ipexperf.result import Sample
@@ -61,15 +59,6 @@ def test_a_step_that_is_slow_by_chance_in_the_middle_is_no_warm_up() -> None:
     assert stepper(late, late, late).warm_steps() == 0
 
 
-def test_an_arm_without_a_probe_has_no_warm_up() -> None:
-    assert stepper().warm_steps() == 0
-
-
-@given(st.lists(st.lists(st.floats(1e-6, 1), min_size=12, max_size=12), min_size=1, max_size=3))
-def test_never_more_than_the_first_half_is_warm_up(probes: list[list[float]]) -> None:
-    assert 0 <= stepper(*probes).warm_steps() <= PROBE_STEPS // 2 + 1
-
-
 @pytest.mark.parametrize(("step", "count"), [(0.001, 24), (0.01, 10), (0.02, 5)])
 def test_a_look_is_short(step: float, count: int) -> None:
     """24 steps, or as many as there is time for, and at least four. Each is one sample without warm-up."""
@@ -92,12 +81,6 @@ def turn(wall: float, samples: int = 1, block: int = 1) -> Turn:
     return Turn.of([Sample(wall, wall, 0.0)] * samples, block)
 
 
-def test_the_time_of_a_turn_is_its_mean_step_and_its_length_all_steps() -> None:
-    """A block of ten steps is one sample."""
-    found = Turn.of([Sample(0.002, 0.0, 0.0), Sample(0.004, 0.0, 0.0)], 10)
-    assert (found.step, found.wall) == (pytest.approx(0.003), pytest.approx(0.06))
-
-
 def test_an_arm_has_enough_with_both_the_samples_and_the_seconds() -> None:
     """A few long steps do not suffice, nor do many short ones in an instant."""
     one = stepper(arm=Arm(CASE, quick(samples=4, seconds=1.0)))
@@ -105,10 +88,6 @@ def test_an_arm_has_enough_with_both_the_samples_and_the_seconds() -> None:
     assert not one.enough([turn(0.6), turn(0.6)])
     assert one.enough([turn(0.3)] * 4)
     assert one.enough([turn(0.01, samples=2, block=50)] * 2)
-
-
-def test_a_cold_arm_has_enough_with_its_one_step() -> None:
-    assert stepper(cold=True).enough([turn(0.01)])
 
 
 def test_a_player_that_fails_is_ended_and_keeps_its_error() -> None:
@@ -123,14 +102,6 @@ def test_a_player_that_fails_is_ended_and_keeps_its_error() -> None:
     assert answers.killed
     record = players.failed(one)
     assert (record.outcome, record.reason, record.log) == ("crashed", "arm a: killed by SIGSEGV", "a log")
-
-
-def test_an_interruption_leaves_the_block() -> None:
-    """It ends the whole run."""
-    one = stepper()
-    with pytest.raises(KeyboardInterrupt), guarded(one):
-        raise KeyboardInterrupt
-    assert one.failure is None
 
 
 class Served(Answers):
@@ -156,22 +127,6 @@ def test_a_turn_of_requests_is_one_replay() -> None:
     assert one.enough([turn])
     assert not replayer(Arm(CASE, quick(samples=4, seconds=5.0)))[0].enough([turn])
     assert not replayer(Arm(CASE, quick(samples=3, seconds=5.1)))[0].enough([turn])
-
-
-def test_requests_are_replayed_once_as_warm_up() -> None:
-    """All at once, because their planned moments would take as long as a turn."""
-    one, worker = replayer()
-    one.warm()
-    one.probe()
-    assert worker.asked == [{"do": "warm"}, {"do": "replay", "at_once": True}]
-
-
-def test_a_replay_has_no_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks are for steps."""
-    one, _ = replayer()
-    monkeypatch.setattr(one, "probe", lambda: None)
-    together._warm([one], Effort())
-    assert (one.shape.samples, one.shape.block, one.shape.warm) == (1, 1, 0)
 
 
 def test_a_mode_with_planned_requests_replays_them() -> None:
@@ -229,9 +184,3 @@ class WarmWorker(Answers):
 
     def ask(self, do: str, **request: Any) -> dict[str, Any]:
         return {} if do == "warm" else super().ask(do, **request)
-
-
-def test_a_note_says_that_requests_have_no_energy() -> None:
-    """A replay waits for its requests."""
-    one, _ = replayer()
-    assert one._no_energy([one.turn()]) == "the card or processor also waits for requests in a turn"

@@ -21,12 +21,15 @@ from compare_play import (
     case,
     chance,
     failed,
+    finish,
     pair,
     quick,
     scripted,
     side,
     slower,
+    use,
 )
+from free_machine import Budget
 
 from ipexperf.bench import loading
 from ipexperf.compare import sequence
@@ -41,22 +44,20 @@ WRONG = Check("dtype", ok=False, found="float32", expected="bf16")
 
 
 def contest(
-    *sides: tuple[Arm, Arm],
-    policy: PairPolicy = POLICY,
+    *comparisons: Comparison,
     budget: int = 99,
     say: Callable[[str], None] = lambda _: None,
+    together: ScriptedRounds | None = None,
     **more: Any,
 ) -> Contest:
-    """Comparisons of these arms, while the budget lasts for so many checks of it."""
-    left = iter([False] * budget)
-    pairs = sides or ((A, B),)
-    spent = lambda: next(left, True)  # noqa: E731 - a name for what is called once a round
-    return Contest(pairs, [policy] * len(pairs), QUICK, spent, chance(), say, **more)
+    use(together)
+    return Contest(comparisons, QUICK, Budget(budget), chance(), say, **more)  # type: ignore[arg-type]
 
 
-def measure(policy: PairPolicy = POLICY, *, a: Arm = A, b: Arm = B, budget: int = 99, **more: Any) -> Comparison:
+def measure(policy: PairPolicy = POLICY, *, a: Arm = A, b: Arm = B, **more: Any) -> Comparison:
     """As many pairs as the judge wants."""
-    [found] = contest((a, b), policy=policy, budget=budget, **more).run()
+    found = Comparison(a, b, policy)
+    finish(contest(found, **more))
     return found
 
 
@@ -99,13 +100,6 @@ def test_warm_steps_are_found_in_the_first_pair_alone() -> None:
     assert [[arm.warm for arm in arms] for arms in rounds.asked] == [[None] * 2, *[[3] * 2] * 3]
 
 
-def test_an_arm_that_is_slowed_on_purpose_is_not_proven() -> None:
-    """It could not pass."""
-    rounds = scripted(slower(0.001, 1.2))
-    measure(prove=False, together=rounds)
-    assert {arm.prove for arms in rounds.asked for arm in arms} == {False}
-
-
 def test_pairs_end_at_the_maximum() -> None:
     """The noise hides everything, and the verdict is inconclusive."""
     found = measure(PairPolicy(max_pairs=8), together=scripted(slower(0.5)))
@@ -123,12 +117,6 @@ def test_pairs_end_with_the_budget(budget: int, stopped: str) -> None:
     assert found.decision.outcome == "inconclusive"
     assert (found.stop.why, found.stop.text) == (Why.BUDGET, f"the budget (--perf-budget) was spent {stopped}")
     assert found.cut
-
-
-def test_a_comparison_that_the_budget_ended_may_be_decided() -> None:
-    """The last look spends the rest of the alarm rate."""
-    found = measure(budget=3, together=scripted(slower(0.001, 2.0)))
-    assert (found.decision.outcome, found.decision.pairs, found.cut) == ("regressed", 3, False)
 
 
 @pytest.mark.parametrize("wrong", ["a", "b"])
@@ -180,19 +168,7 @@ def test_arms_that_do_not_fit_together_are_measured_apart() -> None:
     found = measure(together=rounds)
     assert [len(arms) for arms in rounds.asked] == [2, *[1] * 4]
     assert found.failure is not None
-    assert (found.stop.text, found.failure.error, found.pairs) == ("an arm failed", full, ())
-
-
-def test_arms_measured_apart_run_in_both_orders() -> None:
-    """A B B A, so that a steady drift cancels."""
-    rounds = too_large(WorkerError("out_of_memory", "full"), lambda arm: side(1.0 if arm.name == A.name else 2.0))
-    found = measure(PairPolicy(max_pairs=1), together=rounds)
-    together, *apart = [[arm.name for arm in arms] for arms in rounds.asked]
-    assert together == [A.name, B.name]
-    there = apart[:2]
-    assert sorted(there) == [[A.name], [B.name]]
-    assert apart == [*there, *there[::-1]]
-    assert [one.round.schedule for one in found.pairs] == ["apart"]
+    assert (found.stop.text, found.failure.error, found.pairs) == ("an arm failed", full, [])
 
 
 def test_a_pair_with_too_few_turns_left_is_made_again() -> None:
@@ -224,7 +200,8 @@ def test_on_a_machine_that_stays_busy_pairs_count() -> None:
 
 def test_comparisons_of_a_contest_share_their_rounds() -> None:
     """Each ends by itself. A decided one takes no more turns."""
-    others = [(replace(A, name=name), replace(B, name=name)) for name in ("one", "two")]
+    policy = PairPolicy(max_pairs=6)
+    one, two = (Comparison(replace(A, name=name), replace(B, name=name), policy) for name in ("one", "two"))
     noise = itertools.cycle((0.5, 2.0))
 
     def script(arms: Sequence[Arm]) -> Round:
@@ -234,7 +211,7 @@ def test_comparisons_of_a_contest_share_their_rounds() -> None:
         return Round(tuple(sides), "together", NOW)
 
     rounds = ScriptedRounds(script)
-    one, two = contest(*others, policy=PairPolicy(max_pairs=6), together=rounds).run()
+    finish(contest(one, two, together=rounds))
     assert (one.decision.outcome, len(one.pairs)) == ("regressed", 4)
     assert (two.stop.why, len(two.pairs)) == (Why.MOST, 6)
     asked = [[arm.name for arm in arms] for arms in rounds.asked]
@@ -244,74 +221,22 @@ def test_comparisons_of_a_contest_share_their_rounds() -> None:
 def test_more_comparisons_than_may_take_turns_have_rounds_of_their_own() -> None:
     """A round has eight arms at most, so one of five comparisons has its own round in the same pass."""
     rounds = scripted(itertools.repeat(pair(1.0, 1.5)))
-    found = contest(*[(A, B)] * 5, together=rounds).run()
+    found = [Comparison(A, B, POLICY) for _ in range(5)]
+    finish(contest(*found, together=rounds))
     asked = [len(arms) for arms in rounds.asked]
     assert [sorted(asked[at : at + 2]) for at in range(0, len(asked), 2)] == [[2, 8]] * 4
     assert [one.decision.outcome for one in found] == ["regressed"] * 5
 
 
-def test_a_failure_ends_only_its_comparison() -> None:
-    """The others have their verdicts."""
-    died = WorkerError("crashed", "killed by SIGSEGV")
-
-    def played() -> Iterator[Round]:
-        yield Round((side(1.0), side(0.0, error=died), side(1.0), side(1.5)), "together", NOW)
-        while True:
-            yield pair(1.0, 1.5)
-
-    rounds = scripted(played())
-    first, second = contest((A, B), (A, B), together=rounds).run()
-    assert (first.stop.why, first.failure and first.failure.error) == (Why.FAILED, died)
-    assert (second.decision.outcome, [len(arms) for arms in rounds.asked]) == ("regressed", [4, 2, 2, 2])
-
-
 def test_an_interrupted_contest_has_its_rounds() -> None:
     """The judge takes its last look, and the comparison says that it was interrupted."""
-    open_ = contest(together=scripted(slower(0.5)))
-    rounds = iter(range(1, 99))
-
-    def after() -> None:
-        if next(rounds) == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        open_.run(after)
-    [found] = open_.comparisons()
+    found = Comparison(A, B, POLICY)
+    playing = contest(found, together=scripted(slower(0.5))).play()
+    next(playing)
+    next(playing)
     assert (len(found.pairs), found.decision.pairs, found.decision.outcome) == (2, 2, "inconclusive")
     assert (found.stop.why, found.stop.text) == (Why.INTERRUPTED, "interrupted after 2 pairs")
     assert found.cut
-
-
-def test_a_contest_that_is_interrupted_before_it_began_has_nothing() -> None:
-    """Its comparisons can still be read."""
-
-    def say(_: str) -> None:
-        raise KeyboardInterrupt
-
-    open_ = contest(say=say)
-    with pytest.raises(KeyboardInterrupt):
-        open_.run()
-    [found] = open_.comparisons()
-    assert (found.pairs, found.decision.outcome, found.stop.why) == ((), "inconclusive", Why.INTERRUPTED)
-    assert sequence.measured(found) == ([], {})
-
-
-def test_a_requested_variable_is_one_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environments have it too, but it is listed once. What follows from it is listed as well."""
-    around = [{"software": {"threads": threads}, "variables": {"A": value}} for threads, value in ((2, "0"), (1, "1"))]
-    sides = [replace(side(1.0), environment=environment) for environment in around]
-    monkeypatch.setenv("A", "0")
-    b = replace(A, conditions=replace(A.conditions, variables={"A": "1"}))
-    rounds = scripted(itertools.repeat(pair(*sides)))
-    assert measure(b=b, together=rounds).differences == ("A: 0 -> 1", "threads: 2 -> 1")
-
-
-def test_equal_arms_have_no_differences() -> None:
-    """Whatever the environments of their processes are."""
-    around = [{"software": {"threads": threads}} for threads in (2, 1)]
-    rounds = scripted(itertools.repeat(pair(*(replace(side(1.0), environment=one) for one in around))))
-    assert measure(b=A, together=rounds).differences == ()
-    assert measure(together=rounds).differences == ("dtype: fp32 -> bf16", "threads: 2 -> 1")
 
 
 def test_progress_says_how_many_pairs_there_are() -> None:
@@ -341,5 +266,5 @@ def test_real_arms_are_compared_to_the_end(fake: str) -> None:
     assert [(one.b.launch.index, bool(one.b.launch.proof)) for one in found.pairs] == [(0, True), (1, False)]
     assert [bool(one.b.launch.accuracy) for one in found.pairs] == [True, False]
     assert all(math.isfinite(value) for value in found.log_ratios)
-    assert found.differences[:1] == ("dtype: fp32 -> bf16",)
+    assert found.differences[:1] == ["dtype: fp32 -> bf16"]
     assert found.b.case == replace(CASE, dtype="bf16")

@@ -153,12 +153,6 @@ def test_if_too_few_turns_count_all_do_and_the_launch_is_contended(monkeypatch: 
     assert found.log_ratio(0, 1) == pytest.approx(math.log(2))
 
 
-def test_turns_end_on_a_machine_that_stays_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    scripted(monkeypatch, lambda _: 1.0, lambda _: 1.0, busy=lambda _: True)
-    found = rounds_of(2, FOUR)
-    assert (found.thin, found.turns, found.dropped) == (True, 0, 2 * FOUR.most)
-
-
 def test_patience_ends_the_turns_of_slow_arms_after_at_least_three(monkeypatch: pytest.MonkeyPatch) -> None:
     """After twelve times the seconds that were asked for."""
     monkeypatch.setattr(together, "PATIENCE", 0)
@@ -190,16 +184,6 @@ def test_an_arm_that_fails_in_a_turn_leaves_the_turns_of_the_others(monkeypatch:
     assert [len(side.times[0]) for side in (found.sides[0], found.sides[2])] == [4, 4]
     assert found.log_ratio(0, 2) == pytest.approx(math.log(2))
     assert arms[1].taken == 2
-
-
-def test_where_all_arms_fail_the_turns_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    def dies(_: int) -> float:
-        raise WorkerError("error", "it had enough")
-
-    scripted(monkeypatch, dies, dies)
-    found = rounds_of(2, FOUR)
-    assert [side.launch.outcome for side in found.sides] == ["error", "error"]
-    assert found.turns <= 1
 
 
 @pytest.fixture
@@ -264,18 +248,6 @@ def test_each_arm_of_a_round_is_a_launch(arms: Callable[..., list[Arm]]) -> None
     first, second = (side.launch.gate for side in found.sides)
     assert {name: first[name] for name in ("others", "steal")} == {name: second[name] for name in ("others", "steal")}
     assert math.isfinite(found.log_ratio(0, 1))
-
-
-def test_a_twin_has_neither_proof_nor_accuracy(arms: Callable[..., list[Arm]], sent: Sent) -> None:
-    first, second = arms("tiny", "tiny")
-    found = play(replace(first, accuracy=True), replace(second, prove=False))
-    assert (sent.of("proof"), sent.of("accuracy")) == (["fp32"], ["fp32"])
-    assert (found.sides[1].launch.outcome, found.sides[1].launch.proof) == ("ok", ())
-
-
-def test_a_slower_arm_has_a_larger_time(arms: Callable[..., list[Arm]]) -> None:
-    """It sleeps for thirty times as long as the other one works."""
-    assert play(*arms("tiny", "slow")).log_ratio(0, 1) > math.log(3)
 
 
 @pytest.mark.parametrize(
@@ -360,25 +332,6 @@ def test_the_worker_that_grew_is_killed_and_not_the_one_that_is_waited_for(
     assert found.sides[0].launch.outcome == "out_of_memory"
     assert found.sides[0].launch.reason.endswith(", together with the other arms of its round")
     assert found.sides[1].launch.reason == "no reply within 5 s"
-
-
-def test_an_arm_that_never_becomes_ready_ends_alone(arms: Callable[..., list[Arm]]) -> None:
-    """Before any turn. The other arm has its round as if it were alone."""
-    found = play(*arms("import_error", "tiny"))
-    assert [side.launch.outcome for side in found.sides] == ["import_error", "ok"]
-    assert found.sides[1].launch.samples
-
-
-def test_if_no_arm_becomes_ready_the_pulse_is_not_read(arms: Callable[..., list[Arm]]) -> None:
-    """Its process might hang on a device that was just lost."""
-
-    class Pulse:
-        def read(self, *_: object) -> dict[str, float]:
-            pytest.fail("its pulse was felt")
-
-    found = play(*arms("import_error", "import_error", pulse=Pulse()))
-    assert [side.launch.outcome for side in found.sides] == ["import_error"] * 2
-    assert found.turns == 0
 
 
 def test_a_slow_pulse_concerns_the_arms_of_its_dtype(

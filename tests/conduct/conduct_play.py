@@ -7,11 +7,11 @@ from typing import Any, Self, cast
 
 from ipexperf.bench import loading, registry
 from ipexperf.case import Case
+from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import GroupRun
 from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Effort
-from ipexperf.compare.together import Together
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import Worker
@@ -39,12 +39,13 @@ def launch(
         loading.load(conditions.settings.load)  # as a command does before it plans
     arm = Arm(case, conditions, index=index, accuracy=accuracy, final=final)
     chance = random.Random(1)  # noqa: S311 - a start order, no secret
-    [side] = Together().play([arm], Effort(), chance, lambda _: None).sides
+    [side] = together.play([arm], Effort(), chance, lambda _: None).sides
     return side.launch, dict(side.environment)
 
 
 def measure(conductor: Conductor, case: Case, launches: int = 1) -> Measurement:
     """A case that is alone in its group."""
     run = GroupRun(GroupRequest(Group("alone", (case,)), launches), conductor, lambda _: None)
-    run.run()
+    for _ in run.play():
+        """All launches are made."""
     return run.measurements()[case]

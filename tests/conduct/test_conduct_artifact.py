@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +12,7 @@ from conduct_play import StandIn
 from ipexperf.bench import loading, registry
 from ipexperf.bench.artifacts import artifact
 from ipexperf.case import Case
-from ipexperf.conduct import checksum
+from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
@@ -84,23 +82,7 @@ def test_a_network_is_quantised_once_and_stored_with_its_recipe(ready: Callable[
     assert path.parent.name == "quantised"
     files = {path.name, *(f"{path.name}{side}" for side in artifact.SIDES)}
     assert {x.name for x in path.parent.iterdir()} == {*files, *(f"{x}.sha256" for x in files), f"{path.name}.lock"}
-    assert all(checksum.flaw(path.parent / name) == "" for name in files)
-
-
-@pytest.mark.parametrize("side", ["", *artifact.SIDES])
-def test_a_damaged_artifact_is_reported_and_made_again(ready: Callable[..., Path], maker: Maker, side: str) -> None:
-    """If any of its files is changed, the network is quantised again. Its weights are not touched."""
-    path = ready()
-    file = Path(f"{path}{side}")
-    whole = file.read_bytes()
-    file.write_bytes(whole + b" ")
-    said: list[str] = []
-    assert ready(say=said.append) == path
-    assert maker.asked == ["weights", "quantise", "quantise"]
-    assert file.read_bytes() == whole
-    [line] = said
-    assert line.startswith(f"{SMALL.id}: {path.name} is not used, its SHA-256 is not the one in ")
-    assert line.endswith("the network is quantised again")
+    assert all(artifact_cache.flaw(path.parent / name) == "" for name in files)
 
 
 def test_other_weights_are_another_artifact(ready: Callable[..., Path], maker: Maker) -> None:
@@ -121,20 +103,3 @@ def test_the_interpreter_of_an_arm_quantises_its_own_network(ready: Callable[...
     ready(python=sys.executable)
     assert maker.asked == ["weights", "quantise"]
     assert maker.python == sys.executable
-
-
-def test_another_dtype_needs_no_artifact(ready: Callable[..., Path], maker: Maker) -> None:
-    with pytest.raises(AssertionError):
-        ready(dataclasses.replace(SMALL, dtype="fp32"))
-    assert maker.asked == ["weights"]
-
-
-def test_a_quantisation_that_fails_leaves_nothing_behind(ready: Callable[..., Path], maker: Maker) -> None:
-    """The reason says what failed. Neither a partial network nor a recipe without one is left."""
-    maker.fails = "no such operator"
-    with pytest.raises(WorkerError, match=r"^quantising: no such operator$"):
-        ready()
-    maker.fails = ""
-    path = ready()
-    assert not [x.name for x in path.parent.iterdir() if f".{os.getpid()}.part" in x.name]
-    assert maker.asked == ["weights", "quantise", "quantise"]

@@ -36,12 +36,6 @@ def test_a_fingerprint_is_captured_between_samples_and_accuracy(fake: str, asked
     assert done.fingerprint["structure"] == {"graph": [{"node": "relu", "calls": 3}]}
 
 
-def test_two_launches_of_the_same_case_have_one_digest(fake: str, tmp_path: Path) -> None:
-    """Each is a process of its own. Another structure has another digest."""
-    digests = [launched(fake, tmp_path / "ran.json", relu=count).fingerprint["digest"] for count in (3, 3, 4)]  # type: ignore[index]
-    assert digests[0] == digests[1] != digests[2]
-
-
 def test_a_section_that_differs_between_two_steps_is_marked_unstable(fake: str, tmp_path: Path) -> None:
     done = launched(fake, tmp_path / "ran.json", random=1)
     assert done.fingerprint is not None
@@ -59,7 +53,3 @@ def test_a_failed_capture_costs_no_measurement(fake: str, tmp_path: Path) -> Non
     assert done.outcome == "ok"
     assert done.fingerprint is not None
     assert "FileNotFoundError" in done.fingerprint["missing"]["graph"]
-
-
-def test_a_mode_without_captures_has_no_fingerprint(fake: str, tmp_path: Path) -> None:
-    assert launched(fake, tmp_path / "ran.json", "spin").fingerprint is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,20 +104,6 @@ def test_threads_that_wait_for_one_another_are_not_held_up() -> None:
     assert [held_up(2.0), held_up(1.0), held_up(0.0)] == pytest.approx([0.0, 0.5, 0.95])
 
 
-def test_the_held_up_share_of_one_thread_is_of_its_own_time() -> None:
-    """As a share of the time of 64 cores, a thread that always waited would hardly count."""
-    found = reading(100.0, 50.0, 0.0, 10.0, cores=64)
-    shares = gate.between(found, found, [Sample(wall=1.0, cpu=0.2, delay=0.8)], 1)
-    assert (shares["run_delay"], shares["held_up"]) == pytest.approx((0.8, 0.8))
-    assert "threads waited for a core 80%" in gate.contended(shares, LIMITS)
-
-
-def test_shares_are_never_negative() -> None:
-    """Kernel accounts may lag behind one another. Without samples there is no delay."""
-    before, after = reading(1.0, 5.0, 1.0, 1.0), reading(1.0, 5.0, 1.0, 2.0)
-    assert gate.between(before, after, [], 4) == FREE
-
-
 def stat(folder: Path, *busy: float, steal: float = 0.0) -> Path:
     """The text of /proc/stat for cores that were busy, or stolen, for so many seconds."""
     tick = gate._tick()
@@ -147,15 +132,6 @@ def test_other_processes_count_only_on_the_cores_of_the_case(
     assert gate.contended(shares, LIMITS) == told
 
 
-def test_a_core_that_goes_offline_or_online_is_left_out(tmp_path: Path) -> None:
-    """An offline core has no line."""
-    few, more = ((5.0, 5.0), (10.0, 15.0)), ((5.0, 5.0, 400.0), (10.0, 15.0, 500.0))
-    for old, new in ((more[0], few[1]), (few[0], more[1])):
-        before = Reading(0.0, gate.accounts((0, 2), (0, 2), stat(tmp_path, *old)), 0.0)
-        after = Reading(10.0, gate.accounts((0, 2), (0, 2), stat(tmp_path, *new)), 0.0)
-        assert gate.between(before, after, [], 2)["others"] == pytest.approx(0.5)
-
-
 def test_in_a_container_that_renumbers_cores_all_listed_cores_count(tmp_path: Path) -> None:
     """Cores 6 and 7 of the host are 0 and 1 there, while the affinity has the numbers of the host."""
     every = {0: Account(1.0, 0.0), 1: Account(2.0, 0.0)}
@@ -163,13 +139,6 @@ def test_in_a_container_that_renumbers_cores_all_listed_cores_count(tmp_path: Pa
     # Line 1 is not the host's core 1: that one of ours is beyond what is told gives the numbering away.
     assert gate.accounts((1,), (1, 7), stat(tmp_path, 1.0, 2.0)) == every
     assert gate.accounts((1,), (0, 1), stat(tmp_path, 1.0, 2.0)) == {1: Account(2.0, 0.0)}
-
-
-def test_the_accounts_are_those_of_the_given_cores() -> None:
-    found = gate.read(ALL[-1:])
-    assert list(found.cores) == ALL[-1:]
-    assert found.cores[ALL[-1]].busy > 0
-    assert set(gate.read(ALL).cores) == set(ALL)
 
 
 def placed(cores: tuple[int, ...] | None, threads: int | None = None) -> Settings:
@@ -219,17 +188,6 @@ def test_a_launch_is_watched_on_the_cores_of_its_placement(looked: list[tuple[li
         given = placement.apply(plain, CASE, placement.find(Options(placement=wish)))
         assert conduct_play.launch(CASE, 0, given, accuracy=False)[0].outcome == "ok"
     assert looked == [(ALL[-1:], 1), (ALL, len(ALL))]
-
-
-@pytest.mark.process
-@needs_two_cores
-def test_instances_are_watched_on_their_cores_together(looked: list[tuple[list[int], int]]) -> None:
-    """And not on those that they leave free."""
-    loading.load(FAKES)
-    case = replace(CASE, mode="beside")
-    given = placement.apply(Conditions(Settings(load=FAKES), timeout=60, samples=5, seconds=0.1), case, None)
-    assert conduct_play.launch(case, 0, given, accuracy=False)[0].outcome == "ok"
-    assert looked == [(ALL[:2], 2)]
 
 
 def test_arms_that_take_turns_are_watched_on_the_cores_of_all(looked: list[tuple[list[int], int]]) -> None:

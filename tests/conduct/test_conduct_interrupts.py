@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -56,14 +54,6 @@ def test_a_handler_of_the_user_is_called_once_after_the_block(times: int, heard:
     assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
-def test_signals_wait_for_the_end_of_the_outermost_block(heard: list[int]) -> None:
-    with interrupts.deferred():
-        with interrupts.deferred():
-            signal.raise_signal(signal.SIGINT)
-        assert heard == []
-    assert heard == [signal.SIGINT]
-
-
 def test_ctrl_c_is_a_keyboard_interrupt_after_the_block() -> None:
     written = []
 
@@ -84,34 +74,6 @@ def test_a_first_sigterm_is_a_keyboard_interrupt_after_the_block_too() -> None:
         with pytest.raises(KeyboardInterrupt), interrupts.deferred():
             signal.raise_signal(signal.SIGTERM)
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-
-
-def test_an_error_of_the_block_ends_it_as_well(heard: list[int]) -> None:
-    def write() -> None:
-        send(signal.SIGTERM)
-        raise ValueError("full")
-
-    with pytest.raises(ValueError, match="full"), interrupts.deferred():
-        write()
-    assert heard == [signal.SIGTERM]
-
-
-def test_an_ignored_signal_stays_ignored() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with interrupts.deferred():
-        signal.raise_signal(signal.SIGINT)
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-
-
-@pytest.mark.process
-def test_a_signal_that_kills_does_so_after_the_block() -> None:
-    code = (
-        "import signal\nfrom ipexperf.conduct import interrupts\n"
-        "with interrupts.deferred():\n    signal.raise_signal(signal.SIGTERM)\n    print('written', flush=True)\n"
-        "print('alive')"
-    )
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (process.returncode, process.stdout) == (-signal.SIGTERM, "written\n")
 
 
 def test_another_thread_may_enter_the_block() -> None:

@@ -53,12 +53,6 @@ def test_nothing_is_wrong_with_a_good_machine(good: CheckedMachine) -> None:
     assert {finding.state for finding in machine_checks.run_checks(good)} == {"ok"}
 
 
-def test_cases_leave_threads_of_the_same_core_alone(good: CheckedMachine) -> None:
-    pairs = {f"{CPUS}/cpu{core}/topology/thread_siblings_list": "0-1" if core < 2 else "2-3" for core in range(4)}
-    put(good, pairs)
-    assert found(good, "cores").found == "0,2 of 4: one thread of each core of one node"
-
-
 @pytest.mark.parametrize(
     ("files", "name", "told", "advice"),
     [
@@ -83,20 +77,6 @@ def test_each_bad_kernel_setting_is_one_finding_with_its_remedy(
     assert (wrong.state, wrong.found) == ("wrong", told)
     assert advice in wrong.advice
     assert sum(finding.state == "wrong" for finding in machine_checks.run_checks(good)) == 1
-
-
-def test_the_older_kind_of_control_group_is_read_too(good: CheckedMachine) -> None:
-    """And the other way to switch turbo off."""
-    (good.root / "sys/fs/cgroup/cpu.max").unlink()
-    put(good, {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "200000", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000"})
-    assert found(good, "CPU limit").state == "wrong"
-    put(good, {"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1"})
-    assert found(good, "CPU limit").state == "ok"
-    put(good, {"proc/self/cgroup": "0::/batch/job", "sys/fs/cgroup/batch/cpu.max": "150000 100000"})
-    assert found(good, "CPU limit").found == "1.5 CPUs of time for 4 cores"
-    (good.root / CPUS / "intel_pstate/no_turbo").unlink()
-    put(good, {f"{CPUS}/cpufreq/boost": "1"})
-    assert found(good, "turbo").state == "wrong"
 
 
 @pytest.mark.parametrize(

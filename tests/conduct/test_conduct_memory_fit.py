@@ -10,9 +10,7 @@ import conduct_play
 import pytest
 
 from ipexperf.bench import loading, registry
-from ipexperf.bench.artifacts.footprint import Footprint
 from ipexperf.case import Case
-from ipexperf.conduct import memory_fit
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
@@ -87,14 +85,6 @@ def test_a_case_of_the_default_size_runs_without_a_check(conductor: Conductor, w
     assert worker.asked == ["footprint", "begin"]
 
 
-def test_the_footprint_of_a_network_is_determined_once(conductor: Conductor, worker: Answering) -> None:
-    """Another batch or dtype does not change what one example takes: int8 is a quarter as wide."""
-    conduct_play.measure(conductor, LARGE)
-    [launch] = conduct_play.measure(conductor, dataclasses.replace(LARGE, dtype="bf16")).launches
-    assert launch.outcome == "crashed"
-    assert worker.asked == ["footprint", "begin"]
-
-
 def test_a_case_whose_footprint_is_unknown_runs_with_a_note(
     conductor: Conductor, worker: Answering, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,11 +97,3 @@ def test_a_case_whose_footprint_is_unknown_runs_with_a_note(
     worker.fails = WorkerError("out_of_memory", "took more than there is")
     [launch] = conduct_play.measure(conductor, LARGE).launches
     assert (launch.outcome, launch.reason) == ("out_of_memory", "took more than there is")
-
-
-def test_several_processes_need_as_many_times_the_memory(conductor: Conductor) -> None:
-    """Four GiB fit into eight, and three times four do not."""
-    footprint = Footprint.parse({**REPLY, "passing": 0.0})
-    memory_fit.refuse(LARGE, footprint, int(8 * GIB))
-    with pytest.raises(WorkerError, match=r"12\.00 GiB .* 3 times"):
-        memory_fit.refuse(LARGE, footprint, int(8 * GIB), 3)

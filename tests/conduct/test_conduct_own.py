@@ -14,7 +14,7 @@ from ipexperf.bench.api import Settings
 from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.server import Order, Server
+from ipexperf.conduct.server import Server, ServerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ TARGETS = tuple(f"{NETS}:{name}" for name in NAMES)
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    found = Server(Order("ipex", TARGETS, ("torch",)), None, {}, 300)
+    found = Server(ServerSpec("ipex", TARGETS, ("torch",), timeout=300))
     found.ready()
     yield found
     found.close()

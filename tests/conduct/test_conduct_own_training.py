@@ -19,7 +19,7 @@ from ipexperf.bench.machine import facts
 from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.server import Order, Server
+from ipexperf.conduct.server import Server, ServerSpec
 from ipexperf.plan import start
 
 pytestmark = [pytest.mark.long, pytest.mark.process, pytest.mark.torch]
@@ -37,7 +37,7 @@ def begin() -> Iterator[Callable[[Case, Conditions], Conditions]]:
 
         @functools.cache
         def server(stack: str) -> Server:
-            found = running.enter_context(contextlib.closing(Server(Order(stack, (), ("torch",)), None, {}, 500)))
+            found = running.enter_context(contextlib.closing(Server(ServerSpec(stack, (), ("torch",), timeout=500))))
             found.ready()
             return found
 
@@ -79,31 +79,3 @@ def test_it_is_trained_like_a_network_of_ours(
     assert {"loss", "loss_curve", "checkpoint"} == {check.name for check in done.accuracy}
     assert done.metrics["loss"] > 0
     assert done.fingerprint is not None
-
-
-def test_targets_that_do_not_fit_are_one_sentence_of_the_launch(
-    begin: Callable[[Case, Conditions], Conditions],
-) -> None:
-    """With the shapes of both, as the page and the table show it."""
-    target = f"{NETS}:misfit"
-    model = registry.models.get(own.register(target))
-    case = Case(model.name, "cpu", "fp32", "train", "stock", 16, model.size, data=model.data)
-    conditions = begin(case, Conditions(Settings(load=(target,)), timeout=300))
-    done, _ = conduct_play.launch(case, 0, conditions, accuracy=True)
-    told = "mytraining.misfit: its training_loss does not take answers of 16x10 float32 and targets of 16x7 float32: "
-    assert done.outcome == "error"
-    assert done.reason.startswith(told)
-    assert "\n" not in done.reason
-
-
-def test_a_script_that_ends_the_process_says_why(tmp_path: Path) -> None:
-    """Such as one that runs when it is imported, and in one of two environments alone."""
-    script = tmp_path / "script.py"
-    script.write_text("import sys\n\n\ndef net():\n    sys.exit('the old library is not here')\n")
-    model = registry.models.get(own.register(f"{script}:net@4"))
-    case = Case(model.name, "cpu", "fp32", "infer", "stock", 16, model.size, data=model.data)
-    done, _ = conduct_play.launch(case, 0, Conditions(Settings(load=(model.target,)), timeout=300), accuracy=True)
-    assert (done.outcome, done.reason) == (
-        "error",
-        f"SystemExit: the old library is not here ({script.name}, line 5, in net)",
-    )

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import conduct_play
@@ -128,15 +127,6 @@ def test_cases_on_the_cpu_run_on_the_usual_cores(
     assert placement.apply(plain, card, found) == placement.apply(plain, card, None)
 
 
-def test_without_the_option_nothing_is_placed(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
-    """No check, no entry in the environment, no variable."""
-    done, environment = run(None)
-    assert done.outcome == "ok"
-    assert "placement" not in {check.name for check in done.proof}
-    assert "placement" not in environment
-    assert environment["hardware"]["affinity"] == list(ALL)
-
-
 @needs_two_cores
 def test_a_model_that_leaves_its_cores_is_detected(run: Callable[..., tuple[Launch, dict[str, Any]]]) -> None:
     """It was placed correctly when it was prepared, and took every core in its first step."""
@@ -241,16 +231,6 @@ def test_the_openmp_that_a_mode_requires_is_used(monkeypatch: pytest.MonkeyPatch
     assert placement.find(Options(), "") is None
 
 
-def test_gnu_openmp_gets_its_cores_and_threads() -> None:
-    """torch has the library. The variables are those that launchers set."""
-    found = find("openmp=gomp", threads=1)
-    assert found.variables == {"GOMP_CPU_AFFINITY": bench_placement.ranges(ALL), "OMP_NUM_THREADS": "1"}
-    assert (found.placement.cores, found.placement.threads) == (ALL, 1)
-    share = found.share((ALL[0],))
-    assert share.variables == {"GOMP_CPU_AFFINITY": str(ALL[0]), "OMP_NUM_THREADS": "1"}
-    assert share.placement.cores == (ALL[0],)
-
-
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -266,14 +246,6 @@ def test_a_missing_core_node_or_library_is_refused(text: str, told: str) -> None
     """One sentence before anything is measured, with how to install it if possible."""
     with pytest.raises(UsageError, match=told):
         find(text)
-
-
-@needs_two_cores
-def test_a_core_that_is_not_ours_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A core that exists and is not available to this process has another sentence."""
-    monkeypatch.setattr(bench_placement, "allowed", lambda: [ALL[0]])
-    with pytest.raises(UsageError, match=f"core {ALL[1]} is not ours: this process may use {ALL[0]}"):
-        find(f"cores={ALL[1]}")
 
 
 LAUNCHER = """
@@ -349,15 +321,3 @@ def test_openmp_that_binds_its_first_thread_hides_no_core_of_the_machine(tmp_pat
     assert done.outcome == "ok"
     assert environment["hardware"]["affinity"] == list(ALL)
     assert environment["machine_key"] == machine_key({**hardware(), "accelerator": None})
-
-
-def test_threads_are_counted_before_openmp_binds_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not when torch is asked, with one core left to the first thread."""
-    from ipexperf.bench.devices import cpu
-
-    told: list[int] = []
-    monkeypatch.setattr(cpu, "torch", SimpleNamespace(set_num_threads=told.append))
-    monkeypatch.setattr(bench_placement, "_before", (0, 1, 2))
-    cpu.Cpu().start(Settings())
-    cpu.Cpu().start(Settings(threads=2))
-    assert told == [3, 2]

@@ -6,15 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ipexperf.conduct import protocol
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-)
 
 
 @pytest.mark.parametrize(
@@ -48,21 +41,3 @@ def test_any_other_line_is_refused(text: bytes, told: str) -> None:
         protocol.parse(text, "sample")
     assert told in str(raised.value)
     assert len(str(raised.value)) < 300
-
-
-@pytest.mark.parametrize("seconds", [b"", b', "seconds": "long"', b', "seconds": NaN'])
-def test_a_replay_of_a_users_own_mode_says_how_long_it_took(seconds: bytes) -> None:
-    line = b'{"ok": true, "samples": [[1, 2, 3]]' + seconds + b"}"
-    assert protocol.parse(line, "sample")["ok"]
-    with pytest.raises(protocol.MalformedError, match="how many seconds"):
-        protocol.parse(line, "replay")
-
-
-@given(JSON, st.sampled_from(["sample", "warm"]))
-def test_any_line_is_parsed_or_refused(document: Any, request_: str) -> None:
-    try:
-        reply = protocol.parse(json.dumps(document).encode(), request_)
-    except protocol.MalformedError:
-        return
-    assert isinstance(reply, dict)
-    assert {"say", "ok"} & set(reply)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any, cast
 
 import conduct_play
 import pytest
-from free_machine import FREE
+from free_machine import FREE, Budget
 
 from ipexperf.bench import loading
 from ipexperf.bench.api import Settings
@@ -19,7 +18,7 @@ from ipexperf.case import Case
 from ipexperf.compare import sequence
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort
-from ipexperf.compare.sequence import Contest
+from ipexperf.compare.sequence import Comparison, Contest
 from ipexperf.conduct import gate, pulse
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
@@ -27,7 +26,6 @@ from ipexperf.conduct.pulse import Pulses
 from ipexperf.errors import WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.options import Options
-from ipexperf.plan.placement import read
 
 pytestmark = pytest.mark.process
 
@@ -35,7 +33,6 @@ CPU = Case("resnet18", "cpu", "fp32", "infer", "stock", 1, 8, data="digits")
 FAKE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 QUICK = {"product": 0.01, "copy": 0.02}
 HERE = Settings()
-ALL = sorted(os.sched_getaffinity(0))
 
 
 class Feeler:
@@ -91,19 +88,6 @@ def test_a_round_of_several_arms_is_slow_if_both_readings_are() -> None:
     assert pulse.slow("copy", 2.0, 3.0, [*known, 2.0, 3.0], throughout=True).startswith("a fixed copy took 2.0 times")
 
 
-def test_each_dtype_and_kernel_has_its_own_usual_time() -> None:
-    feeler, said = Feeler(), []
-    felt = pulses(lambda _: feeler, said)
-    for _ in range(3):
-        figures, slow = felt.judged(CPU, QUICK, QUICK)
-        assert slow == ""
-    assert figures == {"product_before": 0.01, "product_after": 0.01, "copy_before": 0.02, "copy_after": 0.02}
-    slower = {"product": 0.03, "copy": 0.02}
-    assert felt.judged(CPU, slower, slower)[1] == "a fixed product took 3.0 times the usual (limit 1.5)"
-    # Another dtype has another product, of which nothing is known yet.
-    assert felt.judged(dataclasses.replace(CPU, dtype="bf16"), slower, slower)[1] == ""
-
-
 def test_each_device_has_one_process_that_is_ended_with_the_run(fake: str) -> None:
     loading.load((fake,))
     feeler, said, started = Feeler(QUICK, QUICK), [], []
@@ -120,15 +104,6 @@ def test_each_device_has_one_process_that_is_ended_with_the_run(fake: str) -> No
     felt.close()
     assert feeler.ended == 1
     assert said == []
-
-
-def test_the_process_has_the_cores_and_threads_of_the_cases() -> None:
-    """If a case has several instances, those of all together."""
-    feeler = Feeler(QUICK)
-    placed = {"cores": (0, 1), "nodes": (0,), "threads": 2}
-    pulses(lambda _: feeler, []).read(CPU, Settings(threads=2, placement=placed))
-    [(do, request)] = feeler.asked
-    assert (do, request["placement"], request["threads"]) == ("pulse", placed, 2)
 
 
 def test_a_pulse_that_fails_is_reported_once_and_fails_no_launch() -> None:
@@ -195,7 +170,9 @@ def test_a_pair_on_a_slow_machine_has_a_note(readings: tuple[float, float], told
     arm = Arm(FAKE, conditions(fake, Script(*readings, best=1.0)))
     chance, policy = random.Random(1), PairPolicy(max_pairs=1)  # noqa: S311 - a start order, no secret
     effort = Effort(turns=4, most=4, seconds=0.01)
-    [found] = Contest([(arm, arm)], [policy], effort, lambda: False, chance, lambda _: None).run()
+    found = Comparison(arm, arm, policy)
+    for _ in Contest([found], effort, Budget(), chance, lambda _: None).play():  # type: ignore[arg-type]
+        """There is only one pair."""
     assert [side.launch.contended for side in (found.pairs[0].a, found.pairs[0].b)] == [told, told]
     [launch], _ = sequence.measured(found)
     noted = f"took turns on a contended machine, as did the other arm: {told}"
@@ -219,25 +196,6 @@ def test_the_pulse_is_read_before_the_warm_up_and_after_the_samples(
     order = [name for name in dict.fromkeys(asked) if name in ("prepare", "pulse", "warm", "gate", "sample", "memory")]
     assert order == ["prepare", "pulse", "warm", "gate", "sample", "memory"]
     assert asked[asked.index("memory") - 2 : asked.index("memory")] == ["gate", "pulse"]
-
-
-def test_a_run_reads_the_pulse_on_the_cores_of_its_cases(tmp_path: Path) -> None:
-    """From the option to the kernel, by a process with torch, which ends with the run."""
-    pytest.importorskip("torch")
-    conductor = Conductor(Options(placement=read(f"cores={ALL[-1]}")), tmp_path, lambda _: None)
-    case = dataclasses.replace(CPU, mode="train")
-    ready = conductor.ready(case)
-    assert ready.pulse is not None
-    try:
-        reading = ready.pulse.read(case, ready.settings)
-        assert sorted(reading) == ["copy", "product"]
-        assert all(0 < seconds < 60 for seconds in reading.values())
-        [pid] = [worker.pid for worker in ready.pulse._workers.values()]
-        tasks = [int(path.name) for path in Path(f"/proc/{pid}/task").iterdir()]
-        assert {core for task in tasks for core in os.sched_getaffinity(task)} == {ALL[-1]}
-    finally:
-        conductor.close()
-    assert not Path(f"/proc/{pid}").exists()
 
 
 def test_the_pulse_can_be_switched_off(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from conduct_play import StandIn
 
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
-from ipexperf.conduct import roof
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.roof import Roofs
 from ipexperf.errors import WorkerError
@@ -127,56 +126,3 @@ def test_a_variable_that_limits_instructions_does_not_lower_the_ceiling(
     limited = {**ENVIRONMENT, "variables": {**ENVIRONMENT["variables"], **limits}}
     roofs.with_shares([DONE], CASE, conditions, limited)
     assert len(worker.asked) == 1
-
-
-def test_a_damaged_file_is_measured_again(
-    roofs: Roofs,
-    worker: Measuring,
-    tmp_path: Path,
-    said: list[str],
-    conditions: Conditions,
-) -> None:
-    roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
-    (path,) = (tmp_path / "ceilings").glob("*.json")
-    path.write_text(path.read_text().replace("100000000000.0", "900000000000.0"))
-    found = Roofs(tmp_path, said.append).with_shares([DONE], CASE, conditions, ENVIRONMENT)[0]
-    assert found.metrics["of_roof"] == pytest.approx(0.5)
-    assert len(worker.asked) == 2
-    assert "measured again" in said[0]
-
-
-def test_without_ceilings_a_case_has_rates_and_a_note(roofs: Roofs, worker: Measuring, conditions: Conditions) -> None:
-    worker.fails = WorkerError("crashed", "killed by SIGILL")
-    found = roofs.with_shares([DONE, DONE], CASE, conditions, ENVIRONMENT)
-    assert found[0].metrics["flop_rate"] == pytest.approx(5e10)
-    assert "of_roof" not in found[0].metrics
-    assert found[0].notes == ("has no roof: measuring the machine's ceilings: killed by SIGILL",)
-    roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
-    assert len(worker.asked) == 1
-
-
-def test_launches_without_counted_work_need_no_ceilings(
-    roofs: Roofs,
-    worker: Measuring,
-    conditions: Conditions,
-) -> None:
-    """A cold start has no counted work, and a failed launch no speed."""
-    cold, failed = Launch(0, "ok", metrics={"throughput": 1.0}), Launch(1, "crashed", "gone")
-    assert roofs.with_shares([cold], CASE, conditions, ENVIRONMENT) == [cold]
-    assert worker.asked == []
-    assert roofs.with_shares([DONE, failed], CASE, conditions, ENVIRONMENT)[1] == failed
-
-
-def test_instances_share_one_ceiling_of_all_their_cores(conditions: Conditions) -> None:
-    parts = tuple(
-        Conditions(
-            Settings(threads=2, placement={"cores": cores, "threads": 2, "openmp": "gomp"}),
-            variables={"GOMP_CPU_AFFINITY": "x", "OMP_NUM_THREADS": "2"},
-        )
-        for cores in ((2, 3), (0, 1))
-    )
-    found = roof.as_one_worker(replace(conditions, instances=parts))
-    assert found.settings.placement == {"cores": [0, 1, 2, 3], "threads": 4, "openmp": "gomp"}
-    assert found.settings.threads == 4
-    assert found.variables == {"GOMP_CPU_AFFINITY": "0-3", "OMP_NUM_THREADS": "4"}
-    assert found.instances == ()

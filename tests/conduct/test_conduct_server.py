@@ -12,6 +12,7 @@ import textwrap
 import threading
 import time
 import types
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from ipexperf.bench.process import guard
 from ipexperf.bench.process import server as bench_server
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.server import Order, Server
+from ipexperf.conduct.server import Server, ServerSpec
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import ForkError, WorkerError
 
@@ -42,8 +43,8 @@ def case(model: str = "tiny") -> Case:
     return Case(model, "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
 
-def order(*load: str) -> Order:
-    return Order("plain", load)
+def order(*load: str) -> ServerSpec:
+    return ServerSpec("plain", load)
 
 
 @pytest.fixture
@@ -51,8 +52,10 @@ def serve() -> Iterator[Callable[..., Server]]:
     """Starts servers, which end with the test."""
     with contextlib.ExitStack() as running:
 
-        def serve(wanted: Order, **variables: str) -> Server:
-            server = running.enter_context(contextlib.closing(Server(wanted, None, variables, 60)))
+        def serve(wanted: ServerSpec, **variables: str) -> Server:
+            server = running.enter_context(
+                contextlib.closing(Server(replace(wanted, variables=tuple(variables.items()))))
+            )
             server.ready()
             return server
 
@@ -131,25 +134,6 @@ def test_each_end_of_a_forked_worker_has_its_outcome(
     assert done.metrics == {}
 
 
-def test_output_of_a_forked_worker_goes_to_its_own_log(run: Callable[..., Launch]) -> None:
-    """What C and Python print is not in the protocol, and not in the log of the next worker."""
-    noisy, quiet = run("noisy_stdout"), run("tiny")
-    assert noisy.outcome == quiet.outcome == "ok"
-    assert "garbage of C" in noisy.log
-    assert "garbage" not in quiet.log
-
-
-def test_a_forked_worker_is_killed_with_all_that_it_started(
-    run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
-) -> None:
-    """One that hangs is killed after the timeout, with its child. Its server can be forked again."""
-    path = tmp_path / "pids"
-    done = run("leader", timeout=2.5, FAKE_PID_FILE=str(path))
-    assert (done.outcome, done.reason) == ("timed_out", "no reply within 2.5 s")
-    assert all(gone(pid) for pid in pids(path))
-    assert run("tiny", FAKE_PID_FILE=str(path)).outcome == "ok"
-
-
 def test_a_server_that_is_killed_ends_its_launch_and_the_next_case_gets_another(
     run: Callable[..., Launch], tmp_path: Path, gone: Callable[[int], bool]
 ) -> None:
@@ -185,9 +169,9 @@ def test_a_server_dies_with_its_controller(fake: str, gone: Callable[[int], bool
     program = f"""
         import time
         from ipexperf.bench.process import guard
-        from ipexperf.conduct.server import Order, Server
+        from ipexperf.conduct.server import Server, ServerSpec
         from ipexperf.conduct.worker import Worker
-        server = Server(Order("plain", ({fake!r},)), None, {{}}, 60)
+        server = Server(ServerSpec("plain", ({fake!r},)))
         server.ready()
         with Worker(timeout=30, server=server) as worker:
             print(server.pid, *guard.members(worker.pid), flush=True)
@@ -201,23 +185,6 @@ def test_a_server_dies_with_its_controller(fake: str, gone: Callable[[int], bool
         controller.wait(timeout=10)
     assert len(everybody) == 3
     assert all(gone(pid) for pid in everybody)
-
-
-def test_a_server_that_still_imports_dies_with_its_controller(tmp_path: Path, gone: Callable[[int], bool]) -> None:
-    """Although it does not read its socket yet."""
-    slow, told = tmp_path / "slow.py", tmp_path / "pids"
-    slow.write_text(
-        f"import os, time, pathlib\npathlib.Path({str(told)!r}).write_text(str(os.getpid()))\ntime.sleep(1000)"
-    )
-    program = f"""
-        from ipexperf.conduct.server import Order, Server
-        Server(Order("stock", ({str(slow)!r},)), None, {{}}, 60).ready()
-    """
-    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)]) as controller:
-        [server] = pids(told)
-        controller.kill()
-        controller.wait(timeout=10)
-    assert gone(server)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +201,7 @@ def test_a_server_that_cannot_be_forked_says_why(
 ) -> None:
     """The error names the thread that the imports left, or has the last line of the log."""
     with pytest.raises(ForkError, match=reason):
-        serve(Order(stack, (fake, FORKED)), **variables)
+        serve(ServerSpec(stack, (fake, FORKED)), **variables)
 
 
 @pytest.mark.parametrize("card", ["cuda", "xpu"])

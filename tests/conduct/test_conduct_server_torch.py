@@ -16,7 +16,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.server import Order, Server
+from ipexperf.conduct.server import Server, ServerSpec
 from ipexperf.conduct.worker import Worker
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ MADE = ("accuracy", "agreement", "fidelity", "loss")
 
 @pytest.fixture(scope="module", params=STACKS)
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    found = Server(Order(request.param, (SMALL,), ("torch",)), None, {}, 300)
+    found = Server(ServerSpec(request.param, (SMALL,), ("torch",), timeout=300))
     found.ready()
     yield found
     found.close()
@@ -79,7 +79,7 @@ def test_a_killed_worker_leaves_no_folder_of_torch_behind(tmp_path: Path) -> Non
     with Worker(None, variables, 300) as worker:
         worker.ask("imports", device="cpu", stack="ipex", load=[])
         worker.kill()
-    server = Server(Order("ipex", (), ("torch",)), None, variables, 300)
+    server = Server(ServerSpec("ipex", (), ("torch",), variables=tuple(variables.items()), timeout=300))
     server.ready()
     server.close()
     assert list(tmp_path.glob("tmp*")) == []  # inductor's cache stays: later launches use it

@@ -16,7 +16,7 @@ from conduct_play import StandIn
 from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Packaged
 from ipexperf.case import Case
-from ipexperf.conduct import checksum
+from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
@@ -98,8 +98,10 @@ def test_weights_are_made_once_and_stored_with_their_checksum(ready: Callable[..
     assert ready(said.append) == path
     assert (teacher.asked, said) == (1, [])
     assert path.read_bytes() == MADE
-    assert checksum.checksum_file(path).read_text() == f"{hashlib.sha256(MADE).hexdigest()}  {path.name}\n"
-    subprocess.run(["sha256sum", "--check", "--strict", checksum.checksum_file(path).name], cwd=path.parent, check=True)
+    assert artifact_cache.checksum_file(path).read_text() == f"{hashlib.sha256(MADE).hexdigest()}  {path.name}\n"
+    subprocess.run(
+        ["sha256sum", "--check", "--strict", artifact_cache.checksum_file(path).name], cwd=path.parent, check=True
+    )
     assert sorted(x.name for x in path.parent.iterdir()) == sorted(
         [path.name, f"{path.name}.lock", f"{path.name}.sha256"]
     )
@@ -110,7 +112,7 @@ def cut_short(path: Path) -> None:
 
 
 def lose_the_sum(path: Path) -> None:
-    checksum.checksum_file(path).unlink()
+    artifact_cache.checksum_file(path).unlink()
 
 
 @pytest.mark.parametrize(
@@ -162,7 +164,7 @@ def test_a_training_that_fails_leaves_nothing_behind(ready: Callable[..., Path],
     with pytest.raises(WorkerError, match="did not learn"):
         ready()
     assert path.read_bytes() == MADE[:-1]
-    assert checksum.flaw(path)
+    assert artifact_cache.flaw(path)
     assert not [x for x in path.parent.iterdir() if "part" in x.name]
 
 

@@ -19,14 +19,12 @@ import pytest
 from free_machine import BUSY, FREE
 
 from ipexperf.bench.api import Settings
-from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.process import guard
 from ipexperf.case import Case
-from ipexperf.conduct import memory_limit, process
-from ipexperf.conduct import worker as workers
+from ipexperf.conduct import process
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker
-from ipexperf.errors import UsageError, WorkerError
+from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -216,18 +214,6 @@ def test_processes_of_a_worker_die_with_it(fake: str, tmp_path: Path, gone: Call
         assert not [pid for pid in guard.members(worker.pid) if not gone(pid)]
 
 
-def test_the_guard_has_only_the_log_open_and_ignores_signals_to_the_group(fake: str, gone: Callable[..., bool]) -> None:
-    with Worker(timeout=30) as worker:
-        worker.prepare(case().to_json(), {"load": [fake]})
-        [beside] = set(guard.members(worker.pid)) - {worker.pid}
-        assert {path.name for path in Path(f"/proc/{beside}/fd").iterdir()} <= {"0", "1", "2"}
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
-            os.kill(beside, number)
-        assert not gone(beside, within=0.5)
-        assert worker.ask("warm")["steps"] > 0
-    assert gone(beside)
-
-
 def test_children_of_a_worker_do_not_inherit_the_pipes_of_the_protocol(fake: str, tmp_path: Path) -> None:
     """Even if they inherit all that they can."""
     with Worker(variables={"FAKE_PID_FILE": str(tmp_path / "pids")}, timeout=30) as worker:
@@ -278,10 +264,6 @@ def test_output_before_our_first_line_stays_out_of_the_protocol(noise: None, run
     assert "garbage of sitecustomize" in done.log
 
 
-def test_output_of_the_interpreter_stays_out_of_the_facts(noise: None) -> None:
-    assert workers.ask_facts(sys.executable, ()) == workers.ask_facts(None, ())
-
-
 def _pids(path: Path) -> tuple[int, ...]:
     """Waits until a fake model has told its pids."""
     until = time.monotonic() + 30
@@ -318,25 +300,6 @@ def test_the_memory_of_children_counts_for_their_worker(
     assert all(gone(pid) for pid in _pids(tmp_path / "pids"))
 
 
-def test_pages_that_processes_share_are_counted_once(gone: Callable[[int], bool]) -> None:
-    """The exact count is taken only above the limit."""
-    program = "import os, time; held = b'x' * 2**27; os.fork(); time.sleep(1000)"
-    with subprocess.Popen([sys.executable, "-c", program], start_new_session=True) as leader:
-        try:
-            until = time.monotonic() + 30
-            while len(guard.members(leader.pid)) < 2 and time.monotonic() < until:
-                time.sleep(0.02)
-            both = guard.members(leader.pid)
-            roughly, closely = (memory_limit.used_bytes([leader.pid], limit) for limit in (2**40, 2**27))
-        finally:
-            guard.end(leader.pid)
-            leader.kill()
-    assert len(both) == 2
-    assert roughly > 2 * 2**27
-    assert 2**27 < closely < 1.5 * 2**27
-    assert all(gone(pid) for pid in both)
-
-
 def test_a_worker_sees_the_variables_of_its_arm(fake: str) -> None:
     """Variables given for the worker reach it, and are recorded in its environment."""
     with Worker(variables={"OMP_NUM_THREADS": "3"}, timeout=30) as worker:
@@ -354,15 +317,6 @@ def test_a_wait_policy_of_the_caller_replaces_all_of_our_defaults() -> None:
     assert not {"GOMP_SPINCOUNT", "KMP_BLOCKTIME", "OMP_WAIT_POLICY"} & set(process.quiet(named))
     assert process.environment_of(None, named)["OMP_WAIT_POLICY"] == "ACTIVE"
     assert process.environment_of(None, {"GOMP_SPINCOUNT": "0"})["GOMP_SPINCOUNT"] == "0"
-
-
-def test_a_path_with_a_space_is_quoted_for_a_shell(tmp_path: Path) -> None:
-    spaced = tmp_path / "my python"
-    with pytest.raises(UsageError) as refused:
-        workers.ask_facts(str(spaced), ())
-    assert str(refused.value).startswith(f"--perf-python='{spaced}': No such file")
-    absent = Facts(str(spaced), {}).missing("torch")
-    assert absent == f"torch not installed in '{spaced}'"
 
 
 def test_what_starts_before_the_worker_is_recorded_by_content_and_cannot_replace_its_clock(

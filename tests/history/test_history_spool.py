@@ -79,7 +79,7 @@ class Played:
             for steps in (launches, (*launches, make_launch(1, 0.012))):
                 self.recorder.case(make_measurement(case, launches=steps, environment=ENVIRONMENT), JUDGED, Policy())
             arms = (make_seat(case, 0.01), make_seat(case, 0.01, "twin"))
-            self.recorder.round(make_round(*arms, number=number + 1))
+            self.recorder.add_rounds([make_round(*arms, number=number + 1)])
         between("end")
         self.recorder.finish("finished")
         self.recorder.close()

@@ -56,18 +56,18 @@ from ipexperf.compare import against, group
 against.Effort = group.Effort = functools.partial(group.Effort, turns=3, most=3, seconds=0.02)
 """
 BUSY = """
-from ipexperf.compare.together import Together
+from ipexperf.compare import together
 from ipexperf.conduct import gate
 
-honest, BEGUN = Together.play, []
+honest, BEGUN = together.play, []
 
 
-def play(self, *given):
+def play(*given):
     BEGUN.append(given)
-    return honest(self, *given)
+    return honest(*given)
 
 
-Together.play = play
+together.play = play
 gate.contended = lambda *_: {said!r} if len(BEGUN) <= {times} else ""
 """
 SUITE = """

@@ -16,7 +16,7 @@ from test_plugin_usage import refused
 ID = "tiny-fake-fp32-spin-plain"
 CELL = ("--model", "tiny", "--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 RAN = """
-honest = Together.play
+honest = together.play
 
 
 def captured(implementation):
@@ -32,20 +32,20 @@ def looked_at(side):
     return dataclasses.replace(side, launch=dataclasses.replace(side.launch, fingerprint=ran))
 
 
-def play(self, *given):
-    played = honest(self, *given)
+def play(*given):
+    played = honest(*given)
     return dataclasses.replace(played, sides=tuple(map(looked_at, played.sides)))
 
 
-Together.play = play
+together.play = play
 """
 TOLD = """
 import dataclasses
 import math
 import random
 
+from ipexperf.compare import together
 from ipexperf.compare.round import Round, Side
-from ipexperf.compare.together import Together
 from ipexperf.result import Check, Launch, Sample
 
 CHANCE = random.Random(1)
@@ -61,12 +61,12 @@ def side(arm):
     return Side(arm, launch, ENVIRONMENT, ((time,),))
 
 
-def play(self, arms, effort, chance, say):
+def play(arms, effort, chance, say):
     say(f"a round of {{len(arms)}} arms")
     return Round(tuple(map(side, arms)), "together", "2026-11-22T12:00:00.000+00:00", turns=1)
 
 
-Together.play = play
+together.play = play
 """
 
 

@@ -21,10 +21,10 @@ QUICK = """
 import dataclasses
 
 from ipexperf.compare import walk
-from ipexperf.conduct import prerequisites
+from ipexperf.conduct import conductor
 
 walk.EFFORT = dataclasses.replace(walk.EFFORT, turns=3, most=3, seconds=0.005)
-prerequisites.SECONDS_OF_CALL = 0.01
+conductor.SECONDS_OF_CALL = 0.01
 """
 SAMPLES = "ipexperf = --perf-samples=3 --perf-launches=1\n"
 LIBRARY = """

@@ -193,19 +193,19 @@ def test_the_first_failure_ends_the_run_with_what_its_group_measured_on_record(
 
 
 SPENT = """
-from ipexperf.compare.together import Together
+from ipexperf.compare import together
 from ipexperf.conduct.conductor import Conductor
 
-honest, PLAYED = Together.play, []
+honest, PLAYED = together.play, []
 
 
-def play(self, *given):
-    played = honest(self, *given)
+def play(*given):
+    played = honest(*given)
     PLAYED.append(played)
     return played
 
 
-Together.play = play
+together.play = play
 Conductor.spent = lambda self: bool(PLAYED)
 """
 

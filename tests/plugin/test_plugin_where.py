@@ -109,13 +109,11 @@ def test_a_run_that_is_not_the_last_one_is_named_by_its_uid(
     monkeypatch.chdir(tmp_path)
     with History.open("ipexperf.db") as history:
         history.start_run({"machine_key": "m"}, {"started_at": begun})
-    said: list[str] = []
-    run = Run(chosen(fake), tmp_path, said.append)
+    run = Run(chosen(fake), tmp_path, lambda _: None)
     played(monkeypatch, lambda _: 0.01)
     run.open(())
     run.measure(run.plan.cases[0])
     run.finish("finished")
-    assert any("a clock is wrong" in line for line in said) is not last
     assert run.uid is not None
     name = "last" if last else run.uid[:18]
     lines = [line.strip() for line in run.summary()]

@@ -187,12 +187,13 @@ class Laboratory:
         )
         with experiments.recorded(self._recorder()) as recorder:
             try:
-                rounds.run()
+                for _ in rounds.play():
+                    """All of them are recorded at the end."""
             finally:
                 measurement, verdict, policy = rounds.judged()[self._case]
                 if measurement.launches:
                     recorder.case(measurement, verdict, policy)
-                    rounds.hand_over(recorder.round)
+                    recorder.add_rounds(rounds.rounds)
         seconds = time.monotonic() - began
         self._durations.append(seconds)
         measured = _answered(rounds.comparisons().get(self._case), verdict, seconds)

@@ -146,7 +146,7 @@ class EvidenceRun:
             self._keep(measurements, run.rounds)
             for measurement in measurements:
                 recorder.case(measurement, judged(measurement), POLICY)
-            run.hand_over(recorder.round)
+            recorder.add_rounds(run.rounds)
         cost = (time.monotonic() - begin) / len(batch)
         for planned in batch:
             self._costs.setdefault(planned.case.mode, []).append(cost)

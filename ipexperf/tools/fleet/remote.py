@@ -17,7 +17,7 @@ from ipexperf.conduct.conductor import Conductor, now
 from ipexperf.errors import HostLostError, LockError, UsageError
 from ipexperf.judge import against as judge
 from ipexperf.result import Launch, LaunchOutcome, Measurement, RoundRecord
-from ipexperf.site import Comparing, Running
+from ipexperf.site import Comparing, Running, Site
 from ipexperf.tools.fleet import code
 from ipexperf.tools.fleet import hosts as naming
 from ipexperf.tools.fleet.hosts import Host
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.bench.machine.source import Replaced
     from ipexperf.case import Case
-    from ipexperf.compare.walk import Suite
     from ipexperf.environments.sources import Kept
     from ipexperf.environments.store import Store
     from ipexperf.lock import Lock
@@ -45,11 +44,10 @@ STAND_INS = 1
 """How often a group is given to another host after its host was lost."""
 
 
-class RemoteSite:
+class RemoteSite(Site):
     """One host of a fleet, or several equal ones that share a matrix."""
 
     ahead = True
-    suite: Suite | None = None
 
     def __init__(
         self,
@@ -124,11 +122,12 @@ class RemoteSite:
         assert isinstance(answer, Answer)  # noqa: S101 - it is that to this question
         return locks.parse(answer.text, "the software of a host")
 
-    def locked(self, request: ArmRequest) -> LockArm:
+    def locked(self, request: ArmRequest, stores: Sequence[Store] = ()) -> LockArm:
         """Have each host make the environment, all at the same time. Return the arm of the first one.
 
         A host that is lost meanwhile measures nothing, unless no other one is left.
         """
+        del stores  # that of the run has all wheels
         lock = locks.parse(request.lock, "the lock of an arm")
         digest, archive = code.pack_wheels(code.wheels_of(lock, self._store)) if self._store else ("", b"")
         waiting = [(link, self._prepare(link, request, digest, archive)) for link in self._links.values()]
@@ -226,7 +225,6 @@ class RemoteGroup:
         self._site = site
         self._message = message
         self._request = request
-        self._handed = 0
         self._stood_in = 0
         self._notes: tuple[str, ...] = ()
         self._lost = ""
@@ -253,7 +251,7 @@ class RemoteGroup:
         inbox = self.link.arrived(self._message.number)
         return bool(inbox.over or inbox.refused)
 
-    def run(self, between_rounds: Callable[[], None]) -> None:
+    def play(self) -> Iterator[None]:
         """Wait for the host, and for another one if it is lost."""
         if self.link is None:
             self._lost = _why_lost(self._site.own_host(self.group))
@@ -271,7 +269,7 @@ class RemoteGroup:
                 if inbox.over:
                     return
                 if not lost:
-                    between_rounds()
+                    yield
                 elif not self._stand_in(link):
                     return
         except KeyboardInterrupt:
@@ -290,7 +288,7 @@ class RemoteGroup:
         self._site.say(f"{self.group}: {reason}: {other.host.name} measures it")
         self._site.moved(self.group, other)
         self._notes = (f"{lost.host.name} was lost before it had finished",)
-        self.link, self._inbox, self._handed = other, Inbox(), 0
+        self.link, self._inbox = other, Inbox()
         self._send(other)
         return True
 
@@ -336,15 +334,14 @@ class RemoteGroup:
         }
         return Measurement(case, (failed,), environment, now(), now())
 
-    def hand_over(self, keep: Callable[[RoundRecord], None]) -> None:
-        if self._site.several and not (self._inbox.over or self._lost):
-            return  # another host may have to make all rounds of the group once more
-        rounds = self._inbox.rounds
-        while self._handed < len(rounds):
-            record, link = rounds[self._handed], self.link
-            assert link is not None  # noqa: S101 - nothing arrives from nowhere
-            keep(dataclasses.replace(record, started_at=shifted(record.started_at, link)))
-            self._handed += 1
+    @property
+    def rounds(self) -> Sequence[RoundRecord]:
+        if self.link is None or (self._site.several and not (self._inbox.over or self._lost)):
+            return ()  # another host may have to make all rounds of the group once more
+        link = self.link
+        return [
+            dataclasses.replace(record, started_at=shifted(record.started_at, link)) for record in self._inbox.rounds
+        ]
 
 
 class RemoteComparison(RemoteGroup):

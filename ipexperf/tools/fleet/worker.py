@@ -38,8 +38,8 @@ from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 from ipexperf.report.units import plural
-from ipexperf.result import PRIMARY, RoundRecord, Verdict
-from ipexperf.site import Comparing, LocalSite, Running
+from ipexperf.result import PRIMARY, Verdict
+from ipexperf.site import Comparing, Running, Site
 from ipexperf.tools import codec
 from ipexperf.tools.fleet import code, messages, snapshots
 from ipexperf.tools.fleet.journal import Journal, folder_of
@@ -132,7 +132,7 @@ class HostServer:
         self._pipe = pipe
         self._folder = folder
         self._loaded = loaded
-        self._here: LocalSite | None = None
+        self._here: Site | None = None
         self._run = ""
         self._code = ""
         """Names the code, and the environment if that is of a lock: what others measured is not taken over."""
@@ -148,8 +148,8 @@ class HostServer:
         """The groups that it completed then."""
         self._status: StatusFile | None = None
         self._activity = snapshots.activity_of(folder)
-        self._round = 0
-        """The round of the group that is being measured."""
+        self._round, self._sent = 0, 0
+        """The round of the group that is being measured, and how many of its rounds were sent."""
         self._unwritable: set[Path] = set()
         """The files of which it was said that they cannot be written."""
 
@@ -232,7 +232,7 @@ class HostServer:
             self._cannot_write(self._status.path, self._status.problem)
         self._pipe.noticed = self._notice
         self._notice()
-        self._here = LocalSite(options, self._folder, self._say)
+        self._here = Site(options, self._folder, self._say)
         machine = surroundings.hardware()
         hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
         clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
@@ -287,12 +287,13 @@ class HostServer:
             self._notice()
             self._here.reserve(message.group.cases)
             began = time.time()
-            self._round = 1
+            self._round, self._sent = 1, 0
             self._show(state="measuring", since=began, round=1)
             running = self._prepare(self._here, message)
             cut = ""
             try:
-                running.run(lambda: self._between_rounds(message, running))
+                for _ in running.play():
+                    self._between_rounds(message, running)
             except KeyboardInterrupt:
                 cut = "the run was interrupted before its other launches"
             with interrupts.deferred():
@@ -318,7 +319,7 @@ class HostServer:
         text = json.dumps(codec.plain([*parts, *pairs]), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def _prepare(self, here: LocalSite, message: Measure | Compare) -> Running | Comparing:
+    def _prepare(self, here: Site, message: Measure | Compare) -> Running | Comparing:
         if isinstance(message, Measure):
             return here.running(message.request)
         return here.comparing(self._arm_of(message), message.group, message.wishes)
@@ -349,8 +350,8 @@ class HostServer:
 
     def _report(self, message: Measure | Compare, running: Running | Comparing, *, over: bool, cut: str = "") -> None:
         """Send the results of a group so far, and write them into the journal."""
-        rounds: list[RoundRecord] = []
-        running.hand_over(rounds.append)
+        rounds = running.rounds[self._sent :]
+        self._sent += len(rounds)
         verdicts: list[tuple[Verdict, PairPolicy]] = []
         others: Mapping[Case, OtherSide] = {}
         if isinstance(running, Comparing):

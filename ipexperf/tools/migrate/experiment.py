@@ -17,7 +17,6 @@ from ipexperf.report import units
 from ipexperf.tools.experiments import POLICY, judged
 
 if TYPE_CHECKING:
-    from ipexperf.compare.round import Scheduler
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.groups import Group
@@ -37,14 +36,12 @@ class Experiment:
         conductor: Conductor,
         say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
-        together: Scheduler | None = None,
         settings: Sequence[LostSetting] = (),
     ) -> None:
-        """Plan the rounds. `software` has the interpreter and variables of each stack. `together` plays the rounds.
+        """Plan the rounds. `software` has the interpreter and variables of each stack.
 
         A case without one of the `settings` is only timed, to show the effect of the setting.
         """
-        self.rounds: list[RoundRecord] = []
         self._conductor = conductor
         self._clock = clock
         self._costs: dict[int, float] = {}
@@ -58,7 +55,6 @@ class Experiment:
                 say,
                 software=software,
                 ratios_alone=True,
-                together=together,
                 timed_alone=[setting.off for setting in settings],
             )
             for contest in contests
@@ -109,7 +105,7 @@ class Experiment:
             self._costs.setdefault(self._runs.index(contest), self._clock() - began)
             recorder.so_far(
                 lambda: ((measured, judged(measured), POLICY) for measured in contest.measurements().values()),
-                lambda: self._hand_over(contest, recorder),
+                lambda: contest.rounds,
             )
         return more
 
@@ -122,16 +118,12 @@ class Experiment:
         for measured in measurements:
             if measured.launches:
                 recorder.case(measured, judged(measured), POLICY)
-        for contest in self._runs:
-            self._hand_over(contest, recorder)
+        recorder.add_rounds(self.rounds)
         return measurements
 
-    def _hand_over(self, contest: GroupRun, recorder: Recorder) -> None:
-        def keep(record: RoundRecord) -> None:
-            recorder.round(record)
-            self.rounds.append(record)
-
-        contest.hand_over(keep)
+    @property
+    def rounds(self) -> list[RoundRecord]:
+        return [record for contest in self._runs for record in contest.rounds]
 
 
 def _trains(contest: GroupRun) -> bool:

@@ -155,15 +155,11 @@ def running(site: RemoteSite, launches: int = 1) -> Running:
 
 def run(one: Running) -> list[int]:
     """Run it; how many measurements there were after each round."""
-    seen: list[int] = []
-    one.run(lambda: seen.append(len(one.measurements())))
-    return seen
+    return [len(one.measurements()) for _ in one.play()]
 
 
 def rounds_of(one: Running) -> list[str]:
-    uids: list[str] = []
-    one.hand_over(lambda record: uids.append(record.uid))
-    return uids
+    return [record.uid for record in one.rounds]
 
 
 def test_a_group_measured_on_a_host_is_recorded_with_our_commit_and_clock(rack: Rack) -> None:
@@ -175,7 +171,6 @@ def test_a_group_measured_on_a_host_is_recorded_with_our_commit_and_clock(rack: 
     assert measured.environment["git"] == {"commit": "abc"}
     assert measured.launches == (LAUNCH,)
     assert rounds_of(group) == ["u"]
-    assert rounds_of(group) == []
     assert rack.said == ["a: round 1"]
     assert site.meta() == {"fleet": {"run": "run", "hosts": {"a": [GROUP.name]}}}
     site.close()
@@ -387,7 +382,8 @@ def test_a_complete_group_is_not_measured_again_if_its_host_is_lost_afterwards(r
         recorded.append(group.measurements())
         arrives(site, first, replace(LAST, rounds=(replace(ROUND, uid="v"),)), Exited(-9, "Killed"))
 
-    group.run(record)
+    for _ in group.play():
+        record()
     assert len(recorded) == 1
     (measured,) = group.measurements().values()
     assert measured.failure == ""
@@ -406,9 +402,10 @@ def test_a_report_that_arrives_while_another_is_recorded_is_recorded_next(rack: 
         arrives(site, "a", replace(LAST, rounds=(replace(ROUND, uid="v"),)))
         recorded.append(([one.cut for one in group.measurements("unfinished").values()], rounds_of(group)))
 
-    group.run(record)
+    for _ in group.play():
+        record()
     assert recorded == [(["unfinished"], ["u"])]
-    assert rounds_of(group) == ["v"]
+    assert rounds_of(group) == ["u", "v"]
 
 
 def test_replies_of_a_host_after_it_was_lost_are_ignored(rack: Rack) -> None:
@@ -422,7 +419,8 @@ def test_replies_of_a_host_after_it_was_lost_are_ignored(rack: Rack) -> None:
         link._lose("it did not answer within 60 s")
         link._take(LAST)
 
-    group.run(lose)
+    for _ in group.play():
+        lose()
     (measured,) = group.measurements().values()
     assert measured.failure == "crashed: the host a was lost: it did not answer within 60 s"
     assert rounds_of(group) == ["u"]
@@ -468,11 +466,7 @@ def test_an_interrupted_run_stops_its_hosts_and_keeps_their_results(rack: Rack) 
     site.facts(Options())
     group = running(site, launches=3)
 
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        group.run(interrupt)
+    next(group.play())
     (measured,) = group.measurements("interrupted").values()
     assert measured.cut == "interrupted"
     assert len(measured.launches) == 1

@@ -11,11 +11,12 @@ import migrate_records
 import pytest
 from free_machine import FREE, Clock
 
+from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
-from ipexperf.result import Check, Launch, Measurement, Sample, Schedule
+from ipexperf.result import Check, Launch, Measurement, Sample
 from ipexperf.tools.migrate.experiment import Experiment
 
 pytestmark = pytest.mark.process  # a run asks git for the commit that it measures
@@ -34,17 +35,15 @@ class Nothing:
     def so_far(self, cases: Any, rounds: Any) -> None:
         del cases, rounds
 
-    def round(self, record: Any) -> None:
-        del record
+    def add_rounds(self, records: Any) -> None:
+        del records
 
     def case(self, *found: Any) -> None:
         del found
 
 
 class Trial:
-    """A migration of `tiny`, and the scheduler of its rounds, which take time on a clock of their own."""
-
-    name: Schedule = "together"
+    """A migration of `tiny`, and its rounds, which take time on a clock of their own."""
 
     def __init__(self, budget: float, folder: Path, fakes: tuple[str, ...], launches: int = 2) -> None:
         self.asked: list[list[Arm]] = []
@@ -52,6 +51,7 @@ class Trial:
         self._clock = Clock()
         options = Options(load=fakes, budget=budget, lease="off")
         conductor = Conductor(options, folder, lambda _: None, policy=FREE, clock=self._clock)
+        together.play = self.play  # type: ignore[assignment]
         plan = migrate_records.plan()
         self.off = [setting.off for setting in plan.settings]
         self.experiment = Experiment(
@@ -61,7 +61,6 @@ class Trial:
             conductor,
             lambda _: None,
             clock=self._clock,
-            together=self,
             settings=plan.settings,
         )
 
@@ -69,7 +68,7 @@ class Trial:
         del effort, chance, say
         self.asked.append(list(arms))
         self._clock.now += ROUND
-        return Round(tuple(self._side(arm) for arm in arms), self.name, migrate_records.AT, turns=1, seconds=ROUND)
+        return Round(tuple(self._side(arm) for arm in arms), "together", migrate_records.AT, turns=1, seconds=ROUND)
 
     def _side(self, arm: Arm) -> Side:
         if arm.accuracy and arm.case.mode == "teach":
@@ -93,8 +92,9 @@ class Trial:
 
 
 @pytest.fixture
-def fakes(registries: None, fake: str) -> tuple[str, ...]:
+def fakes(registries: None, fake: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     del registries
+    monkeypatch.setattr(together, "play", together.play)  # puts back what a trial uses in its place
     return (fake, str(Path(__file__).parents[2] / "fakes" / "movers.py"))
 
 
