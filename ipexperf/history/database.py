@@ -46,21 +46,13 @@ BLOCKED = {
     sqlite3.SQLITE_READONLY,
 }
 """SQLite's codes of a file that another process writes for too long, or whose disk is full, broken or read-only."""
-BESIDE = "beside"
-"""Marks connections of writers that share the lock."""
 FILE = "file"
 """Where a connection keeps the path of its file, and which file that was."""
-ADDS = "adds"
-"""Marks connections that added rows which others may be adding too."""
 
 _LIMITS = "set_config('lock_timeout', :wait, true), set_config('idle_in_transaction_session_timeout', :silence, true)"
 # In one statement, which sets the limits before it waits: each statement crosses the network.
 _ALONE = text(f"SELECT {_LIMITS}, pg_advisory_xact_lock(:turn)")
 _SHARED = text(f"SELECT {_LIMITS}, pg_advisory_xact_lock_shared(:turn)")
-
-
-class NotAloneError(Exception):
-    """A writer that shares the lock must add a row that another one may be adding too."""
 
 
 def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine, str]:
@@ -139,35 +131,21 @@ def writing(
     """Open a transaction that takes the write lock at once. Taking it later is how concurrent writers fail.
 
     On PostgreSQL too, only one process writes at a time, so what a writer has read does not change before it writes.
-    Writers who come `beside` others share the lock there: they add nothing but rows of their own run, and `alone`
-    refuses the rest. The server ends a transaction that is silent for longer than `silence`.
+    Writers who come `beside` others share the lock there: they add only rows of their own run, and rows that are named
+    by content. The server ends a transaction that is silent for longer than `silence`.
 
     Unless it `migrates` the schema itself, it is refused if another program has done so since the history was opened.
     """
     with translated(name), engine.connect() as plain:
         _check_still_there(plain, name)
-        connection = plain.execution_options(writes=True, **{BESIDE: beside})
+        connection = plain.execution_options(writes=True)
         with connection.begin():
             if engine.dialect.name == "postgresql":
                 limits = {"wait": f"{BUSY_SECONDS * 1000:.0f}", "silence": f"{silence * 1000:.0f}"}
                 connection.execute(_SHARED if beside else _ALONE, {**limits, "turn": TURN})
-            connection.info[ADDS] = False
             if not migrates:
                 _check_still_ours(connection, name)
             yield connection
-
-
-def alone(connection: Connection) -> None:
-    """Note that this writer adds rows which others may be adding too. Raise NotAloneError if they may do so now."""
-    options = connection.get_execution_options()
-    if options.get(BESIDE) and connection.dialect.name == "postgresql":
-        raise NotAloneError
-    connection.info[ADDS] = True
-
-
-def adds(connection: Connection) -> bool:
-    """Whether `alone` was called in this transaction."""
-    return bool(connection.info[ADDS])
 
 
 def _check_still_there(connection: Connection, name: str) -> None:

@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Connection, Row, Table, and_, bindparam, delete, exists, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import bisections, rounds, rows
-from ipexperf.history.database import LONG_SECONDS, NotAloneError, adds, alone, open_engine, writing
+from ipexperf.history.database import LONG_SECONDS, open_engine, writing
 from ipexperf.history.query import Queries
 from ipexperf.history.schema import (
     baseline,
@@ -56,7 +57,7 @@ _RUN = (
 _META = select(run.c.meta).where(run.c.id == bindparam("run_id"))
 _NAMED = {
     table: select(table.c.uid, table.c.id).where(table.c.uid.in_(bindparam("uids", expanding=True)))
-    for table in (environment, lock, case, policies, baseline, bisection)
+    for table in (environment, lock, case, series, policies, baseline, bisection)
 }
 _SERIES = (
     select(case.c.id.label("case_id"), series.c.uid, series.c.id, measurement.c.run_id.is_not(None).label("measured"))
@@ -79,8 +80,6 @@ class History(Queries):
         self._name = name
         self._suites: dict[str, str] = {}
         """The suite of each run that this process writes, by the uid of the run."""
-        self._adding = False
-        """Whether the last write added rows that others may be adding too."""
 
     @classmethod
     def open(cls, target: str | os.PathLike[str], *, create: bool = True) -> Self:
@@ -155,22 +154,9 @@ class History(Queries):
         self._append(write)
 
     def _append(self, write: Callable[[Connection], None]) -> None:
-        """Write rows of one run, while others write those of theirs.
-
-        If it must add a row that others may be adding too, do it again alone. What comes next is then done alone at
-        once, until nothing is added any more: the cases of a first night are all new.
-        """
-        if not self._adding:
-            try:
-                with writing(self._engine, self._name, beside=True) as connection:
-                    write(connection)
-            except NotAloneError:
-                self._adding = True
-            else:
-                return
-        with writing(self._engine, self._name) as connection:
+        """Write rows of one run, while others write those of theirs."""
+        with writing(self._engine, self._name, beside=True) as connection:
             write(connection)
-            self._adding = adds(connection)
 
     def record_bisection(self, search: BisectionRecord, suite: str) -> None:
         """Commit the end of a search. Repeating it from recorded answers changes nothing."""
@@ -324,14 +310,13 @@ class _Recorder:
         existing = self._connection.execute(_SERIES, named).all()
         if any(row.measured for row in existing):
             raise HistoryError(f"the run {self._run.uid} has {measured.id} already; record it in a run of its own.")
-        case_id = (
-            existing[0].case_id if existing else _add(self._connection, case, rows.case_row(measured, self._suite))
-        )
+        if existing:
+            case_id = existing[0].case_id
+        else:
+            case_id = identify(self._connection, case, rows.case_row(measured, self._suite))
         ids = {row.uid: row.id for row in existing if row.uid is not None}
         if new := [{"case_id": case_id, **row} for row in values if row["uid"] not in ids]:
-            alone(self._connection)
-            added = self._connection.execute(insert(series).returning(series.c.uid, series.c.id), new)
-            ids |= {row.uid: row.id for row in added}
+            ids |= identify_all(self._connection, series, new)
         return case_id, {row["metric"]: ids[row["uid"]] for row in values}
 
 
@@ -387,13 +372,21 @@ def identify(connection: Connection, table: Table, values: Mapping[str, Any]) ->
 
 
 def identify_all(connection: Connection, table: Table, documents: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the ids of such rows by their uids. Insert those that are new."""
+    """Return the ids of such rows by their uids. Insert those that are new, which others may be inserting too."""
     wanted = {values["uid"]: values for values in documents}
-    ids = {row.uid: row.id for row in connection.execute(_NAMED[table], {"uids": list(wanted)})}
-    return ids | {uid: _add(connection, table, values) for uid, values in wanted.items() if uid not in ids}
+    ids = _named(connection, table, wanted)
+    # In one order: otherwise two writers could wait for one another.
+    if new := [wanted[uid] for uid in sorted(wanted.keys() - ids.keys())]:
+        connection.execute(insert_missing(connection, table), new)
+        ids = _named(connection, table, wanted)
+    return ids
 
 
-def _add(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
-    """Insert a row that others may be inserting too, and return its id."""
-    alone(connection)  # so nobody has inserted it since
-    return int(connection.execute(insert(table).returning(table.c.id), values).scalar_one())
+def _named(connection: Connection, table: Table, uids: Iterable[str]) -> dict[str, int]:
+    return {row.uid: row.id for row in connection.execute(_NAMED[table], {"uids": list(uids)})}
+
+
+def insert_missing(connection: Connection, table: Table) -> Any:
+    """The statement that inserts rows, but those that are there."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    return dialect.insert(table).on_conflict_do_nothing()
