@@ -36,8 +36,9 @@ TURN = 0x69706578
 UNDECODABLE = (ArithmeticError, AttributeError, LookupError, NoResultFound, TypeError, ValueError, struct.error)
 """Exceptions raised while decoding a row that lacks a value or has a wrong type."""
 MIGRATIONS = Path(__file__).parent / "migrations"
-TRANSIENT = ("08", "53", "57P", "55P03", "25P03")
-"""SQLSTATEs of a server that is gone, full or shutting down, let a writer wait too long, or ended a silent one."""
+TRANSIENT = ("08", "40", "53", "57P", "55P03", "25P03")
+"""SQLSTATEs of a server that is gone, full or shutting down, let a writer wait too long, or ended a silent one or
+one of two that waited for one another."""
 BLOCKED = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,

@@ -375,8 +375,7 @@ def identify_all(connection: Connection, table: Table, documents: Iterable[Mappi
     """Return the ids of such rows by their uids. Insert those that are new, which others may be inserting too."""
     wanted = {values["uid"]: values for values in documents}
     ids = _named(connection, table, wanted)
-    # In one order: otherwise two writers could wait for one another.
-    if new := [wanted[uid] for uid in sorted(wanted.keys() - ids.keys())]:
+    if new := [values for uid, values in wanted.items() if uid not in ids]:
         connection.execute(insert_missing(connection, table), new)
         ids = _named(connection, table, wanted)
     return ids

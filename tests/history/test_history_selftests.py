@@ -76,7 +76,7 @@ def test_trials_belong_to_no_run(target):
     keep(target, make_trial())
     with History.open(target) as history:
         assert history.runs() == []
-        assert history.trend() == []
+        assert history.trend().empty
 
 
 def test_merging_brings_trials_once(path, tmp_path):

@@ -12,7 +12,6 @@ from ipexperf import cli
 from ipexperf.errors import HistoryError, UnavailableError
 from ipexperf.history import History, database
 from ipexperf.history.addresses import hidden, url_of
-from ipexperf.judge.policy import Policy
 
 SECRET = "open%20sesame"  # noqa: S105 - of no server at all
 

@@ -26,6 +26,7 @@ from sqlalchemy import select, text
 import ipexperf
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, schema
+from ipexperf.history.points import rows as rows_of
 from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import Policy
 from ipexperf.result import Check, Verdict
@@ -80,7 +81,7 @@ def test_a_case_that_never_began_is_a_row_without_numbers_that_did_not_fail(hist
     (summary,) = case.metrics.values()
     assert (summary.metric, summary.outcome, summary.reason) == ("step_time", "interrupted", measurement.cut)
     assert (summary.n, summary.median, summary.mean, summary.lo, summary.hi) == (0, None, None, None, None)
-    assert [(point.outcome, point.median) for point in history.trend()] == [("interrupted", None)]
+    assert [(row["outcome"], row["median"]) for row in rows_of(history.trend())] == [("interrupted", None)]
 
 
 def test_a_verdict_is_stored_with_every_constant_of_its_policy(history):
@@ -109,7 +110,7 @@ def test_a_settled_verdict_is_shown_and_the_first_one_stays(history):
     history.settle(uid, said, {other.uid: moved}, whole)
     assert [case.verdict for case in history.measurements(uid)] == [slow, moved]
     assert history.find_run(uid).outcomes == {"regressed": 1, "platform_shift": 1}
-    assert [point.verdict for point in history.trend(model="vgg16", metric="step_time")] == ["platform_shift"]
+    assert list(history.trend(model="vgg16", metric="step_time")["verdict"]) == ["platform_shift"]
     assert history.find_run(uid).meta == {"suite": "smoke", "git": ENVIRONMENT["git"], "settled": said}
     assert rows(history, "SELECT outcome, count(*) FROM verdict GROUP BY outcome ORDER BY outcome") == [
         ("platform_shift", 1),
@@ -288,7 +289,7 @@ def test_an_invalid_measurement_has_numbers_and_says_why_they_do_not_count(histo
     summary = history.measurements(uid)[0].metrics["step_time"]
     assert (summary.outcome, summary.median) == ("invalid", 0.01)
     assert "found fp32" in summary.reason
-    assert [point.outcome for point in history.trend()] == ["invalid"]
+    assert list(history.trend()["outcome"]) == ["invalid"]
 
 
 def test_a_metric_that_is_not_finite_fails_alone(history):
@@ -313,7 +314,7 @@ def test_the_run_gets_its_software_from_the_first_worker_that_reports_it(history
     run = history.find_run(uid)
     assert (run.torch_version, run.ipex_version, run.commit) == ("2.8.0+cpu", "2.8.0+cpu", "a1b2c3d4e5f6")
     assert [case.environment["software"]["torch"] for case in history.measurements(uid)] == [None, "2.8.0+cpu", "2.9.0"]
-    assert {point.suite for point in history.trend()} == {"smoke"}
+    assert set(history.trend()["suite"]) == {"smoke"}
 
 
 def test_a_text_is_stored_without_nul(history):
@@ -356,7 +357,7 @@ def test_recording_a_case_again_replaces_its_first_record(history):
 def test_another_version_of_a_case_is_another_series(history):
     recorded(history, make_measurement())
     recorded(history, make_measurement(make_case(version=2)))
-    assert len({point.case_uid for point in history.trend()}) == 2
+    assert history.trend()["case_uid"].nunique() == 2
 
 
 def test_a_run_uid_is_a_uuid_of_version_7_in_the_order_of_time(history):
