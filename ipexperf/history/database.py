@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import gc
 import os
 import sqlite3
 import struct
@@ -16,7 +16,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, t
 from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, SAWarning, SQLAlchemyError
 
 from ipexperf.errors import HistoryError, UnavailableError
-from ipexperf.history import gc_pause, schema
+from ipexperf.history import schema
 from ipexperf.history.addresses import file_of, hidden, url_of
 
 if TYPE_CHECKING:
@@ -117,12 +117,8 @@ def translated(name: str) -> Iterator[None]:
     except (DBAPIError, sqlite3.Error) as error:
         kind = UnavailableError if _is_transient(error) else HistoryError
         raise kind(f"the {name} cannot be used: {_first_line(error)}.") from error
-    except json.JSONDecodeError as error:
-        raise HistoryError(f"the {name} is damaged: it holds a document that is not JSON: {error}.") from error
     except UnicodeEncodeError as error:
         raise HistoryError(f"the {name} cannot be asked for {error.object!r}, which is not UTF-8.") from error
-    except UnicodeDecodeError as error:
-        raise HistoryError(f"the {name} is damaged: it holds a text that is not UTF-8: {error}.") from error
 
 
 @contextmanager
@@ -180,17 +176,29 @@ def reading(engine: Engine, name: str) -> Iterator[Connection]:
         # SQLite's transactions are snapshots by default. Elsewhere each statement would have a snapshot of its own.
         isolation = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         connection = plain.execution_options(**isolation)
-        with connection.begin(), gc_pause.held_off(), _decoded(name):
+        with connection.begin(), collector_held_off(), decoded(name):
             yield connection
 
 
 @contextmanager
-def _decoded(name: str) -> Iterator[None]:
+def collector_held_off() -> Iterator[None]:
+    """Pause the garbage collector while many rows are read. They have no cycles, and it would scan them each time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@contextmanager
+def decoded(name: str) -> Iterator[None]:
     """Turn the errors of decoding a row into a HistoryError. Only a damaged or foreign history has such rows."""
     try:
         yield
-    except (json.JSONDecodeError, UnicodeError):
-        raise  # `translated` has a better sentence
+    except UnicodeEncodeError:
+        raise  # what was asked for, not what is there
     except UNDECODABLE as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise HistoryError(f"the {name} is damaged: it holds a row that cannot be read ({reason}).") from error

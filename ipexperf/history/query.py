@@ -12,9 +12,7 @@ from ipexperf.errors import HistoryError
 from ipexperf.history import (
     bisections,
     board,
-    evidence,
     experiments,
-    round_ratios,
     rounds,
     rows,
     selectors,
@@ -24,7 +22,7 @@ from ipexperf.history.database import reading
 from ipexperf.history.records import LaunchRecord, Recorded, RunDetail, RunRecord, Summary
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case, environment, launch, lock, measurement, policy, run, samples, series, verdict
-from ipexperf.history.values import unpack, utc
+from ipexperf.history.values import evidence_of, unpack, utc
 from ipexperf.result import METRICS, PRIMARY, Level, Metric, SpeedVerdict, Structure, Verdict
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 
     from ipexperf.history.board import Board, BoardRun
     from ipexperf.history.records import Wanted
-    from ipexperf.history.round_ratios import Paired
+    from ipexperf.history.rounds import Paired
     from ipexperf.judge.bisection_record import BisectionRecord
     from ipexperf.result import RoundRecord
 
@@ -173,7 +171,7 @@ class Queries:
             return {row.launch: unpack(row.data) for row in connection.execute(query)}
 
     def rounds_of_machine(
-        self, machine_key: str, limit: int = round_ratios.RUNS, *, before: str | None = None
+        self, machine_key: str, limit: int = rounds.RUNS, *, before: str | None = None
     ) -> tuple[RoundRecord, ...]:
         """Return the rounds of a machine's newest runs that have rounds, oldest first."""
         moment = utc(before) if before else None
@@ -187,7 +185,7 @@ class Queries:
             return {
                 (uid, machine): pair
                 for uid, machine in wanted
-                if (pair := round_ratios.read(connection, uid, machine)) is not None
+                if (pair := rounds.read_paired(connection, uid, machine)) is not None
             }
 
     def board(self, metrics: Sequence[str], limit: int) -> Board:
@@ -332,7 +330,7 @@ def _verdict(row: Row[Any], others: Sequence[Verdict] = ()) -> Verdict:
         p_value=row.p_value,
         mde=row.mde,
         policy=rows.policy_label(row),
-        evidence=evidence.read(row.reason["baseline"]),
+        evidence=evidence_of(row.reason["baseline"]),
         structure=_structure(row.reason.get("structure")),
         others=tuple(sorted(others, key=lambda other: list(METRICS).index(other.metric))),
         host_changed=bool(row.reason.get("host_changed")),

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeAlias, TypedDict
 
 from ipexperf.case import AXES, Case
-from ipexperf.history import evidence
+from ipexperf.history.values import evidence_document
 from ipexperf.judge.bisection_record import BisectionRecord
 from ipexperf.result import RoundRecord, Verdict
 
@@ -156,7 +156,7 @@ class RunDetail:
         document = asdict(self)
         for case, recorded in zip(document["cases"], self.cases, strict=True):
             if recorded.verdict is not None:
-                replaced = {"evidence": evidence.document(recorded.verdict.evidence)}
+                replaced = {"evidence": evidence_document(recorded.verdict.evidence)}
                 fields = {**_verdict_document(case["verdict"]), **replaced}.items()
                 case["verdict"] = {"baseline" if name == "evidence" else name: value for name, value in fields}
         document["bisections"] = [search.to_json() for search in self.bisections]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ipexperf.history.host_times import Kind
     from ipexperf.history.over_hosts import HostsComparison, HostShare, OverHosts
     from ipexperf.history.records import Recorded, RunDetail, RunRecord
-    from ipexperf.history.round_ratios import Twin
+    from ipexperf.history.rounds import Twin
     from ipexperf.history.speedups import Speedup
     from ipexperf.history.store import History
     from ipexperf.judge.hosts import HostVerdict

@@ -19,7 +19,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ipexperf import cli
 from ipexperf.errors import HistoryError
-from ipexperf.history import History, database, gc_pause, schema
+from ipexperf.history import History, database, schema
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "history.sql"
 SECOND = """
@@ -209,7 +209,7 @@ def test_a_reader_pauses_the_garbage_collector_and_restores_its_state(path):
     assert gc.isenabled()
     gc.disable()
     try:
-        with gc_pause.held_off():
+        with database.collector_held_off():
             pass
         assert not gc.isenabled()
     finally:

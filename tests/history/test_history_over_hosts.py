@@ -15,7 +15,7 @@ from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
 from ipexperf.dashboard import writing
 from ipexperf.errors import HistoryError
-from ipexperf.history import History, over_hosts, run_sets
+from ipexperf.history import History, over_hosts, selectors
 from ipexperf.history.database import reading
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def test_hosts_agree_on_more_nights_too(tmp_path: Path) -> None:
 
 def resolved(history: History, selector: str) -> list[tuple[str, str | None]]:
     with reading(history._engine, history._name) as connection:
-        return [(one.started_at[8:10], one.host) for one in run_sets.resolve(connection, selector)]
+        return [(one.started_at[8:10], one.host) for one in selectors.resolve_set(connection, selector)]
 
 
 def test_a_selector_names_all_runs_of_a_fleet_run(tmp_path: Path) -> None:
