@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
-from ipexperf.errors import HistoryError
 from ipexperf.history import History
 from ipexperf.history.points import rows
 from ipexperf.history.records import Accepted
@@ -87,8 +86,3 @@ def test_samples_of_a_run_are_those_of_its_cases(history):
     found = history.samples_of(board.runs[-1])
     for line in board.lines:
         assert found[line.number] == history.samples("last", line.case.uid)
-
-
-def test_a_history_without_runs_is_refused(target):
-    with History.open(target) as empty, pytest.raises(HistoryError, match="run the suite first"):
-        empty.board((PRIMARY,), 10)

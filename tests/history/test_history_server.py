@@ -87,21 +87,6 @@ def test_writers_share_the_lock(server, monkeypatch):
         assert sorted(one.case.model for one in other.measurements(second)) == ["new", "resnet50"]
 
 
-def test_two_writers_of_one_run_take_turns(server, monkeypatch):
-    """Two processes may complete one run, such as a merge and the run itself."""
-    target = server.database()
-    with History.open(target) as history, History.open(target) as other:
-        uid = history.start_run(HARDWARE, {})
-        history.record(uid, make_measurement(), OK)
-        monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
-        with database.writing(history._engine, history._name, beside=True) as connection:
-            history._run(connection, uid)
-            with pytest.raises(HistoryError, match="lock timeout"):
-                other.record(uid, make_measurement(), OK, again=True)
-        other.record(uid, make_measurement(), OK, again=True)
-        assert len(other.measurements(uid)) == 1
-
-
 def test_a_silent_writer_loses_the_lock_after_a_short_time(server):
     """Its host may be gone. By itself the server notices that after two hours."""
     target = server.database()

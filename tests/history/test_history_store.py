@@ -23,7 +23,6 @@ from history_records import (
 )
 from sqlalchemy import select, text
 
-import ipexperf
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, schema
 from ipexperf.history.points import rows as rows_of
@@ -148,18 +147,6 @@ def live(history):
     }  # fmt: skip
 
 
-def test_an_accepted_session_is_a_row_of_its_series(history):
-    """Who accepted it, when and why, in the series of its step time."""
-    uid = recorded(history, make_measurement())
-    with history.accepting([accepted(uid)]):
-        pass
-    assert rows(
-        history,
-        "SELECT run.uid, s.metric, b.accepted_at, b.accepted_by, b.reason, b.superseded_by FROM baseline b "
-        "JOIN run ON run.id = b.run_id JOIN series s ON s.id = b.series_id",
-    ) == [(uid, "step_time", "2026-05-05T10:00:00.000000+00:00", "ada", "first light", None)]
-
-
 def test_a_session_that_joins_supersedes_nothing_and_one_that_replaces_does(history):
     """The acceptances that are not superseded are the sessions of the baseline."""
     first, second, third = (recorded(history, make_measurement()) for _ in range(3))
@@ -247,12 +234,6 @@ def test_samples_are_read_by_launch(history):
     assert history.samples(uid, measurement.case.uid) == walls
     assert set(history.samples(uid, measurement.case.uid, "run_delay")) == {0, 1, 2}
     assert history.samples(uid, measurement.case.uid, "cpu_time")[0] == (0.02,) * 5
-
-
-def test_the_deviation_of_one_launch_is_unknown(history):
-    """A single launch has no spread, and none is invented."""
-    uid = recorded(history, make_measurement(steps=(0.01,)))
-    assert history.measurements(uid)[0].metrics["step_time"].mad is None
 
 
 def test_a_failed_launch_is_stored_with_its_reason_and_log(history):
@@ -354,20 +335,6 @@ def test_recording_a_case_again_replaces_its_first_record(history):
     assert [one.verdict.outcome for one in history.show(uid).cases] == ["ok", "ok"]
 
 
-def test_another_version_of_a_case_is_another_series(history):
-    recorded(history, make_measurement())
-    recorded(history, make_measurement(make_case(version=2)))
-    assert history.trend()["case_uid"].nunique() == 2
-
-
-def test_a_run_uid_is_a_uuid_of_version_7_in_the_order_of_time(history):
-    uids = [history.start_run(HARDWARE, {}) for _ in range(5)]
-    assert uids == sorted(uids)
-    assert all(
-        re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", uid) for uid in uids
-    )
-
-
 @pytest.mark.parametrize(
     ("act", "message"),
     [
@@ -381,47 +348,6 @@ def test_a_run_uid_is_a_uuid_of_version_7_in_the_order_of_time(history):
 def test_a_mistake_is_refused_in_one_sentence(history, act, message):
     with pytest.raises(HistoryError, match=re.escape(message)):
         act(history)
-
-
-def test_the_status_of_a_run_is_stored(history):
-    uid = history.start_run(HARDWARE, {})
-    assert history.find_run(uid).status == "running"
-    history.finish_run(uid, "interrupted")
-    assert history.find_run(uid).status == "interrupted"
-    assert history.find_run(uid).finished_at is not None
-
-
-def test_the_module_can_be_called_for_a_data_frame(target, history):
-    """`ipexperf.history(file)` is a table of one row a case, metric and run, oldest first."""
-    recorded(history, make_measurement(), meta={"started_at": "2026-05-05T10:00:00Z"})
-    recorded(history, make_measurement(steps=(0.02,)), meta={"started_at": "2026-05-04T10:00:00Z"})
-    recorded(history, make_measurement(make_case("vgg16"), launches=(CRASHED,)), Verdict("failed", "crashed"))
-    table = ipexperf.history(target, metric="step_time", model="resnet50")
-    assert list(table["median"]) == [0.02, 0.011]
-    assert str(table["started_at"].dt.tz) == "UTC"
-    assert table["started_at"].is_monotonic_increasing
-    assert set(table["ipex_version"]) == {"2.8.0+cpu"}
-    assert {
-        "model",
-        "device",
-        "dtype",
-        "mode",
-        "stack",
-        "batch",
-        "size",
-        "machine_key",
-        "commit",
-        "lo",
-        "hi",
-        "n",
-    } <= set(table)
-    assert set(ipexperf.history(target)["metric"]) == {"step_time", "throughput"}
-    failures = ipexperf.history(target, model="vgg16")
-    assert failures["median"].isna().all()
-    assert list(failures["outcome"]) == ["failed"]
-    nothing = ipexperf.history(target, model="nothing")
-    assert len(nothing) == 0
-    assert list(nothing) == list(table)
 
 
 @pytest.mark.process

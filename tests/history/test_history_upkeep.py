@@ -103,26 +103,6 @@ def test_a_check_finds_a_number_that_was_changed_by_hand(path, change, wrong):
         sqlite_files.check(path)
 
 
-def test_the_rate_of_two_launches_fits_their_time_and_a_check_takes_the_mean_of_older_versions_too(tmp_path):
-    """Items by step time. The first versions recorded the mean of both rates, which is no damage."""
-    path = tmp_path / "history.db"
-    with History.open(path) as history:
-        uid = history.start_run(ENVIRONMENT, {})
-        history.record(uid, make_measurement(steps=(0.01, 0.02)), OK)
-    rate = "series_id IN (SELECT id FROM series WHERE metric = 'throughput')"
-    assert query(path, f"SELECT median, mad FROM measurement WHERE {rate}") == [  # noqa: S608 - our own words
-        (pytest.approx(16 / 0.015), pytest.approx(400))
-    ]
-    sqlite_files.check(path, recompute=True)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(f"UPDATE measurement SET median = 1200, mad = 400 WHERE {rate}")  # noqa: S608 - our own words
-    sqlite_files.check(path, recompute=True)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(f"UPDATE measurement SET median = 1100 WHERE {rate}")  # noqa: S608 - our own words
-    with pytest.raises(HistoryError, match="the median of throughput is 1100, and 1066"):
-        sqlite_files.check(path, recompute=True)
-
-
 def test_a_check_accepts_whatever_is_recorded(tmp_path):
     """Failed, contended and interrupted cases, numbers that are not finite, and samples that were thinned or pruned."""
     path, many = tmp_path / "history.db", tuple(Sample(0.001 * n, 0.001, 0.0) for n in range(KEPT))
