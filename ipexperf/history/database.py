@@ -61,7 +61,7 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
     url, path = url_of(target), file_of(target)
     name = f"history {path or hidden(os.fspath(target))}"
     if path:
-        _check_path(path, create=create)
+        _check_place(path, create=create)
         _prepare_file(path, name, create=create)
     try:
         with warnings.catch_warnings():
@@ -87,7 +87,8 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
     try:
         with translated(name):
             if not path:
-                _check_server(engine, name, create=create)
+                with reading(engine, name) as connection:
+                    check_tables(set(inspect(connection).get_table_names()), name, create=create)
             _migrate(engine, path, name)
     except BaseException:
         engine.dispose()
@@ -234,15 +235,12 @@ def _arguments(url: URL) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if name not in url.query}
 
 
-def _check_path(path: Path, *, create: bool) -> None:
+def _check_place(path: Path, *, create: bool) -> None:
     try:
-        _check_place(path, create=create)
+        is_folder = path.is_dir()
     except OSError as error:  # such as a name that is too long
         raise HistoryError(f"the history {str(path)!r} cannot be opened: {error.strerror}.") from error
-
-
-def _check_place(path: Path, *, create: bool) -> None:
-    if path.is_dir():
+    if is_folder:
         raise HistoryError(f"the history {path} is a folder; name a file in it, such as {path / 'ipexperf.db'}.")
     if not path.parent.is_dir():
         raise HistoryError(f"the folder of the history {path} does not exist; create {path.parent} first.")
@@ -263,12 +261,6 @@ def _prepare_file(path: Path, name: str, *, create: bool) -> None:
             if time.monotonic() > deadline:
                 raise HistoryError(f"the {name} cannot have a write-ahead log: is it on a network file system?")
             time.sleep(0.02)
-
-
-def _check_server(engine: Engine, name: str, *, create: bool) -> None:
-    """Refuse a database on a server that is not a history."""
-    with reading(engine, name) as connection:
-        check_tables(set(inspect(connection).get_table_names()), name, create=create)
 
 
 def check_tables(tables: Collection[str], name: str, *, create: bool = False) -> None:

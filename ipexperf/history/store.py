@@ -136,7 +136,7 @@ class History(Queries):
             row = self._run(connection, run_uid)
             if again:
                 withdraw(connection, row.id, measurement.case.uid)
-            _Recorder(connection, row, self._suite(connection, row), measurement).record(verdict, policy)
+            _record(connection, row, self._suite(connection, row), measurement, verdict, policy)
 
         self._append(write)
 
@@ -234,90 +234,72 @@ def _meta(connection: Connection, run_id: int) -> dict[str, Any]:
     return meta
 
 
-class _Recorder:
-    """Writes one case of one run within a transaction."""
+def _record(
+    connection: Connection,
+    run_row: Row[Any],
+    suite: str,
+    measured: Measurement,
+    judged: Verdict,
+    policy: Constants | None,
+) -> None:
+    """Write one case of one run."""
+    environment_id = _learned_environment(connection, run_row, measured)
+    numbers = dict(rows.metric_rows(measured))
+    blobs = [(one.index, *blob) for one in measured.launches for blob in rows.sample_blobs(one)]
+    metrics = dict.fromkeys((*numbers, *(metric for _, metric, _ in blobs), judged.metric))
+    case_id, ids = _series_ids(connection, run_row, suite, measured, metrics)
+    key = {"case_id": case_id, "environment_id": environment_id}
+    for table, values in (
+        (measurement, [{"series_id": ids[metric], **value} for metric, value in numbers.items()]),
+        (launch, [{**key, **rows.launch_row(measured, one)} for one in measured.launches]),
+        (samples, [{"series_id": ids[metric], "launch": n, "data": data} for n, metric, data in blobs]),
+    ):
+        if values:
+            connection.execute(insert(table), [{"run_id": run_row.id, **row} for row in values])
+    _judge(connection, run_row.id, [(ids[one.metric], one) for one in (judged, *judged.others)], policy)
 
-    def __init__(self, connection: Connection, run_row: Row[Any], suite: str, measured: Measurement) -> None:
-        self._connection = connection
-        self._run = run_row
-        self._suite = suite
-        self._measured = measured
-        # A worker that died early has no environment: use the run's.
-        self._machine_key: str = measured.environment.get("machine_key", run_row.machine_key)
 
-    def record(self, judged: Verdict, policy: Constants | None) -> None:
-        environment_id = self._learned_environment()
-        numbers = dict(rows.metric_rows(self._measured))
-        blobs = [
-            (measured_launch.index, *blob)
-            for measured_launch in self._measured.launches
-            for blob in rows.sample_blobs(measured_launch)
-        ]
-        metrics = dict.fromkeys((*numbers, *(metric for _, metric, _ in blobs), judged.metric))
-        case_id, ids = self._series_ids(metrics)
-        self._write(measurement, [{"series_id": ids[metric], **value} for metric, value in numbers.items()])
-        keys = {"case_id": case_id, "environment_id": environment_id}
-        self._write(
-            launch,
-            [
-                {**keys, **rows.launch_row(self._measured, measured_launch)}
-                for measured_launch in self._measured.launches
-            ],
-        )
-        self._write(samples, [{"series_id": ids[metric], "launch": n, "data": data} for n, metric, data in blobs])
-        verdicts = [(ids[judgement.metric], judgement) for judgement in (judged, *judged.others)]
-        _judge(self._connection, self._run.id, verdicts, policy)
-
-    def _write(self, table: Table, numbers: Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows of this run in one statement."""
-        if numbers:
-            self._connection.execute(insert(table), [{"run_id": self._run.id, **row} for row in numbers])
-
-    def _learned_environment(self) -> int:
-        """Return the environment of the case. The first one also becomes that of the run, which only a worker knows."""
-        document = self._measured.environment
-        if "machine_key" not in document:
-            return int(self._run.environment_id)
-        row = rows.environment_row(document)
-        if row["uid"] == self._run.environment_uid:
-            return int(self._run.environment_id)
-        environment_id = environment_of(self._connection, document)
-        versions = rows.versions(document)
-        first = not self._connection.execute(select(exists().where(measurement.c.run_id == self._run.id))).scalar_one()
-        if self._run.torch_version is None or (first and versions["torch_version"] is not None):
-            self._complete_run(environment_id, versions)
-        return environment_id
-
-    def _complete_run(self, environment_id: int, document: dict[str, Any]) -> None:
-        document["branch"] = self._run.branch or document["branch"]
-        document["commit_sha"] = self._run.commit_sha or document["commit_sha"]
-        git, meta = self._measured.environment.get("git"), _meta(self._connection, self._run.id)
+def _learned_environment(connection: Connection, run_row: Row[Any], measured: Measurement) -> int:
+    """Return the environment of a case. The first one also becomes that of the run, which only a worker knows."""
+    document = measured.environment
+    if "machine_key" not in document or rows.environment_row(document)["uid"] == run_row.environment_uid:
+        return int(run_row.environment_id)
+    environment_id = environment_of(connection, document)
+    versions: dict[str, Any] = rows.versions(document)
+    first = not connection.execute(select(exists().where(measurement.c.run_id == run_row.id))).scalar_one()
+    if run_row.torch_version is None or (first and versions["torch_version"] is not None):
+        versions["branch"] = run_row.branch or versions["branch"]
+        versions["commit_sha"] = run_row.commit_sha or versions["commit_sha"]
+        git, meta = document.get("git"), _meta(connection, run_row.id)
         if git and "git" not in meta:
-            document["meta"] = {**meta, "git": finite(git)}
-        changed = update(run).where(run.c.id == self._run.id)
-        self._connection.execute(changed.values(environment_id=environment_id, **document))
+            versions["meta"] = {**meta, "git": finite(git)}
+        changed = update(run).where(run.c.id == run_row.id)
+        connection.execute(changed.values(environment_id=environment_id, **versions))
+    return environment_id
 
-    def _series_ids(self, metrics: Iterable[str]) -> tuple[int, dict[str, int]]:
-        """Return the id of the case and that of its series for each metric. Insert what is new.
 
-        Facts are append-only: a second measurement of a case needs a second run.
-        """
-        measured = self._measured.case
-        values = [rows.series_row(measured.uid, self._machine_key, metric) for metric in metrics]
-        # The run may have recorded the case on its own machine, if the worker died before it said where it ran.
-        names = {row["uid"] for row in values} | {series_uid(measured.uid, self._run.machine_key, PRIMARY)}
-        named = {"uid": measured.uid, "series": sorted(names), "run_id": self._run.id}
-        existing = self._connection.execute(_SERIES, named).all()
-        if any(row.measured for row in existing):
-            raise HistoryError(f"the run {self._run.uid} has {measured.id} already; record it in a run of its own.")
-        if existing:
-            case_id = existing[0].case_id
-        else:
-            case_id = identify(self._connection, case, rows.case_row(measured, self._suite))
-        ids = {row.uid: row.id for row in existing if row.uid is not None}
-        if new := [{"case_id": case_id, **row} for row in values if row["uid"] not in ids]:
-            ids |= identify_all(self._connection, series, new)
-        return case_id, {row["metric"]: ids[row["uid"]] for row in values}
+def _series_ids(
+    connection: Connection, run_row: Row[Any], suite: str, measured: Measurement, metrics: Iterable[str]
+) -> tuple[int, dict[str, int]]:
+    """Return the id of the case and that of its series for each metric. Insert what is new.
+
+    Facts are append-only: a second measurement of a case needs a second run.
+    """
+    measured_case = measured.case
+    # A worker that died early has no environment: use the run's.
+    machine_key = measured.environment.get("machine_key", run_row.machine_key)
+    values = [rows.series_row(measured_case.uid, machine_key, metric) for metric in metrics]
+    # The run may have recorded the case on its own machine, if the worker died before it said where it ran.
+    names = {row["uid"] for row in values} | {series_uid(measured_case.uid, run_row.machine_key, PRIMARY)}
+    named = {"uid": measured_case.uid, "series": sorted(names), "run_id": run_row.id}
+    existing = connection.execute(_SERIES, named).all()
+    if any(row.measured for row in existing):
+        raise HistoryError(f"the run {run_row.uid} has {measured_case.id} already; record it in a run of its own.")
+    case_id = existing[0].case_id if existing else identify(connection, case, rows.case_row(measured_case, suite))
+    ids = {row.uid: row.id for row in existing if row.uid is not None}
+    if new := [{"case_id": case_id, **row} for row in values if row["uid"] not in ids]:
+        ids |= identify_all(connection, series, new)
+    return case_id, {row["metric"]: ids[row["uid"]] for row in values}
 
 
 def withdraw(connection: Connection, run_id: int, case_uid: str) -> None:
