@@ -14,7 +14,7 @@ from dataclasses import replace
 from ipexperf.case import Case
 from ipexperf.errors import IpexperfError
 from ipexperf.history import History, Recorded
-from ipexperf.history.round_ratios import Paired
+from ipexperf.history.rounds import Paired
 from ipexperf.judge import ratios
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.ratios import Ratio

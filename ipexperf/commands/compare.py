@@ -5,14 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
 from ipexperf.result import METRICS, PRIMARY
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 NOTHING = "No two sound cases differ only in a dtype, a stack or a device: name more runs, or measure both."
 
@@ -32,7 +28,7 @@ def add_compare(subparsers: console.Subparsers) -> None:
 
 def run_compare(arguments: argparse.Namespace) -> int:
     from ipexperf.history.comparison import compare
-    from ipexperf.history.ratio_tables import OVER_LAUNCHES, compared_table, comparison_text, differences_text
+    from ipexperf.history.tables import OVER_LAUNCHES, compared_table, comparison_text, differences_text
 
     if arguments.hosts:
         return _over_hosts(arguments)
@@ -42,7 +38,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{arguments.first!r} and {arguments.second!r} are the same run {first.run.uid}: name two")
     comparison = compare(first, second, arguments.metric)
 
-    def drawn() -> Iterator[RenderableType]:
+    def drawn() -> Iterator[console.Part]:
         yield comparison_text(comparison)
         yield compared_table(comparison.cases) if comparison.cases else "No cases were recorded."
         yield differences_text(comparison.cases)
@@ -53,18 +49,18 @@ def run_compare(arguments: argparse.Namespace) -> int:
 
 def _over_hosts(arguments: argparse.Namespace) -> int:
     """Compare over all hosts."""
-    from ipexperf.history import host_tables, over_hosts
+    from ipexperf.history import over_hosts, tables
 
     with console.open_history(arguments) as history:
         compared = over_hosts.compare(history, arguments.first, arguments.second, arguments.metric)
 
-    def drawn() -> Iterator[RenderableType]:
-        yield host_tables.over_hosts_text(compared)
-        yield host_tables.over_hosts_table(compared.cases) if compared.cases else "No cases were recorded."
-        yield host_tables.reasons_text(compared.cases)
-        yield host_tables.OVER_HOSTS
+    def drawn() -> Iterator[console.Part]:
+        yield tables.over_hosts_text(compared)
+        yield tables.over_hosts_table(compared.cases) if compared.cases else "No cases were recorded."
+        yield tables.over_hosts_reasons(compared.cases)
+        yield tables.OVER_HOSTS
 
-    rows = [{**asdict(case), "hosts": host_tables.host_by_host(case.hosts)} for case in compared.cases]
+    rows = [{**asdict(case), "hosts": tables.host_by_host(case.hosts)} for case in compared.cases]
     return console.output(arguments, asdict(compared), rows, drawn)
 
 
@@ -78,15 +74,15 @@ def add_speedup(subparsers: console.Subparsers) -> None:
 
 
 def run_speedup(arguments: argparse.Namespace) -> int:
-    from ipexperf.history.ratio_tables import explanation, notes_text, speedups_table, twins_text
     from ipexperf.history.speedups import KINDS, speedups
+    from ipexperf.history.tables import explanation, notes_text, speedups_table, twins_text
 
     with console.open_history(arguments) as history:
         cases = history.cases(arguments.selectors or ["last"])
         paired = history.paired(cases)
     pairs = speedups(cases, arguments.over or tuple(KINDS), paired)
 
-    def drawn() -> Iterator[RenderableType]:
+    def drawn() -> Iterator[console.Part]:
         if pairs:
             yield speedups_table(pairs)
             yield notes_text(pairs)

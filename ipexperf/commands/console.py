@@ -19,8 +19,11 @@ from ipexperf.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
+    from ipexperf.history.drawing import Columns
     from ipexperf.history.store import History
 
+Part: TypeAlias = "RenderableType | Columns"
+"""A table, or lines for people."""
 Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - the type has no public name
 
 PLAN, COMPARE, JUDGE = "before a run", "measure and compare", "accept and judge"
@@ -139,7 +142,7 @@ def output(
     arguments: argparse.Namespace,
     document: object,
     rows: Sequence[Mapping[str, Any]],
-    drawn: Callable[[], Iterable[RenderableType]],
+    drawn: Callable[[], Iterable[Part]],
 ) -> int:
     """Print an answer in the requested format: JSON, CSV, or the tables and lines for people."""
     if arguments.json:

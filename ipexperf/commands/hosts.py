@@ -21,7 +21,7 @@ def run_hosts(arguments: argparse.Namespace) -> int:
     from datetime import datetime, timedelta, timezone
 
     from ipexperf.history import host_times
-    from ipexperf.history.host_tables import kinds_table, kinds_text
+    from ipexperf.history.tables import kinds_table, kinds_text
 
     with console.open_history(arguments) as history:
         history.check_begun()

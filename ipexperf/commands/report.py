@@ -14,7 +14,7 @@ from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     from ipexperf.history.records import Recorded
-    from ipexperf.history.round_ratios import Paired
+    from ipexperf.history.rounds import Paired
     from ipexperf.report.markdown import CaseRow
 
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 def add_runs(subparsers: console.Subparsers) -> None:
@@ -40,9 +36,8 @@ def run_show(arguments: argparse.Namespace) -> int:
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector)
         paired = history.paired(detail.cases)
-    from ipexperf.history.ratio_tables import twins_text
     from ipexperf.history.recorded_fingerprints import fingerprint_of, medians, roof
-    from ipexperf.history.tables import cases_table, failures_text, reasons_text, run_text
+    from ipexperf.history.tables import cases_table, failures_text, reasons_text, run_text, twins_text
     from ipexperf.history.values import finite
     from ipexperf.report import bisections
     from ipexperf.report.fingerprints import fingerprint_text
@@ -50,7 +45,7 @@ def run_show(arguments: argparse.Namespace) -> int:
 
     cases = detail.cases
 
-    def drawn() -> Iterator[RenderableType]:
+    def drawn() -> Iterator[console.Part]:
         yield run_text(detail)
         yield cases_table(cases) if cases else "No cases were recorded."
         yield reasons_text(cases)

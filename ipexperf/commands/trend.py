@@ -6,13 +6,9 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
 from ipexperf.result import METRICS, PRIMARY
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 
 def add_trend(subparsers: console.Subparsers) -> None:
@@ -29,7 +25,8 @@ def add_trend(subparsers: console.Subparsers) -> None:
 
 
 def run_trend(arguments: argparse.Namespace) -> int:
-    from ipexperf.history.trend_tables import series_tables, spark_table, work_text
+    from ipexperf.history.points import COLUMNS, by_series, rows
+    from ipexperf.history.tables import series_tables, spark_table, work_text
 
     with console.open_history(arguments) as history:
         history.check_begun()
@@ -41,22 +38,23 @@ def run_trend(arguments: argparse.Namespace) -> int:
             rolling=arguments.rolling,
             **console.filters(arguments),
         )
-        tried = history.experiments({point.case_uid for point in points}) if arguments.spark else {}
-        worked = work_text(history, points) if not (arguments.json or arguments.csv) else None
-        why = "" if points else console.unknown_filter(arguments, history)
+        every = [*by_series(points)]
+        tried = history.experiments(set(points["case_uid"])) if arguments.spark else {}
+        worked = work_text(history, every) if not (arguments.json or arguments.csv) else None
+        why = console.unknown_filter(arguments, history) if points.empty else ""
 
-    def drawn() -> Iterator[RenderableType]:
-        if not points:
+    def drawn() -> Iterator[console.Part]:
+        if points.empty:
             yield f"No {arguments.metric} matches{why or '.'}"
         elif arguments.spark:
-            yield spark_table(points, tried)
+            yield spark_table(every, tried)
         else:
-            yield from chain.from_iterable(series_tables(points, rolling=arguments.rolling is not None))
+            yield from chain.from_iterable(series_tables(every, rolling=arguments.rolling is not None))
         if worked:
             yield worked
 
-    rows = [asdict(point) for point in points]
-    return console.output(arguments, rows, rows, drawn)
+    document = rows(points[COLUMNS])
+    return console.output(arguments, document, document, drawn)
 
 
 def add_changes(subparsers: console.Subparsers) -> None:
@@ -70,7 +68,7 @@ def add_changes(subparsers: console.Subparsers) -> None:
 
 def run_changes(arguments: argparse.Namespace) -> int:
     from ipexperf.history.changed import changes
-    from ipexperf.history.trend_tables import brackets_text, changes_table
+    from ipexperf.history.tables import brackets_text, changes_table
 
     with console.open_history(arguments) as history:
         changed = changes(
@@ -81,7 +79,7 @@ def run_changes(arguments: argparse.Namespace) -> int:
             **console.filters(arguments),
         )
 
-    def drawn() -> Iterator[RenderableType]:
+    def drawn() -> Iterator[console.Part]:
         if changed.changes:
             yield changes_table(changed.changes)
         yield brackets_text(changed)

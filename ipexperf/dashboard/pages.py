@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data
-from ipexperf.history import host_tables, selftests
-from ipexperf.history.ratio_tables import counted, twin_text
+from ipexperf.history import selftests, tables
 from ipexperf.history.speedups import speedups
 from ipexperf.judge import selftest
 from ipexperf.judge.environment import differences
@@ -152,11 +151,11 @@ def hosts(kinds: Sequence[Kind], compared: HostsComparison | None) -> dict[str, 
     cases = [] if compared is None else [case for case in compared.cases if case.outcome is not None]
     return {
         "compared": compared,
-        "cases": [(case, host_tables.host_by_host(case.hosts)) for case in cases],
-        "over_hosts": host_tables.OVER_HOSTS,
+        "cases": [(case, tables.host_by_host(case.hosts)) for case in cases],
+        "over_hosts": tables.OVER_HOSTS,
         "title": "Hosts",
-        "sentences": host_tables.sentences(kinds),
-        "explanation": host_tables.EXPLANATION,
+        "sentences": tables.sentences(kinds),
+        "explanation": tables.ODD_HOSTS,
         "kinds": [
             {"machine_key": kind.machine_key, "hosts": [(host, _line(host.course, kind)) for host in kind.hosts]}
             for kind in kinds
@@ -283,7 +282,7 @@ def gains(story: Story) -> dict[str, Any]:
             "page": f"cases/{pages[speedup.case_id, speedup.batch, speedup.machine_key]}.html",
             "machine": speedup.machine_key,
             **{name: data.short(asdict(speedup)[name]) for name in ("base", "value", "speedup", "lo", "hi")},
-            "note": "; ".join(filter(None, (counted(speedup.rounds) if speedup.paired else "", speedup.note))),
+            "note": "; ".join(filter(None, (tables.counted(speedup.rounds) if speedup.paired else "", speedup.note))),
             "right": _rights(speedup.accuracy_metric, speedup.base_accuracy, speedup.accuracy),
         }
         for speedup in compared
@@ -299,7 +298,7 @@ def gains(story: Story) -> dict[str, Any]:
 
 def twins(story: Story, runs: Collection[str]) -> list[str]:
     """Return the twins of these runs, where their rounds are known."""
-    return [twin_text(twin) for (uid, _), paired in story.paired.items() if uid in runs for twin in paired.twins]
+    return [tables.twin_text(twin) for (uid, _), paired in story.paired.items() if uid in runs for twin in paired.twins]
 
 
 def _rights(metric: str | None, base: float | None, value: float | None) -> str:

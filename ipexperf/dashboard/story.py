@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ipexperf.history import History
     from ipexperf.history.board import Board, BoardRun, Line, Spot
     from ipexperf.history.records import Recorded
-    from ipexperf.history.round_ratios import Paired
+    from ipexperf.history.rounds import Paired
 
 MEMORY = "peak_memory"
 """The metric of memory that is shown through time."""

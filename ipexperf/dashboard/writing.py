@@ -17,7 +17,8 @@ from ipexperf import __version__, outcomes
 from ipexperf.dashboard import case_page, folder, pages
 from ipexperf.dashboard.story import by_run, gather
 from ipexperf.dtypes import DTYPES
-from ipexperf.history import gc_pause, host_times, over_hosts
+from ipexperf.history import host_times, over_hosts
+from ipexperf.history.database import collector_held_off
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Written:
 
 def write(history: History, target: Path, limit: int = RUNS) -> Written:
     """Write a report of the newest runs. An older report in the same place is replaced when this one is complete."""
-    with folder.whole(target) as new, gc_pause.held_off():
+    with folder.whole(target) as new, collector_held_off():
         story = gather(history, limit)
         _Site(new, history, story).write()
     return Written(target / "index.html", len(story.entries), len(story.board.runs), story.board.older)

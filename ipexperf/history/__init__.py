@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ipexperf.history.frame import changes, compare, runs, show, speedup, trend
-    from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary, TrendFilters
+    from ipexperf.history.records import LaunchRecord, Recorded, RunDetail, RunRecord, Summary, TrendFilters
     from ipexperf.history.store import History
 
 _ROOMS = {
     "History": "store",
-    **dict.fromkeys(("LaunchRecord", "Point", "Recorded", "RunDetail", "RunRecord", "Summary"), "records"),
+    **dict.fromkeys(("LaunchRecord", "Recorded", "RunDetail", "RunRecord", "Summary"), "records"),
     **dict.fromkeys(("changes", "compare", "runs", "show", "speedup", "trend"), "frame"),
 }
 """The module that defines each public name."""
@@ -31,7 +31,6 @@ _ROOMS = {
 __all__ = [
     "History",
     "LaunchRecord",
-    "Point",
     "Recorded",
     "RunDetail",
     "RunRecord",

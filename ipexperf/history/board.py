@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Connection, select
 
 from ipexperf.case import Case
 from ipexperf.history import experiments, statements
 from ipexperf.history.rows import case_of
-from ipexperf.history.schema import baseline, case, environment, launch, measurement, run, series, verdict
+from ipexperf.history.schema import baseline, environment, launch, run, verdict
 from ipexperf.history.selectors import check_begun
 from ipexperf.result import PRIMARY
 
@@ -133,14 +133,9 @@ def _lines(
     connection: Connection, metrics: Sequence[str]
 ) -> tuple[dict[tuple[int, str], Line], dict[int, tuple[Line, str]]]:
     """Return the lines, and for each series its line and metric."""
-    query = (
-        select(case, series.c.id.label("series_id"), series.c.machine_key, series.c.metric)
-        .join(series, series.c.case_id == case.c.id)
-        .where(series.c.metric.in_(metrics))
-    )
     lines: dict[tuple[int, str], Line] = {}
     of_series = {}
-    for row in connection.execute(query).mappings():
+    for row in connection.execute(statements.series_of(metric=metrics)).mappings():
         key = (row["id"], row["machine_key"])
         if key not in lines:
             lines[key] = Line(case_of(row), row["machine_key"], row["id"])
@@ -154,19 +149,12 @@ def _fill(
     of_series: Mapping[int, tuple[Line, str]],
     places: Mapping[int, int],
 ) -> None:
-    for series_id, run_id, *numbers in connection.execute(facts(metrics)):
+    for series_id, run_id, *numbers in connection.execute(statements.facts(*Spot._fields[1:], metric=metrics)):
         if run_id in places:
             line, metric = of_series[series_id]
             line.spots.setdefault(metric, []).append(Spot._make((places[run_id], *numbers)))
     for line, metric in of_series.values():
         line.spots.get(metric, []).sort()
-
-
-def facts(metrics: Sequence[str]) -> Select[Any]:
-    """Select the measurements of these metrics. The table is ordered by series: other metrics are never read."""
-    query = select(series.c.id).where(series.c.metric.in_(metrics))
-    columns = (measurement.c[name] for name in ("series_id", "run_id", "n", "median", "lo", "hi", "outcome"))
-    return select(*columns).where(measurement.c.series_id.in_(query))
 
 
 def _judge(connection: Connection, of_series: Mapping[int, tuple[Line, str]], places: Mapping[int, int]) -> None:

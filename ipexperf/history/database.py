@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import gc
 import os
 import sqlite3
 import struct
@@ -16,7 +16,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, t
 from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, SAWarning, SQLAlchemyError
 
 from ipexperf.errors import HistoryError, UnavailableError
-from ipexperf.history import gc_pause, schema
+from ipexperf.history import schema
 from ipexperf.history.addresses import file_of, hidden, url_of
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ TURN = 0x69706578
 UNDECODABLE = (ArithmeticError, AttributeError, LookupError, NoResultFound, TypeError, ValueError, struct.error)
 """Exceptions raised while decoding a row that lacks a value or has a wrong type."""
 MIGRATIONS = Path(__file__).parent / "migrations"
-TRANSIENT = ("08", "53", "57P", "55P03", "25P03")
-"""SQLSTATEs of a server that is gone, full or shutting down, let a writer wait too long, or ended a silent one."""
+TRANSIENT = ("08", "40", "53", "57P", "55P03", "25P03")
+"""SQLSTATEs of a server that is gone, full or shutting down, let a writer wait too long, or ended a silent one or
+one of two that waited for one another."""
 BLOCKED = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -46,12 +47,8 @@ BLOCKED = {
     sqlite3.SQLITE_READONLY,
 }
 """SQLite's codes of a file that another process writes for too long, or whose disk is full, broken or read-only."""
-BESIDE = "beside"
-"""Marks connections of writers that share the lock."""
 FILE = "file"
 """Where a connection keeps the path of its file, and which file that was."""
-ADDS = "adds"
-"""Marks connections that added rows which others may be adding too."""
 
 _LIMITS = "set_config('lock_timeout', :wait, true), set_config('idle_in_transaction_session_timeout', :silence, true)"
 # In one statement, which sets the limits before it waits: each statement crosses the network.
@@ -59,16 +56,12 @@ _ALONE = text(f"SELECT {_LIMITS}, pg_advisory_xact_lock(:turn)")
 _SHARED = text(f"SELECT {_LIMITS}, pg_advisory_xact_lock_shared(:turn)")
 
 
-class NotAloneError(Exception):
-    """A writer that shares the lock must add a row that another one may be adding too."""
-
-
 def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine, str]:
     """Connect to a file or URL and migrate its schema. Return the engine, and the name to show in messages."""
     url, path = url_of(target), file_of(target)
     name = f"history {path or hidden(os.fspath(target))}"
     if path:
-        _check_path(path, create=create)
+        _check_place(path, create=create)
         _prepare_file(path, name, create=create)
     try:
         with warnings.catch_warnings():
@@ -94,7 +87,8 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
     try:
         with translated(name):
             if not path:
-                _check_server(engine, name, create=create)
+                with reading(engine, name) as connection:
+                    check_tables(set(inspect(connection).get_table_names()), name, create=create)
             _migrate(engine, path, name)
     except BaseException:
         engine.dispose()
@@ -124,12 +118,8 @@ def translated(name: str) -> Iterator[None]:
     except (DBAPIError, sqlite3.Error) as error:
         kind = UnavailableError if _is_transient(error) else HistoryError
         raise kind(f"the {name} cannot be used: {_first_line(error)}.") from error
-    except json.JSONDecodeError as error:
-        raise HistoryError(f"the {name} is damaged: it holds a document that is not JSON: {error}.") from error
     except UnicodeEncodeError as error:
         raise HistoryError(f"the {name} cannot be asked for {error.object!r}, which is not UTF-8.") from error
-    except UnicodeDecodeError as error:
-        raise HistoryError(f"the {name} is damaged: it holds a text that is not UTF-8: {error}.") from error
 
 
 @contextmanager
@@ -139,35 +129,21 @@ def writing(
     """Open a transaction that takes the write lock at once. Taking it later is how concurrent writers fail.
 
     On PostgreSQL too, only one process writes at a time, so what a writer has read does not change before it writes.
-    Writers who come `beside` others share the lock there: they add nothing but rows of their own run, and `alone`
-    refuses the rest. The server ends a transaction that is silent for longer than `silence`.
+    Writers who come `beside` others share the lock there: they add only rows of their own run, and rows that are named
+    by content. The server ends a transaction that is silent for longer than `silence`.
 
     Unless it `migrates` the schema itself, it is refused if another program has done so since the history was opened.
     """
     with translated(name), engine.connect() as plain:
         _check_still_there(plain, name)
-        connection = plain.execution_options(writes=True, **{BESIDE: beside})
+        connection = plain.execution_options(writes=True)
         with connection.begin():
             if engine.dialect.name == "postgresql":
                 limits = {"wait": f"{BUSY_SECONDS * 1000:.0f}", "silence": f"{silence * 1000:.0f}"}
                 connection.execute(_SHARED if beside else _ALONE, {**limits, "turn": TURN})
-            connection.info[ADDS] = False
             if not migrates:
                 _check_still_ours(connection, name)
             yield connection
-
-
-def alone(connection: Connection) -> None:
-    """Note that this writer adds rows which others may be adding too. Raise NotAloneError if they may do so now."""
-    options = connection.get_execution_options()
-    if options.get(BESIDE) and connection.dialect.name == "postgresql":
-        raise NotAloneError
-    connection.info[ADDS] = True
-
-
-def adds(connection: Connection) -> bool:
-    """Whether `alone` was called in this transaction."""
-    return bool(connection.info[ADDS])
 
 
 def _check_still_there(connection: Connection, name: str) -> None:
@@ -201,17 +177,29 @@ def reading(engine: Engine, name: str) -> Iterator[Connection]:
         # SQLite's transactions are snapshots by default. Elsewhere each statement would have a snapshot of its own.
         isolation = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         connection = plain.execution_options(**isolation)
-        with connection.begin(), gc_pause.held_off(), _decoded(name):
+        with connection.begin(), collector_held_off(), decoded(name):
             yield connection
 
 
 @contextmanager
-def _decoded(name: str) -> Iterator[None]:
+def collector_held_off() -> Iterator[None]:
+    """Pause the garbage collector while many rows are read. They have no cycles, and it would scan them each time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@contextmanager
+def decoded(name: str) -> Iterator[None]:
     """Turn the errors of decoding a row into a HistoryError. Only a damaged or foreign history has such rows."""
     try:
         yield
-    except (json.JSONDecodeError, UnicodeError):
-        raise  # `translated` has a better sentence
+    except UnicodeEncodeError:
+        raise  # what was asked for, not what is there
     except UNDECODABLE as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise HistoryError(f"the {name} is damaged: it holds a row that cannot be read ({reason}).") from error
@@ -247,15 +235,12 @@ def _arguments(url: URL) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if name not in url.query}
 
 
-def _check_path(path: Path, *, create: bool) -> None:
+def _check_place(path: Path, *, create: bool) -> None:
     try:
-        _check_place(path, create=create)
+        is_folder = path.is_dir()
     except OSError as error:  # such as a name that is too long
         raise HistoryError(f"the history {str(path)!r} cannot be opened: {error.strerror}.") from error
-
-
-def _check_place(path: Path, *, create: bool) -> None:
-    if path.is_dir():
+    if is_folder:
         raise HistoryError(f"the history {path} is a folder; name a file in it, such as {path / 'ipexperf.db'}.")
     if not path.parent.is_dir():
         raise HistoryError(f"the folder of the history {path} does not exist; create {path.parent} first.")
@@ -276,12 +261,6 @@ def _prepare_file(path: Path, name: str, *, create: bool) -> None:
             if time.monotonic() > deadline:
                 raise HistoryError(f"the {name} cannot have a write-ahead log: is it on a network file system?")
             time.sleep(0.02)
-
-
-def _check_server(engine: Engine, name: str, *, create: bool) -> None:
-    """Refuse a database on a server that is not a history."""
-    with reading(engine, name) as connection:
-        check_tables(set(inspect(connection).get_table_names()), name, create=create)
 
 
 def check_tables(tables: Collection[str], name: str, *, create: bool = False) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich import box
 from rich.console import Console, Group
@@ -49,51 +49,42 @@ def human(value: float | None, unit: str) -> str:
     return f"{value / scale:.4g} {name}"
 
 
-class Columns(Table):
+class Columns:
     """A table that does without empty columns and its spare ones, the first of them first, where not all have room.
 
-    Of spare ones with commas between them, none is shown without the others.
+    Its rows are cells by the names of their columns. Of spare columns with commas between them, none is shown without
+    the others.
     """
 
-    def __init__(self, columns: Sequence[str], spare: Sequence[str]) -> None:
-        super().__init__(*columns, box=box.SIMPLE_HEAD)
+    def __init__(self, rows: Iterable[Mapping[str, str]], spare: Sequence[str]) -> None:
+        # Text, not str: the output of a worker is not markup.
+        self._rows = [{name: Text(cell, style=_STYLES.get(cell, "")) for name, cell in row.items()} for row in rows]
         self._spare = spare
 
     def fitted(self, console: Console) -> tuple[Table | Group, Sequence[str]]:
         """What of it fits, and the columns that do not. Nothing is cut: people copy what they read."""
         whole = console.options.update(width=UNBOUNDED)
-        cells_of = {str(column.header): list(column.cells) for column in self.columns}
-        filled = {name: cells for name, cells in cells_of.items() if any(str(cell) != "-" for cell in cells)}
-        spare = [names for names in self._spare if any(name in filled for name in names.split(", "))]
+        names = list(self._rows[0])
+        filled = [name for name in names if any(row[name].plain != "-" for row in self._rows)]
+        spare = [group for group in self._spare if any(name in filled for name in group.split(", "))]
         for count in (None, *range(len(spare) + 1)):
             gone = ", ".join(spare[: count or 0]).split(", ")
-            kept = cells_of if count is None else {name: x for name, x in filled.items() if name not in gone}
-            narrow = Table(*kept, box=box.SIMPLE_HEAD)
-            for row_cells in zip(*kept.values(), strict=True):
-                narrow.add_row(*row_cells)
-            if console.measure(narrow, options=whole).maximum <= console.width:
-                return narrow, spare[: count or 0]
-        return self._stacked(list(cells_of)), ()
+            kept = names if count is None else [name for name in filled if name not in gone]
+            table = Table(*kept, box=box.SIMPLE_HEAD)
+            for row in self._rows:
+                table.add_row(*(row[name] for name in kept))
+            if console.measure(table, options=whole).maximum <= console.width:
+                return table, spare[: count or 0]
+        return self._stacked(), ()
 
-    def _stacked(self, names: Sequence[str]) -> Group:
+    def _stacked(self) -> Group:
         """The first cell of each row on a line of its own, and below it what is in the others."""
         parts: list[Text | Padding] = []
-        for cells in zip(*(column.cells for column in self.columns), strict=True):
-            first, *rest = (cell for cell in cells if isinstance(cell, Text))
-            told = [
-                Text.assemble(f"{name} ", cell) for name, cell in zip(names[1:], rest, strict=True) if cell.plain != "-"
-            ]
+        for row in self._rows:
+            (_, first), *others = row.items()
+            told = [Text.assemble(f"{name} ", cell) for name, cell in others if cell.plain != "-"]
             parts += [first, Padding(Text(", ").join(told), (0, 0, 0, 4), expand=False)]
         return Group(*parts)
-
-
-def table(*columns: str, spare: Sequence[str] = ()) -> Columns:
-    return Columns(columns, spare)
-
-
-def row(drawn: Table, *cells: str) -> None:
-    # Text, not str: the output of a worker is not markup.
-    drawn.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
 
 
 def remarks(told: Iterable[tuple[str, str, str]]) -> Text:
@@ -132,8 +123,8 @@ def interval(lo: float | None, hi: float | None) -> str:
     return TOO_FEW if hi / lo > WIDE else f"{lo:.3f} to {hi:.3f}"
 
 
-def share(metric: str, value: float | None) -> str:
+def share(metric: str | None, value: float | None) -> str:
     """Format an accuracy: shares in per cent, anything else with three digits."""
-    if value is None:
+    if metric is None or value is None:
         return "-"
     return f"{value:.1%}" if METRICS[metric].unit == "fraction" else f"{value:.3g}"

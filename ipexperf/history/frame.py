@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ipexperf.history import changed, comparison, speedups
-from ipexperf.history.records import SHOWN, Point, RunRecord, Summary
+from ipexperf.history.points import COLUMNS, NUMBERS
+from ipexperf.history.records import SHOWN, RunRecord, Summary
 from ipexperf.history.store import History
 from ipexperf.result import PRIMARY
 
@@ -55,7 +56,7 @@ def speedup(db: Target, *runs: str, over: Sequence[str] = tuple(speedups.KINDS))
 def trend(db: Target, metric: str | None = PRIMARY, **filters: Unpack[TrendFilters]) -> pd.DataFrame:
     """Return one row per case, metric and run, oldest first. `filters` are the arguments of `History.trend`."""
     with History.open(db, create=False) as history:
-        return _frame(Point, map(asdict, history.trend(metric, **filters)))
+        return _typed(history.trend(metric, **filters)[COLUMNS], NUMBERS)
 
 
 def changes(db: Target, metric: str | Sequence[str] = PRIMARY, **filters: Unpack[Filters]) -> pd.DataFrame:

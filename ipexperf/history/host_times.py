@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.history import medians, run_sets
+from ipexperf.history import medians, selectors
 from ipexperf.history.database import reading
 from ipexperf.judge.hosts import HostVerdict, Sight, judge
 from ipexperf.result import PRIMARY
@@ -14,7 +14,7 @@ from ipexperf.result import PRIMARY
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ipexperf.history.run_sets import Member
+    from ipexperf.history.selectors import Member
     from ipexperf.history.store import History
 
 DAY = 10
@@ -36,7 +36,7 @@ def kinds(history: History, *, since: str | None = None, **filters: Any) -> list
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
         series = medians.read(connection, [PRIMARY], since=since, **filters)
         wanted = {moment.uid for entry in series for moment in entry.runs}
-        runs = {member.uid: member for member in run_sets.members(connection) if member.uid in wanted}
+        runs = {member.uid: member for member in selectors.members(connection) if member.uid in wanted}
     lasting = _lasting(runs.values())
     sights: dict[str, list[Sight]] = defaultdict(list)
     for entry in series:

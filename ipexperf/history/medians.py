@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection, select
-from sqlalchemy import case as sql_case
 
 from ipexperf.case import Case
 from ipexperf.history import statements
@@ -74,18 +73,16 @@ def read(
         by_series[row["series_id"]] = Medians(case_of(row), *numbers)
     places = {moment.number: place for place, moment in enumerate(runs)}
     points: dict[int, list[tuple[int, float | None]]] = defaultdict(list)
-    good = sql_case((measurement.c.outcome == "ok", measurement.c.median))
-    wanted = statements.series_of(metric=metrics, **filters).with_only_columns(series.c.id)
     # Row ids follow time, except for merged runs, so most of the older part of a long history is not read.
-    query = select(measurement.c.series_id, measurement.c.run_id, good)
-    query = query.where(measurement.c.series_id.in_(wanted), measurement.c.run_id >= min(places))
+    query = statements.facts("median", "outcome", metric=metrics, **filters)
+    query = query.where(measurement.c.run_id >= min(places))
     rejected = _rejected(connection, min(places))
-    for series_id, run_id, median in connection.execute(query).all():
+    for series_id, run_id, median, outcome in connection.execute(query).all():
         entry = by_series[series_id]
         if run_id not in places or (entry.case.uid, run_id) in without:
             continue
         if entry.metric in accuracies() or (entry.case.uid, run_id) not in rejected:
-            points[series_id].append((places[run_id], median))
+            points[series_id].append((places[run_id], median if outcome == "ok" else None))
     return [_filled(by_series[series_id], sorted(pairs), runs) for series_id, pairs in sorted(points.items())]
 
 

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Table, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import addresses, schema, sqlite_files
 from ipexperf.history.database import LONG_SECONDS, open_read_only, reading, writing
-from ipexperf.history.store import History, withdraw
+from ipexperf.history.store import History, insert_missing, withdraw
 
 ROWS = 500
 """How many rows are copied in one statement."""
@@ -126,8 +125,7 @@ def _insert_missing(writer: Connection, table: Table, rows: Sequence[Mapping[str
             else:
                 value[column.name] = ids[key.column.table.name][row[column.name]]
         values.append(value)
-    insert = postgresql.insert if writer.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(table).on_conflict_do_nothing().returning(*table.primary_key)
+    statement = insert_missing(writer, table).returning(*table.primary_key)
     return len(writer.execute(statement, values).all())
 
 

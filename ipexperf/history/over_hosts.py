@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipexperf.case import Case
 from ipexperf.errors import HistoryError
-from ipexperf.history import run_sets
+from ipexperf.history import selectors
 from ipexperf.history.comparison import unsound
 from ipexperf.history.database import reading
 from ipexperf.history.query import known_metric
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ipexperf.history.records import Recorded
-    from ipexperf.history.run_sets import Member
+    from ipexperf.history.selectors import Member
     from ipexperf.history.store import History
 
 PER_HOST = 3
@@ -115,7 +115,7 @@ def compare(history: History, first: str, second: str, metric: str = PRIMARY) ->
     Raise HistoryError if there is no verdict on any case.
     """
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
-        sides = [run_sets.resolve(connection, text) for text in (first, second)]
+        sides = [selectors.resolve_set(connection, text) for text in (first, second)]
     compared = of_runs(history, (first, second), sides, metric)
     if all(case.outcome is None for case in compared.cases):
         raise HistoryError(
@@ -145,7 +145,7 @@ def _why_none(compared: HostsComparison) -> str:
 def newest(history: History) -> HostsComparison | None:
     """Compare the newest software that several hosts measured with the one before it. None if there are no such two."""
     with reading(history._engine, history._name) as connection:  # noqa: SLF001 - private to this package
-        every = run_sets.members(connection)
+        every = selectors.members(connection)
     by_software: dict[str, dict[str, list[Member]]] = defaultdict(lambda: defaultdict(list))
     for member in every:
         if member.host is not None:

@@ -12,28 +12,26 @@ from ipexperf.errors import HistoryError
 from ipexperf.history import (
     bisections,
     board,
-    evidence,
     experiments,
-    round_ratios,
     rounds,
     rows,
     selectors,
     statements,
 )
 from ipexperf.history.database import reading
-from ipexperf.history.records import LaunchRecord, Point, Recorded, RunDetail, RunRecord, Summary
-from ipexperf.history.rolling import roll
+from ipexperf.history.records import LaunchRecord, Recorded, RunDetail, RunRecord, Summary
 from ipexperf.history.rows import case_of
 from ipexperf.history.schema import case, environment, launch, lock, measurement, policy, run, samples, series, verdict
-from ipexperf.history.values import unpack, utc
+from ipexperf.history.values import evidence_of, unpack, utc
 from ipexperf.result import METRICS, PRIMARY, Level, Metric, SpeedVerdict, Structure, Verdict
 
 if TYPE_CHECKING:
+    import pandas as pd
     from sqlalchemy import Row
 
     from ipexperf.history.board import Board, BoardRun
     from ipexperf.history.records import Wanted
-    from ipexperf.history.round_ratios import Paired
+    from ipexperf.history.rounds import Paired
     from ipexperf.judge.bisection_record import BisectionRecord
     from ipexperf.result import RoundRecord
 
@@ -96,12 +94,14 @@ class Queries:
         until: str | None = None,
         limit: int | None = None,
         rolling: int | None = None,
-    ) -> list[Point]:
-        """Return the points of every matching series, oldest first. `limit` keeps the newest runs of each series.
+    ) -> pd.DataFrame:
+        """Return the points of every matching series as rows, oldest first. `limit` keeps the newest runs of each.
 
         A filter is one value or several. `since` and `until` are dates, moments or runs. `rolling` adds the median of
         this many good runs up to each point.
         """
+        from ipexperf.history import points  # pandas is slow to import, and a run that is recorded needs none
+
         if metric is not None:
             known_metric(metric)
         filters = {"metric": metric, "model": model, "device": device, "dtype": dtype, "mode": mode, "stack": stack}
@@ -111,8 +111,7 @@ class Queries:
         with reading(self._engine, self._name) as connection:
             span = selectors.between(connection, since, until)
             query = statements.trend(limit=most, since=span["since"], before=span["before"], **filters)
-            records = connection.execute(query).mappings()
-            return roll([_point(row) for row in records], rolling, limit)
+            return points.read(connection, query, rolling, limit)
 
     def experiments(self, case_uids: Collection[str]) -> dict[tuple[str, str, str], str]:
         """Return why runs of these cases were experiments, by uid of the case, machine and uid of the run."""
@@ -172,7 +171,7 @@ class Queries:
             return {row.launch: unpack(row.data) for row in connection.execute(query)}
 
     def rounds_of_machine(
-        self, machine_key: str, limit: int = round_ratios.RUNS, *, before: str | None = None
+        self, machine_key: str, limit: int = rounds.RUNS, *, before: str | None = None
     ) -> tuple[RoundRecord, ...]:
         """Return the rounds of a machine's newest runs that have rounds, oldest first."""
         moment = utc(before) if before else None
@@ -186,7 +185,7 @@ class Queries:
             return {
                 (uid, machine): pair
                 for uid, machine in wanted
-                if (pair := round_ratios.read(connection, uid, machine)) is not None
+                if (pair := rounds.read_paired(connection, uid, machine)) is not None
             }
 
     def board(self, metrics: Sequence[str], limit: int) -> Board:
@@ -235,13 +234,6 @@ def _run_records(connection: Connection, records: Any) -> list[RunRecord]:
 def _environment_document(stored: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
     """Add the commit to an environment. It is stored with the run, so that commits do not make new environments."""
     return {**stored, "git": meta["git"]} if "git" in meta else dict(stored)
-
-
-def _point(row: RowMapping) -> Point:
-    names = set(Point.__dataclass_fields__) - {"size", "data", "knobs", "rolling"}
-    params = row["params"]
-    turned = "".join(f"+{name}:{value}" for name, value in sorted(params.get("knobs", {}).items()))
-    return Point(**{name: row[name] for name in names}, size=params["size"], data=params["data"], knobs=turned)
 
 
 def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
@@ -338,7 +330,7 @@ def _verdict(row: Row[Any], others: Sequence[Verdict] = ()) -> Verdict:
         p_value=row.p_value,
         mde=row.mde,
         policy=rows.policy_label(row),
-        evidence=evidence.read(row.reason["baseline"]),
+        evidence=evidence_of(row.reason["baseline"]),
         structure=_structure(row.reason.get("structure")),
         others=tuple(sorted(others, key=lambda other: list(METRICS).index(other.metric))),
         host_changed=bool(row.reason.get("host_changed")),

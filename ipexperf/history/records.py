@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeAlias, TypedDict
 
-from ipexperf.case import AXES, Case, joined
-from ipexperf.history import evidence
+from ipexperf.case import AXES, Case
+from ipexperf.history.values import evidence_document
 from ipexperf.judge.bisection_record import BisectionRecord
 from ipexperf.result import RoundRecord, Verdict
 
@@ -156,7 +156,7 @@ class RunDetail:
         document = asdict(self)
         for case, recorded in zip(document["cases"], self.cases, strict=True):
             if recorded.verdict is not None:
-                replaced = {"evidence": evidence.document(recorded.verdict.evidence)}
+                replaced = {"evidence": evidence_document(recorded.verdict.evidence)}
                 fields = {**_verdict_document(case["verdict"]), **replaced}.items()
                 case["verdict"] = {"baseline" if name == "evidence" else name: value for name, value in fields}
         document["bisections"] = [search.to_json() for search in self.bisections]
@@ -197,54 +197,3 @@ def _verdict_document(verdict: Mapping[str, Any]) -> dict[str, Any]:
     document = {name: value for name, value in verdict.items() if name not in ("level", "constants")}
     others = [{name: other[name] for name in OF_OTHERS} for other in verdict["others"]]
     return {**document, "others": others}
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One metric of one case in one run. `outcome` is that of the measurement; the judge gave `verdict` and `ratio`."""
-
-    started_at: str
-    run_uid: str
-    branch: str | None
-    commit: str | None
-    torch_version: str | None
-    ipex_version: str | None
-    machine_key: str
-    suite: str
-    model: str
-    device: str
-    dtype: str
-    mode: str
-    stack: str
-    batch: int
-    size: int
-    version: int
-    data: str
-    knobs: str
-    """Knobs that are not at their default, such as `+optimizer:adam`, or an empty text."""
-    case_uid: str
-    metric: str
-    unit: str
-    higher_is_better: bool | None
-    n: int
-    median: float | None
-    mean: float | None
-    mad: float | None
-    lo: float | None
-    hi: float | None
-    outcome: str
-    reason: str
-    verdict: str | None
-    ratio: float | None
-    rolling: float | None = None
-    """Rolling median of the last good runs of the series, if requested and there are enough runs."""
-
-    @property
-    def case_id(self) -> str:
-        """The id of the case."""
-        return joined(self) + self.knobs
-
-    @property
-    def series(self) -> tuple[str, str, str]:
-        """Equal for the points of one series."""
-        return self.case_uid, self.machine_key, self.metric

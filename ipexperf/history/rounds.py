@@ -1,8 +1,9 @@
-"""Rounds in the database: their arms, the turns of each arm, and the ratio of each two arms."""
+"""Rounds in the database: their arms, the turns of each arm, and the ratios of arms with their intervals."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from itertools import accumulate, combinations
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,44 @@ from ipexperf.history.schema import case as case_table
 from ipexperf.history.schema import environment, launch, paired, round_, run, seat
 from ipexperf.history.statements import NEWEST_FIRST, OF_CASE
 from ipexperf.history.values import finite, pack, storable, unpack, utc
-from ipexperf.judge.rounds import log_ratio
+from ipexperf.judge.rounds import Pools, RoundsEstimate, between, earlier, log_ratio, pools, twin
 from ipexperf.result import RoundRecord, SeatRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ipexperf.case import Case
+
+
+RUNS = 5
+"""Number of earlier runs of a machine that count for its usual spread. Their weight is capped, so more add little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """The same case measured twice in the same rounds: its true ratio is 1."""
+
+    case: Case
+    estimate: RoundsEstimate
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """The rounds of one run on one machine, and the usual spread of their ratios."""
+
+    rounds: tuple[RoundRecord, ...]
+    pools: Pools
+
+    def between(self, base: Case, case: Case) -> RoundsEstimate | None:
+        """How many times slower a case is than its base, or None if they shared no round."""
+        return between(self.rounds, base, case, self.pools)
+
+    @property
+    def twins(self) -> tuple[Twin, ...]:
+        """The twin of each group that has one."""
+        cases = dict.fromkeys(seat.case for record in self.rounds for seat in record.seats if seat.role == "twin")
+        estimates = ((case, twin(self.rounds, case, self.pools)) for case in cases)
+        return tuple(Twin(case, estimate) for case, estimate in estimates if estimate is not None)
 
 
 def write(
@@ -147,3 +179,13 @@ def _read(connection: Connection, *where: ColumnElement[bool]) -> tuple[RoundRec
 def _parts(times: tuple[float, ...], turns: list[int]) -> tuple[tuple[float, ...], ...]:
     ends = [*accumulate(turns)]
     return tuple(times[end - count : end] for count, end in zip(turns, ends, strict=True))
+
+
+def read_paired(connection: Connection, run_uid: str, machine_key: str) -> Paired | None:
+    """Read the rounds of a run on one machine, or None if there are none."""
+    row = connection.execute(select(run.c.id, run.c.started_at).where(run.c.uid == run_uid)).one()
+    records = of_run(connection, row.id, machine_key)
+    if not records:
+        return None
+    before = of_machine(connection, machine_key, RUNS, row.started_at)
+    return Paired(records, pools(records, prior=earlier(before, records)))

@@ -8,8 +8,17 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.case import AXES, Case
-from ipexperf.history import evidence
-from ipexperf.history.values import content_uid, finite, now, pack, series_uid, storable, summary, utc
+from ipexperf.history.values import (
+    content_uid,
+    evidence_document,
+    finite,
+    now,
+    pack,
+    series_uid,
+    storable,
+    summary,
+    utc,
+)
 from ipexperf.result import METRICS, PRIMARY, Metric
 
 if TYPE_CHECKING:
@@ -178,7 +187,7 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
         "text": verdict.reason,
         "lo": verdict.lo,
         "hi": verdict.hi,
-        "baseline": evidence.document(verdict.evidence),
+        "baseline": evidence_document(verdict.evidence),
     }
     reason["structure"] = asdict(verdict.structure) if verdict.structure else None
     if verdict.host_changed:

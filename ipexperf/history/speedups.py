@@ -18,7 +18,7 @@ from ipexperf.judge.policy import Policy
 from ipexperf.result import METRICS
 
 if TYPE_CHECKING:
-    from ipexperf.history.round_ratios import Paired
+    from ipexperf.history.rounds import Paired
     from ipexperf.judge.rounds import RoundsEstimate
 
 BASES = {"dtype": "fp32", "stack": "stock", "device": "cpu"}

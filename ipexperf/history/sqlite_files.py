@@ -9,22 +9,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
-
-from sqlalchemy import JSON, Boolean, Column, Double, Integer, LargeBinary
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import addresses, database, recomputed, schema
 
-KINDS = (
-    (Integer, ("integer",)),
-    (Boolean, ("integer",)),
-    (Double, ("real", "integer")),
-    (LargeBinary, ("blob",)),
-    (object, ("text",)),
-)
-"""The kinds of values in SQLite that a column of each type may have."""
-MOMENT = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]*"
 FINDINGS = 3
 """Number of faults of a damaged file to report."""
 
@@ -56,28 +44,19 @@ def path_of(target: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def opened(path: Path, *, mode: str = "ro") -> Iterator[sqlite3.Connection]:
-    """Open a file without migrating it. Errors become a HistoryError with one sentence."""
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a file without migrating it. Errors become a HistoryError with one sentence.
+
+    SQLite undoes what a killed process left half done, which it can only where it may write.
+    """
+    mode = "rw" if os.access(path, os.W_OK) else "ro"
     name = f"history {path}"
-    with database.translated(name):
-        if mode == "ro":
-            _recover(path)
-        with closing(database.connect(path, mode)) as connection:
-            yield connection
-
-
-def _recover(path: Path) -> None:
-    """Let SQLite undo what a killed process left half done. It can't do that through a connection that only reads."""
-    with closing(database.connect(path, "ro")) as connection:
-        try:
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError:
-            if not os.access(path, os.W_OK):
-                raise
-        else:
-            return
-    with closing(database.connect(path, "rw")) as connection:
-        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    with (
+        database.translated(name),
+        database.decoded(name),
+        closing(database.connect(path, mode)) as connection,
+    ):
+        yield connection
 
 
 def revision(connection: sqlite3.Connection, path: Path) -> str:
@@ -97,7 +76,6 @@ def check(target: str | os.PathLike[str], *, recompute: bool = True) -> Checked:
     with opened(path) as connection:
         number = revision(connection, path)
         _check_pages(connection, path)
-        _check_values(connection, path)
         lost = connection.execute("PRAGMA foreign_key_check").fetchall()
         if lost:
             rows = ", ".join(f"a row of {row[0]} without its {row[2]}" for row in lost[:FINDINGS])
@@ -137,7 +115,7 @@ def backup(target: str | os.PathLike[str], copy: Path | None = None) -> Path:
 def vacuum(target: str | os.PathLike[str]) -> tuple[int, int]:
     """Free the space of deleted rows. Return the size before and after, in bytes."""
     path = path_of(target)
-    with opened(path, mode="rw") as connection:
+    with opened(path) as connection:
         revision(connection, path)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         before = path.stat().st_size
@@ -156,32 +134,6 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     faults = [" ".join(str(row[0]).split()) for row in connection.execute(f"PRAGMA integrity_check({FINDINGS})")]
     if faults != ["ok"]:
         raise HistoryError(f"the history {path} is damaged: {'; '.join(faults)}.")
-
-
-def _check_values(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise HistoryError if a column holds values of another kind than its own. SQLite itself takes any."""
-    for name, table in schema.metadata.tables.items():
-        present = {row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')}
-        columns = [column for column in table.columns if column.name in present]
-        if not columns:
-            continue
-        counts = ", ".join(f"total({_wrong(column)})" for column in columns)
-        row = connection.execute(f'SELECT {counts} FROM "{name}"').fetchone()  # noqa: S608 - names of ours
-        for column, count in zip(columns, row, strict=True):
-            if count:
-                wrong = f"{count:.0f} of another kind in the column {column.name} of {name}"
-                raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {wrong}.")
-
-
-def _wrong(column: Column[Any]) -> str:
-    """The SQL condition of a value that this column should not have."""
-    name = f'"{column.name}"'
-    kinds = next(kinds for kind, kinds in KINDS if isinstance(column.type, kind))
-    allowed = ", ".join(repr(kind) for kind in (*kinds, *(("null",) if column.nullable else ())))
-    condition = f"typeof({name}) NOT IN ({allowed})"
-    if isinstance(column.type, JSON):
-        return f"({condition} OR NOT json_valid({name}))"
-    return f"({condition} OR {name} NOT GLOB '{MOMENT}')" if column.name.endswith("_at") else condition
 
 
 def _count(connection: sqlite3.Connection, table: str, where: str = "1") -> int:

@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import Connection, Row, Table, and_, bindparam, delete, exists, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import bisections, rounds, rows
-from ipexperf.history.database import LONG_SECONDS, NotAloneError, adds, alone, open_engine, writing
+from ipexperf.history.database import LONG_SECONDS, open_engine, writing
 from ipexperf.history.query import Queries
 from ipexperf.history.schema import (
     baseline,
@@ -56,7 +57,7 @@ _RUN = (
 _META = select(run.c.meta).where(run.c.id == bindparam("run_id"))
 _NAMED = {
     table: select(table.c.uid, table.c.id).where(table.c.uid.in_(bindparam("uids", expanding=True)))
-    for table in (environment, lock, case, policies, baseline, bisection)
+    for table in (environment, lock, case, series, policies, baseline, bisection)
 }
 _SERIES = (
     select(case.c.id.label("case_id"), series.c.uid, series.c.id, measurement.c.run_id.is_not(None).label("measured"))
@@ -79,8 +80,6 @@ class History(Queries):
         self._name = name
         self._suites: dict[str, str] = {}
         """The suite of each run that this process writes, by the uid of the run."""
-        self._adding = False
-        """Whether the last write added rows that others may be adding too."""
 
     @classmethod
     def open(cls, target: str | os.PathLike[str], *, create: bool = True) -> Self:
@@ -137,7 +136,7 @@ class History(Queries):
             row = self._run(connection, run_uid)
             if again:
                 withdraw(connection, row.id, measurement.case.uid)
-            _Recorder(connection, row, self._suite(connection, row), measurement).record(verdict, policy)
+            _record(connection, row, self._suite(connection, row), measurement, verdict, policy)
 
         self._append(write)
 
@@ -155,22 +154,9 @@ class History(Queries):
         self._append(write)
 
     def _append(self, write: Callable[[Connection], None]) -> None:
-        """Write rows of one run, while others write those of theirs.
-
-        If it must add a row that others may be adding too, do it again alone. What comes next is then done alone at
-        once, until nothing is added any more: the cases of a first night are all new.
-        """
-        if not self._adding:
-            try:
-                with writing(self._engine, self._name, beside=True) as connection:
-                    write(connection)
-            except NotAloneError:
-                self._adding = True
-            else:
-                return
-        with writing(self._engine, self._name) as connection:
+        """Write rows of one run, while others write those of theirs."""
+        with writing(self._engine, self._name, beside=True) as connection:
             write(connection)
-            self._adding = adds(connection)
 
     def record_bisection(self, search: BisectionRecord, suite: str) -> None:
         """Commit the end of a search. Repeating it from recorded answers changes nothing."""
@@ -248,91 +234,72 @@ def _meta(connection: Connection, run_id: int) -> dict[str, Any]:
     return meta
 
 
-class _Recorder:
-    """Writes one case of one run within a transaction."""
+def _record(
+    connection: Connection,
+    run_row: Row[Any],
+    suite: str,
+    measured: Measurement,
+    judged: Verdict,
+    policy: Constants | None,
+) -> None:
+    """Write one case of one run."""
+    environment_id = _learned_environment(connection, run_row, measured)
+    numbers = dict(rows.metric_rows(measured))
+    blobs = [(one.index, *blob) for one in measured.launches for blob in rows.sample_blobs(one)]
+    metrics = dict.fromkeys((*numbers, *(metric for _, metric, _ in blobs), judged.metric))
+    case_id, ids = _series_ids(connection, run_row, suite, measured, metrics)
+    key = {"case_id": case_id, "environment_id": environment_id}
+    for table, values in (
+        (measurement, [{"series_id": ids[metric], **value} for metric, value in numbers.items()]),
+        (launch, [{**key, **rows.launch_row(measured, one)} for one in measured.launches]),
+        (samples, [{"series_id": ids[metric], "launch": n, "data": data} for n, metric, data in blobs]),
+    ):
+        if values:
+            connection.execute(insert(table), [{"run_id": run_row.id, **row} for row in values])
+    _judge(connection, run_row.id, [(ids[one.metric], one) for one in (judged, *judged.others)], policy)
 
-    def __init__(self, connection: Connection, run_row: Row[Any], suite: str, measured: Measurement) -> None:
-        self._connection = connection
-        self._run = run_row
-        self._suite = suite
-        self._measured = measured
-        # A worker that died early has no environment: use the run's.
-        self._machine_key: str = measured.environment.get("machine_key", run_row.machine_key)
 
-    def record(self, judged: Verdict, policy: Constants | None) -> None:
-        environment_id = self._learned_environment()
-        numbers = dict(rows.metric_rows(self._measured))
-        blobs = [
-            (measured_launch.index, *blob)
-            for measured_launch in self._measured.launches
-            for blob in rows.sample_blobs(measured_launch)
-        ]
-        metrics = dict.fromkeys((*numbers, *(metric for _, metric, _ in blobs), judged.metric))
-        case_id, ids = self._series_ids(metrics)
-        self._write(measurement, [{"series_id": ids[metric], **value} for metric, value in numbers.items()])
-        keys = {"case_id": case_id, "environment_id": environment_id}
-        self._write(
-            launch,
-            [
-                {**keys, **rows.launch_row(self._measured, measured_launch)}
-                for measured_launch in self._measured.launches
-            ],
-        )
-        self._write(samples, [{"series_id": ids[metric], "launch": n, "data": data} for n, metric, data in blobs])
-        verdicts = [(ids[judgement.metric], judgement) for judgement in (judged, *judged.others)]
-        _judge(self._connection, self._run.id, verdicts, policy)
-
-    def _write(self, table: Table, numbers: Sequence[Mapping[str, Any]]) -> None:
-        """Insert rows of this run in one statement."""
-        if numbers:
-            self._connection.execute(insert(table), [{"run_id": self._run.id, **row} for row in numbers])
-
-    def _learned_environment(self) -> int:
-        """Return the environment of the case. The first one also becomes that of the run, which only a worker knows."""
-        document = self._measured.environment
-        if "machine_key" not in document:
-            return int(self._run.environment_id)
-        row = rows.environment_row(document)
-        if row["uid"] == self._run.environment_uid:
-            return int(self._run.environment_id)
-        environment_id = environment_of(self._connection, document)
-        versions = rows.versions(document)
-        first = not self._connection.execute(select(exists().where(measurement.c.run_id == self._run.id))).scalar_one()
-        if self._run.torch_version is None or (first and versions["torch_version"] is not None):
-            self._complete_run(environment_id, versions)
-        return environment_id
-
-    def _complete_run(self, environment_id: int, document: dict[str, Any]) -> None:
-        document["branch"] = self._run.branch or document["branch"]
-        document["commit_sha"] = self._run.commit_sha or document["commit_sha"]
-        git, meta = self._measured.environment.get("git"), _meta(self._connection, self._run.id)
+def _learned_environment(connection: Connection, run_row: Row[Any], measured: Measurement) -> int:
+    """Return the environment of a case. The first one also becomes that of the run, which only a worker knows."""
+    document = measured.environment
+    if "machine_key" not in document or rows.environment_row(document)["uid"] == run_row.environment_uid:
+        return int(run_row.environment_id)
+    environment_id = environment_of(connection, document)
+    versions: dict[str, Any] = rows.versions(document)
+    first = not connection.execute(select(exists().where(measurement.c.run_id == run_row.id))).scalar_one()
+    if run_row.torch_version is None or (first and versions["torch_version"] is not None):
+        versions["branch"] = run_row.branch or versions["branch"]
+        versions["commit_sha"] = run_row.commit_sha or versions["commit_sha"]
+        git, meta = document.get("git"), _meta(connection, run_row.id)
         if git and "git" not in meta:
-            document["meta"] = {**meta, "git": finite(git)}
-        changed = update(run).where(run.c.id == self._run.id)
-        self._connection.execute(changed.values(environment_id=environment_id, **document))
+            versions["meta"] = {**meta, "git": finite(git)}
+        changed = update(run).where(run.c.id == run_row.id)
+        connection.execute(changed.values(environment_id=environment_id, **versions))
+    return environment_id
 
-    def _series_ids(self, metrics: Iterable[str]) -> tuple[int, dict[str, int]]:
-        """Return the id of the case and that of its series for each metric. Insert what is new.
 
-        Facts are append-only: a second measurement of a case needs a second run.
-        """
-        measured = self._measured.case
-        values = [rows.series_row(measured.uid, self._machine_key, metric) for metric in metrics]
-        # The run may have recorded the case on its own machine, if the worker died before it said where it ran.
-        names = {row["uid"] for row in values} | {series_uid(measured.uid, self._run.machine_key, PRIMARY)}
-        named = {"uid": measured.uid, "series": sorted(names), "run_id": self._run.id}
-        existing = self._connection.execute(_SERIES, named).all()
-        if any(row.measured for row in existing):
-            raise HistoryError(f"the run {self._run.uid} has {measured.id} already; record it in a run of its own.")
-        case_id = (
-            existing[0].case_id if existing else _add(self._connection, case, rows.case_row(measured, self._suite))
-        )
-        ids = {row.uid: row.id for row in existing if row.uid is not None}
-        if new := [{"case_id": case_id, **row} for row in values if row["uid"] not in ids]:
-            alone(self._connection)
-            added = self._connection.execute(insert(series).returning(series.c.uid, series.c.id), new)
-            ids |= {row.uid: row.id for row in added}
-        return case_id, {row["metric"]: ids[row["uid"]] for row in values}
+def _series_ids(
+    connection: Connection, run_row: Row[Any], suite: str, measured: Measurement, metrics: Iterable[str]
+) -> tuple[int, dict[str, int]]:
+    """Return the id of the case and that of its series for each metric. Insert what is new.
+
+    Facts are append-only: a second measurement of a case needs a second run.
+    """
+    measured_case = measured.case
+    # A worker that died early has no environment: use the run's.
+    machine_key = measured.environment.get("machine_key", run_row.machine_key)
+    values = [rows.series_row(measured_case.uid, machine_key, metric) for metric in metrics]
+    # The run may have recorded the case on its own machine, if the worker died before it said where it ran.
+    names = {row["uid"] for row in values} | {series_uid(measured_case.uid, run_row.machine_key, PRIMARY)}
+    named = {"uid": measured_case.uid, "series": sorted(names), "run_id": run_row.id}
+    existing = connection.execute(_SERIES, named).all()
+    if any(row.measured for row in existing):
+        raise HistoryError(f"the run {run_row.uid} has {measured_case.id} already; record it in a run of its own.")
+    case_id = existing[0].case_id if existing else identify(connection, case, rows.case_row(measured_case, suite))
+    ids = {row.uid: row.id for row in existing if row.uid is not None}
+    if new := [{"case_id": case_id, **row} for row in values if row["uid"] not in ids]:
+        ids |= identify_all(connection, series, new)
+    return case_id, {row["metric"]: ids[row["uid"]] for row in values}
 
 
 def withdraw(connection: Connection, run_id: int, case_uid: str) -> None:
@@ -387,13 +354,20 @@ def identify(connection: Connection, table: Table, values: Mapping[str, Any]) ->
 
 
 def identify_all(connection: Connection, table: Table, documents: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the ids of such rows by their uids. Insert those that are new."""
+    """Return the ids of such rows by their uids. Insert those that are new, which others may be inserting too."""
     wanted = {values["uid"]: values for values in documents}
-    ids = {row.uid: row.id for row in connection.execute(_NAMED[table], {"uids": list(wanted)})}
-    return ids | {uid: _add(connection, table, values) for uid, values in wanted.items() if uid not in ids}
+    ids = _named(connection, table, wanted)
+    if new := [values for uid, values in wanted.items() if uid not in ids]:
+        connection.execute(insert_missing(connection, table), new)
+        ids = _named(connection, table, wanted)
+    return ids
 
 
-def _add(connection: Connection, table: Table, values: Mapping[str, Any]) -> int:
-    """Insert a row that others may be inserting too, and return its id."""
-    alone(connection)  # so nobody has inserted it since
-    return int(connection.execute(insert(table).returning(table.c.id), values).scalar_one())
+def _named(connection: Connection, table: Table, uids: Iterable[str]) -> dict[str, int]:
+    return {row.uid: row.id for row in connection.execute(_NAMED[table], {"uids": list(uids)})}
+
+
+def insert_missing(connection: Connection, table: Table) -> Any:
+    """The statement that inserts rows, but those that are there."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    return dialect.insert(table).on_conflict_do_nothing()

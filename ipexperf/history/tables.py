@@ -1,32 +1,80 @@
-"""Tables of runs and cases for a terminal."""
+"""What people read of a history in a terminal: tables, and the lines around them."""
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from ipexperf.history.drawing import SHORT, human, moment, ratio, remarks, row, table
+from ipexperf.history.drawing import SHORT, Columns, human, interval, moment, ratio, remarks, share
+from ipexperf.history.host_times import DAY
+from ipexperf.judge import structure
+from ipexperf.judge.hosts import LEAST_HOSTS
+from ipexperf.judge.levels import MINIMUM
+from ipexperf.judge.rounds import DISTRUST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rich.table import Table
-
+    from ipexperf.history.changed import Changed, Changes
+    from ipexperf.history.comparison import ComparedCase, RunComparison
+    from ipexperf.history.host_times import Kind
+    from ipexperf.history.over_hosts import HostsComparison, HostShare, OverHosts
     from ipexperf.history.records import Recorded, RunDetail, RunRecord
+    from ipexperf.history.rounds import Twin
+    from ipexperf.history.speedups import Speedup
+    from ipexperf.history.store import History
+    from ipexperf.judge.hosts import HostVerdict
+
+    Points = Sequence[Mapping[str, Any]]
+    """The points of one series, oldest first."""
 
 LOG_LINES = 5
+BARS = "▁▂▃▄▅▆▇█"
+NO_NUMBER = "x"
+MARGIN = 0.01
+"""The vertical range covers at least this share of the level, so that small movements look flat."""
+MANY = 6
+"""More hosts than this have no ratio each in the table."""
+OVER_LAUNCHES = (
+    "Intervals are over launches, and hold together with 95 %. What a machine does from one session to the next is in "
+    "none of them: `ipexperf ab` measures two stacks side by side."
+)
+OTHERS = "The others are over launches, and hold together with 95 %."
+OVER_ROUNDS = (
+    "{which} over rounds, in which both cases took turns: each holds with 95 % by itself. What another day, driver or "
+    "reboot changes is in none of them."
+)
+ODD_HOSTS = (
+    "ratio: step times over those of the other hosts of its kind, the median over cases and nights; above 1 is slower. "
+    "A host is odd if it lies farther from the others than they lie from one another."
+)
+OVER_HOSTS = (
+    "ratio: time of the second over that of the first, on each host and over all of them; above 1 is slower. Intervals "
+    "hold with 90 %. They come from how far the hosts lie from one another: what a host does from one day to the next "
+    "is in them."
+)
 
 
-def runs_table(runs: Iterable[RunRecord]) -> Table:
-    names = ("run", "started (UTC)", "status", "branch", "commit", "torch", "IPEX", "machine", "cases")
-    drawn = table(*names, spare=("machine", "IPEX", "branch", "status", "torch", "commit"))
-    for run in runs:
-        counts = ", ".join(f"{count} {outcome}" for outcome, count in run.outcomes.items())
-        versions = (run.torch_version or "-", run.ipex_version or "-")
-        place = (run.branch or "-", (run.commit or "-")[:10])
-        row(drawn, run.uid[:SHORT], moment(run.started_at), run.status, *place, *versions, run.machine_key, counts)
-    return drawn
+def runs_table(runs: Iterable[RunRecord]) -> Columns:
+    rows = (
+        {
+            "run": run.uid[:SHORT],
+            "started (UTC)": moment(run.started_at),
+            "status": run.status,
+            "branch": run.branch or "-",
+            "commit": (run.commit or "-")[:10],
+            "torch": run.torch_version or "-",
+            "IPEX": run.ipex_version or "-",
+            "machine": run.machine_key,
+            "cases": ", ".join(f"{count} {outcome}" for outcome, count in run.outcomes.items()),
+        }
+        for run in runs
+    )
+    return Columns(rows, spare=("machine", "IPEX", "branch", "status", "torch", "commit"))
 
 
 def run_text(detail: RunDetail) -> Text:
@@ -49,22 +97,23 @@ def _uncommitted(git: Mapping[str, Any]) -> str:
     return f" (dirty{': ' if 'changes' in git else ''}{git.get('changes', '')})" if git.get("dirty") else ""
 
 
-def cases_table(cases: Iterable[Recorded]) -> Table:
-    names = ("case", "batch", "step time", "lo", "hi", "throughput", "launches", "verdict", "ratio")
-    drawn = table(*names, spare=("launches", "lo, hi", "batch", "throughput"))
-    for recorded in cases:
-        step, rate = recorded.metrics["step_time"], recorded.metrics.get("throughput")
-        row(
-            drawn,
-            recorded.case.id,
-            str(recorded.case.batch),
-            *(human(value, "s") for value in (step.median, step.lo, step.hi)),
-            f"{human(rate.median, rate.unit)} {rate.unit}" if rate and rate.median is not None else "-",
-            str(len(recorded.counted)),
-            recorded.outcome,
-            ratio(recorded.verdict.ratio if recorded.verdict else None),
-        )
-    return drawn
+def cases_table(cases: Iterable[Recorded]) -> Columns:
+    return Columns(map(_case_row, cases), spare=("launches", "lo, hi", "batch", "throughput"))
+
+
+def _case_row(recorded: Recorded) -> dict[str, str]:
+    step, rate = recorded.metrics["step_time"], recorded.metrics.get("throughput")
+    return {
+        "case": recorded.case.id,
+        "batch": str(recorded.case.batch),
+        "step time": human(step.median, "s"),
+        "lo": human(step.lo, "s"),
+        "hi": human(step.hi, "s"),
+        "throughput": f"{human(rate.median, rate.unit)} {rate.unit}" if rate and rate.median is not None else "-",
+        "launches": str(len(recorded.counted)),
+        "verdict": recorded.outcome,
+        "ratio": ratio(recorded.verdict.ratio if recorded.verdict else None),
+    }
 
 
 def reasons_text(cases: Iterable[Recorded]) -> Text:
@@ -92,3 +141,360 @@ def failures_text(cases: Iterable[Recorded]) -> Text:
                 lines.append(f"{name}: {launch.outcome}: {launch.reason}")
                 lines += [f"    {line}" for line in launch.log.splitlines()[-LOG_LINES:]]
     return Text("\n".join(lines))
+
+
+def series_tables(every: Iterable[Points], *, rolling: bool = False) -> Iterator[tuple[Text, Columns]]:
+    """One table for each series, and the line above it that says whose it is."""
+    for points in every:
+        newest = points[-1]
+        name = f"{newest['case_id']}, batch {newest['batch']}, {newest['metric']} on {newest['machine_key']}"
+        rows = (_point_row(point, rolling=rolling) for point in points)
+        yield Text(name), Columns(rows, spare=("n", "lo, hi", "IPEX", "torch", "commit", "run"))
+
+
+def _point_row(point: Mapping[str, Any], *, rolling: bool) -> dict[str, str]:
+    names = ("median", "rolling", "lo", "hi") if rolling else ("median", "lo", "hi")
+    return {
+        "started (UTC)": moment(point["started_at"]),
+        "run": point["run_uid"][:SHORT],
+        "commit": (point["commit"] or "-")[:10],
+        "torch": point["torch_version"] or "-",
+        "IPEX": point["ipex_version"] or "-",
+        **{name: human(point[name], point["unit"]) for name in names},
+        "n": str(point["n"]),
+        "ratio": ratio(point["ratio"]),
+        "outcome": point["verdict"] or point["outcome"],
+    }
+
+
+def spark_table(every: Iterable[Points], tried: Collection[tuple[str, str, str]] = ()) -> Columns:
+    """Draw each series as one line of bars, oldest first. A run without a number is an `x`.
+
+    `tried` are experiments, by case, machine and run: none of them is the newest of its series.
+    """
+    return Columns((_spark_row(points, tried) for points in every), ("machine", "runs", "batch", "lowest, highest"))
+
+
+def _spark_row(points: Points, tried: Collection[tuple[str, str, str]]) -> dict[str, str]:
+    values = [_number(point) for point in points]
+    good = [value for value in values if value is not None]
+    usual = [x for x in points if (x["case_uid"], x["machine_key"], x["run_uid"]) not in tried]
+    now = [value for point in usual or points if (value := _number(point)) is not None]
+    newest = points[-1]
+    ends = {
+        "lowest": min(good, default=None),
+        "highest": max(good, default=None),
+        "newest": now[-1] if now else None,
+    }
+    return {
+        "case": newest["case_id"],
+        "batch": str(newest["batch"]),
+        "machine": newest["machine_key"],
+        "runs": str(len(points)),
+        "shape": spark(values),
+        **{name: human(value, newest["unit"]) for name, value in ends.items()},
+    }
+
+
+def _number(point: Mapping[str, Any]) -> float | None:
+    if point["outcome"] != "ok":
+        return None  # an invalid run has a number, but it does not count
+    number: float | None = point["median"] if point["rolling"] is None else point["rolling"]
+    return number
+
+
+def spark(values: Sequence[float | None]) -> str:
+    """Draw numbers as bars between the smallest and the largest, on the log scale if all are above 0."""
+    good = [value for value in values if value is not None]
+    if not good:
+        return NO_NUMBER * len(values)
+    logs = min(good) > 0
+    scale = math.log if logs else float
+    low, high = scale(min(good)), scale(max(good))
+    room = max(high - low, MARGIN if logs else MARGIN * max(abs(low), abs(high)))
+    if not room:
+        return "".join(NO_NUMBER if value is None else BARS[0] for value in values)
+    return "".join(
+        NO_NUMBER if value is None else BARS[min(len(BARS) - 1, int((scale(value) - low) / room * len(BARS)))]
+        for value in values
+    )
+
+
+def work_text(history: History, every: Iterable[Points]) -> Text:
+    """Name the runs from which on a case did other work: a level there says nothing of software."""
+    lines = []
+    for points in every:
+        work = history.work(points[0]["case_uid"], points[0]["started_at"])
+        known = [(point, work[point["run_uid"]]) for point in points if point["run_uid"] in work]
+        for (_, before), (point, after) in pairwise(known):
+            if text := structure.other_operations(before, after):
+                since = f"{moment(point['started_at'])} {point['run_uid'][:SHORT]}"
+                lines.append(f"{point['case_id']}: since {since} {text}")
+    return Text("\n".join(lines))
+
+
+def changes_table(changed: Sequence[Changed]) -> Columns:
+    rows = (
+        {
+            "case": change.case_id,
+            "change": change_word(change),
+            "batch": str(change.batch),
+            "metric": change.metric,
+            "before": human(change.before, change.unit),
+            "after": human(change.after, change.unit),
+            "ratio": ratio(change.ratio),
+            "score": f"{change.score:.1f}",
+            "runs": _runs(change),
+            "last": f"{moment(change.last_started_at)} {change.last_run[:SHORT]}",
+            "first": f"{moment(change.first_started_at)} {change.first_run[:SHORT]}",
+            "known": f"{moment(change.known_started_at)} {change.known_run[:SHORT]}",
+        }
+        for change in changed
+    )
+    return Columns(rows, spare=("score", "known", "batch", "runs", "before, after", "metric", "last, first"))
+
+
+def change_word(change: Changed) -> str:
+    """Name a change: its direction, or what it is instead of a step."""
+    if change.kind == "bistable":
+        return "bistable"
+    if change.kind == "drift":
+        return f"drift, {change.direction}"
+    return change.direction if change.recovered_run is None else "recovered"
+
+
+def _runs(change: Changed) -> str:
+    """The runs of both levels; of a drift all of them, which have no level."""
+    if change.kind == "drift":
+        return str(change.runs_after)
+    sign = "<->" if change.kind == "bistable" else "->"
+    return f"{change.runs_before} {sign} {change.runs_after}"
+
+
+def brackets_text(changed: Changes) -> Text:
+    """Describe what differs between the runs around changes, once for all cases that changed there."""
+    together: dict[tuple[str, str, str, tuple[str, ...]], list[Changed]] = defaultdict(list)
+    lines, plain = [], 0
+    for change in changed.changes:
+        if change.kind != "step":
+            lines.append(_unsteady(change))
+        elif change.commits or change.differences:
+            together[change.last_run, change.first_run, change.likely_run, change.differences].append(change)
+        else:
+            plain += 1
+        if change.recovered_run is not None and change.recovered_started_at is not None:
+            when = moment(change.recovered_started_at)
+            lines.append(
+                f"{change.case_id}, {change.metric}: back at its level since {when} {change.recovered_run[:SHORT]}"
+            )
+    for (last, first, likely, differences), same in together.items():
+        cases = ", ".join(dict.fromkeys(change.case_id for change in same))
+        vague = f" (95 % sure, most likely with {likely[:SHORT]})" if same[0].between > 1 else ""
+        lines.append(f"between {last[:SHORT]} and {first[:SHORT]}{vague}: {cases}")
+        commits = same[0].commits
+        lines += [f"    commits  {commits}"] if commits else []
+        others = [line for line in differences if not line.startswith("commit: ")]
+        lines += [f"    {'' if index else 'differs':8} {line}" for index, line in enumerate(others)]
+    if plain:
+        word = "1 step" if plain == 1 else f"{plain} steps"
+        lines.append(f"{word}: nothing that is recorded of the environment differs between last and first")
+    short = f"; {changed.short} too short: fewer than {2 * MINIMUM} good runs" if changed.short else ""
+    word = "change" if len(changed.changes) == 1 else "changes"
+    lines.append(f"{len(changed.changes)} {word} in {changed.series} series{short}")
+    return Text("\n".join(lines))
+
+
+def _unsteady(change: Changed) -> str:
+    """Say what a drift or two modes are, as there is no run to blame for them."""
+    name = f"{change.case_id}, {change.metric}"
+    before, after = human(change.before, change.unit), human(change.after, change.unit)
+    if change.kind == "bistable":
+        modes = f"{before} and {after}"
+        return f"{name}: two modes, {modes}, with {change.switches} switches between them: no run is to blame"
+    each = f", {change.ratio ** (1 / (change.runs_after - 1)) - 1:+.2%} a run" if change.ratio else ""
+    return f"{name}: drifts from {before} to {after}{each}: no run is to blame"
+
+
+def comparison_text(comparison: RunComparison) -> Text:
+    """Describe the two runs, and the differences between their environments."""
+    lines = []
+    for name, run in (("first", comparison.first), ("second", comparison.second)):
+        where = f"{(run.commit or '-')[:10]} on {run.branch or '-'}, torch {run.torch_version or '-'}"
+        where += f", IPEX {run.ipex_version or '-'}, {run.machine_key}"
+        lines.append(f"{name:8} {run.uid[:SHORT]}  {moment(run.started_at)} UTC, {where}")
+    differences = comparison.differences or ("nothing that is recorded of the environment",)
+    lines += [f"{'' if index else 'differs':8} {line}" for index, line in enumerate(differences)]
+    return Text("\n".join(lines))
+
+
+def compared_table(cases: Sequence[ComparedCase]) -> Columns:
+    rows = (
+        {
+            "case": case.case_id,
+            "batch": str(case.batch),
+            "first": human(case.first, case.unit),
+            "second": human(case.second, case.unit),
+            "ratio": ratio(case.ratio),
+            "interval": interval(case.lo, case.hi),
+            "change": case.change or "-",
+            "accuracy": _both(share(case.accuracy_metric, x) for x in (case.first_accuracy, case.second_accuracy)),
+            "outcome": _both(x or "-" for x in (case.first_outcome, case.second_outcome)),
+        }
+        for case in cases
+    )
+    return Columns(rows, spare=("batch", "accuracy", "outcome", "first, second", "change"))
+
+
+def _both(sides: Iterable[str]) -> str:
+    first, second = sides
+    return first if first == second else f"{first} -> {second}"
+
+
+def differences_text(cases: Sequence[ComparedCase]) -> Text:
+    """What is to be said of each case, and what differs in it."""
+    return remarks(
+        (case.case_id, f"batch {case.batch}", "; ".join(filter(None, (case.note, *case.differences)))) for case in cases
+    )
+
+
+def speedups_table(pairs: Sequence[Speedup]) -> Columns:
+    rows = (
+        {
+            "case": pair.case_id,
+            "batch": str(pair.batch),
+            "over": pair.over,
+            "metric": pair.metric,
+            "base": human(pair.base, pair.unit),
+            "value": human(pair.value, pair.unit),
+            "speedup": "-" if pair.speedup is None else f"{pair.speedup:.2f}",
+            "interval": interval(pair.lo, pair.hi),
+            "accuracy": _both(share(pair.accuracy_metric, x) for x in (pair.base_accuracy, pair.accuracy)),
+        }
+        for pair in pairs
+    )
+    return Columns(rows, spare=("batch", "accuracy", "base, value", "metric"))
+
+
+def notes_text(pairs: Sequence[Speedup]) -> Text:
+    """How far each speed-up can be trusted, or why there is none."""
+    return remarks((one.case_id, f"batch {one.batch}, {one.over}", "; ".join(_notes(one))) for one in pairs)
+
+
+def _notes(speedup: Speedup) -> Iterator[str]:
+    if speedup.paired:
+        yield counted(speedup.rounds)
+    if speedup.note:
+        yield speedup.note
+    if speedup.speedup is not None and not speedup.seen:
+        yield "no difference seen"
+
+
+def explanation(ratios: Sequence[Speedup]) -> str:
+    """Explain the intervals: over rounds if the cases took turns, else over launches."""
+    paired = [speedup.paired for speedup in ratios if speedup.speedup is not None]
+    if not any(paired):
+        return OVER_LAUNCHES
+    if all(paired):
+        return OVER_ROUNDS.format(which="Intervals are")
+    return f"{OVER_ROUNDS.format(which='Where the note names rounds, intervals are')} {OTHERS}"
+
+
+def twins_text(twins: Iterable[Twin]) -> Text:
+    """Describe the ratios of twins, which show the noise."""
+    return Text("\n".join(twin_text(twin) for twin in twins))
+
+
+def twin_text(twin: Twin) -> str:
+    """Describe one twin, and what it means if it differs significantly."""
+    over = twin.estimate.ratio(inverted=True)
+    name = f"{twin.case.id}, batch {twin.case.batch}, the same again"
+    text = f"{name}: {over.ratio:.3f} ({interval(over.lo, over.hi)}), {counted(twin.estimate.rounds)}"
+    if twin.estimate.p_value < DISTRUST:
+        text += ": that is not noise: do not trust the ratios of its group"
+    return text
+
+
+def counted(rounds: int) -> str:
+    """A number of rounds, in words."""
+    return "1 round" if rounds == 1 else f"{rounds} rounds"
+
+
+def kinds_table(kinds: Sequence[Kind]) -> Columns:
+    rows = (
+        {
+            "host": verdict.host,
+            "machine": kind.machine_key,
+            "state": verdict.state,
+            "ratio": ratio(verdict.ratio),
+            "interval": interval(verdict.lo, verdict.hi),
+            "nights": str(verdict.nights),
+            "cases": str(verdict.cases),
+            "since": verdict.since[:DAY],
+        }
+        for kind in kinds
+        for verdict in kind.hosts
+    )
+    return Columns(rows, spare=("cases", "nights", "since", "machine"))
+
+
+def kinds_text(kinds: Sequence[Kind]) -> Text:
+    """The sentences on the hosts, and an explanation of the numbers."""
+    return Text("\n".join([*sentences(kinds), ODD_HOSTS]))
+
+
+def sentences(kinds: Sequence[Kind]) -> list[str]:
+    """One sentence for each odd host, and one for kinds of which there are too few."""
+    lines = [_sentence(verdict) for kind in kinds for verdict in kind.hosts if verdict.state in ("slower", "faster")]
+    few = [kind.machine_key for kind in kinds if len(kind.hosts) < LEAST_HOSTS]
+    if few:
+        lines.append(f"{', '.join(few)}: with fewer than {LEAST_HOSTS} hosts none can be called odd.")
+    return lines
+
+
+def _sentence(verdict: HostVerdict) -> str:
+    percent = abs(verdict.ratio - 1) * 100
+    return (
+        f"{verdict.host} is {percent:.1f} % {verdict.state} than its {verdict.equals} equals "
+        f"since {verdict.since[:DAY]}: the machine, not the software."
+    )
+
+
+def over_hosts_text(compared: HostsComparison) -> Text:
+    """Describe both sides, with the notes on the comparison as a whole."""
+    lines = []
+    for name, side in (("first", compared.first), ("second", compared.second)):
+        when = moment(side.begin) if side.begin == side.end else f"{moment(side.begin)} to {moment(side.end)}"
+        hosts = ", ".join(side.hosts) or "shared hosts"
+        runs = "1 run" if len(side.runs) == 1 else f"{len(side.runs)} runs"
+        lines.append(f"{name:8} {side.selector}: {runs} on {hosts}, {when} UTC")
+        lines += [f"{'':8} {software}" for software in side.software]
+    return Text("\n".join([*lines, *compared.notes]))
+
+
+def over_hosts_table(cases: Sequence[OverHosts]) -> Columns:
+    rows = (
+        {
+            "case": case.case_id,
+            "batch": str(case.batch),
+            "machine": case.machine_key,
+            "verdict": case.outcome or "-",
+            "ratio": ratio(case.ratio),
+            "interval": interval(case.lo, case.hi),
+            "host by host": host_by_host(case.hosts),
+        }
+        for case in cases
+    )
+    return Columns(rows, spare=("machine", "batch", "host by host"))
+
+
+def over_hosts_reasons(cases: Sequence[OverHosts]) -> Text:
+    return remarks((case.case_id, f"batch {case.batch}, {case.machine_key}", case.reason) for case in cases)
+
+
+def host_by_host(hosts: Sequence[HostShare]) -> str:
+    """The ratio of each host, or of many hosts the smallest and the largest."""
+    ratios = sorted((host.ratio, host.host) for host in hosts if host.ratio is not None)
+    if len(ratios) <= MANY:
+        return ", ".join(f"{host.host} {ratio(host.ratio)}{' (odd)' * (host.note == 'odd')}" for host in hosts)
+    (low, first), (high, last) = ratios[0], ratios[-1]
+    return f"{len(ratios)} hosts, {ratio(low)} on {first} to {ratio(high)} on {last}"

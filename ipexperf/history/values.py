@@ -1,4 +1,4 @@
-"""Uids, times and numbers as the database stores them. No SQL."""
+"""Uids, times, numbers and evidence as the database stores them. No SQL."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ import struct
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from ipexperf.case import AGAINST
 from ipexperf.errors import HistoryError
+from ipexperf.result import BaselineEvidence, Evidence, MachineEvidence, PairsEvidence
 
 END = datetime.max.replace(tzinfo=timezone.utc)
 """The last representable moment."""
+OPTIONAL_EVIDENCE = ("between_sessions", "between_sessions_known", "lock", "own", "answers", "machine")
+"""Fields that are left out of a document if they are None or empty."""
 
 
 def canonical(document: Any) -> str:
@@ -123,3 +128,28 @@ def pack(values: Sequence[float]) -> bytes:
 
 def unpack(data: bytes) -> tuple[float, ...]:
     return struct.unpack(f"<{len(data) // 8}d", data)
+
+
+def evidence_document(evidence: Evidence | None) -> dict[str, Any] | None:
+    """The document of this evidence. The key `against` distinguishes pairs from a baseline."""
+    if evidence is None:
+        return None
+    return {
+        name: value
+        for name, value in asdict(evidence).items()
+        if value not in (None, "") or name not in OPTIONAL_EVIDENCE
+    }
+
+
+def evidence_of(stored: Mapping[str, Any] | None) -> Evidence | None:
+    """The evidence of a document. What it lacks, because an older version wrote it, has its default."""
+    if not stored:
+        return None
+    kind = PairsEvidence if AGAINST in stored else BaselineEvidence
+    values = {field.name: stored[field.name] for field in fields(kind) if field.name in stored}
+    values["differences"] = tuple(values.get("differences", ()))
+    if "log_ratios" in values:
+        values["log_ratios"] = tuple(math.nan if ratio is None else ratio for ratio in values["log_ratios"])
+    if machine := values.get("machine"):
+        values["machine"] = MachineEvidence(**{**machine, "differences": tuple(machine["differences"])})
+    return kind(**values)

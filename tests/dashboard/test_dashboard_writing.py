@@ -125,7 +125,7 @@ def test_a_name_is_text_in_pages_and_in_their_data(report: Path) -> None:
 def test_the_numbers_are_those_of_the_history(report: Path, history_path: Path) -> None:
     """Each point of a trend is the median that the history has, and each verdict its newest one."""
     with History.open(history_path, create=False) as history:
-        points = [x for x in history.trend("step_time", dtype="bf16") if not x.knobs]
+        points = [x for x in history.trend("step_time", dtype="bf16").itertuples() if not x.knobs]
     found = read(page(report, SLOWER))
     assert found["trends"]["step_time"]["run"] == list(range(RUNS))
     assert found["trends"]["step_time"]["median"] == [pytest.approx(x.median, rel=1e-4) for x in points]

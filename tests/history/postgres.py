@@ -97,8 +97,7 @@ class Server:
 
     def tcp(self, url: str, host: str = HERE, **query: str) -> str:
         """The address over TCP of a database whose other URL this is."""
-        name = url.rpartition("/")[2].partition("?")[0]
-        address = URL.create("postgresql", USER, PASSWORD, host, self.port, name, query)
+        address = URL.create("postgresql", USER, PASSWORD, host, self.port, _named(url), query)
         return address.render_as_string(hide_password=False)
 
     def execute(self, sql: str, database: str = "postgres") -> None:
@@ -109,6 +108,16 @@ class Server:
                 connection.execute(text(sql))
         finally:
             engine.dispose()
+
+    def down(self, url: str) -> None:
+        """End all connections to the database of this URL, and refuse new ones."""
+        name = _named(url)
+        self.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+        self.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")  # noqa: S608
+
+    def up(self, url: str) -> None:
+        """Let clients connect to this database again."""
+        self.execute(f"ALTER DATABASE {_named(url)} ALLOW_CONNECTIONS true")
 
     def query(self, sql: str, url: str) -> list[tuple[Any, ...]]:
         """Ask the database of this URL."""
@@ -124,6 +133,11 @@ class Server:
         name = f"made{next(self._numbers)}"
         self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self.url(name)
+
+
+def _named(url: str) -> str:
+    """The name of a database."""
+    return url.rpartition("/")[2].partition("?")[0]
 
 
 @contextmanager

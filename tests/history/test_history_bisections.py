@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from history_records import HARDWARE, OK, make_case, make_measurement
 
-from ipexperf.history import History, exports, merging, pruning
+from ipexperf.history import History, exports, pruning
 from ipexperf.judge.bisection import Change
 from ipexperf.judge.bisection_record import BisectionRecord
 from ipexperf.judge.ratios import Ratio
@@ -87,15 +87,6 @@ def test_a_run_shows_and_exports_the_searches_of_its_cases_on_its_machine(target
     assert detail.bisections == (SEARCH,)
     assert detail.to_json()["bisections"][0]["culprits"][0][0]["name"] == "torch"
     assert exports.pytest_benchmark(detail)["bisections"][0]["outcome"] == "culprit"
-
-
-def test_merging_brings_searches_and_their_locks_once(path, tmp_path):
-    other = tmp_path / "other.db"
-    keep(other, SEARCH, UNKNOWN)
-    with History.open(path) as history:
-        assert merging.merge(history, other).bisections == 2
-        assert not merging.merge(history, other).new
-    assert kept(path) == [SEARCH, UNKNOWN]
 
 
 def test_pruning_leaves_searches_and_their_cases(target):

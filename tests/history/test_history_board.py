@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
-from ipexperf.errors import HistoryError
 from ipexperf.history import History
+from ipexperf.history.points import rows
 from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import Policy
 from ipexperf.result import PRIMARY, BaselineEvidence, Verdict
@@ -34,12 +34,11 @@ def test_it_has_every_point_that_the_trend_has(history):
     assert [run.started_at[:10] for run in board.runs] == ["2026-05-01", "2026-05-02", "2026-05-03"]
     assert board.older == 0
     for metric in (PRIMARY, "throughput"):
-        points = {(point.run_uid, point.case_uid): point for point in history.trend(metric)}
+        points = {(row["run_uid"], row["case_uid"]): row for row in rows(history.trend(metric))}
         spots = {(board.runs[spot.run].uid, line.case.uid): spot for line in board.lines for spot in line.spots[metric]}
         assert spots.keys() == points.keys()
         for key, spot in spots.items():
-            point = points[key]
-            assert tuple(spot)[1:] == (point.n, point.median, point.lo, point.hi, point.outcome)
+            assert tuple(spot)[1:] == tuple(points[key][name] for name in ("n", "median", "lo", "hi", "outcome"))
     assert {tuple(judged)[:2] for line in board.lines for judged in line.verdicts.values()} == {("ok", 1.01)}
 
 
@@ -87,8 +86,3 @@ def test_samples_of_a_run_are_those_of_its_cases(history):
     found = history.samples_of(board.runs[-1])
     for line in board.lines:
         assert found[line.number] == history.samples("last", line.case.uid)
-
-
-def test_a_history_without_runs_is_refused(target):
-    with History.open(target) as empty, pytest.raises(HistoryError, match="run the suite first"):
-        empty.board((PRIMARY,), 10)

@@ -157,9 +157,3 @@ def test_only_some_runs_before_the_range_are_read(history, monkeypatch):
     assert [x.runs_before for x in changes(history, ["step_time"], since="2026-05-13", model="faster").changes] == [14]
     monkeypatch.setattr(changed, "PAST", 4)
     assert [x.runs_before for x in changes(history, ["step_time"], since="2026-05-13", model="faster").changes] == [6]
-
-
-def test_an_unknown_metric_is_refused(history):
-    """The error lists the valid names."""
-    with pytest.raises(HistoryError, match="there is no metric 'speed'"):
-        changes(history, ["speed"])

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from history_records import CRASHED, ENVIRONMENT, OK, captured, make_case, make_launch, make_measurement
 
-from ipexperf.errors import HistoryError
 from ipexperf.history.comparison import compare
 from ipexperf.result import Verdict
 
@@ -201,10 +200,3 @@ def test_uncommitted_changes_of_one_commit_differ_by_content(history):
     assert compare(clean, one).differences == ("uncommitted changes: none -> 1a2b",)
     assert compare(one, one).differences == ()
     assert compare(source(dirty=True), one).differences == ("uncommitted changes: unknown -> 1a2b",)
-
-
-def test_an_unknown_metric_is_refused(history):
-    """The error lists the valid names."""
-    detail = record(history, make_measurement())
-    with pytest.raises(HistoryError, match="there is no metric 'speed'; it must be one of step_time"):
-        compare(detail, detail, "speed")

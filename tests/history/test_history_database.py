@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import shutil
 import sqlite3
 from contextlib import closing
@@ -14,12 +13,10 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from history_records import HARDWARE, OK, make_measurement
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.schema import CreateIndex, CreateTable
 
 from ipexperf import cli
 from ipexperf.errors import HistoryError
-from ipexperf.history import History, database, gc_pause, schema
+from ipexperf.history import History, database, schema
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "history.sql"
 SECOND = """
@@ -79,22 +76,6 @@ def test_every_foreign_key_has_an_index():
         assert {key.parent.name for key in table.foreign_keys} <= beginnings
 
 
-def test_the_schema_can_be_made_in_postgresql():
-    """Its statements compile for PostgreSQL."""
-    for table in schema.metadata.sorted_tables:
-        assert "CREATE TABLE" in str(CreateTable(table).compile(dialect=postgresql.dialect()))
-        for index in table.indexes:
-            assert "CREATE INDEX" in str(CreateIndex(index).compile(dialect=postgresql.dialect()))
-
-
-def test_a_history_is_in_wal_mode_and_enforces_foreign_keys(path):
-    """So readers never wait, and every reference is valid."""
-    with History.open(path) as history, history._engine.connect() as connection:
-        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
-        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar_one() == 1
-        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one() == 10_000
-
-
 @pytest.mark.parametrize("form", [str, lambda path: f"sqlite:///{path}"])
 def test_a_path_and_a_url_name_the_same_history(path, form):
     """Both are accepted, and opening again changes nothing."""
@@ -118,16 +99,6 @@ def test_an_older_history_is_backed_up_and_migrated(path, request):
     with closing(sqlite3.connect(path.with_name("history.db.backup-0005"))) as connection:
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0005",)]
         assert connection.execute("SELECT uid FROM run").fetchall() == [(uid,)]
-
-
-def test_a_policy_with_only_a_label_is_still_read(path):
-    """Histories of earlier versions have no constants. Their verdicts keep the name of their policy."""
-    with History.open(path) as history:
-        uid = history.start_run(HARDWARE, {})
-        history.record(uid, make_measurement(), OK)
-        assert history.measurements(uid)[0].verdict.policy == "v1"
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT doc FROM policy").fetchall() == [('{"policy": "v1"}',)]
 
 
 def test_a_migration_that_fails_changes_nothing(path, future, monkeypatch):
@@ -200,17 +171,3 @@ def test_an_upgrade_by_command_says_what_it_did(path, request, capsys):
     assert path.with_name("history.db.backup-0005").exists()
     assert cli.main(["db", "upgrade", "--db", str(path)]) == 0
     assert "schema 0006 is the newest" in capsys.readouterr().out
-
-
-def test_a_reader_pauses_the_garbage_collector_and_restores_its_state(path):
-    """Also if it was off before."""
-    with History.open(path) as history, database.reading(history._engine, "x"):
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        with gc_pause.held_off():
-            pass
-        assert not gc.isenabled()
-    finally:
-        gc.enable()

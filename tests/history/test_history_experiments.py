@@ -7,8 +7,9 @@ from history_records import ENVIRONMENT, OK, make_case, make_measurement
 from rich.console import Console
 
 from ipexperf.history.experiments import RUNS, SUBCOMMAND, Ran, experiments
+from ipexperf.history.points import by_series
 from ipexperf.history.records import Accepted
-from ipexperf.history.trend_tables import spark_table
+from ipexperf.history.tables import spark_table
 from ipexperf.history.values import now
 
 SSE41 = {"OMP_NUM_THREADS": "2", "ONEDNN_MAX_CPU_ISA": "SSE41"}
@@ -69,11 +70,11 @@ def test_the_newest_of_a_trend_is_no_experiment(history, accepted):
         with history.accepting([Accepted(uid, case, case, key, frozenset([uid]), now(), "me", "wished")]):
             pass
     points = history.trend("step_time")
-    tried = history.experiments({point.case_uid for point in points})
+    tried = history.experiments(set(points["case_uid"]))
     assert [run == uid for _, _, run in tried] == ([] if accepted else [True])
     console = Console(width=200)
     with console.capture() as capture:
-        console.print(spark_table(points, tried))
+        console.print(spark_table(by_series(points), tried).fitted(console)[0])
     assert capture.get().split()[-2:] == (["30", "ms"] if accepted else ["10", "ms"])
 
 

@@ -141,30 +141,6 @@ def busy_after(recorder: Recorder, file: Path) -> Iterator[Recorder]:
         yield recorder
 
 
-def test_the_command_delivers_to_a_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    where = ("--db", str(file), "--cache", str(file.parent / "cache"))
-    assert cli_answers.run(capsys, "db", "deliver", *where) == "no run waits on this host\n"
-    with busy_after(begun(file, []), file) as recorder:
-        recorder.finish("finished")
-        recorder.close()
-    assert cli_answers.run(capsys, "db", "deliver", *where) == "1 run delivered, 0 left\n"
-    assert models(file) == ["one", "two"]
-
-
-def test_a_run_begins_although_a_busy_history_takes_no_delivery(file: Path) -> None:
-    """Earlier files go on waiting, and the new run waits too."""
-    said: list[str] = []
-    with busy_after(begun(file, said), file) as recorder:
-        recorder.finish("finished")
-        recorder.close()
-        other = begun(file, said)
-        assert other.stand_in is not None
-    other.finish("finished")
-    other.close()
-    assert said[-1] == "delivered: 2 runs that waited on this host"
-    assert waiting(file) == []
-
-
 def test_a_damaged_file_stays_and_does_not_hold_up_the_others(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A message names it."""
     with busy_after(begun(file, []), file) as recorder:
@@ -213,22 +189,6 @@ def test_if_the_cache_cannot_be_written_a_run_waits_in_the_temporary_folder(file
         recorder.finish("finished")
         recorder.close()
     assert [path.is_relative_to(elsewhere) for path in waiting(file)] == [True]
-
-
-def test_a_full_disk_of_the_cache_is_left_for_the_temporary_folder_too(file: Path, elsewhere: Path) -> None:
-    said: list[str] = []
-    with busy_after(begun(file, said), file) as recorder:
-        first = recorder.stand_in
-        assert first is not None
-        fill(recorder)
-        record(recorder, *(f"model_{number}" for number in range(40)))
-        assert recorder.stand_in is not None
-        assert recorder.stand_in.is_relative_to(elsewhere)
-        assert not first.exists()
-        recorder.finish("finished")
-    recorder.close()
-    assert len(models(file)) == 42
-    assert ["locked" in said[0], "disk is full" in said[1]] == [True, True]
 
 
 def test_nowhere_to_write_is_an_error(file: Path, elsewhere: Path) -> None:

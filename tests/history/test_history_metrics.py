@@ -47,7 +47,8 @@ def test_the_verdict_on_another_metric_is_stored_in_the_series_of_that_metric(hi
     assert case.verdict == stored
     assert (case.outcome, case.tested, case.verdict.alone.outcome) == ("regressed", "regressed", "ok")
     assert history.find_run(uid).outcomes == {"regressed": 1}
-    found = {point.metric: (point.verdict, point.ratio) for point in history.trend(metric=None) if point.verdict}
+    judged = history.trend(metric=None).dropna(subset="verdict")
+    found = dict(zip(judged["metric"], zip(judged["verdict"], judged["ratio"], strict=True), strict=True))
     assert found == {"step_time": ("regressed", 1.0), "peak_memory": ("regressed", 1.02)}
     with history._engine.connect() as connection:
         documents = connection.execute(select(schema.policy.c.doc)).scalars().all()

@@ -15,7 +15,7 @@ from history_records import ENVIRONMENT, OK, make_case, make_measurement
 
 from ipexperf.dashboard import writing
 from ipexperf.errors import HistoryError
-from ipexperf.history import History, over_hosts, run_sets
+from ipexperf.history import History, over_hosts, selectors
 from ipexperf.history.database import reading
 
 if TYPE_CHECKING:
@@ -161,11 +161,6 @@ def test_hosts_that_are_not_equal_are_refused(tmp_path: Path) -> None:
     assert refused(tmp_path / "h.db").endswith("In 3 of 6 cases, only arc1 measured both.")
 
 
-def test_a_history_without_runs_is_said_to_be_empty(tmp_path: Path) -> None:
-    History.open(tmp_path / "h.db").close()
-    assert refused(tmp_path / "h.db").startswith("this history is empty")
-
-
 def test_a_note_says_that_hosts_differ_more_than_is_assumed(tmp_path: Path) -> None:
     """Whether the software or the machines are the cause stays open."""
     slower = dict(zip(HOSTS, (-0.3, -0.1, 0.15, 0.5, 0.25), strict=True))
@@ -178,18 +173,9 @@ def test_a_note_says_that_hosts_differ_more_than_is_assumed(tmp_path: Path) -> N
     assert note.endswith(", more than the 2% that is assumed: the intervals are as wide as that needs")
 
 
-def test_hosts_agree_on_more_nights_too(tmp_path: Path) -> None:
-    with History.open(tmp_path / "h.db") as history:
-        for day in range(1, 5):
-            measure(history, day, OLD if day < 3 else NEW, {"all": 0.0 if day < 3 else 0.10})
-        compared = over_hosts.compare(history, "torch=2.8.0", "torch=2.9.0")
-    assert {one.outcome for one in compared.cases} == {"regressed"}
-    assert compared.cases[0].hosts[0].runs == (2, 2)
-
-
 def resolved(history: History, selector: str) -> list[tuple[str, str | None]]:
     with reading(history._engine, history._name) as connection:
-        return [(one.started_at[8:10], one.host) for one in run_sets.resolve(connection, selector)]
+        return [(one.started_at[8:10], one.host) for one in selectors.resolve_set(connection, selector)]
 
 
 def test_a_selector_names_all_runs_of_a_fleet_run(tmp_path: Path) -> None:
@@ -250,10 +236,3 @@ def test_the_report_has_the_newest_software_over_all_hosts(tmp_path: Path) -> No
     assert "The newest software, over all hosts" in text
     assert "torch 2.9.0+cpu, IPEX 2.8.0+cpu, commit a1b2c3d4e5, beside torch 2.8.0+cpu" in text
     assert text.count("<td>regressed</td>") == 3
-
-
-def test_there_is_no_newest_software_with_one_software(tmp_path: Path) -> None:
-    with History.open(tmp_path / "h.db") as history:
-        measure(history, 1, OLD, {})
-        measure(history, 2, OLD, {})
-        assert over_hosts.newest(history) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from history_records import ENVIRONMENT, OK, make_measurement
 
-from ipexperf.history import History, board, rounds, schema, statements
+from ipexperf.history import History, rounds, schema, statements
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def test_a_trend_uses_indexes(history, limit, filters):
 
 def test_a_board_is_read_series_by_series(history):
     """A join with the series would read all measurements in the order of runs, from pages all over the file."""
-    lines = plan(history, board.facts(["step_time", "peak_memory"]))
+    lines = plan(history, statements.facts("median", metric=["step_time", "peak_memory"]))
     assert any("SEARCH measurement USING PRIMARY KEY (series_id=?)" in line for line in lines), lines
 
 

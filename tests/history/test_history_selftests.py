@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from history_records import HARDWARE, OK, make_case, make_measurement
 
-from ipexperf.history import History, merging, pruning
+from ipexperf.history import History, pruning
 from ipexperf.history.selftests import record, trials
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.selftest import Trial
 
 POLICY = PairPolicy()
 BEGIN, END = "2026-01-01T00:00:00.000000+00:00", "2026-01-01T00:01:00.000000+00:00"
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "history.db"
 
 
 def make_trial(**changes):
@@ -76,17 +70,7 @@ def test_trials_belong_to_no_run(target):
     keep(target, make_trial())
     with History.open(target) as history:
         assert history.runs() == []
-        assert history.trend() == []
-
-
-def test_merging_brings_trials_once(path, tmp_path):
-    """Also with a case and a policy that the target lacks. A second merge changes nothing."""
-    other = tmp_path / "other.db"
-    keep(other, make_trial())
-    with History.open(path) as history:
-        assert merging.merge(history, other).trials == 1
-        assert not merging.merge(history, other).new
-    assert kept(path) == [make_trial()]
+        assert history.trend().empty
 
 
 def test_pruning_leaves_trials_and_their_cases_and_policies(target):

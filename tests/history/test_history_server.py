@@ -12,7 +12,6 @@ from ipexperf import cli
 from ipexperf.errors import HistoryError, UnavailableError
 from ipexperf.history import History, database
 from ipexperf.history.addresses import hidden, url_of
-from ipexperf.judge.policy import Policy
 
 SECRET = "open%20sesame"  # noqa: S105 - of no server at all
 
@@ -73,39 +72,19 @@ def test_a_writer_waits_for_the_lock_of_writers_for_a_limited_time(server, monke
         assert len(history.measurements(uid)) == 1
 
 
-def test_writers_of_known_cases_share_the_lock(server, monkeypatch):
-    """They add only rows of their own runs. Two writers may add the same new case, so the writer of one waits."""
+def test_writers_share_the_lock(server, monkeypatch):
+    """They add rows of their own runs, and rows that are named by content."""
     target = server.database()
     with History.open(target) as history, History.open(target) as other:
         first, second = history.start_run(HARDWARE, {}), other.start_run(HARDWARE, {})
         history.record(first, make_measurement(), OK)
-        history.record_round(first, make_round())
         monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
         with database.writing(history._engine, history._name, beside=True):
-            other.record(second, make_measurement(), OK)
+            for case in (make_case(), make_case("new")):
+                other.record(second, make_measurement(case), OK)
             other.record_round(second, make_round(number=2))
-            third = other.start_run(HARDWARE, {})
-            other.settle(third, {"line": "nothing"}, {}, Policy())
-            other.finish_run(third, "finished")
-            with pytest.raises(HistoryError, match="lock timeout"):
-                other.record(second, make_measurement(make_case("new")), OK)
-        other.record(second, make_measurement(make_case("new")), OK)
+            other.finish_run(second, "finished")
         assert sorted(one.case.model for one in other.measurements(second)) == ["new", "resnet50"]
-
-
-def test_two_writers_of_one_run_take_turns(server, monkeypatch):
-    """Two processes may complete one run, such as a merge and the run itself."""
-    target = server.database()
-    with History.open(target) as history, History.open(target) as other:
-        uid = history.start_run(HARDWARE, {})
-        history.record(uid, make_measurement(), OK)
-        monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
-        with database.writing(history._engine, history._name, beside=True) as connection:
-            history._run(connection, uid)
-            with pytest.raises(HistoryError, match="lock timeout"):
-                other.record(uid, make_measurement(), OK, again=True)
-        other.record(uid, make_measurement(), OK, again=True)
-        assert len(other.measurements(uid)) == 1
 
 
 def test_a_silent_writer_loses_the_lock_after_a_short_time(server):

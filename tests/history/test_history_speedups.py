@@ -16,8 +16,8 @@ from history_records import (
     make_seat,
 )
 
-from ipexperf.history.ratio_tables import OTHERS, OVER_LAUNCHES, explanation
 from ipexperf.history.speedups import APART, speedups
+from ipexperf.history.tables import OTHERS, OVER_LAUNCHES, explanation
 from ipexperf.judge import ratios
 from ipexperf.judge.policy import Policy
 from ipexperf.result import Verdict

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cli_answers
-import cut_line
 import pytest
 from history_records import ENVIRONMENT, OK, four_runs, make_case, make_launch, make_measurement, make_round, make_seat
 from sqlalchemy import select, text
@@ -20,7 +19,7 @@ from ipexperf.plan.options import Options
 from ipexperf.recorder import Recorder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from postgres import Server
 
@@ -30,12 +29,6 @@ JUDGED = replace(OK, policy=Policy().label)
 MODELS = ("one", "two", "three", "four")
 LOCAL = ("id", "uid", "judged_at", "started_at", "finished_at")
 """Columns that differ from history to history, or from run to run."""
-
-
-@pytest.fixture
-def line(server: Server) -> Iterator[cut_line.Line]:
-    with cut_line.line(server._sockets) as line:
-        yield line
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +45,9 @@ def named(url: str) -> str:
 
 
 @pytest.fixture
-def direct(server: Server, made: str) -> str:
-    """The address of a history on the server, without the line."""
+def target(server: Server, made: str) -> str:
+    """The address of a history on the server."""
     return server.database(made)
-
-
-@pytest.fixture
-def target(direct: str, line: cut_line.Line) -> str:
-    """The same history through the line."""
-    return line.url(named(direct))
 
 
 class Played:
@@ -119,7 +106,7 @@ def test_a_reachable_server_gets_everything_directly(target: str, whole: dict[st
     assert content(target) == whole
 
 
-def test_runs_of_several_hosts_share_connections(target: str, direct: str, line: cut_line.Line, tmp_path: Path) -> None:
+def test_runs_of_several_hosts_share_connections(server: Server, target: str, tmp_path: Path) -> None:
     """A server limits connections, and the runs of a hundred hosts take no more than one run."""
     runs = [Played(target, tmp_path) for _ in range(3)]
     first, second, third = (run.recorder for run in runs)
@@ -129,61 +116,38 @@ def test_runs_of_several_hosts_share_connections(target: str, direct: str, line:
     assert first.history is second.history is third.history
     for run, recorder in zip(runs, (first, second, third), strict=True):
         if recorder is third:
-            line.down()  # from here on there is no server
+            server.down(target)  # from here on there is no server
         recorder.case(make_measurement(make_case("one"), environment=ENVIRONMENT), JUDGED, Policy())
         recorder.finish("finished")
         recorder.close()
         assert bool(run.said) == (recorder is third)
-    line.up = True
+    server.up(target)
     assert deliver(target, tmp_path) == 1
-    with History.open(direct) as history:
+    with History.open(target) as history:
         assert [one.outcomes for one in history.runs()] == [{"ok": 1}] * 3
 
 
 @pytest.mark.parametrize("moment", ["one", "end"])
 def test_a_run_whose_server_went_away_is_delivered_by_the_next_run(
-    moment: str, target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
+    moment: str, server: Server, target: str, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     """The first run says where its file is. The next one delivers it before it begins."""
     run = Played(target, tmp_path)
-    uid = run.play(lambda at: line.down() if at == moment else None)
+    uid = run.play(lambda at: server.down(target) if at == moment else None)
     assert "The run goes on; it is kept in" in run.said[0]
     assert "waits: the next run delivers it" in run.said[1]
     assert [path.stem for path in waiting(target, tmp_path)] == [uid]
     with History.open(waiting(target, tmp_path)[0]) as kept:
         assert kept.runs()[0].status == "finished"
 
-    line.up = True
+    server.up(target)
     other = Played(target, tmp_path)
     other.recorder.open()
     assert other.said == ["delivered: 1 run that waited on this host"]
     other.recorder.close()
     assert waiting(target, tmp_path) == []
     assert list(tmp_path.rglob("*.lock")) == []
-    assert content(direct) == whole
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("commit", [2, 13])
-def test_a_commit_that_is_cut_is_neither_lost_nor_stored_twice(
-    when: str, commit: int, target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
-) -> None:
-    """`after`: the server has committed, and its answer was lost."""
-    left = commit
-
-    def cut(data: bytes) -> str:
-        nonlocal left
-        left -= b"COMMIT" in data
-        return when if left == 0 and b"COMMIT" in data else ""
-
-    run = Played(target, tmp_path)
-    run.recorder.open()
-    line.cut_when = cut
-    run.play()
-    assert "it is kept in" in run.said[0]
-    line.cut_when, line.up = lambda _: "", True
-    assert deliver(target, tmp_path) == 1
-    assert content(direct) == whole
+    assert content(target) == whole
 
 
 def deliver(target: str, folder: Path) -> int:
@@ -193,9 +157,9 @@ def deliver(target: str, folder: Path) -> int:
         return spool.deliver(server).files
 
 
-def test_a_server_that_was_never_reached_is_an_error(target: str, line: cut_line.Line, tmp_path: Path) -> None:
+def test_a_server_that_was_never_reached_is_an_error(server: Server, target: str, tmp_path: Path) -> None:
     """A wrong address must not look like a server that is down."""
-    line.down()
+    server.down(target)
     run = Played(target, tmp_path)
     with pytest.raises(UnavailableError):
         run.recorder.open()
@@ -203,36 +167,36 @@ def test_a_server_that_was_never_reached_is_an_error(target: str, line: cut_line
 
 
 def test_a_server_that_is_down_at_the_start_gets_the_run_later(
-    target: str, direct: str, line: cut_line.Line, whole: dict[str, Any], tmp_path: Path
+    server: Server, target: str, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     first = Played(target, tmp_path)
     first.recorder.open()  # it was reached once
     first.recorder.close()
-    line.down()
+    server.down(target)
     run = Played(target, tmp_path)
     run.play()
     assert len(waiting(target, tmp_path)) == 1
-    line.up = True
+    server.up(target)
     assert deliver(target, tmp_path) == 1
-    assert content(direct) == whole
+    assert content(target) == whole
 
 
 def test_a_history_is_merged_into_a_server_once(
-    direct: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As `ipexperf merge` does with files: a second merge changes nothing, and everything comes back whole."""
     source = tmp_path / "h.db"
     with History.open(source) as history:
         four_runs(history)
-    said = cli_answers.run(capsys, "db", "merge", str(source), "--db", direct)
+    said = cli_answers.run(capsys, "db", "merge", str(source), "--db", target)
     assert "4 runs, 2 cases" in said
-    assert content(direct) == content(str(source))
-    assert "nothing that" in cli_answers.run(capsys, "db", "merge", str(source), "--db", direct)
-    assert content(direct) == content(str(source))
+    assert content(target) == content(str(source))
+    assert "nothing that" in cli_answers.run(capsys, "db", "merge", str(source), "--db", target)
+    assert content(target) == content(str(source))
     back = tmp_path / "back.db"
-    with History.open(direct) as server, History.open(back) as history:
-        assert merging.copy(server, history).runs == 4
-    assert content(str(back)) == content(direct)
+    with History.open(target) as source_history, History.open(back) as history:
+        assert merging.copy(source_history, history).runs == 4
+    assert content(str(back)) == content(target)
 
 
 def refused(target: str, statement: str) -> HistoryError:
@@ -247,19 +211,19 @@ def refused(target: str, statement: str) -> HistoryError:
     return raised.value
 
 
-def test_other_errors_do_not_count_as_a_server_that_is_down(direct: str) -> None:
-    assert not isinstance(refused(direct, "SELECT nothing FROM nowhere"), UnavailableError)
+def test_other_errors_do_not_count_as_a_server_that_is_down(target: str) -> None:
+    assert not isinstance(refused(target, "SELECT nothing FROM nowhere"), UnavailableError)
 
 
 def test_a_run_is_stored_on_this_host_if_the_schema_changes_meanwhile(
-    target: str, direct: str, tmp_path: Path, server: Server
+    server: Server, target: str, tmp_path: Path
 ) -> None:
     """An old program never writes into tables that it does not know."""
     run = Played(target, tmp_path)
 
     def upgrade(at: str) -> None:
         if at == "three":
-            name = named(direct)
+            name = named(target)
             server.execute("UPDATE alembic_version SET version_num = '9999'", name)
 
     run.play(upgrade)
@@ -271,11 +235,11 @@ def test_a_run_is_stored_on_this_host_if_the_schema_changes_meanwhile(
 
 
 def test_the_role_of_the_documentation_can_record_and_cannot_delete(
-    direct: str, server: Server, whole: dict[str, Any], tmp_path: Path
+    server: Server, target: str, whole: dict[str, Any], tmp_path: Path
 ) -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "database.md").read_text()
     sql = page.partition("```postgresql\n")[2].partition("```")[0]
-    name = named(direct)
+    name = named(target)
     for statement in filter(str.strip, sql.split(";")):
         server.execute(statement, name)
     try:
@@ -283,7 +247,7 @@ def test_the_role_of_the_documentation_can_record_and_cannot_delete(
         run = Played(as_writer, tmp_path)
         run.play()
         assert run.said == []
-        assert content(direct) == whole
+        assert content(target) == whole
         assert "permission denied" in str(refused(as_writer, "DELETE FROM run"))
     finally:
         server.execute("DROP OWNED BY perf_writer", name)

@@ -23,9 +23,9 @@ from history_records import (
 )
 from sqlalchemy import select, text
 
-import ipexperf
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, schema
+from ipexperf.history.points import rows as rows_of
 from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import Policy
 from ipexperf.result import Check, Verdict
@@ -80,7 +80,7 @@ def test_a_case_that_never_began_is_a_row_without_numbers_that_did_not_fail(hist
     (summary,) = case.metrics.values()
     assert (summary.metric, summary.outcome, summary.reason) == ("step_time", "interrupted", measurement.cut)
     assert (summary.n, summary.median, summary.mean, summary.lo, summary.hi) == (0, None, None, None, None)
-    assert [(point.outcome, point.median) for point in history.trend()] == [("interrupted", None)]
+    assert [(row["outcome"], row["median"]) for row in rows_of(history.trend())] == [("interrupted", None)]
 
 
 def test_a_verdict_is_stored_with_every_constant_of_its_policy(history):
@@ -109,7 +109,7 @@ def test_a_settled_verdict_is_shown_and_the_first_one_stays(history):
     history.settle(uid, said, {other.uid: moved}, whole)
     assert [case.verdict for case in history.measurements(uid)] == [slow, moved]
     assert history.find_run(uid).outcomes == {"regressed": 1, "platform_shift": 1}
-    assert [point.verdict for point in history.trend(model="vgg16", metric="step_time")] == ["platform_shift"]
+    assert list(history.trend(model="vgg16", metric="step_time")["verdict"]) == ["platform_shift"]
     assert history.find_run(uid).meta == {"suite": "smoke", "git": ENVIRONMENT["git"], "settled": said}
     assert rows(history, "SELECT outcome, count(*) FROM verdict GROUP BY outcome ORDER BY outcome") == [
         ("platform_shift", 1),
@@ -145,18 +145,6 @@ def live(history):
         uid for (uid,) in rows(history, "SELECT run.uid FROM baseline b JOIN run ON run.id = b.run_id "
                                         "WHERE b.superseded_by IS NULL")
     }  # fmt: skip
-
-
-def test_an_accepted_session_is_a_row_of_its_series(history):
-    """Who accepted it, when and why, in the series of its step time."""
-    uid = recorded(history, make_measurement())
-    with history.accepting([accepted(uid)]):
-        pass
-    assert rows(
-        history,
-        "SELECT run.uid, s.metric, b.accepted_at, b.accepted_by, b.reason, b.superseded_by FROM baseline b "
-        "JOIN run ON run.id = b.run_id JOIN series s ON s.id = b.series_id",
-    ) == [(uid, "step_time", "2026-05-05T10:00:00.000000+00:00", "ada", "first light", None)]
 
 
 def test_a_session_that_joins_supersedes_nothing_and_one_that_replaces_does(history):
@@ -248,12 +236,6 @@ def test_samples_are_read_by_launch(history):
     assert history.samples(uid, measurement.case.uid, "cpu_time")[0] == (0.02,) * 5
 
 
-def test_the_deviation_of_one_launch_is_unknown(history):
-    """A single launch has no spread, and none is invented."""
-    uid = recorded(history, make_measurement(steps=(0.01,)))
-    assert history.measurements(uid)[0].metrics["step_time"].mad is None
-
-
 def test_a_failed_launch_is_stored_with_its_reason_and_log(history):
     """A failed case has no numbers. Its good launches and the log of the failed one are stored."""
     measurement = make_measurement(launches=(make_launch(0, 0.01), CRASHED))
@@ -288,7 +270,7 @@ def test_an_invalid_measurement_has_numbers_and_says_why_they_do_not_count(histo
     summary = history.measurements(uid)[0].metrics["step_time"]
     assert (summary.outcome, summary.median) == ("invalid", 0.01)
     assert "found fp32" in summary.reason
-    assert [point.outcome for point in history.trend()] == ["invalid"]
+    assert list(history.trend()["outcome"]) == ["invalid"]
 
 
 def test_a_metric_that_is_not_finite_fails_alone(history):
@@ -313,7 +295,7 @@ def test_the_run_gets_its_software_from_the_first_worker_that_reports_it(history
     run = history.find_run(uid)
     assert (run.torch_version, run.ipex_version, run.commit) == ("2.8.0+cpu", "2.8.0+cpu", "a1b2c3d4e5f6")
     assert [case.environment["software"]["torch"] for case in history.measurements(uid)] == [None, "2.8.0+cpu", "2.9.0"]
-    assert {point.suite for point in history.trend()} == {"smoke"}
+    assert set(history.trend()["suite"]) == {"smoke"}
 
 
 def test_a_text_is_stored_without_nul(history):
@@ -353,20 +335,6 @@ def test_recording_a_case_again_replaces_its_first_record(history):
     assert [one.verdict.outcome for one in history.show(uid).cases] == ["ok", "ok"]
 
 
-def test_another_version_of_a_case_is_another_series(history):
-    recorded(history, make_measurement())
-    recorded(history, make_measurement(make_case(version=2)))
-    assert len({point.case_uid for point in history.trend()}) == 2
-
-
-def test_a_run_uid_is_a_uuid_of_version_7_in_the_order_of_time(history):
-    uids = [history.start_run(HARDWARE, {}) for _ in range(5)]
-    assert uids == sorted(uids)
-    assert all(
-        re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", uid) for uid in uids
-    )
-
-
 @pytest.mark.parametrize(
     ("act", "message"),
     [
@@ -380,47 +348,6 @@ def test_a_run_uid_is_a_uuid_of_version_7_in_the_order_of_time(history):
 def test_a_mistake_is_refused_in_one_sentence(history, act, message):
     with pytest.raises(HistoryError, match=re.escape(message)):
         act(history)
-
-
-def test_the_status_of_a_run_is_stored(history):
-    uid = history.start_run(HARDWARE, {})
-    assert history.find_run(uid).status == "running"
-    history.finish_run(uid, "interrupted")
-    assert history.find_run(uid).status == "interrupted"
-    assert history.find_run(uid).finished_at is not None
-
-
-def test_the_module_can_be_called_for_a_data_frame(target, history):
-    """`ipexperf.history(file)` is a table of one row a case, metric and run, oldest first."""
-    recorded(history, make_measurement(), meta={"started_at": "2026-05-05T10:00:00Z"})
-    recorded(history, make_measurement(steps=(0.02,)), meta={"started_at": "2026-05-04T10:00:00Z"})
-    recorded(history, make_measurement(make_case("vgg16"), launches=(CRASHED,)), Verdict("failed", "crashed"))
-    table = ipexperf.history(target, metric="step_time", model="resnet50")
-    assert list(table["median"]) == [0.02, 0.011]
-    assert str(table["started_at"].dt.tz) == "UTC"
-    assert table["started_at"].is_monotonic_increasing
-    assert set(table["ipex_version"]) == {"2.8.0+cpu"}
-    assert {
-        "model",
-        "device",
-        "dtype",
-        "mode",
-        "stack",
-        "batch",
-        "size",
-        "machine_key",
-        "commit",
-        "lo",
-        "hi",
-        "n",
-    } <= set(table)
-    assert set(ipexperf.history(target)["metric"]) == {"step_time", "throughput"}
-    failures = ipexperf.history(target, model="vgg16")
-    assert failures["median"].isna().all()
-    assert list(failures["outcome"]) == ["failed"]
-    nothing = ipexperf.history(target, model="nothing")
-    assert len(nothing) == 0
-    assert list(nothing) == list(table)
 
 
 @pytest.mark.process

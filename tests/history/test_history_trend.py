@@ -9,7 +9,8 @@ from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, ma
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import History
-from ipexperf.history.trend_tables import spark
+from ipexperf.history.points import rows
+from ipexperf.history.tables import spark
 from ipexperf.result import Verdict
 
 STEPS = (0.01, 0.03, 0.02, None, 0.05, 0.04)
@@ -28,13 +29,13 @@ def history(place):
 
 
 def rolled(points):
-    return [point.rolling for point in points]
+    return [row["rolling"] for row in rows(points)]
 
 
 def test_a_rolling_median_is_over_good_runs(history):
     """It needs enough good runs before the point. A failed run has none and is left out of those of others."""
     points = history.trend(model="resnet50", rolling=3)
-    assert [point.median for point in points] == [0.01, 0.03, 0.02, None, 0.05, 0.04]
+    assert [row["median"] for row in rows(points)] == [0.01, 0.03, 0.02, None, 0.05, 0.04]
     assert rolled(points) == [None, None, 0.02, None, 0.03, 0.04]
     assert rolled(history.trend(model="resnet50")) == [None] * 6
 
@@ -42,7 +43,7 @@ def test_a_rolling_median_is_over_good_runs(history):
 def test_the_rolling_median_of_the_oldest_point_uses_older_runs(history):
     """The limit cuts what is shown. A failed run takes the place of a run."""
     points = history.trend(model="resnet50", rolling=3, limit=2)
-    assert [point.median for point in points] == [0.05, 0.04]
+    assert [row["median"] for row in rows(points)] == [0.05, 0.04]
     assert rolled(points) == [None, 0.04]
     points = history.trend(model="resnet50", until="2026-05-03", rolling=2, limit=1)
     assert rolled(points) == [0.025]
