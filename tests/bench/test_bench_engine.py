@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.bench.modes import _engine, _requests, _serving
-from ipexperf.bench.modes._engine import Served
-from ipexperf.bench.modes._requests import Request
+from ipexperf.bench.modes import _engine, _serving
+from ipexperf.bench.modes._engine import Request, Served
 
 RATE = 10.0
-PLAN = _requests.planned(12, RATE, 64, seed=0)
+PLAN = _engine.planned(12, RATE, 64, seed=0)
 
 
 class Machine:
@@ -59,7 +58,7 @@ class Machine:
 
 
 plans = st.builds(
-    _requests.planned, st.integers(1, 20), st.sampled_from([0.5, 10.0, 1e6]), st.integers(4, 64), st.integers(0, 99)
+    _engine.planned, st.integers(1, 20), st.sampled_from([0.5, 10.0, 1e6]), st.integers(4, 64), st.integers(0, 99)
 )
 
 
@@ -117,15 +116,15 @@ def test_equal_seeds_give_equal_requests_that_fit_into_the_size(plan: list[Reque
 
 def test_the_requests_of_a_case_never_change() -> None:
     """A history compares them over years, and pythons: these numbers are for ever."""
-    found = [(round(one.arrival, 4), one.prompt, one.tokens) for one in _requests.planned(3, 2.0, 64, seed=0)]
+    found = [(round(one.arrival, 4), one.prompt, one.tokens) for one in _engine.planned(3, 2.0, 64, seed=0)]
     assert found == [(0.6309, 14, 20), (1.1369, 18, 27), (1.2666, 15, 19)]
-    assert _requests.planned(3, 2.0, 64, seed=1) != _requests.planned(3, 2.0, 64, seed=0)
-    assert all(one.prompt + one.tokens <= 64 for one in _requests.planned(500, 2.0, 64, seed=3))
+    assert _engine.planned(3, 2.0, 64, seed=1) != _engine.planned(3, 2.0, 64, seed=0)
+    assert all(one.prompt + one.tokens <= 64 for one in _engine.planned(500, 2.0, 64, seed=3))
 
 
 def test_requests_arrive_as_a_poisson_process_of_the_stated_rate() -> None:
     """Gaps are exponential: their standard deviation is their mean. Even gaps would have none."""
-    plan = _requests.planned(4000, 50.0, 64, seed=5)
+    plan = _engine.planned(4000, 50.0, 64, seed=5)
     gaps = [after.arrival - before.arrival for before, after in itertools.pairwise(plan)]
     mean = sum(gaps) / len(gaps)
     deviation = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / len(gaps))
@@ -169,7 +168,7 @@ def test_dropped_requests_are_caught() -> None:
 
 def test_a_load_that_was_stretched_is_caught() -> None:
     """Requests that come at half the rate are other requests than the planned ones."""
-    half = _requests.planned(len(PLAN), RATE / 2, 64, seed=0)
+    half = _engine.planned(len(PLAN), RATE / 2, 64, seed=0)
     assert not _serving.arrivals([Machine().serve(half)], PLAN, RATE).ok
 
 

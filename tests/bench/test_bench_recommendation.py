@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
-from ipexperf.bench.modes import _apart
+from ipexperf.bench.modes import _updates
 from ipexperf.errors import WorkerError
 from ipexperf.zoo.datasets import movielens
 from ipexperf.zoo.datasets.movielens import FILES, GENRES, MovieLens
@@ -197,22 +197,22 @@ class Itself(torch.nn.Linear):
 
 
 def stepped(net: Any, parameters: Any) -> list[Any]:
-    before = [value.detach().clone() for value in _apart.parameters(net)]
+    before = [value.detach().clone() for value in _updates.parameters_apart(net)]
     optimizer = torch.optim.SGD(parameters, lr=0.1)
     net(torch.ones(3, 4)).sum().backward()
     optimizer.step()
-    return _apart.check(net, optimizer, before)
+    return _updates.apart(net, optimizer, before)
 
 
 def test_what_updates_itself_is_counted_apart() -> None:
     """It moves without the optimizer, which has the rest; a note says so."""
     net = torch.nn.Sequential(torch.nn.Linear(4, 4), Itself(4, 2))
-    assert len(_apart.rest(net)) == len(_apart.parameters(net)) == 2
-    [told] = stepped(net, _apart.rest(net))
+    assert len(_updates.optimised_parameters(net)) == len(_updates.parameters_apart(net)) == 2
+    [told] = stepped(net, _updates.optimised_parameters(net))
     assert told.ok, told
-    assert _apart.notes(net) == ["2 parameters are updated in the backward of a test, by no optimizer"]
+    assert _updates.notes_apart(net) == ["2 parameters are updated in the backward of a test, by no optimizer"]
     plain = torch.nn.Sequential(torch.nn.Linear(4, 4))
-    assert (stepped(plain, plain.parameters()), _apart.notes(plain)) == ([], [])
+    assert (stepped(plain, plain.parameters()), _updates.notes_apart(plain)) == ([], [])
 
 
 def test_what_only_says_so_is_caught() -> None:

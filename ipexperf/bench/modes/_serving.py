@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
-from ipexperf.bench.modes._engine import Served
-from ipexperf.bench.modes._requests import Request
+from ipexperf.bench.modes._engine import Request, Served
 from ipexperf.result import Check
 
 LATE = 0.005

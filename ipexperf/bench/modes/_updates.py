@@ -1,8 +1,9 @@
-"""Check that every timed step was an update: a gradient scaler silently skips some."""
+"""What was updated in training: every timed step must be an update, also of parameters without an optimizer."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,3 +86,43 @@ class Ledger:
             scale = float(self._scaler.get_scale())
             checks.append(Check("loss_scale", math.isfinite(scale) and scale > 0, f"{scale:g}", "finite and over 0"))
         return checks
+
+
+def modules_apart(network: Any) -> list[Any]:
+    """Return the modules that declare that they update their parameters in their own backward, without an optimizer."""
+    return [module for module in network.modules() if getattr(module, "updated_by", "")]
+
+
+def parameters_apart(network: Any) -> list[Any]:
+    """Return the parameters that such modules update."""
+    return [value for module in modules_apart(network) for value in module.parameters()]
+
+
+def optimised_parameters(network: Any) -> list[Any]:
+    """Return the parameters for the optimizer."""
+    apart = {id(value) for value in parameters_apart(network)}
+    return [value for value in network.parameters() if id(value) not in apart]
+
+
+def apart(network: Any, optimizer: Any, before: Sequence[Any]) -> list[Check]:
+    """Check that the optimizer has none of them, and that they have no gradient and changed. No check without any.
+
+    `before` are their values when training began.
+    """
+    apart = parameters_apart(network)
+    if not apart:
+        return []
+    optimised = {id(value) for group in optimizer.param_groups for value in group["params"]}
+    both = sum(id(value) in optimised or value.grad is not None for value in apart)
+    moved = sum(not value.detach().equal(was) for value, was in zip(apart, before, strict=True))
+    text = f"{moved} of {len(apart)} moved, {both} of them known to the optimizer or with a gradient"
+    return [Check("updated_apart", moved == len(apart) and not both, text, f"all {len(apart)}, and none")]
+
+
+def notes_apart(network: Any) -> list[str]:
+    """Return a note on the parameters that the optimizer does not update."""
+    kinds = sorted({module.updated_by for module in modules_apart(network)})
+    if not kinds:
+        return []
+    count = len(parameters_apart(network))
+    return [f"{count} parameters are updated in the backward of {', '.join(kinds)}, by no optimizer"]

@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRACED, Cell, Device, Kernel, Look, Mode, Number, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import TRACED, Cell, Device, Kernel, Look, Mode, Session, Stack, Tensors, Workbench
 from ipexperf.bench.evidence import fingerprint, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _script, _streams
-from ipexperf.bench.modes._inference import KNOBS
+from ipexperf.bench.modes._inference import FIT, KNOBS, Fitted
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.bench.precision import autocast
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
-FIT = "fit"
 
-
-@dataclass(frozen=True)
-class Streams(Number):
-    """A number, or `fit`, the vendor's default: one stream per core, but not more than images."""
-
-    values: tuple[str, ...] = (FIT,)
-
-    def wrong(self, value: str) -> str | None:
-        return None if value == FIT else super().wrong(value)
+class Streams(Fitted):
+    """The knob for the number of streams. By default one per core, but not more than images, as the vendor's."""
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         return too_many(value, facts.cores) or super().why_not(cell, value, facts)

@@ -26,7 +26,7 @@ from ipexperf.bench.evidence import accuracy, fingerprint, float32, instructions
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes import _apart, _curve, _input
+from ipexperf.bench.modes import _curve, _input, _updates
 from ipexperf.bench.modes._updates import Ledger
 from ipexperf.bench.precision import autocast, script_of_autocast
 from ipexperf.dtypes import CURVE_STEPS, DTYPES, needs_scaler
@@ -45,7 +45,7 @@ class TrainSession(Session):
         self.split = weights.read(bench)
         torch.manual_seed(bench.settings.seed)
         network = bench.device.put(bench.laid_out(bench.tuned(bench.built().train())))
-        optimizer = optimizers.make(bench.knob("optimizer"), _apart.rest(network), bench.model)
+        optimizer = optimizers.make(bench.knob("optimizer"), _updates.optimised_parameters(network), bench.model)
         self.optimised, self.optimizer = bench.stack.for_training(network, optimizer, bench)
         self.network = self.joined(self.optimised)
         self.accumulate = int(bench.knob("accumulate"))
@@ -56,7 +56,7 @@ class TrainSession(Session):
         self.trained = [
             value for group in self.optimizer.param_groups for value in group["params"] if value.requires_grad
         ]
-        self.unheld = _apart.parameters(self.optimised)
+        self.unheld = _updates.parameters_apart(self.optimised)
         self.trained += self.unheld
         self.start = [value.detach().clone() for value in self.trained]
         self.ledger = Ledger(self.optimizer, self.scaler, self.accumulate)
@@ -118,7 +118,7 @@ class TrainSession(Session):
     def notes(self) -> list[str]:
         stack = self.bench.stack
         notes = [*stack.notes(self.bench), *stack.notes_of_training(self.optimizer, self.bench)]
-        return [*notes, *_apart.notes(self.optimised), *instructions.notes(self.bench.case)]
+        return [*notes, *_updates.notes_apart(self.optimised), *instructions.notes(self.bench.case)]
 
     def close(self) -> None:
         self.feed.close()
@@ -225,7 +225,7 @@ class TrainSession(Session):
             *instructions.proof(self.step, case),
             *proof.operators(self.step, self.bench.operators),
             *self.bench.stack.proof_of_training(self.optimised, self.optimizer, self.bench),
-            *_apart.check(self.optimised, self.optimizer, self.start[len(self.start) - len(self.unheld) :]),
+            *_updates.apart(self.optimised, self.optimizer, self.start[len(self.start) - len(self.unheld) :]),
         ]
         moved, total = self.moved(self.start), len(self.start)
         effective = sum(self._moves() for _ in range(PROVEN_STEPS))
