@@ -136,11 +136,9 @@ def test_the_text_is_foretold_byte_by_byte(path: str, monkeypatch: pytest.Monkey
     """Each target is the byte behind its input, across pieces too, and the text has each definition once."""
     import torch
 
-    from ipexperf.zoo.datasets import gloss_text
-
-    monkeypatch.setattr(gloss_text, "HELD_OUT", 2)
-    monkeypatch.setattr(gloss_text, "TRAIN", 5)
-    split = gloss_text.GlossText().read(path, 7)
+    monkeypatch.setattr(glosses, "HELD_OUT_PIECES", 2)
+    monkeypatch.setattr(glosses, "TRAIN_PIECES", 5)
+    split = glosses.GlossText().read(path, 7)
     assert (len(split.test), len(split.train)) == (2, 5)
     together = (torch.cat(leaves) for leaves in zip(split.test.tensors, split.train.tensors, strict=True))
     pieces, following = (bytes(value.flatten().tolist()) for value in together)

@@ -12,7 +12,7 @@ from ipexperf.bench.api import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES
-from ipexperf.zoo.datasets import activations
+from ipexperf.zoo.datasets import random_data
 from ipexperf.zoo.models import decoders, operators
 
 torch = pytest.importorskip("torch")
@@ -91,7 +91,7 @@ def test_a_step_runs_the_operator_of_every_layer(whole: str) -> None:
     expected = {"gate_up": 2 * shape.layers, "key_value": 2 * shape.layers, "norm": 2 * shape.layers + 1, "head": 1}
     for name, paths in operators.PATHS.items():
         network = operators._operators(small, paths)
-        outputs = network(torch.randn(1, 1, activations.WIDTH))
+        outputs = network(torch.randn(1, 1, random_data.WIDTH))
         assert len(outputs) == expected.get(name, shape.layers), name
 
 
@@ -121,7 +121,7 @@ def test_too_few_activations_are_refused() -> None:
 
 def test_no_operator_is_wider_than_the_activations() -> None:
     widths = [max(shape.inner, (shape.heads + 2 * shape.key_heads) * shape.head) for shape in decoders.SHAPES.values()]
-    assert max(widths) <= activations.WIDTH
+    assert max(widths) <= random_data.WIDTH
 
 
 def test_copies_of_the_weights_take_turns() -> None:

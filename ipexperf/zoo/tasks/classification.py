@@ -26,4 +26,14 @@ class Classification(Task):
         return float((split.test.targets[0] == most_frequent).double().mean())
 
 
+class TextClassification(Classification):
+    """The same of texts. Inputs are token ids and a mask of the padding."""
+
+    name = "text_classification"
+    products = True
+    unit = "{0} tokens"
+    inputs = 2
+
+
 register(Classification())
+register(TextClassification())

@@ -6,8 +6,7 @@ from typing import Any
 
 from ipexperf.ext import Tensors, register, torch
 from ipexperf.zoo.tasks import _anchors
-from ipexperf.zoo.tasks._boxes import Detections, overlap, suppressed
-from ipexperf.zoo.tasks._detection import Boxes
+from ipexperf.zoo.tasks._boxes import Boxes, Detections, overlap, suppressed
 
 SIZE = 64
 HARD = 3
