@@ -64,20 +64,6 @@ def test_the_score_is_the_share_of_pairs_in_the_right_order(found: list[tuple[in
     assert math.isnan(score) if not wins else score == pytest.approx(sum(wins) / len(wins))
 
 
-def test_one_answer_for_everything_scores_what_trivial_says() -> None:
-    """Half of the pairs, however many are liked; the floor is a third of the way from there to 1."""
-    task = registry.tasks.get("recommendation")
-    likes = torch.tensor([1.0, 0.0, 0.0, 0.0, 1.0])
-    assert task.score((torch.zeros(5),), (likes,)) == task.trivial(None) == 0.5  # type: ignore[arg-type]
-    assert task.floor(0.5) == pytest.approx(2 / 3)
-
-
-def test_a_decision_is_the_sign_of_the_answer() -> None:
-    """Two of four differ in whether they are over 0, by however little."""
-    task = registry.tasks.get("recommendation")
-    assert task.agreement((torch.tensor([1.0, -1.0, 0.1, -9.0]),), (torch.tensor([2.0, -2.0, -0.1, 9.0]),)) == 0.5
-
-
 def test_ratings_become_numbers_and_every_fifth_is_held_out(folder: Path) -> None:
     """A person, a film and what is known of both, each by its number; 0 is no further genre."""
     split = MovieLens().read(str(folder), 32)
