@@ -141,8 +141,6 @@ def test_a_compiled_training_keeps_its_proofs_and_learns() -> None:
     session.close()
 
 
-
-
 def test_bf16_is_compiled_under_autocast_in_each_batch_of_a_step() -> None:
     """The products of both passes are in bf16, and the losses stay at those of stock fp32."""
     session = opened(dtype="bf16", accumulate="2")
@@ -191,8 +189,6 @@ def test_a_network_that_does_not_stay_one_graph_is_caught(build: Callable[[], An
     session.sample(lambda: None, 2, 1)
     assert caught in failed(proven(session))
     session.close()
-
-
 
 
 TRITON_PRODUCT = """

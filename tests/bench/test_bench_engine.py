@@ -91,27 +91,11 @@ def test_a_latency_counts_from_the_arrival_and_not_from_when_the_engine_looked()
     assert served[1].per_token == pytest.approx((0.1 + 0.01 + 0.02 - 0.05) / 2)
 
 
-def test_a_slower_engine_gets_the_same_requests_at_the_same_moments() -> None:
-    """And its users wait longer, the more so the nearer it is to what it can sustain."""
-    quick, slow = (Machine(decode=seconds).serve() for seconds in (0.01, 0.02))
-    moments = [sorted((one.request.text, one.arrived) for one in served) for served in (quick, slow)]
-    assert moments[0] == moments[1]
-    means = [sum(one.per_token for one in served) / len(served) for served in (quick, slow)]
-    assert means[1] > 1.5 * means[0]
-
-
 def test_an_idle_engine_sleeps_until_the_next_request() -> None:
     machine = Machine(read=0.0, decode=0.0001)
     served = machine.serve()
     assert machine.slept > 0.9 * max(one.arrival for one in PLAN)
     assert max(_serving.idle_delays(served)) < 1e-9
-
-
-@given(plans)
-def test_equal_seeds_give_equal_requests_that_fit_into_the_size(plan: list[Request]) -> None:
-    assert [one.text for one in plan] == list(range(len(plan)))
-    assert all(before.arrival <= after.arrival for before, after in itertools.pairwise(plan))
-    assert all(min(one.prompt, one.tokens) >= 2 for one in plan)
 
 
 def test_the_requests_of_a_case_never_change() -> None:
@@ -139,12 +123,6 @@ def honest() -> list[Served]:
     return Machine().serve()
 
 
-def test_an_honest_replay_is_proven() -> None:
-    served = honest()
-    assert _serving.arrivals([served, honest()], PLAN, RATE).ok
-    assert _serving.generated([served], PLAN).ok
-
-
 def test_a_case_without_a_replay_proves_nothing() -> None:
     assert not _serving.arrivals([], PLAN, RATE).ok
     assert not _serving.generated([], PLAN).ok
@@ -153,6 +131,7 @@ def test_a_case_without_a_replay_proves_nothing() -> None:
 def test_a_generator_that_waits_for_answers_is_caught() -> None:
     """A closed loop sends the next request when the last one is answered, and counts from there: nobody ever waits."""
     served = honest()
+    assert _serving.arrivals([served, honest()], PLAN, RATE).ok
     for one in served:
         one.arrived = one.admitted
     found = _serving.arrivals([served], PLAN, RATE)
@@ -164,18 +143,6 @@ def test_dropped_requests_are_caught() -> None:
     assert not _serving.arrivals([honest()[1:]], PLAN, RATE).ok
     twice = [*honest()[1:], honest()[1]]
     assert not _serving.arrivals([twice], PLAN, RATE).ok, "one request in the place of another"
-
-
-def test_a_load_that_was_stretched_is_caught() -> None:
-    """Requests that come at half the rate are other requests than the planned ones."""
-    half = _engine.planned(len(PLAN), RATE / 2, 64, seed=0)
-    assert not _serving.arrivals([Machine().serve(half)], PLAN, RATE).ok
-
-
-def test_requests_that_are_served_before_they_arrive_are_caught() -> None:
-    served = honest()
-    served[0].admitted = served[0].arrived - 0.01
-    assert not _serving.arrivals([served], PLAN, RATE).ok
 
 
 def test_a_generator_that_comes_late_itself_is_caught() -> None:
@@ -193,17 +160,10 @@ def test_a_generator_that_comes_late_itself_is_caught() -> None:
 def test_a_generation_that_stops_early_is_caught() -> None:
     served = honest()
     served[3].moments.pop()
-    found = _serving.generated([served], PLAN)
-    assert not found.ok
+    assert _serving.generated([honest()], PLAN).ok
+    assert not _serving.generated([served], PLAN).ok
     served[4].moments.append(served[4].moments[-1] + 1)
     assert not _serving.generated([served], PLAN).ok, "as many tokens in sum, but not of each request"
-
-
-def test_tokens_that_appear_all_at_once_are_caught() -> None:
-    """The moment of a token must be its own."""
-    served = honest()
-    served[0].moments = [served[0].moments[-1]] * len(served[0].moments)
-    assert not _serving.generated([served], PLAN).ok
 
 
 def calls(rows: int, plan: Sequence[Request] = PLAN) -> list[int]:

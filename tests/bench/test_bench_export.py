@@ -85,8 +85,6 @@ def test_a_network_that_never_was_a_package_is_caught(session: Any, monkeypatch:
     assert bad(session.proof()) == ["package", "freezing"]
 
 
-
-
 @needs_compiler
 def test_weights_that_were_not_frozen_are_caught(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Constants that are the parameters as they were are no frozen ones; and the loaded graph must be the one made."""

@@ -80,21 +80,6 @@ class InOne(Threads):
         return [self.pools[0].submit(self.answer, part).result() for part in parts]
 
 
-class InTheCaller(Threads):
-    """Starts its streams, and does the work itself."""
-
-    def answers(self, parts: list[Any]) -> list[Any]:
-        self.last = [len(part) for part in parts]
-        return [self.answer(part) for part in parts]
-
-
-class Unequal(Threads):
-    """Gives the first stream all images but one."""
-
-    def split(self, images: Any) -> list[Any]:
-        return [images[:-1], images[-1:]]
-
-
 class Shuffled(Threads):
     """Joins its streams' answers in another order."""
 
@@ -140,8 +125,6 @@ def test_two_streams_share_a_batch(opened: Callable[..., Session]) -> None:
     ("kind", "caught"),
     [
         (InOne, {"streams", "stream_cores"}),
-        (InTheCaller, {"streams", "stream_cores"}),
-        (Unequal, {"split"}),
         (Shuffled, {"joined"}),
         (Forgetful, {"split", "joined"}),
     ],
@@ -149,11 +132,11 @@ def test_two_streams_share_a_batch(opened: Callable[..., Session]) -> None:
 def test_streams_that_do_not_share_the_work_are_caught(
     opened: Callable[..., Session], kind: type[Threads], caught: set[str]
 ) -> None:
-    """One thread for all, parts that are not equal, answers in another order, an image that nobody looked at."""
+    """One thread for all, answers in another order, an image that nobody looked at."""
     assert failed(opened(kind).proof()) >= caught
 
 
-@pytest.mark.parametrize("bindings", [(FIRST, FIRST), (ALL[:2], ALL[:2]), (SECOND, SECOND)])
+@pytest.mark.parametrize("bindings", [(FIRST, FIRST), (ALL[:2], ALL[:2])])
 def test_streams_on_other_cores_are_caught(opened: Callable[..., Session], bindings: Bindings) -> None:
     """Two on one core, and two that the kernel may move about on both."""
     assert failed(opened(bindings=bindings).proof()) == {"stream_cores"}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench import optimizers, registry
+from ipexperf.bench import optimizers
 from ipexperf.bench.api import Settings, Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.modes import _curve
@@ -200,8 +200,6 @@ def test_gradients_that_are_not_scaled_are_caught_by_the_curve() -> None:
     assert not _curve.check(session.bench, session.split, [_curve.first_losses(session.losses)]).ok
 
 
-
-
 def test_training_that_only_says_bf16_is_caught() -> None:
     """A network that switches autocast off runs in fp32 under the label bf16."""
     import torch
@@ -283,15 +281,11 @@ def test_a_step_that_the_gradient_scaler_skipped_is_caught() -> None:
     assert parts[-1].skipped(12) == [1]
 
 
-
-
-
-
 @pytest.mark.parametrize(
     ("grows_after", "losses"), [(5, [1.0] * 5 + [math.inf]), (2000, [1.0] * 30 + [math.inf] + [1.0] * 9 + [math.inf])]
 )
 def test_a_scaler_may_lose_a_step_in_many(grows_after: int, losses: list[float]) -> None:
-    """It tries a larger scale after many good steps, and gradients grow: one step in twenty may be lost, and no more."""
+    """It tries a larger scale after many good steps, and gradients grow: one step in twenty may be lost."""
     parts = scaled(8.0)
     parts[2].set_growth_interval(grows_after)
     scaled_steps(parts, losses)
@@ -324,5 +318,3 @@ def test_several_processes_share_the_batches_of_one() -> None:
         assert [next(one).tolist(), next(two).tolist()] == [next(both).tolist(), next(both).tolist()]
     accumulated = bench(accumulate="2")
     assert _curve.reference(found, split, 2, ()) == pytest.approx(_curve.reference(accumulated, split, 1, ()))
-
-
