@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
-from ipexperf.bench.modes import _updates
+from ipexperf.bench.modes import train
 from ipexperf.errors import WorkerError
 from ipexperf.zoo.datasets import movielens
 from ipexperf.zoo.datasets.movielens import FILES, GENRES, MovieLens
@@ -183,22 +183,22 @@ class Itself(torch.nn.Linear):
 
 
 def stepped(net: Any, parameters: Any) -> list[Any]:
-    before = [value.detach().clone() for value in _updates.parameters_apart(net)]
+    before = [value.detach().clone() for value in train.parameters_apart(net)]
     optimizer = torch.optim.SGD(parameters, lr=0.1)
     net(torch.ones(3, 4)).sum().backward()
     optimizer.step()
-    return _updates.apart(net, optimizer, before)
+    return train.check_apart(net, optimizer, before)
 
 
 def test_what_updates_itself_is_counted_apart() -> None:
     """It moves without the optimizer, which has the rest; a note says so."""
     net = torch.nn.Sequential(torch.nn.Linear(4, 4), Itself(4, 2))
-    assert len(_updates.optimised_parameters(net)) == len(_updates.parameters_apart(net)) == 2
-    [told] = stepped(net, _updates.optimised_parameters(net))
+    assert len(train.optimised_parameters(net)) == len(train.parameters_apart(net)) == 2
+    [told] = stepped(net, train.optimised_parameters(net))
     assert told.ok, told
-    assert _updates.notes_apart(net) == ["2 parameters are updated in the backward of a test, by no optimizer"]
+    assert train.notes_apart(net) == ["2 parameters are updated in the backward of a test, by no optimizer"]
     plain = torch.nn.Sequential(torch.nn.Linear(4, 4))
-    assert (stepped(plain, plain.parameters()), _updates.notes_apart(plain)) == ([], [])
+    assert (stepped(plain, plain.parameters()), train.notes_apart(plain)) == ([], [])
 
 
 def test_what_only_says_so_is_caught() -> None:

@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 from bench_cases import FewTokens, failed, liar, named, with_weights, workbench
 
-from ipexperf.bench.modes import _serving, serve
+from ipexperf.bench.modes import _engine, serve
 from ipexperf.zoo.models import _decoder, _gpt, decoders
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ GPT = _gpt.Shape(layers=2, width=16, heads=2, positions=SIZE)
 @pytest.fixture(autouse=True)
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """How late a sleeping process wakes up says how busy the machine is, and nothing of the code."""
-    monkeypatch.setattr(_serving, "LATE", 60.0)
+    monkeypatch.setattr(_engine, "LATE", 60.0)
 
 
 def llama() -> Any:

@@ -15,8 +15,7 @@ from ipexperf.bench import optimizers
 from ipexperf.bench.api import Settings, Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.modes import _curve
-from ipexperf.bench.modes._updates import Ledger
-from ipexperf.bench.modes.train import TrainSession
+from ipexperf.bench.modes.train import Ledger, TrainSession
 from ipexperf.bench.process.worker import workbench
 from ipexperf.case import Case
 from ipexperf.dtypes import CURVE_STEPS, DTYPES
@@ -259,15 +258,14 @@ def scaled(scale: float) -> tuple[Any, Any, Any, Ledger]:
 def scaled_steps(parts: tuple[Any, Any, Any, Ledger], losses: list[float]) -> None:
     """Steps as a training makes them; a loss that is no number overflows the gradients."""
     weight, optimizer, scaler, ledger = parts
-    before = ledger.read()
-    for loss in losses:
-        optimizer.zero_grad()
-        scaler.scale(weight.sum() * loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        ledger.steps += 1
-        ledger.batches += 1
-    ledger.enter(before, ledger.read(), len(losses))
+    with ledger.sampling(len(losses)):
+        for loss in losses:
+            optimizer.zero_grad()
+            scaler.scale(weight.sum() * loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            ledger.steps += 1
+            ledger.batches += 1
 
 
 def test_a_step_that_the_gradient_scaler_skipped_is_caught() -> None:

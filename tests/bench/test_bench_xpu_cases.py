@@ -13,7 +13,7 @@ from bench_cases import bench, named, network
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Workbench
-from ipexperf.bench.devices import _fallbacks
+from ipexperf.bench.devices import xpu
 from ipexperf.bench.devices.xpu import Xpu
 from ipexperf.bench.evidence import fingerprint, proof
 from ipexperf.bench.modes._inference import InferenceSession
@@ -51,11 +51,11 @@ def test_an_operator_that_falls_back_to_the_cpu_is_caught_by_name(
 def test_every_wording_of_the_warning_is_known(text: str, operator: str) -> None:
     """torch-xpu-ops and IPEX say it in four ways: a step that only warns is caught too, and other warnings pass."""
     with pytest.warns(UserWarning, match="something else"):
-        found = _fallbacks.of_step(
+        found = xpu.fallen_back(
             lambda: (warnings.warn(text, stacklevel=1), warnings.warn("something else", stacklevel=1))
         )
     assert found == {operator: 1}
-    assert not _fallbacks.check(found).ok
+    assert not xpu.check_fallbacks(found).ok
 
 
 def test_torchs_own_fallback_is_seen_without_any_warning() -> None:
@@ -64,8 +64,8 @@ def test_torchs_own_fallback_is_seen_without_any_warning() -> None:
 
     torch._lazy.ts_backend.init()
     matrix = torch.eye(3).to("lazy")
-    assert _fallbacks.of_step(lambda: torch.linalg.qr(matrix)) == {"aten::linalg_qr": 1}
-    assert _fallbacks.of_step(lambda: matrix + 1) == {}
+    assert xpu.fallen_back(lambda: torch.linalg.qr(matrix)) == {"aten::linalg_qr": 1}
+    assert xpu.fallen_back(lambda: matrix + 1) == {}
 
 
 class Deserter(torch.nn.Module):  # type: ignore[misc]

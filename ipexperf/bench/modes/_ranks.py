@@ -65,18 +65,15 @@ class RankSession(TrainSession):
     def spans(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, ...]]:
         """Return begin and end of each block on the machine's clock, with this rank's CPU time and run delay."""
         spans: list[tuple[float, ...]] = []
-        before = self.ledger.read()
-        for _ in range(count):
-            torch.distributed.barrier()
-            delay, cpu = measure.run_delay(), process_time()
-            synchronise()
-            begin = perf_counter()
-            for _ in range(block):
-                self.step()
-            synchronise()
-            end = perf_counter()
-            spans.append((begin, end, process_time() - cpu, measure.run_delay() - delay))
-        self.ledger.enter(before, self.ledger.read(), count * block)
+        with self.ledger.sampling(count * block):
+            for _ in range(count):
+                torch.distributed.barrier()
+                delay, cpu = measure.run_delay(), process_time()
+                synchronise()
+                begin = perf_counter()
+                measure.timed(self.step, synchronise, block)
+                end = perf_counter()
+                spans.append((begin, end, process_time() - cpu, measure.run_delay() - delay))
         return spans
 
     def digest(self) -> str:

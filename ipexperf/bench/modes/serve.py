@@ -16,7 +16,7 @@ from ipexperf.bench.api import Device, Look, Model, Number, Session, Tensors, Wo
 from ipexperf.bench.clocks import perf_counter, process_time
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.modes import _engine, _generation, _serving
+from ipexperf.bench.modes import _engine, _generation
 from ipexperf.bench.modes._engine import Request, Served
 from ipexperf.bench.modes._generation import GenerationMode, GenerationSession
 from ipexperf.errors import WorkerError
@@ -181,17 +181,17 @@ class ServeSession(GenerationSession):
         return sum(request.tokens for request in self.requests) / len(self.requests) * self.rate
 
     def notes(self) -> list[str]:
-        return [*super().notes(), *_serving.load_noted(self.rate, self.wanted, self.capacity)]
+        return [*super().notes(), *_engine.load_noted(self.rate, self.wanted, self.capacity)]
 
     def proof(self) -> list[Check]:
         rows, plan = self.bench.case.batch, self.requests
         read = _generation.tokens_by_layer(self.network, lambda: self.replay(at_once=True))
         return [
             *super().proof(),
-            _serving.arrivals(self.replays, plan, self.rate),
-            _serving.generated(self.replays, plan),
-            _serving.tokens_served(read, plan),
-            _serving.batched(read, plan, rows),
+            _engine.arrivals(self.replays, plan, self.rate),
+            _engine.generated(self.replays, plan),
+            _engine.tokens_served(read, plan),
+            _engine.batched(read, plan, rows),
         ]
 
     def looks(self, device: Device) -> Mapping[str, Look]:
