@@ -101,15 +101,11 @@ def test_cifar10_is_found_in_its_folder_only(tmp_path: Path) -> None:
     assert dataset.find(str(tmp_path)) == (None, f"--perf-data={folder} lacks data_batch_4: {again} again")
 
 
-def test_a_damaged_file_is_named(root: Path) -> None:
-    """Files that are not there, or in which a byte differs, are one sentence with the folder and the files."""
-    folder = root / FOLDER
-    (folder / "batches.meta").unlink()
-    data = bytearray((folder / "data_batch_3").read_bytes())
+def test_a_damaged_file_is_refused(root: Path) -> None:
+    """A byte that differs is one sentence with the folder."""
+    path = root / FOLDER / "data_batch_3"
+    data = bytearray(path.read_bytes())
     data[-10] ^= 1
-    (folder / "data_batch_3").write_bytes(data)
-    with pytest.raises(WorkerError) as error:
+    path.write_bytes(data)
+    with pytest.raises(WorkerError, match=r"is not CIFAR-10 as published: unpack cifar-10-python\.tar\.gz there again"):
         Cifar10().read(str(root), 32)
-    told = f"{folder} is not CIFAR-10 as published: data_batch_3, batches.meta missing or damaged"
-    assert str(error.value) == f"{told}; unpack cifar-10-python.tar.gz there again"
-    assert error.value.outcome == "error"

@@ -108,16 +108,6 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (found, reason) == (None, "it needs the data of no-such-package, which is not installed: make data")
 
 
-def test_packages_in_two_folders_are_told(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker is told one path: what lies elsewhere it would not find."""
-    places = {GLOSSES.file: path, TOKENIZER.file: str(tmp_path / "elsewhere" / TOKENIZER.file)}
-    monkeypatch.setattr(type(GLOSSES), "find", lambda known: (places[known.file], None))
-    _, reason = glosses.find(GLOSSES, TOKENIZER)
-    assert reason == f"{TOKENIZER.package} is installed in another folder than {GLOSSES.package}: make data"
-    monkeypatch.setitem(places, TOKENIZER.file, str(tmp_path / TOKENIZER.file))
-    assert glosses.find(GLOSSES, TOKENIZER) == (path, None)
-
-
 def test_the_packaged_definitions_are_the_known_ones() -> None:
     """Of the real package: as many as are said, half of them of either class, none both learned and held out."""
     found, why_not = Glosses().find(None)

@@ -96,14 +96,6 @@ def test_plates_have_the_format_and_the_size(few: Split) -> None:
 
 
 @needs_pillow
-def test_the_same_plates_are_made_each_time(few: Split) -> None:
-    """Each process makes its own, and all of them are equal to the last digit."""
-    again = plates.Plates().read("", 94)
-    for one, other in zip(few.train.tensors, again.train.tensors, strict=True):
-        assert torch.equal(one, other)
-
-
-@needs_pillow
 def test_what_stands_on_a_plate_is_what_its_target_says() -> None:
     """Each character is in its place, and no two of them look alike."""
     glyphs = plates._glyphs()

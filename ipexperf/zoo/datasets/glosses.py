@@ -46,11 +46,8 @@ def beside(path: str, other: Packaged) -> str:
 def find(*files: Packaged) -> tuple[str | None, str | None]:
     """Return the path of the first of these files if all exist, or why not."""
     for file in files:
-        path, _ = file.find()
-        if path is None:
+        if file.find()[0] is None:
             return None, f"it needs the data of {file.package}, which is not installed: make data"
-        if path != beside(str(files[0].find()[0]), file):
-            return None, f"{file.package} is installed in another folder than {files[0].package}: make data"
     return files[0].find()
 
 
