@@ -18,6 +18,17 @@ WEIGHTS = Packaged(
 ROUGH = "stock PyTorch's static int8 of it differs from float64 for more than one photograph in ten"
 """Measured with VNNI: MobileNet v2 agrees for 0.88 of them, EfficientNet-Lite0 for 0.77; IPEX's int8 for 0.95."""
 
+SHARED: dict[str, Any] = {
+    "size": 224,
+    "data": "photographs",
+    "batch_train": 16,
+    "batch_infer": 16,
+    "recipe": _probe.fit,
+    "train_steps": 48,
+    "held_out": 128,
+    "why_nots": {"int8 on stock": ROUGH},
+}
+
 
 def _headless(state_dict: dict[str, Any], head: str) -> dict[str, Any]:
     """Return weights of ImageNet without the last layer, which is fitted later."""
@@ -27,18 +38,11 @@ def _headless(state_dict: dict[str, Any], head: str) -> dict[str, Any]:
 
 @model(
     "mobilenet_v2",
-    size=224,
     least=32,
-    data="photographs",
-    batch_train=16,
-    batch_infer=16,
     published={"fp32": 160},
     pretrained=WEIGHTS,
-    recipe=_probe.fit,
-    train_steps=48,
-    held_out=128,
-    why_nots={"int8 on stock": ROUGH},
     needs=("torch", "torchvision", "pillow"),
+    **SHARED,
 )
 def mobilenet_v2() -> Any:
     return torchvision.models.mobilenet_v2(num_classes=len(SHA256))
@@ -63,18 +67,11 @@ LITE0_WEIGHTS = Packaged(
 # Its padding is computed for 224 x 224.
 @model(
     "efficientnet_lite0",
-    size=224,
     least=224,
     most=224,
-    data="photographs",
-    batch_train=16,
-    batch_infer=16,
     pretrained=LITE0_WEIGHTS,
-    recipe=_probe.fit,
-    train_steps=48,
-    held_out=128,
-    why_nots={"int8 on stock": ROUGH},
     needs=("torch", "efficientnet-lite-pytorch", "pillow"),
+    **SHARED,
 )
 def efficientnet_lite0() -> Any:
     """The package's network built of torch's own layers: IPEX folds batch norm into no other convolutions."""
