@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 from bench_cases import TOKENS, failed, generation, named
 
 from ipexperf.bench.artifacts import rounding
-from ipexperf.bench.modes import compiled_generation
+from ipexperf.bench.modes import _compiled_generation
 from ipexperf.zoo.models import _decoder
 
 SIZE, BATCH = 8, 2
@@ -161,7 +161,7 @@ def test_rows_of_products_are_the_tokens_of_layers() -> None:
         event("aten::bmm", [9, 4, 4], [9, 4, 4]),
         {"name": "aten::mm"},
     ]
-    assert compiled_generation.rows_of_products(events) == [2, 5, 16, 16, 3]
+    assert _compiled_generation.rows_of_products(events) == [2, 5, 16, 16, 3]
 
 
 @pytest.mark.parametrize("mode", ["prefill_compile", "decode_compile"])

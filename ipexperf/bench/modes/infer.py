@@ -1,4 +1,4 @@
-"""Inference: call the optimised model, eager, or through torch.compile with the stack's backend."""
+"""Eager inference: call the optimised model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import proof, quantised, templates
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _script
-from ipexperf.bench.modes._compiled import CompiledMode, CompiledSession
 from ipexperf.bench.modes._inference import KNOBS, InferenceSession
 from ipexperf.result import Check
 
@@ -70,30 +69,4 @@ class Infer(Mode):
         return EagerSession(bench)
 
 
-class CompiledInference(CompiledSession):
-    def ready(self, example: Any) -> Any:
-        if not dtypes.quantised(self.bench.case.dtype):
-            return super().ready(example)
-        return self.timed(lambda network: self.build(network, example), artifact.program(self.bench))
-
-    def proof(self) -> list[Check]:
-        int8 = dtypes.quantised(self.bench.case.dtype)
-        checks = super().proof()
-        return [*checks, *([quantised.code(self.compiled.code, self.layers)] if int8 else [])]
-
-
-class InferCompile(CompiledMode, Infer):
-    name = "infer_compile"
-    plain = "infer"
-    artifact = "program"
-
-    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
-        converted = stack.script("quantise", cell) if dtypes.quantised(cell.dtype) else ()
-        return (*converted, *stack.script("compiled", cell), *_script.inferring(cell))
-
-    def open(self, bench: Workbench) -> Session:
-        return CompiledInference(bench)
-
-
 registry.modes.add("infer", Infer())
-registry.modes.add("infer_compile", InferCompile())

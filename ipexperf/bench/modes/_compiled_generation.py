@@ -11,10 +11,8 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import Cell, Stack, Tensors
 from ipexperf.bench.evidence import proof
-from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _generation, _script
 from ipexperf.bench.modes._compiled import CompiledMode, CompiledSession
 from ipexperf.bench.modes._generation import (
@@ -24,8 +22,6 @@ from ipexperf.bench.modes._generation import (
     tokens_of_layers,
     tokens_read,
 )
-from ipexperf.bench.modes.decode import Decode, DecodeSession
-from ipexperf.bench.modes.prefill import Prefill, PrefillSession
 from ipexperf.result import Check
 
 FIRST_INPUT = {
@@ -121,64 +117,3 @@ def rows_of_products(events: Iterable[dict[str, Any]]) -> list[int]:
         if place is not None and "Input Dims" in event.get("args", {}):
             rows.append(math.prod(proof.arguments(event)["Input Dims"][place][:-1]))
     return rows
-
-
-class CompiledPrefillSession(CompiledGeneration, PrefillSession):
-    """The graph fills a cache that is there already: making it would be another graph."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.bench.case.batch, self.bench.case.size
-
-    def call_first(self, example: Tensors) -> None:
-        self.read(example[0], self.new_memory())
-
-    def new_memory(self) -> list[Any]:
-        memory = super().new_memory()
-        batch = self.bench.case.batch
-        self.read(self.inputs[0][0][:, :1].expand(batch, 1), memory)  # makes its tensors
-        return memory
-
-    def remember(self, tokens: Any, memory: Any) -> None:
-        """Read the whole text, because the graph reads nothing shorter. The last token is then read once more."""
-        self.read(tokens, memory)
-
-
-class PrefillCompile(CompiledGenerationMode, Prefill):
-    name = "prefill_compile"
-    plain = "prefill"
-
-    def open(self, bench: Workbench) -> Session:
-        return CompiledPrefillSession(bench)
-
-
-class CompiledDecodeSession(CompiledGeneration, DecodeSession):
-    """Prompts are read eagerly. The graph is given the position of the token as a tensor, so that it may move on."""
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.bench.case.batch, 1
-
-    @property
-    def arguments(self) -> int:
-        return super().arguments + 1
-
-    def place(self, begin: int) -> Any:
-        return torch.full((self.bench.case.batch,), begin, device=self.bench.case.device)
-
-    def call_first(self, example: Tensors) -> None:
-        (tokens,), memory = example, self.new_memory()
-        self.read(tokens[:, : self.prompt], memory)
-        self.read(tokens[:, self.prompt : self.prompt + 1], memory, self.prompt)
-
-
-class DecodeCompile(CompiledGenerationMode, Decode):
-    name = "decode_compile"
-    plain = "decode"
-
-    def open(self, bench: Workbench) -> Session:
-        return CompiledDecodeSession(bench)
-
-
-registry.modes.add("prefill_compile", PrefillCompile())
-registry.modes.add("decode_compile", DecodeCompile())
