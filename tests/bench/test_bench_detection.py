@@ -14,7 +14,7 @@ from ipexperf.bench.api import tensors
 torch = pytest.importorskip("torch")
 
 from ipexperf.zoo.models import ssd
-from ipexperf.zoo.tasks import _anchors, _boxes, detection
+from ipexperf.zoo.tasks import _boxes, detection
 from ipexperf.zoo.tasks._boxes import Detections
 
 TASK: Any = registry.tasks.get("detection")
@@ -36,7 +36,7 @@ def right() -> list[Detections]:
 
 def answered(sure: float = 8.0) -> tuple[Any, Any]:
     """What a network answers that is right everywhere."""
-    offsets, classes = detection.assigned(_anchors.anchors(detection.SIZE), BOXES, LABELS)
+    offsets, classes = detection.assigned(detection.anchors(detection.SIZE), BOXES, LABELS)
     return offsets, torch.nn.functional.one_hot(classes, CLASSES) * sure
 
 
@@ -95,18 +95,18 @@ def test_agreement_is_asked_of_both_sides() -> None:
 @given(st.lists(box, min_size=1, max_size=3))
 def test_offsets_lead_back_to_the_boxes_that_they_were_made_of(boxes: list[list[float]]) -> None:
     """Encoded and decoded, a box is where it was."""
-    known = _anchors.anchors(detection.SIZE)[: len(boxes)]
-    assert torch.allclose(_anchors.decoded(_anchors.encoded(torch.tensor(boxes), known), known),
+    known = detection.anchors(detection.SIZE)[: len(boxes)]
+    assert torch.allclose(detection.decoded(detection.encoded(torch.tensor(boxes), known), known),
                           torch.tensor(boxes), atol=1e-2)  # fmt: skip
 
 
 def test_each_thing_is_for_one_known_box_at_least_and_no_thing_for_none() -> None:
     """Even a thing that no known box overlaps by half is to be found; a label of -1 is no thing."""
     tiny = torch.tensor([[[50.0, 50, 52, 52], [0, 0, 0, 0]]])
-    _, classes = detection.assigned(_anchors.anchors(detection.SIZE), tiny, torch.tensor([[1, -1]]))
+    _, classes = detection.assigned(detection.anchors(detection.SIZE), tiny, torch.tensor([[1, -1]]))
     assert sorted(set(classes.flatten().tolist())) == [0, 2]
     assert int((classes > 0).sum()) == 1
-    _, none = detection.assigned(_anchors.anchors(detection.SIZE), tiny, torch.tensor([[-1, -1]]))
+    _, none = detection.assigned(detection.anchors(detection.SIZE), tiny, torch.tensor([[-1, -1]]))
     assert int(none.sum()) == 0
 
 
@@ -151,7 +151,7 @@ def test_the_network_answers_for_each_known_box() -> None:
     """Offsets and scores, a row for each: the maps are as large as the task believes."""
     pytest.importorskip("torchvision")
     outputs = tensors(ssd.ssd_resnet34()(torch.rand(2, 3, detection.SIZE, detection.SIZE)))
-    known = len(_anchors.anchors(detection.SIZE))
+    known = len(detection.anchors(detection.SIZE))
     assert [tuple(value.shape) for value in outputs] == [(2, known, 4), (2, known, ssd.CLASSES)]
     assert float(TASK.loss(outputs, (BOXES, LABELS)).detach()) > 0
     assert len(TASK.detections(tuple(value.detach().double() for value in outputs))) == 2

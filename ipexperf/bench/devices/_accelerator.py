@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import measure, outcome
@@ -233,22 +232,17 @@ def check_arithmetic(counts: Counter[str], device: str) -> Check:
     return Check("arithmetic", set(counts) == {device}, text, f"{device} in all")
 
 
-@dataclass(frozen=True, slots=True)
-class BlockReading:
-    """One block: seconds by both clocks. `done`: the device had finished when the host stopped its clock."""
-
-    host: float
-    device: float | None
-    done: bool
-    steps: int
-
-
 class Stopwatch:
     """Records events around a block of steps."""
 
     def __init__(self, api: Any) -> None:
         self._api = api
-        self.readings: list[BlockReading] = []
+        self._late: list[bool] = []
+        """For each block, whether the device was not done when the host stopped its clock."""
+        self._times: list[float] = []
+        """Seconds per step of each block, by the device's clock."""
+        self._longer = ""
+        """The first block that took longer by the device's clock, or an empty text."""
         self.unable = ""
         """Why this runtime cannot measure times between events, or an empty text."""
 
@@ -268,13 +262,17 @@ class Stopwatch:
 
     def read(self, host: float, steps: int) -> None:
         """Read the device's clock. Called after the host has stopped its clock, and so after synchronising."""
-        done = bool(self._end.query())
+        self._late.append(not self._end.query())
         self._end.synchronize()
         elapsed = self._elapsed()
-        if elapsed is not None and elapsed < SHORT * host - GRAIN:
+        if elapsed is None:
+            return
+        if elapsed < SHORT * host - GRAIN:
             self.unable = f"its clock says {elapsed:.4g} s for a block that took {host:.4g} s"
-            elapsed = None
-        self.readings.append(BlockReading(host, elapsed, done, steps))
+            return
+        self._times.append(elapsed / steps)
+        if elapsed > host * SLACK + GRAIN and not self._longer:
+            self._longer = f"; device {elapsed:.4f} s, host {host:.4f} s"
 
     def _elapsed(self) -> float | None:
         if self.unable:
@@ -294,16 +292,9 @@ class Stopwatch:
     @property
     def device_time(self) -> float | None:
         """Return the seconds per step on the device: the median over blocks. None without a clock to be trusted."""
-        if self.unable:
-            return None
-        times = [reading.device / reading.steps for reading in self.readings if reading.device is not None]
-        return statistics.median(times) if times else None
+        return statistics.median(self._times) if self._times and not self.unable else None
 
     def check(self) -> Check:
         """Check that the host waited for the device: it had finished, and took no longer than the host measured."""
-        late = sum(not reading.done for reading in self.readings)
-        longer = [x for x in self.readings if x.device is not None and x.device > x.host * SLACK + GRAIN]
-        text = f"{late} of {len(self.readings)} blocks ended before the device did"
-        if longer:
-            text += f"; device {longer[0].device:.4f} s, host {longer[0].host:.4f} s"
-        return Check("synchronised", not late and not longer, text, "0; device within host")
+        text = f"{sum(self._late)} of {len(self._late)} blocks ended before the device did{self._longer}"
+        return Check("synchronised", not any(self._late) and not self._longer, text, "0; device within host")
