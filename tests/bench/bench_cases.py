@@ -15,7 +15,7 @@ import pytest
 from ipexperf.bench import registry
 from ipexperf.bench.api import Examples, Model, Settings, Workbench
 from ipexperf.case import Case
-from ipexperf.zoo.datasets._random import RandomData
+from ipexperf.zoo.datasets.random_data import RandomData
 
 torch = pytest.importorskip("torch")
 

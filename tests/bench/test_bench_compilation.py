@@ -12,7 +12,7 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel
-from ipexperf.bench.devices import _arithmetic
+from ipexperf.bench.devices import _accelerator
 from ipexperf.bench.evidence import compilation, proof, templates
 from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.machine import facts
@@ -186,7 +186,7 @@ def test_looking_where_arithmetic_runs_leaves_compiled_code_alone() -> None:
     compiled = torch.compile(network, backend="eager")
     with torch.no_grad():
         compiled(images)
-        assert _arithmetic.of_step(lambda: compiled(images)) == {"cpu": 1}
+        assert _accelerator.arithmetic_devices(lambda: compiled(images)) == {"cpu": 1}
         assert compilation.one_region(proof.traced(lambda: compiled(images))).ok
 
 

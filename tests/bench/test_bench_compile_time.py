@@ -21,25 +21,3 @@ def test_only_a_graph_has_a_compile_time(mode: str, graph: bool) -> None:  # noq
     session = workbench.mode.open(workbench)
     assert (session.compile_time is not None) is graph
     session.close()
-
-
-def test_a_network_that_takes_long_to_trace_has_a_long_compile_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock stands still but for the build, so loading weights is no part of it."""
-    from bench_cases import bench, network
-
-    from ipexperf.bench import api
-    from ipexperf.bench.modes.infer_jit import JitSession
-
-    now = [0.0]
-    honest = JitSession.build
-
-    def build(self: Any, *given: Any) -> Any:
-        now[0] += 7.0
-        return honest(self, *given)
-
-    monkeypatch.setattr(api, "perf_counter", lambda: now[0])
-    monkeypatch.setattr(JitSession, "build", build)
-    workbench: Any = bench(network, "infer_jit", registry.devices.get("cpu"))
-    session = workbench.mode.open(workbench)
-    assert session.compile_time == 7.0
-    session.close()

@@ -15,7 +15,7 @@ from ipexperf.bench.machine.facts import Facts
 
 torch = pytest.importorskip("torch")
 
-from bench_cases import TOKENS, decoder, failed, generation, named
+from bench_cases import TOKENS, failed, generation, named
 
 from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.modes import _compiled_generation
@@ -138,41 +138,6 @@ def test_a_graph_for_each_position_is_caught(monkeypatch: pytest.MonkeyPatch) ->
 def eager(network: Any) -> Any:
     """Compile without inductor, which has no part in what is counted."""
     return torch.compile(network, backend="eager")
-
-
-def test_a_decoder_that_never_compiled_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An eager network under the label: no graph, no code, and no region of compiled code."""
-
-    class Wrapped(torch.nn.Module):  # type: ignore[misc] # torch has no types here
-        def __init__(self, network: Any) -> None:
-            super().__init__()
-            self._orig_mod = network
-
-        def forward(self, *inputs: Any) -> Any:
-            return self._orig_mod(*inputs)
-
-        def memory(self, positions: int | None = None) -> Any:
-            return self._orig_mod.memory(positions)
-
-    monkeypatch.setattr(registry.stacks.get("stock"), "compiled", lambda network, *_: Wrapped(network), raising=False)
-    opened = session("decode_compile", "fp32")
-    caught = failed(opened.proof())
-    assert caught == {"graphs", "inductor", "compiled_step", "freezing"}
-
-
-def test_with_a_tensor_for_the_position_the_outputs_are_the_same() -> None:
-    """What lies behind a token in the cache, left by a text before, is hidden from it."""
-    network, tokens = decoder(SHAPE), torch.arange(2 * SIZE).reshape(2, SIZE)
-    memory, fixed = network.memory(), network.memory(SIZE)
-    with torch.no_grad():
-        network(tokens, fixed)  # fills all places
-        for kept in (memory, fixed):
-            network(tokens[:, :4], kept)
-        for at in range(4, SIZE):
-            expected = network(tokens[:, at : at + 1], memory, at)
-            outputs = network(tokens[:, at : at + 1], fixed, torch.tensor([at, at]))
-            assert torch.allclose(outputs, expected, atol=1e-5)
-    assert [kept[0].keys.shape[2] for kept in (memory, fixed)] == [2 * SIZE, SIZE]
 
 
 def test_rows_of_products_are_the_tokens_of_layers() -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import multiprocessing
 import os
-import socket
+import signal
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from typing import Any
 
 import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
-from ipexperf.bench.modes import _rank, _ranks
+from ipexperf.bench.modes import _ranks
 from ipexperf.bench.modes.train_ddp import DdpSession
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
@@ -26,11 +27,11 @@ CORES = list(range(5))
 class Spoken:
     """Ranks that are nothing but what they say."""
 
-    def __init__(self, *replies: dict[str, Any]) -> None:
+    def __init__(self, *replies: Any) -> None:
         self.replies = list(replies)
 
-    def ask(self, do: str, **_: Any) -> list[dict[str, Any]]:
-        del do
+    def ask(self, method: str, **_: Any) -> list[Any]:
+        del method
         return self.replies
 
 
@@ -38,7 +39,7 @@ def rank(number: int, **said: Any) -> dict[str, Any]:
     """What the rank of this number tells of itself, when all is well with two ranks on four cores."""
     cores = CORES[number * 2 : number * 2 + 2]
     return {
-        "checks": [asdict(Check("dtype", True, "float32 x7", "float32 in all"))],
+        "checks": [Check("dtype", True, "float32 x7", "float32 in all")],
         "ranks": 2,
         "rank": number,
         "backend": "gloo",
@@ -51,7 +52,7 @@ def rank(number: int, **said: Any) -> dict[str, Any]:
     }
 
 
-def session(*told: dict[str, Any], count: int = 2, cores: int = 5) -> DdpSession:
+def session(*told: Any, count: int = 2, cores: int = 5) -> DdpSession:
     """A session whose ranks have said this."""
     found = DdpSession.__new__(DdpSession)
     found.count, found.cores, found.backend, found._block = count, cores, "gloo", 1
@@ -90,7 +91,7 @@ def test_a_rank_that_is_not_what_it_should_be_is_caught(lie: dict[str, Any], nam
 
 def test_one_rank_that_fails_a_check_fails_it_for_all() -> None:
     """A rank in another dtype is told by its number, beside what the others found."""
-    other = asdict(Check("dtype", False, "bfloat16 x7", "float32 in all"))
+    other = Check("dtype", False, "bfloat16 x7", "float32 in all")
     check = session(rank(0), rank(1, checks=[other])).proof()[0]
     assert not check.ok
     assert check.found == "rank 0: float32 x7; rank 1: bfloat16 x7"
@@ -98,8 +99,8 @@ def test_one_rank_that_fails_a_check_fails_it_for_all() -> None:
 
 def test_a_sample_lasts_from_the_first_begin_to_the_last_end() -> None:
     """Ranks on one clock: the slower one counts, CPU time and run delay are those of all."""
-    one = {"spans": [(10.0, 11.0, 0.5, 0.1), (20.0, 22.0, 1.0, 0.0)]}
-    two = {"spans": [(10.2, 11.4, 0.7, 0.1), (19.8, 21.0, 1.0, 0.2)]}
+    one = [(10.0, 11.0, 0.5, 0.1), (20.0, 22.0, 1.0, 0.0)]
+    two = [(10.2, 11.4, 0.7, 0.1), (19.8, 21.0, 1.0, 0.2)]
     found = session(one, two).sample(lambda: None, 2, 2)
     assert found == [pytest.approx((0.7, 0.6, 0.1)), pytest.approx((1.1, 1.0, 0.1))]
 
@@ -107,92 +108,89 @@ def test_a_sample_lasts_from_the_first_begin_to_the_last_end() -> None:
 def test_memory_is_that_of_all_ranks_and_a_wait_is_that_of_the_slowest() -> None:
     """What is held adds up; what the others wait for does not."""
     device = registry.devices.get("cpu")
-    assert session({"peak_memory": 3}, {"peak_memory": 4}).peak_memory(device) == 7
-    waits = [{"metrics": {"input_time": wait}} for wait in (0.1, 0.3)]
+    assert session(3, 4).peak_memory(device) == 7
+    waits = [{"input_time": wait} for wait in (0.1, 0.3)]
     assert session(*waits).metrics() == {"input_time": 0.3}
 
 
 def test_cores_that_no_rank_has_are_told() -> None:
     """Five cores for two ranks leave one idle, which a reader of the numbers must know."""
-    quiet = {"notes": []}
-    assert session(quiet, quiet).notes() == ["1 of 5 cores idle: 2 ranks have 2 each"]
-    assert session(quiet, quiet, cores=4).notes() == []
+    assert session([], []).notes() == ["1 of 5 cores idle: 2 ranks have 2 each"]
+    assert session([], [], cores=4).notes() == []
 
 
 def test_each_rank_has_cores_of_its_own() -> None:
     """Shares are alike in size and side by side, and a core that is left over is nobody's."""
-    assert [_rank.share(CORES, number, 2) for number in range(2)] == [[0, 1], [2, 3]]
+    assert [_ranks.share(CORES, number, 2) for number in range(2)] == [[0, 1], [2, 3]]
+
+
+@dataclass
+class Ended:
+    """A process that was killed by SIGBUS."""
+
+    exitcode: int = -signal.SIGBUS
+
+    def join(self, seconds: float) -> None:
+        del seconds
 
 
 @pytest.fixture
-def lines() -> Iterator[tuple[_ranks.Ranks, list[socket.socket]]]:
+def lines() -> Iterator[tuple[_ranks.Ranks, list[Connection]]]:
     """Two ranks without processes, and their ends of the lines."""
-    pairs = [socket.socketpair() for _ in range(2)]
+    pairs = [multiprocessing.Pipe() for _ in range(2)]
     ranks = _ranks.Ranks.__new__(_ranks.Ranks)
-    ranks._lines, ranks._buffers, ranks._say = [ours for ours, _ in pairs], [b"", b""], lambda _: None
-    ranks._dead = lambda: WorkerError("crashed", "rank 1 was killed by SIGBUS")  # type: ignore[method-assign]
+    ranks._lines, ranks._say = [ours for ours, _ in pairs], lambda _: None
+    ranks._processes = [Ended(), Ended()]  # type: ignore[list-item]
     yield ranks, [theirs for _, theirs in pairs]
     for pair in pairs:
         for line in pair:
             line.close()
 
 
-def say(line: socket.socket, *documents: dict[str, Any]) -> None:
-    line.sendall("".join(json.dumps(document) + "\n" for document in documents).encode())
-
-
-BROKEN = {"ok": False, "outcome": "error", "reason": "RuntimeError: connection closed by peer"}
-
-
-def test_replies_come_in_the_order_of_the_ranks(lines: tuple[_ranks.Ranks, list[socket.socket]]) -> None:
+def test_replies_come_in_the_order_of_the_ranks(lines: tuple[_ranks.Ranks, list[Connection]]) -> None:
     """Whoever answers first; progress on the way is passed on and is no reply."""
     ranks, (one, two) = lines
     heard: list[str] = []
     ranks._say = heard.append
-    say(two, {"ok": True, "value": 2})
-    say(one, {"say": "half way"}, {"ok": True, "value": 1})
-    assert ranks.ask("something") == [{"value": 1}, {"value": 2}]
+    two.send(("reply", 2))
+    one.send(("say", "half way"))
+    one.send(("reply", 1))
+    assert ranks.ask("something", count=3) == [1, 2]
     assert heard == ["half way"]
-    assert json.loads(one.recv(100)) == json.loads(two.recv(100)) == {"do": "something"}
+    assert one.recv() == two.recv() == ("something", {"count": 3})
 
 
-def test_ranks_that_do_not_meet_in_time_are_an_error(lines: tuple[_ranks.Ranks, list[socket.socket]]) -> None:
+def test_ranks_that_do_not_meet_in_time_are_an_error(lines: tuple[_ranks.Ranks, list[Connection]]) -> None:
     """As under a container's rules for system calls, where oneCCL waits for ever."""
     ranks, (one, _) = lines
-    say(one, {"ok": True})
+    one.send(("reply", None))
     with pytest.raises(TimeoutError):
-        ranks.replies(0.01)
+        ranks._replies(0.01)
 
 
 def test_a_rank_that_fails_is_told_while_the_others_wait_for_it(
-    lines: tuple[_ranks.Ranks, list[socket.socket]], monkeypatch: pytest.MonkeyPatch
+    lines: tuple[_ranks.Ranks, list[Connection]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other will never answer: it waits for the one that failed."""
     monkeypatch.setattr(_ranks, "GRACE_SECONDS", 0.05)
     ranks, (_, two) = lines
-    say(two, {"ok": False, "outcome": "out_of_memory", "reason": "MemoryError: full"})
+    two.send(("failure", ("out_of_memory", "rank 1: MemoryError: full")))
     with pytest.raises(WorkerError, match="rank 1: MemoryError: full") as told:
-        ranks.replies()
+        ranks.ask("step")
     assert told.value.outcome == "out_of_memory"
 
 
-def test_a_death_is_told_before_what_it_led_to(lines: tuple[_ranks.Ranks, list[socket.socket]]) -> None:
-    """One rank complains that the other is gone: that the other was killed is the reason."""
+@pytest.mark.parametrize("unread", [False, True])
+def test_a_death_is_told_before_what_it_led_to(lines: tuple[_ranks.Ranks, list[Connection]], *, unread: bool) -> None:
+    """One rank complains that the other is gone: that the other was killed is the reason, also before it read."""
     ranks, (one, two) = lines
-    say(one, BROKEN)
+    one.send(("failure", ("error", "rank 0: RuntimeError: connection closed by peer")))
+    if unread:
+        ranks._lines[1].send("unread")
     two.close()
     with pytest.raises(WorkerError, match="rank 1 was killed by SIGBUS") as told:
-        ranks.replies()
+        ranks.ask("step")
     assert told.value.outcome == "crashed"
-
-
-def test_a_rank_that_died_before_it_read_is_dead_too(lines: tuple[_ranks.Ranks, list[socket.socket]]) -> None:
-    """Its line is reset instead of closed: the request is in it still."""
-    ranks, (_, two) = lines
-    ranks._lines[1].sendall(b"unread")
-    two.close()
-    with pytest.raises(WorkerError, match="rank 1 was killed by SIGBUS"):
-        ranks.replies()
 
 
 def test_more_ranks_than_cores_end_with_a_sentence() -> None:
@@ -210,7 +208,7 @@ def test_the_digest_of_weights_differs_by_a_single_bit() -> None:
     """Two ranks whose weights differ in the last bit of one number are not equal."""
     import torch
 
-    found = _rank.RankSession.__new__(_rank.RankSession)
+    found = _ranks.RankSession.__new__(_ranks.RankSession)
     pixels = torch.ones(4, 2, 1, 1).to(memory_format=torch.channels_last)
     values = torch.ones(3, dtype=torch.bfloat16), torch.ones(2), pixels, torch.ones(())
     found.trained = list(values)

@@ -102,16 +102,6 @@ def test_weights_that_stayed_in_fp32_are_caught() -> None:
     assert "in float32" in found.found
 
 
-@pytest.mark.parametrize("name", ["llama_135m", "qwen_500m", "llama_1b"])
-def test_models_with_random_weights_are_for_inference_alone(name: str) -> None:
-    model, facts = registry.models.get(name), Facts("python", {"torch": "2.8.0"})
-    training = Cell(name, "cpu", "fp32", "train", "stock")
-    assert "random weights" in str(model.why_not(training, registry.modes.get("train"), facts))
-    decoding = Cell(name, "cpu", "bf16", "decode", "stock")
-    assert model.why_not(decoding, registry.modes.get("decode"), facts) is None
-    assert registry.modes.get("decode").why_not(decoding, facts) is None
-
-
 @pytest.mark.parametrize(("name", "millions"), [("llama_135m", 134.5), ("qwen_500m", 494.0), ("llama_1b", 1235.8)])
 def test_they_are_as_large_as_the_published_ones(name: str, millions: float) -> None:
     with torch.device("meta"):

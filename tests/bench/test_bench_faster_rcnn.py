@@ -81,13 +81,6 @@ def test_two_stages_make_their_own_loss(two_stages: Any, images: Any) -> None:
     assert all(value.grad is not None for value in two_stages.parameters())
 
 
-def test_what_two_stages_are_told_leaves_out_what_is_nothing() -> None:
-    """A label of -1 is no box; torchvision's own 0 means nothing."""
-    first, second = faster_rcnn._targets(BOXES, LABELS)
-    assert first["labels"].tolist() == [1, 2]
-    assert (second["boxes"].tolist(), second["labels"].tolist()) == ([BOXES[1, 0].tolist()], [2])
-
-
 def test_how_sure_two_stages_are_is_compared_and_what_they_decide(two_stages: Any) -> None:
     """A box that moved, or that says something else, is another decision; a surer one is a distance."""
     task = registry.tasks.get("region_detection")

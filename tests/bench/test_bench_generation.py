@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -109,31 +108,6 @@ def test_a_memory_that_is_not_used_is_caught(mode: str) -> None:
     assert not memory.ok
     assert float(memory.found.split()[0]) > 0.01
     assert opened.accuracy()[1][0].ok == (mode == "prefill")
-
-
-def test_what_is_kept_takes_part_in_every_answer() -> None:
-    """A changed key, behind which nothing else changed, changes what the next token is answered with."""
-    network, tokens = gpt().eval(), torch.arange(SIZE)[None]
-    memory = network.memory()
-    with torch.no_grad():
-        network(tokens[:, :4], memory)
-        other = copy.deepcopy(memory)
-        other[0].keys[:, :, 1] += 1
-        found, changed = (network(tokens[:, 4:5], kept, 4) for kept in (memory, other))
-        whole = network(tokens[:, :5])[:, -1:]
-    assert torch.allclose(found, whole, atol=1e-5)
-    assert not torch.allclose(changed, whole, atol=1e-3)
-
-
-def test_the_next_byte_is_foretold_from_those_before_it() -> None:
-    """A byte that comes later changes no earlier answer."""
-    network, tokens = gpt().eval(), torch.arange(SIZE)[None]
-    other = tokens.clone()
-    other[0, 5] = 99
-    with torch.no_grad():
-        known, changed = network(tokens), network(other)
-    assert torch.equal(known[:, :5], changed[:, :5])
-    assert not torch.equal(known[:, 5:], changed[:, 5:])
 
 
 @pytest.mark.parametrize("mode", ["prefill", "decode"])

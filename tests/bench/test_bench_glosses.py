@@ -108,16 +108,6 @@ def test_a_missing_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (found, reason) == (None, "it needs the data of no-such-package, which is not installed: make data")
 
 
-def test_packages_in_two_folders_are_told(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker is told one path: what lies elsewhere it would not find."""
-    places = {GLOSSES.file: path, TOKENIZER.file: str(tmp_path / "elsewhere" / TOKENIZER.file)}
-    monkeypatch.setattr(type(GLOSSES), "find", lambda known: (places[known.file], None))
-    _, reason = glosses.find(GLOSSES, TOKENIZER)
-    assert reason == f"{TOKENIZER.package} is installed in another folder than {GLOSSES.package}: make data"
-    monkeypatch.setitem(places, TOKENIZER.file, str(tmp_path / TOKENIZER.file))
-    assert glosses.find(GLOSSES, TOKENIZER) == (path, None)
-
-
 def test_the_packaged_definitions_are_the_known_ones() -> None:
     """Of the real package: as many as are said, half of them of either class, none both learned and held out."""
     found, why_not = Glosses().find(None)
@@ -136,11 +126,9 @@ def test_the_text_is_foretold_byte_by_byte(path: str, monkeypatch: pytest.Monkey
     """Each target is the byte behind its input, across pieces too, and the text has each definition once."""
     import torch
 
-    from ipexperf.zoo.datasets import gloss_text
-
-    monkeypatch.setattr(gloss_text, "HELD_OUT", 2)
-    monkeypatch.setattr(gloss_text, "TRAIN", 5)
-    split = gloss_text.GlossText().read(path, 7)
+    monkeypatch.setattr(glosses, "HELD_OUT_PIECES", 2)
+    monkeypatch.setattr(glosses, "TRAIN_PIECES", 5)
+    split = glosses.GlossText().read(path, 7)
     assert (len(split.test), len(split.train)) == (2, 5)
     together = (torch.cat(leaves) for leaves in zip(split.test.tensors, split.train.tensors, strict=True))
     pieces, following = (bytes(value.flatten().tolist()) for value in together)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ from ipexperf.bench.api import Model, Settings, Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.modes import _input
 from ipexperf.case import Case
-from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,12 +86,6 @@ def test_large_batches_make_a_short_ring() -> None:
             assert len(_input.turns(examples(), weights.order(EXAMPLES, BATCH, 0))) == batches
 
 
-def test_a_batch_of_more_than_there_is_is_refused() -> None:
-    """Shuffled batches of more examples than there are would be waited for forever."""
-    with pytest.raises(WorkerError, match="a batch of 11 is larger than the 10 examples available"):
-        next(weights.order(EXAMPLES, 11, 0))
-
-
 @pytest.mark.parametrize(("kind", "copies"), [("device", 0), ("loader", 1)])
 def test_a_step_of_each_input_is_proven(opened: Any, kind: str, copies: int) -> None:
     """What lies on the device is not copied, what comes from a loader is, and its processes live."""
@@ -148,24 +140,3 @@ def test_the_wait_for_a_batch_is_a_metric_where_there_is_one(mode: str) -> None:
     finally:
         session.close()
     assert "input_time" not in registry.modes.get(mode).open(bench(mode, 16)).metrics()
-
-
-def test_training_learns_the_same_from_every_input() -> None:
-    """The losses of the first steps are the same to the last digit: the input is no part of the training."""
-    losses = []
-    for knobs in ({}, {"input": "loader"}):
-        session: Any = registry.modes.get("train").open(bench("train", 16, **knobs))
-        for _ in range(4):
-            session.step()
-        losses.append([float(loss) for loss in session.losses])
-        session.close()
-    assert losses[0] == losses[1]
-
-
-def test_a_mode_without_the_knob_has_its_batches_on_the_device() -> None:
-    """Modes of others need not know of inputs."""
-
-    class Plain(type(registry.modes.get("infer"))):  # type: ignore[misc]
-        knobs = ()
-
-    assert _input.kind(dataclasses.replace(bench("infer"), mode=Plain())) == "device"

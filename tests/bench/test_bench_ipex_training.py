@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 from bench_cases import alone, needs_ipex
 
+from ipexperf.bench.machine import facts
+
 pytestmark = needs_ipex
 
+needs_compiler = pytest.mark.skipif(not facts.gather().compiler, reason="needs a C++ compiler")
 FUSED = {
     "sgd": "SGD: sgd_step",
     "adagrad": "Adagrad: adagrad_step",
@@ -87,3 +90,20 @@ def test_an_optimizer_that_is_not_what_its_label_says_is_caught(told: dict[str, 
         "fused adamw": ["fused_optimizer"],
         "whole sgd": ["split_master_weight"],
     }
+
+
+@needs_compiler
+@pytest.mark.parametrize(("name", "step"), [("sgd-fp32", "SGD: sgd_step"), ("adam-bf16", "Adam: adam_step")])
+def test_a_compiled_training_keeps_its_proofs_and_learns(told: dict[str, Any], name: str, step: str) -> None:
+    """In fp32, and in bf16 with split weights: IPEX's backend, code of both passes, and its fused step after them."""
+    checks = told["compiled"][name]
+    assert {check: found for check, (ok, found) in checks.items() if not ok} == {}
+    assert {"compile_backend", "lowering", "inductor", "compiled_step", "loss_curve", "accuracy"} <= set(checks)
+    assert checks["fused_optimizer"] == [True, step]
+    assert ("split_master_weight" in checks) == name.endswith("bf16")
+
+
+@needs_compiler
+def test_another_backend_under_the_label_is_caught(told: dict[str, Any]) -> None:
+    """Inductor without IPEX's passes would be the training of another stack."""
+    assert [name for name, (ok, _) in told["compiled"]["of stock"].items() if not ok] == ["compile_backend"]

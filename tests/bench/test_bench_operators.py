@@ -12,7 +12,7 @@ from ipexperf.bench.api import Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES
-from ipexperf.zoo.datasets import activations
+from ipexperf.zoo.datasets import random_data
 from ipexperf.zoo.models import decoders, operators
 
 torch = pytest.importorskip("torch")
@@ -91,7 +91,7 @@ def test_a_step_runs_the_operator_of_every_layer(whole: str) -> None:
     expected = {"gate_up": 2 * shape.layers, "key_value": 2 * shape.layers, "norm": 2 * shape.layers + 1, "head": 1}
     for name, paths in operators.PATHS.items():
         network = operators._operators(small, paths)
-        outputs = network(torch.randn(1, 1, activations.WIDTH))
+        outputs = network(torch.randn(1, 1, random_data.WIDTH))
         assert len(outputs) == expected.get(name, shape.layers), name
 
 
@@ -114,16 +114,6 @@ def test_ipex_cannot_trace_operators_into_something_else() -> None:
             torch.fx.symbolic_trace(network)
 
 
-def test_too_few_activations_are_refused() -> None:
-    with pytest.raises(ValueError, match="127 activations of a token are too few: 128 expected"):
-        _operators.Operators(SHAPE, ("down",))(torch.zeros(1, 1, 127))
-
-
-def test_no_operator_is_wider_than_the_activations() -> None:
-    widths = [max(shape.inner, (shape.heads + 2 * shape.key_heads) * shape.head) for shape in decoders.SHAPES.values()]
-    assert max(widths) <= activations.WIDTH
-
-
 def test_copies_of_the_weights_take_turns() -> None:
     """Together they are four times as large as the caches, and each step runs the next one."""
     opened = session("gate_up", "decode", shape=WHOLE)
@@ -138,25 +128,6 @@ def test_copies_of_the_weights_take_turns() -> None:
     assert len(networks) == 3
     assert _operator.used(networks, small.step) == [1, 1, 1]
     assert small.network is networks[0]
-
-
-def test_the_caches_of_attention_take_turns_too() -> None:
-    shape = dataclasses.replace(SHAPE, width=2048, heads=32, key_heads=32, positions=64)
-    opened = session("attention", "decode", shape=shape)
-    caches = 4 * SHAPE.layers * 2 * 32 * SIZE * 64 * 4
-    assert opened.bytes == caches
-    assert len(opened.others) == -(-4 * 2**20 // caches) - 1
-    memories = [opened.memories, *(memories for _, memories in opened.others)]
-    assert len({id(memory[0][0].keys) for memory in memories}) == len(memories)
-
-
-@pytest.mark.parametrize(
-    ("size", "cached", "count"),
-    [(2**20 - 1, 2**25, 1), (2**20, 2**25, 128), (2**25, 2**25, 4), (2**27, 2**25, 1), (2**27 - 1, 2**25, 2)],
-)
-def test_there_are_as_many_copies_as_the_caches_cannot_hold(size: int, cached: int, count: int) -> None:
-    assert _operator.copies(size, cached) == count
-    assert size < _operator.SMALL or count * size >= _operator.CACHES * cached
 
 
 def test_weights_that_stay_in_the_caches_are_caught() -> None:

@@ -53,13 +53,6 @@ def test_no_pixel_is_in_both_parts(path: str) -> None:
     assert red[1].min() > LEFT - 0.02
 
 
-def test_the_crops_are_the_same_each_time(path: str) -> None:
-    """Of whatever size the model has them, and no two of one photograph are alike."""
-    first, again = Photographs().read(path, 32), Photographs().read(path, 32)
-    assert torch.equal(first.train.inputs[0], again.train.inputs[0])
-    assert len(torch.unique(first.train.inputs[0].flatten(1), dim=0)) == TRAIN * len(NAMES)
-
-
 def test_another_file_is_refused(path: str) -> None:
     """By its name and the sum that it has."""
     changed = Path(path.split(os.pathsep)[1]) / NAMES[1]

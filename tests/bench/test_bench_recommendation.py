@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.bench import registry
-from ipexperf.bench.modes import _apart
+from ipexperf.bench.modes import train
 from ipexperf.errors import WorkerError
 from ipexperf.zoo.datasets import movielens
 from ipexperf.zoo.datasets.movielens import FILES, GENRES, MovieLens
@@ -62,20 +62,6 @@ def test_the_score_is_the_share_of_pairs_in_the_right_order(found: list[tuple[in
     )
     wins = [(one > other) + (one == other) / 2 for one in liked for other in disliked]
     assert math.isnan(score) if not wins else score == pytest.approx(sum(wins) / len(wins))
-
-
-def test_one_answer_for_everything_scores_what_trivial_says() -> None:
-    """Half of the pairs, however many are liked; the floor is a third of the way from there to 1."""
-    task = registry.tasks.get("recommendation")
-    likes = torch.tensor([1.0, 0.0, 0.0, 0.0, 1.0])
-    assert task.score((torch.zeros(5),), (likes,)) == task.trivial(None) == 0.5  # type: ignore[arg-type]
-    assert task.floor(0.5) == pytest.approx(2 / 3)
-
-
-def test_a_decision_is_the_sign_of_the_answer() -> None:
-    """Two of four differ in whether they are over 0, by however little."""
-    task = registry.tasks.get("recommendation")
-    assert task.agreement((torch.tensor([1.0, -1.0, 0.1, -9.0]),), (torch.tensor([2.0, -2.0, -0.1, 9.0]),)) == 0.5
 
 
 def test_ratings_become_numbers_and_every_fifth_is_held_out(folder: Path) -> None:
@@ -197,22 +183,22 @@ class Itself(torch.nn.Linear):
 
 
 def stepped(net: Any, parameters: Any) -> list[Any]:
-    before = [value.detach().clone() for value in _apart.parameters(net)]
+    before = [value.detach().clone() for value in train.parameters_apart(net)]
     optimizer = torch.optim.SGD(parameters, lr=0.1)
     net(torch.ones(3, 4)).sum().backward()
     optimizer.step()
-    return _apart.check(net, optimizer, before)
+    return train.check_apart(net, optimizer, before)
 
 
 def test_what_updates_itself_is_counted_apart() -> None:
     """It moves without the optimizer, which has the rest; a note says so."""
     net = torch.nn.Sequential(torch.nn.Linear(4, 4), Itself(4, 2))
-    assert len(_apart.rest(net)) == len(_apart.parameters(net)) == 2
-    [told] = stepped(net, _apart.rest(net))
+    assert len(train.optimised_parameters(net)) == len(train.parameters_apart(net)) == 2
+    [told] = stepped(net, train.optimised_parameters(net))
     assert told.ok, told
-    assert _apart.notes(net) == ["2 parameters are updated in the backward of a test, by no optimizer"]
+    assert train.notes_apart(net) == ["2 parameters are updated in the backward of a test, by no optimizer"]
     plain = torch.nn.Sequential(torch.nn.Linear(4, 4))
-    assert (stepped(plain, plain.parameters()), _apart.notes(plain)) == ([], [])
+    assert (stepped(plain, plain.parameters()), train.notes_apart(plain)) == ([], [])
 
 
 def test_what_only_says_so_is_caught() -> None:

@@ -58,13 +58,6 @@ def test_signs_are_some_and_do_not_overlap() -> None:
     assert torch.equal(white.float(), areas.sum(1))
 
 
-def test_the_same_seed_paints_the_same_scenes() -> None:
-    """And another seed others."""
-    first, again, other = (painter(seed).scenes(4) for seed in (0, 0, 1))
-    assert all(torch.equal(mine, yours) for mine, yours in zip(first.tensors, again.tensors, strict=True))
-    assert not torch.equal(first.targets[0], other.targets[0])
-
-
 @needs_torchvision
 def test_held_out_scenes_are_others(split: Split) -> None:
     """There are as many as are said, at the model's size, and not one of them is trained on."""
@@ -73,10 +66,3 @@ def test_held_out_scenes_are_others(split: Split) -> None:
     train, test = ({image.numpy().tobytes() for image in part.inputs[0]} for part in (split.train, split.test))
     assert not train & test
     assert float(split.train.inputs[0].abs().max()) <= 1 + 1e-5
-
-
-@needs_torchvision
-def test_all_classes_are_in_both_parts(split: Split) -> None:
-    """As many labels as there are classes, and -1."""
-    wanted = set(range(-1, scenes.CLASSES))
-    assert set(split.train.targets[1].flatten().tolist()) == set(split.test.targets[1].flatten().tolist()) == wanted

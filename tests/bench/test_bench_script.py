@@ -41,8 +41,9 @@ def run(mode: str, dtype: str = "fp32", **knobs: str) -> dict[str, Any]:
 @pytest.mark.parametrize("mode", ["infer", "infer_jit"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [("fp32", 1e-6), ("bf16", 0.05)])
 def test_a_script_of_inference_gives_the_outputs_of_the_network(mode: str, dtype: str, tolerance: float) -> None:
-    expected = names()["model"](*names()["inputs"])
-    assert torch.allclose(run(mode, dtype)["outputs"].float(), expected, atol=tolerance)
+    expected, scope = names()["model"](*names()["inputs"]), run(mode, dtype)
+    assert torch.allclose(scope["outputs"].float(), expected, atol=tolerance)
+    assert isinstance(scope["model"], torch.jit.ScriptModule) is (mode == "infer_jit")
 
 
 @pytest.mark.parametrize("mode", ["prefill_compile", "decode_compile"])
@@ -70,10 +71,6 @@ def test_a_script_compiles_a_decoder_whose_weights_are_converted(monkeypatch: py
         exec("\n".join(registry.modes.get(cell.mode).script(cell, registry.stacks.get("stock"))), scope)  # noqa: S102
         assert not inductor.freezing
     assert scope["outputs"].dtype is torch.bfloat16
-
-
-def test_a_traced_script_runs_a_frozen_graph() -> None:
-    assert isinstance(run("infer_jit")["model"], torch.jit.ScriptModule)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam", "adamw"])

@@ -138,13 +138,6 @@ def test_weights_that_were_never_packed_are_caught(monkeypatch: pytest.MonkeyPat
     assert named(checks, "packed_weights").found.endswith("16 bits each")
 
 
-def test_groups_that_torchao_would_pass_over_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It leaves a layer whose inputs a group does not divide as it is, and only logs that."""
-    use(monkeypatch)
-    with pytest.raises(WorkerError, match="weights=int4: groups of 128 do not divide the 64 inputs of the layer"):
-        session("decode", "bf16", weights="int4", weight_group="128")
-
-
 def test_int8_activations_need_a_torchao_with_kernels_for_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its packages on PyPI have none. One sentence says which build has."""
     use(monkeypatch)
@@ -174,12 +167,6 @@ def test_int8_activations_are_proven(monkeypatch: pytest.MonkeyPatch) -> None:
         assert named(checks, "packed_kernels").found.startswith("15 of 15 layers in torchao::da8w4_linear_cpu")
         assert named(checks, "packed_weights").found.endswith("4 bits each")
         assert failed(opened.accuracy()[1]) == set()
-
-
-def test_a_kernel_is_looked_for_among_those_for_cpus() -> None:
-    assert _torchao_weights.has_kernel("aten::_weight_int4pack_mm_for_cpu")
-    assert not _torchao_weights.has_kernel("aten::_cudnn_rnn")
-    assert not _torchao_weights.has_kernel("torchao::there_is_none")
 
 
 def test_a_torchao_without_layouts_for_cpus_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench import optimizers, registry
+from ipexperf.bench import optimizers
 from ipexperf.bench.api import Settings, Workbench
 from ipexperf.bench.artifacts import weights
 from ipexperf.bench.modes import _curve
-from ipexperf.bench.modes._updates import Ledger
-from ipexperf.bench.modes.train import TrainSession
+from ipexperf.bench.modes.train import Ledger, TrainSession
 from ipexperf.bench.process.worker import workbench
 from ipexperf.case import Case
 from ipexperf.dtypes import CURVE_STEPS, DTYPES
@@ -200,14 +199,6 @@ def test_gradients_that_are_not_scaled_are_caught_by_the_curve() -> None:
     assert not _curve.check(session.bench, session.split, [_curve.first_losses(session.losses)]).ok
 
 
-def test_other_batches_than_stocks_are_caught_by_the_curve() -> None:
-    """The same network on the batches of another seed has other losses from the first step on."""
-    session: Any = TrainSession(bench())
-    session.feed.ring.reverse()
-    session.train_on()
-    assert not _curve.check(session.bench, session.split, [_curve.first_losses(session.losses)]).ok
-
-
 def test_training_that_only_says_bf16_is_caught() -> None:
     """A network that switches autocast off runs in fp32 under the label bf16."""
     import torch
@@ -267,15 +258,14 @@ def scaled(scale: float) -> tuple[Any, Any, Any, Ledger]:
 def scaled_steps(parts: tuple[Any, Any, Any, Ledger], losses: list[float]) -> None:
     """Steps as a training makes them; a loss that is no number overflows the gradients."""
     weight, optimizer, scaler, ledger = parts
-    before = ledger.read()
-    for loss in losses:
-        optimizer.zero_grad()
-        scaler.scale(weight.sum() * loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        ledger.steps += 1
-        ledger.batches += 1
-    ledger.enter(before, ledger.read(), len(losses))
+    with ledger.sampling(len(losses)):
+        for loss in losses:
+            optimizer.zero_grad()
+            scaler.scale(weight.sum() * loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            ledger.steps += 1
+            ledger.batches += 1
 
 
 def test_a_step_that_the_gradient_scaler_skipped_is_caught() -> None:
@@ -289,20 +279,14 @@ def test_a_step_that_the_gradient_scaler_skipped_is_caught() -> None:
     assert parts[-1].skipped(12) == [1]
 
 
-def test_a_scaler_that_has_made_many_good_steps_may_try_a_larger_scale() -> None:
-    """After five good steps the scale doubles: one step may be lost to that, and a second may not."""
+@pytest.mark.parametrize(
+    ("grows_after", "losses"), [(5, [1.0] * 5 + [math.inf]), (2000, [1.0] * 30 + [math.inf] + [1.0] * 9 + [math.inf])]
+)
+def test_a_scaler_may_lose_a_step_in_many(grows_after: int, losses: list[float]) -> None:
+    """It tries a larger scale after many good steps, and gradients grow: one step in twenty may be lost."""
     parts = scaled(8.0)
-    scaled_steps(parts, [1.0] * 5 + [math.inf])
-    assert failed(parts[-1].proof(3, 3)) == set()
-    scaled_steps(parts, [math.inf])
-    assert failed(parts[-1].proof(3, 3)) == {"steps"}
-
-
-def test_gradients_that_grow_may_cost_one_step_in_twenty() -> None:
-    """The scaler halves its scale and goes on: training is right, and its mean time is hardly less."""
-    parts = scaled(8.0)
-    parts[2].set_growth_interval(2000)
-    scaled_steps(parts, [1.0] * 30 + [math.inf] + [1.0] * 9 + [math.inf])
+    parts[2].set_growth_interval(grows_after)
+    scaled_steps(parts, losses)
     assert failed(parts[-1].proof(3, 3)) == set()
     scaled_steps(parts, [math.inf])
     assert failed(parts[-1].proof(3, 3)) == {"steps"}
@@ -332,11 +316,3 @@ def test_several_processes_share_the_batches_of_one() -> None:
         assert [next(one).tolist(), next(two).tolist()] == [next(both).tolist(), next(both).tolist()]
     accumulated = bench(accumulate="2")
     assert _curve.reference(found, split, 2, ()) == pytest.approx(_curve.reference(accumulated, split, 1, ()))
-
-
-def test_an_optimizer_is_no_switch() -> None:
-    """An optimizer cannot be ablated: there is none to switch off."""
-    from ipexperf.errors import UsageError
-
-    with pytest.raises(UsageError, match="no 'off'"):
-        optimizers.Optimizer().ablated(registry.models.get("resnet18"), {})

@@ -13,7 +13,7 @@ from ipexperf.zoo.datasets.glosses import TOKENIZER
 
 WORDS = (
     *("[UNK]", "[CLS]", "[SEP]", "want", "##want", "##ed", "wa", "un", "runn", "##ing", ","),
-    *("low", "hello", "!", "?", "how", "are", "you", "ah", "zz", "\u535a", "\u63a8", "[PAD]", "don", "'", "t"),
+    *("low", "hello", "!", "?", "how", "are", "you", "ah", "zz", "[PAD]", "don", "'", "t"),
 )
 
 
@@ -36,9 +36,7 @@ def document() -> dict[str, Any]:
         ("UNwant\u00e9d,running", ["un", "##want", "##ed", ",", "runn", "##ing"]),
         ("unwantedX running", ["[UNK]", "runn", "##ing"]),
         (" \tHeLLo!how  \n Are yoU?  ", ["hello", "!", "how", "are", "you", "?"]),
-        ("ah\u535a\u63a8zz", ["ah", "\u535a", "\u63a8", "zz"]),
         ("don't", ["don", "'", "t"]),
-        ("he\u200bllo\ufffd wa\x00nt\u00a0low", ["hello", "want", "low"]),
         ("lowlowlowlowlow", ["[UNK]"]),
         ("", []),
     ],

@@ -9,11 +9,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from bench_cases import bench, named, network
+from bench_cases import bench, failed, named, network
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Workbench
-from ipexperf.bench.devices import _fallbacks
+from ipexperf.bench.api import Settings, Workbench
+from ipexperf.bench.devices import xpu
+from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
 from ipexperf.bench.evidence import fingerprint, proof
 from ipexperf.bench.modes._inference import InferenceSession
@@ -22,6 +23,7 @@ from ipexperf.bench.stacks.stock import Stock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 
 torch = pytest.importorskip("torch")
@@ -51,11 +53,11 @@ def test_an_operator_that_falls_back_to_the_cpu_is_caught_by_name(
 def test_every_wording_of_the_warning_is_known(text: str, operator: str) -> None:
     """torch-xpu-ops and IPEX say it in four ways: a step that only warns is caught too, and other warnings pass."""
     with pytest.warns(UserWarning, match="something else"):
-        found = _fallbacks.of_step(
+        found = xpu.fallen_back(
             lambda: (warnings.warn(text, stacklevel=1), warnings.warn("something else", stacklevel=1))
         )
     assert found == {operator: 1}
-    assert not _fallbacks.check(found).ok
+    assert not xpu.check_fallbacks(found).ok
 
 
 def test_torchs_own_fallback_is_seen_without_any_warning() -> None:
@@ -64,8 +66,8 @@ def test_torchs_own_fallback_is_seen_without_any_warning() -> None:
 
     torch._lazy.ts_backend.init()
     matrix = torch.eye(3).to("lazy")
-    assert _fallbacks.of_step(lambda: torch.linalg.qr(matrix)) == {"aten::linalg_qr": 1}
-    assert _fallbacks.of_step(lambda: matrix + 1) == {}
+    assert xpu.fallen_back(lambda: torch.linalg.qr(matrix)) == {"aten::linalg_qr": 1}
+    assert xpu.fallen_back(lambda: matrix + 1) == {}
 
 
 class Deserter(torch.nn.Module):  # type: ignore[misc]
@@ -245,3 +247,22 @@ def test_a_whole_training_case_runs_on_the_card(device: Xpu, card: Any, source: 
     copied = named(checks, "input").found
     assert copied.endswith("0 copied in a step" if source == "device" else "1 copied in a step")
     assert os.environ["ZE_AFFINITY_MASK"] == "0"
+
+
+class OnTheHost(Xpu):
+    """Leaves everything where it is: how LPRNet came to look slow on an Arc."""
+
+    def put(self, value: Any) -> Any:
+        return value
+
+
+def test_a_training_that_stays_on_the_cpu_is_caught(card: Any, tmp_path: Path) -> None:
+    """It trains as well as any other: only where it did so is not what its label says, and three checks see that."""
+    device = OnTheHost()
+    device.telemetry = Telemetry(tmp_path, lambda _: None)
+    device.start(Settings())
+    session = registry.modes.get("train").open(bench(network, "train", device))
+    session.sample(device.synchronise, 2, 1)
+    checks = [*session.proof(), *device.proof(session.step, 1)]
+    assert failed(checks) == {"device", "input", "arithmetic"}
+    assert {"steps", "weights_move"} <= {check.name for check in checks}

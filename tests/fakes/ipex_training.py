@@ -1,4 +1,4 @@
-"""Trains a small network with IPEX and each optimizer, in one process, and prints what every check found as JSON."""
+"""Trains small networks with IPEX: with each optimizer, and through torch.compile. Prints checks as JSON."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench.api import Settings
+from ipexperf.bench.api import Settings, Workbench
+from ipexperf.bench.machine import facts
 from ipexperf.bench.modes.train import TrainSession
+from ipexperf.bench.modes.train_compile import CompiledTraining
 from ipexperf.bench.optimizers import Optimizer
 from ipexperf.bench.process.worker import workbench
 from ipexperf.case import Case
@@ -21,21 +23,41 @@ from ipexperf.zoo.datasets.digits import Digits
 SMALL = Path(__file__).parent / "small_training.py"
 
 
-def opened(dtype: str, **knobs: str) -> TrainSession:
+def bench(model: str, mode: str, dtype: str, **knobs: str) -> Workbench:
     path, _ = Digits().find(None)
     settings = Settings(load=(str(SMALL),), threads=1, data_file=path, train_steps=100)
+    case = Case(model, "cpu", dtype, mode, "ipex", 16, 8, 1, "digits", tuple(sorted(knobs.items())))
+    return workbench({"case": case.to_json(), "settings": asdict(settings)}, lambda _: None)
+
+
+def opened(dtype: str, **knobs: str) -> TrainSession:
     if dtype == "bf16":
         knobs["weights_prepack"] = "off"  # packing is what needs AVX-512
-    case = Case("small", "cpu", dtype, "train", "ipex", 16, 8, 1, "digits", tuple(sorted(knobs.items())))
-    return TrainSession(workbench({"case": case.to_json(), "settings": asdict(settings)}, lambda _: None))
+    return TrainSession(bench("small", "train", dtype, **knobs))
+
+
+def checks_of(session: TrainSession, *, learn: bool = True) -> dict[str, tuple[bool, str]]:
+    session.sample(lambda: None, 2, 2)
+    checks = [*session.proof(), *(session.accuracy()[1] if learn else [])]
+    return {check.name: (check.ok, check.found) for check in checks}
 
 
 def trained(dtype: str, **knobs: str) -> dict[str, Any]:
     """Checks of a whole training, by name, and its notes."""
     session = opened(dtype, **knobs)
-    session.sample(lambda: None, 2, 2)
-    checks = [*session.proof(), *session.accuracy()[1]]
-    return {"notes": session.notes(), "checks": {check.name: (check.ok, check.found) for check in checks}}
+    return {"checks": checks_of(session), "notes": session.notes()}
+
+
+class OfStock(CompiledTraining):
+    """Compiles with torch's own backend."""
+
+    def joined(self, network: Any) -> Any:
+        compiled: Any = importlib.import_module("torch").compile(network)
+        return compiled
+
+
+def compiled(dtype: str, kind: type[CompiledTraining] = CompiledTraining, **knobs: str) -> dict[str, tuple[bool, str]]:
+    return checks_of(kind(bench("flat", "train_compile", dtype, **knobs)), learn=kind is CompiledTraining)
 
 
 def unfused(optimizer: Any) -> None:
@@ -79,4 +101,10 @@ if __name__ == "__main__":
         "fused adamw": caught("fp32", "adamw", fused),
         "whole sgd": caught("bf16", "sgd", whole),
     }
+    if facts.gather().compiler:
+        told["compiled"] = {
+            "sgd-fp32": compiled("fp32"),
+            "adam-bf16": compiled("bf16", optimizer="adam"),
+            "of stock": compiled("fp32", OfStock),
+        }
     json.dump(told, sys.stdout)

@@ -10,7 +10,7 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.modes._rank import RankSession
+from ipexperf.bench.modes._ranks import RankSession
 from ipexperf.bench.modes.train_ddp import TrainDdp
 
 

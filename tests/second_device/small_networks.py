@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.ext import Examples, model, register, torch
-from ipexperf.zoo.datasets._random import RandomData
+from ipexperf.zoo.datasets.random_data import RandomData
 from ipexperf.zoo.models._gpt import BYTES, Gpt, Shape
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
+import statistics
+import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from ipexperf.bench import measure
+from ipexperf.bench import measure, outcome
 from ipexperf.bench.api import Device, Settings
-from ipexperf.bench.devices import _arithmetic
-from ipexperf.bench.devices._stopwatch import Stopwatch
 from ipexperf.bench.devices._telemetry import CardReading, Telemetry, Tool
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import cards, diagnosis, energy
@@ -21,6 +24,14 @@ CLOCKED = 5
 """Number of blocks that are timed by the device's own clock, after the samples."""
 GROWN = 1.05
 """The allocator's reserve counts as grown from this multiple of its size after warm-up."""
+_HEAVY = re.compile(r"(?:^|_)(?:conv(?!ert)\w*|addmm|add?bmm|baddbmm|b?mm|matmul|linear|\w*attention\w*)(?:_|$)")
+"""Words in the names of operators that do heavy arithmetic, in any library."""
+SLACK = 1.05
+"""Tolerated relative difference between the two clocks."""
+GRAIN = 3e-4
+"""Seconds per block that the two events may add to the device's time."""
+SHORT = 0.5
+"""The events enclose what the host times: a device's clock that shows less than this share of it is wrong."""
 
 
 class Accelerator(Device):
@@ -142,7 +153,7 @@ class Accelerator(Device):
         return self._stopwatch
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
-        return [_arithmetic.check(_arithmetic.of_step(step), self.name), self._clocked(step, block).check()]
+        return [check_arithmetic(arithmetic_devices(step), self.name), self._clocked(step, block).check()]
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
         metrics = {} if self._reserved is None else {"reserved_memory": float(self._reserved)}
@@ -182,3 +193,108 @@ class Accelerator(Device):
             f"the allocator's reserve grew from {warm / 2**20:,.0f} to {end / 2**20:,.0f} MiB while warm steps were "
             "sampled: memory fragments or leaks, and a longer run may find it full"
         )
+
+
+def arithmetic_devices(step: Callable[[], Any]) -> Counter[str]:
+    """Run one step and record the devices of all operands of its arithmetic, below autograd and graphs.
+
+    Numbers without dimensions may be anywhere: torch itself hands them to kernels from the CPU.
+    """
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    counts: Counter[str] = Counter()
+
+    class OperandDevices(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            del types
+            name = func.name().partition("::")[2].partition(".")[0]
+            if _HEAVY.search(name):
+                tensors = (leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor))
+                counts.update({tensor.device.type for tensor in tensors if tensor.dim()})
+            return func(*args, **(kwargs or {}))
+
+    with _eager(), OperandDevices():
+        step()
+    return counts
+
+
+def _eager() -> AbstractContextManager[Any]:
+    """Run networks as they were before torch.compile: below a dispatch mode Dynamo gives up their code for good."""
+    if "torch._dynamo" not in sys.modules:  # nothing was compiled, and importing it takes a second
+        return nullcontext()
+    stance: AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
+    return stance
+
+
+def check_arithmetic(counts: Counter[str], device: str) -> Check:
+    text = ", ".join(f"{count} on {kind}" for kind, count in counts.most_common()) or "no operator that does arithmetic"
+    return Check("arithmetic", set(counts) == {device}, text, f"{device} in all")
+
+
+class Stopwatch:
+    """Records events around a block of steps."""
+
+    def __init__(self, api: Any) -> None:
+        self._api = api
+        self._late: list[bool] = []
+        """For each block, whether the device was not done when the host stopped its clock."""
+        self._times: list[float] = []
+        """Seconds per step of each block, by the device's clock."""
+        self._longer = ""
+        """The first block that took longer by the device's clock, or an empty text."""
+        self.unable = ""
+        """Why this runtime cannot measure times between events, or an empty text."""
+
+    def start(self) -> None:
+        try:
+            self._mark(timing=not self.unable)
+        except (RuntimeError, NotImplementedError) as error:
+            self._give_up(error)
+            self._mark(timing=False)
+
+    def _mark(self, *, timing: bool) -> None:
+        self._begin, self._end = (self._api.Event(enable_timing=timing) for _ in range(2))
+        self._begin.record()
+
+    def stop(self) -> None:
+        self._end.record()
+
+    def read(self, host: float, steps: int) -> None:
+        """Read the device's clock. Called after the host has stopped its clock, and so after synchronising."""
+        self._late.append(not self._end.query())
+        self._end.synchronize()
+        elapsed = self._elapsed()
+        if elapsed is None:
+            return
+        if elapsed < SHORT * host - GRAIN:
+            self.unable = f"its clock says {elapsed:.4g} s for a block that took {host:.4g} s"
+            return
+        self._times.append(elapsed / steps)
+        if elapsed > host * SLACK + GRAIN and not self._longer:
+            self._longer = f"; device {elapsed:.4f} s, host {host:.4f} s"
+
+    def _elapsed(self) -> float | None:
+        if self.unable:
+            return None
+        try:
+            return float(self._begin.elapsed_time(self._end)) / 1e3
+        except (RuntimeError, NotImplementedError) as error:
+            self._give_up(error)
+            return None
+
+    def _give_up(self, error: Exception) -> None:
+        """Give up if the runtime has no such clock. Raise if the device was lost."""
+        if self.unable or outcome.indicated(str(error)):
+            raise error
+        self.unable = str(error).strip().split("\n")[0]
+
+    @property
+    def device_time(self) -> float | None:
+        """Return the seconds per step on the device: the median over blocks. None without a clock to be trusted."""
+        return statistics.median(self._times) if self._times and not self.unable else None
+
+    def check(self) -> Check:
+        """Check that the host waited for the device: it had finished, and took no longer than the host measured."""
+        text = f"{sum(self._late)} of {len(self._late)} blocks ended before the device did{self._longer}"
+        return Check("synchronised", not any(self._late) and not self._longer, text, "0; device within host")

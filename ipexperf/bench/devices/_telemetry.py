@@ -12,7 +12,7 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,12 +58,10 @@ XPU_SMI = Tool(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Busy:
-    """Counters of one card's engines: busy time or cycles, and the total."""
-
-    worked: float
-    total: float
+Engine = tuple[str, str]
+"""The PCI address of a card, and the name of one of its engines."""
+Work = tuple[float, float]
+"""What an engine worked, and of how much: cycles of all cycles, or seconds of 0, which stands for the time passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,33 +82,37 @@ class Telemetry:
     ) -> CardReading:
         """Read the clock rate and the engines' counters while blocks of steps are queued."""
         before, begin = self.accounts(), self.clock()
-        clocks: list[Mapping[str, float]] = []
-        throttled: list[Mapping[str, bool]] = []
+        clocks: list[dict[str, float]] = []
+        throttled: list[set[str]] = []
         for _ in range(READINGS):
             for _ in range(block):
                 step()
-            clocks.append(dict(self._clocks()))
-            throttled.append(dict(self._throttled()))
+            clocks.append(self._clocks())
+            throttled.append(self._throttled())
             synchronise()
         shares = _shares(before, self.accounts(), self.clock() - begin)
+        seen = {address for reading in clocks for address in reading}
         # With several cards, take the one whose engines this process used.
-        address = card or (max(shares, key=lambda name: shares[name]) if shares else self._only(clocks))
-        frequencies = [reading[address] for reading in clocks if address in reading] if address else []
-        readings_held_back = sum(reading.get(address or "", False) for reading in throttled)
-        card_reading = CardReading(
-            statistics.median(frequencies) * 1e6 if frequencies else None,
-            shares.get(address or ""),
-            (f"the card's clock was held back in {readings_held_back} of {READINGS} readings",)
-            if readings_held_back
-            else (),
-        )
-        if card_reading.frequency is not None and card_reading.utilisation is not None:
-            return card_reading
-        return self._query(step, synchronise, tool, address, card_reading)
+        address = card or max(shares, key=lambda name: shares[name], default=seen.pop() if len(seen) == 1 else None)
+        if address is None:
+            return CardReading()
+        frequencies = [reading[address] for reading in clocks if address in reading]
+        held_back = sum(address in reading for reading in throttled)
+        notes = (f"the card's clock was held back in {held_back} of {READINGS} readings",) if held_back else ()
+        frequency = statistics.median(frequencies) * 1e6 if frequencies else None
+        utilisation = shares.get(address)
+        program = self.find(tool.command[0]) if tool else None
+        if tool and program and (frequency is None or utilisation is None):
+            command = [program, *(word.format(card=address) for word in tool.command[1:])]
+            if answer := self._answer(command, tool.answer, step, synchronise):
+                busy, clock = (float(value) for value in answer.groups())
+                frequency = clock * 1e6 if frequency is None else frequency
+                utilisation = busy / 100 if utilisation is None else utilisation
+        return CardReading(frequency, utilisation, notes)
 
-    def accounts(self) -> dict[str, dict[str, Busy]]:
-        """Return the engines' counters for this process by PCI address, from the kernel."""
-        by_card: dict[str, dict[str, Busy]] = {}
+    def accounts(self) -> dict[Engine, Work]:
+        """Return the engines' counters for this process, from the kernel."""
+        work: dict[Engine, Work] = {}
         clients = set()
         for path in sorted((self.root / "proc/self/fdinfo").glob("*")):
             fields = dict(re.findall(r"^(drm-[\w-]+):\s*(\S+)", kernel_files.text(path) or "", re.MULTILINE))
@@ -118,98 +120,70 @@ class Telemetry:
             if None in client or client in clients:
                 continue  # not a card, or a second descriptor of the same client
             clients.add(client)
-            engines = by_card.setdefault(fields["drm-pdev"], {})
             for name, value in fields.items():
-                if name.startswith("drm-engine-") and not name.startswith("drm-engine-capacity-"):
-                    _add(engines, name.removeprefix("drm-engine-"), float(value) / 1e9, 0.0)
-                elif name.startswith("drm-cycles-"):
-                    engine = name.removeprefix("drm-cycles-")
-                    _add(engines, engine, float(value), float(fields.get(f"drm-total-cycles-{engine}", 0)))
-        return by_card
+                match = re.fullmatch(r"drm-(engine|cycles)-(?!capacity-)(.+)", name)
+                if match is None:
+                    continue
+                unit, engine = match.groups()
+                worked = float(value) / 1e9 if unit == "engine" else float(value)
+                total = float(fields.get(f"drm-total-cycles-{engine}", 0)) if unit == "cycles" else 0.0
+                others_worked, others_total = work.get((fields["drm-pdev"], engine), (0.0, 0.0))
+                work[fields["drm-pdev"], engine] = others_worked + worked, max(others_total, total)
+        return work
 
     def used(self) -> str | None:
         """Return the PCI address of the card whose engines this process has used most. None: the kernel has no data."""
-        work = {address: sum(x.worked for x in engines.values()) for address, engines in self.accounts().items()}
-        return max(work, key=lambda address: work[address]) if any(work.values()) else None
+        by_card: dict[str, float] = {}
+        for (address, _), (worked, _) in self.accounts().items():
+            by_card[address] = by_card.get(address, 0.0) + worked
+        return max(by_card, key=lambda address: by_card[address]) if any(by_card.values()) else None
 
-    def _clocks(self) -> Iterator[tuple[str, float]]:
+    def _clocks(self) -> dict[str, float]:
+        """Return the clock rate of each card in megahertz."""
+        clocks = {}
         for address, card in energy.intel_cards(self.root).items():
             texts = [kernel_files.text(path) or "" for pattern in _CLOCKS for path in card.glob(pattern)]
-            if clocks := [int(text) for text in texts if text.isdigit()]:
-                yield address, float(max(clocks))
+            if rates := [int(text) for text in texts if text.isdigit()]:
+                clocks[address] = float(max(rates))
+        return clocks
 
-    def _throttled(self) -> Iterator[tuple[str, bool]]:
-        for address, card in energy.intel_cards(self.root).items():
-            yield address, any(kernel_files.text(path) == "1" for pattern in _THROTTLES for path in card.glob(pattern))
+    def _throttled(self) -> set[str]:
+        """Return the cards whose clock is held back."""
+        return {
+            address
+            for address, card in energy.intel_cards(self.root).items()
+            if any(kernel_files.text(path) == "1" for pattern in _THROTTLES for path in card.glob(pattern))
+        }
 
-    @staticmethod
-    def _only(clocks: Sequence[Mapping[str, float]]) -> str | None:
-        """Return the only card. None if there are several."""
-        names = {name for reading in clocks for name in reading}
-        return names.pop() if len(names) == 1 else None
-
-    def _query(
-        self,
-        step: Callable[[], None],
-        synchronise: Callable[[], None],
-        tool: Tool | None,
-        card: str | None,
-        record: CardReading,
-    ) -> CardReading:
-        """Run the vendor's tool while steps go on."""
-        program = self.find(tool.command[0]) if tool else None
-        if tool is None or program is None or card is None:
-            return record
-        command = [program, *(word.format(card=card) for word in tool.command[1:])]
+    def _answer(
+        self, command: list[str], answer: re.Pattern[str], step: Callable[[], None], synchronise: Callable[[], None]
+    ) -> re.Match[str] | None:
+        """Step until the vendor's tool has printed a line with both numbers, has ended, or takes too long."""
+        until = self.clock() + PATIENCE
+        printed = b""
         with subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         ) as process:
-            reading = self._answered(process, step, synchronise, tool)
+            assert process.stdout is not None  # noqa: S101 - opened with a pipe
+            os.set_blocking(process.stdout.fileno(), False)
+            match, ended = None, False
+            while not (match or ended) and self.clock() < until:
+                step()
+                synchronise()
+                ended = process.poll() is not None  # poll before reading, so that its last output is not missed
+                printed += process.stdout.read() or b""
+                match = answer.search(printed.decode(errors="replace"))
             process.kill()
-        if reading is None:
-            return record
-        busy, clock = (float(value) for value in reading.groups())
-        return CardReading(
-            clock * 1e6 if record.frequency is None else record.frequency,
-            busy / 100 if record.utilisation is None else record.utilisation,
-            record.notes,
-        )
-
-    def _answered(
-        self, process: subprocess.Popen[bytes], step: Callable[[], None], synchronise: Callable[[], None], tool: Tool
-    ) -> re.Match[str] | None:
-        """Step until the tool has printed a line with both numbers, has ended, or takes too long."""
-        assert process.stdout is not None  # noqa: S101 - opened with a pipe
-        os.set_blocking(process.stdout.fileno(), False)
-        printed = b""
-        until = self.clock() + PATIENCE
-        while self.clock() < until:
-            step()
-            synchronise()
-            ended = process.poll() is not None  # poll before reading, so that its last output is not missed
-            printed += process.stdout.read() or b""
-            match = tool.answer.search(printed.decode(errors="replace"))
-            if match is not None or ended:
-                return match
-        return None
+        return match
 
 
-def _add(engines: dict[str, Busy], name: str, worked: float, total: float) -> None:
-    busy = engines.get(name, Busy(0.0, 0.0))
-    engines[name] = Busy(busy.worked + worked, max(busy.total, total))
-
-
-def _shares(
-    before: Mapping[str, Mapping[str, Busy]], after: Mapping[str, Mapping[str, Busy]], seconds: float
-) -> dict[str, float]:
+def _shares(before: Mapping[Engine, Work], after: Mapping[Engine, Work], seconds: float) -> dict[str, float]:
     """Return the utilisation of the busiest engine of each card that did anything."""
-    by_engine = {}
-    for address, engines in after.items():
-        shares = []
-        for name, now in engines.items():
-            then = before.get(address, {}).get(name, Busy(0.0, 0.0))
-            total = now.total - then.total if now.total else seconds
-            shares.append((now.worked - then.worked) / total if total > 0 else 0.0)
-        if shares and max(shares) > 0:
-            by_engine[address] = min(1.0, max(shares))
-    return by_engine
+    shares: dict[str, float] = {}
+    for (address, engine), (worked, total) in after.items():
+        worked_before, total_before = before.get((address, engine), (0.0, 0.0))
+        whole = total - total_before if total else seconds
+        share = (worked - worked_before) / whole if whole > 0 else 0.0
+        if share > 0:
+            shares[address] = min(1.0, max(share, shares.get(address, 0.0)))
+    return shares

@@ -1,19 +1,32 @@
-"""Intel GPUs (Arc, Flex, Max, Battlemage, Core Ultra), through torch's own XPU support or IPEX's."""
+"""Intel GPUs (Arc, Flex, Max, Battlemage, Core Ultra), through torch's own XPU support or IPEX's.
+
+Operators that fall back from the card to the CPU are detected: torch warns about them at most once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.devices import _fallbacks
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import XPU_SMI
+from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import diagnosis, energy
 from ipexperf.bench.machine import facts as facts_of_machine
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.result import Check
+
+_TO_CPU = "aten::_to_cpu"
+"""The operator that torch's CPU fallback calls first on any backend, visible in the profiler."""
+_NAMED = re.compile(r"The operator '(?P<op>[\w:.]+?)'?(?: is not currently supported)? ?on the XPU backend")
+_UNNAMED = re.compile(r"fallback from XPU to CPU")
+"""Warnings of torch-xpu-ops and of IPEX. The second appears once per process and names no operator."""
 
 
 class Xpu(Accelerator):
@@ -63,7 +76,58 @@ class Xpu(Accelerator):
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Also check for operators that torch's XPU backend leaves to the CPU."""
-        return [*super().proof(step, block), _fallbacks.check(_fallbacks.of_step(step))]
+        return [*super().proof(step, block), check_fallbacks(fallen_back(step))]
+
+
+def warned(messages: list[str]) -> Counter[str]:
+    """Return the operators that warnings name as fallen back, and a placeholder for unnamed ones."""
+    counts: Counter[str] = Counter()
+    for message in messages:
+        if named := _NAMED.search(message):
+            counts[named.group("op")] += 1
+        elif _UNNAMED.search(message):
+            counts["an operator without a name"] += 1
+    return counts
+
+
+def fallen_back(step: Callable[[], Any]) -> Counter[str]:
+    """Run one step with the profiler and all warnings enabled. Return the operators that fell back, with counts."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with _every_warning() as messages, torch.profiler.profile(activities=activities) as profile:
+        step()
+    profiled = Counter(_owner(event) for event in profile.events() if event.name == _TO_CPU)
+    counts = warned([str(message.message) for message in messages])
+    # Warnings tell less, or the same again: use them only if the profiler saw nothing.
+    return profiled or counts
+
+
+def _owner(event: Any) -> str:
+    """Return the operator around the fallback in the profiler's trace."""
+    while event.cpu_parent is not None:
+        event = event.cpu_parent
+        if "::" in event.name:
+            return str(event.name)
+    return "an operator without a name"
+
+
+@contextmanager
+def _every_warning() -> Iterator[list[warnings.WarningMessage]]:
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        with warnings.catch_warnings(record=True) as messages:
+            warnings.simplefilter("always")
+            yield messages
+    finally:
+        torch.set_warn_always(always)
+        for message in messages:
+            if not (_NAMED.search(str(message.message)) or _UNNAMED.search(str(message.message))):
+                warnings.warn_explicit(message.message, message.category, message.filename, message.lineno)
+
+
+def check_fallbacks(counts: Counter[str]) -> Check:
+    text = ", ".join(f"{name} x{count}" for name, count in counts.most_common())
+    return Check("fallbacks", not counts, f"on the CPU: {text}" if counts else "0", "0")
 
 
 registry.devices.add("xpu", Xpu())

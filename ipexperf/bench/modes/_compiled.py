@@ -6,15 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ipexperf import dtypes
-from ipexperf.bench.api import Captured, Device, Kernel, Look, Tensors
+from ipexperf.bench import registry
+from ipexperf.bench.api import COMPILED, Captured, Cell, Device, Kernel, Look, Mode, Tensors
 from ipexperf.bench.evidence import compilation, fingerprint, proof, templates
 from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.result import Check
 
-FRESH = "torch.compile keeps processes and threads that were never tested under a fork"
-"""Why launches of these modes are not forked."""
+
+class CompiledMode(Mode):
+    """What all modes share that go through torch.compile. Each also derives from its plain mode."""
+
+    label = COMPILED
+    graph = COMPILED
+    fresh = "torch.compile keeps processes and threads that were never tested under a fork"
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        return super().why_not(cell, facts) or registry.devices.get(cell.device).uncompiled(facts)  # type: ignore[safe-super]
 
 
 class Compilation:

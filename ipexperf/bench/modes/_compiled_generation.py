@@ -11,13 +11,17 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Tensors
+from ipexperf.bench.api import Cell, Stack, Tensors
 from ipexperf.bench.evidence import proof
-from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes import _generation
-from ipexperf.bench.modes._compiled import CompiledSession
-from ipexperf.bench.modes._generation import PACKED, GenerationSession, tokens_of_layers, tokens_read
+from ipexperf.bench.modes import _generation, _script
+from ipexperf.bench.modes._compiled import CompiledMode, CompiledSession
+from ipexperf.bench.modes._generation import (
+    PACKED,
+    GenerationMode,
+    GenerationSession,
+    tokens_of_layers,
+    tokens_read,
+)
 from ipexperf.result import Check
 
 FIRST_INPUT = {
@@ -32,11 +36,26 @@ FIRST_INPUT = {
 """Operators that a linear layer becomes in compiled code, and which of their arguments has a row for each token."""
 
 
-def why_not(cell: Cell, facts: Facts) -> str | None:
-    """Return why a network cannot generate text through a compiled graph, or None."""
-    if whole := registry.models.get(cell.model).operator_of:
-        return f"{cell.mode} is for whole networks: {cell.model} is an operator of {whole}"
-    return _generation.why_not(cell) or registry.devices.get(cell.device).uncompiled(facts)
+class CompiledGenerationMode(CompiledMode, GenerationMode):
+    """What prefill_compile and decode_compile share."""
+
+    whole = True
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        """Return the lines that compile a decoder and read tokens through its one graph."""
+        note = "# inputs: the tokens, a key-value cache of fixed size, and the position as a tensor"
+        compiled = stack.script("compiled", cell)
+        if _generation.holding_of(cell) == "autocast":
+            return (*compiled, note, *_script.inferring(cell))
+        packed = stack.script("weight_only", cell) if _generation.holding_of(cell) in PACKED else ()
+        return (
+            *_generation.converted(cell),
+            *packed,
+            *compiled,
+            note,
+            "with torch.no_grad():",
+            "    outputs = model(*inputs)",
+        )
 
 
 class CompiledGeneration(CompiledSession, GenerationSession):

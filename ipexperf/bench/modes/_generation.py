@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Knob, Model, Stack, Tensors, Workbench, tensors
+from ipexperf.bench.api import Cell, Knob, Mode, Model, Stack, Tensors, Workbench, tensors
 from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.evidence import work
 from ipexperf.bench.evidence.quantised import BITS
@@ -78,40 +78,38 @@ class WeightGroup(Knob):
 KNOBS: tuple[Knob, ...] = (Weights(), WeightGroup())
 
 
-def why_not(cell: Cell) -> str | None:
-    """Return why a network cannot generate text token by token, or None."""
-    model = registry.models.get(cell.model)
-    if not (model.operator_of or registry.tasks.get(model.task).next_token):
-        return f"{cell.mode} is for networks that predict the next token: {cell.model} does not"
-    if cell.knob("graph_mode") == "on":
-        return f"graph_mode=on captures one graph, but {cell.mode} keeps state between calls"
-    return None
+class GenerationMode(Mode):
+    """What all modes share that give a decoder the tokens of texts."""
+
+    by_tokens = True
+    knobs = KNOBS
+    whole = False
+    """True if it is for whole networks alone, and not for their operators."""
+
+    def why_not(self, cell: Cell, facts: Facts) -> str | None:
+        del facts
+        model = registry.models.get(cell.model)
+        if self.whole and model.operator_of:
+            return f"{cell.mode} is for whole networks: {cell.model} is an operator of {model.operator_of}"
+        if not (model.operator_of or registry.tasks.get(model.task).next_token):
+            return f"{cell.mode} is for networks that predict the next token: {cell.model} does not"
+        if cell.knob("graph_mode") == "on":
+            return f"graph_mode=on captures one graph, but {cell.mode} keeps state between calls"
+        return None
+
+    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
+        if holding_of(cell) == "autocast":
+            return (*stack.script("for_inference", cell), *_script.inferring(cell))
+        method = "weight_only" if holding_of(cell) in PACKED else "for_inference"
+        return (*converted(cell), *stack.script(method, cell), "with torch.no_grad():", "    outputs = model(*inputs)")
 
 
-def script(cell: Cell, stack: Stack) -> tuple[str, ...]:
-    """Return the lines of a user's script that prepare a decoder and read a text."""
-    if _holding_of(cell) == "autocast":
-        return (*stack.script("for_inference", cell), *_script.inferring(cell))
-    method = "weight_only" if _holding_of(cell) in PACKED else "for_inference"
-    return (*_converted(cell), *stack.script(method, cell), "with torch.no_grad():", "    outputs = model(*inputs)")
-
-
-def script_of_compiled(cell: Cell, stack: Stack) -> tuple[str, ...]:
-    """Return the lines of a user's script that compile a decoder and read tokens through its one graph."""
-    note = "# inputs: the tokens, a key-value cache of fixed size, and the position as a tensor"
-    compiled = stack.script("compiled", cell)
-    if _holding_of(cell) == "autocast":
-        return (*compiled, note, *_script.inferring(cell))
-    packed = stack.script("weight_only", cell) if _holding_of(cell) in PACKED else ()
-    return (*_converted(cell), *packed, *compiled, note, "with torch.no_grad():", "    outputs = model(*inputs)")
-
-
-def _holding_of(cell: Cell) -> str:
+def holding_of(cell: Cell) -> str:
     """Return how the weights of a decoder are held."""
     return cell.knob("weights") or registry.models.get(cell.model).usual_weights
 
 
-def _converted(cell: Cell) -> tuple[str, ...]:
+def converted(cell: Cell) -> tuple[str, ...]:
     """Return the line that converts a decoder to the dtype of the case, if one is needed."""
     return (f"model = model.to({dtype_name(cell.dtype)})",) if cell.dtype != PLAIN else ()
 

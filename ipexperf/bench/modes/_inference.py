@@ -6,11 +6,12 @@ import functools
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import shared
-from ipexperf.bench.api import ChannelsLast, Device, Examples, Kernel, Look, Session, Tensors, Workbench
+from ipexperf.bench.api import ChannelsLast, Device, Examples, Kernel, Look, Number, Session, Tensors, Workbench
 from ipexperf.bench.artifacts import artifact, weights
 from ipexperf.bench.evidence import accuracy, answers, fingerprint, float32, instructions, proof, quantised, work
 from ipexperf.bench.evidence.accuracy import Reference
@@ -24,6 +25,17 @@ from ipexperf.result import Check
 KNOBS = (ChannelsLast(), *_input.KNOBS)
 BATCHES = 4
 """Number of batches that take turns as input. A single one would stay in the caches."""
+FIT = "fit"
+
+
+@dataclass(frozen=True)
+class Fitted(Number):
+    """A number, or `fit`: as many as the machine has room for."""
+
+    values: tuple[str, ...] = (FIT,)
+
+    def wrong(self, value: str) -> str | None:
+        return None if value == FIT else super().wrong(value)
 
 
 class InferenceSession(Session):

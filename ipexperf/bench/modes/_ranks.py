@@ -1,182 +1,319 @@
-"""The ranks of data-parallel training, seen from the worker: started by torch's elastic launcher, asked in parallel.
+"""The ranks of data-parallel training: processes that train together, and answer the worker that started them.
 
-Each rank has a connection to the worker with one JSON document per line, like the worker to its controller. Gradients
-are exchanged over torch.distributed, between the ranks only.
+The worker asks all of them in parallel, over a pipe each. Gradients are exchanged over torch.distributed, between the
+ranks only.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import gc
+import hashlib
 import importlib
-import json
-import logging
 import math
+import multiprocessing
 import os
-import selectors
-import socket
-import threading
 import time
-import uuid
+import traceback
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from datetime import timedelta
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
-from ipexperf import scratch
-from ipexperf.bench.machine.placement import BINDING
-from ipexperf.bench.modes import _rank
-from ipexperf.bench.outcome import signal_name
-from ipexperf.errors import WorkerError
+from ipexperf.bench import lazy, measure, outcome
+from ipexperf.bench.api import Workbench
+from ipexperf.bench.clocks import perf_counter, process_time
+from ipexperf.bench.evidence import fingerprint
+from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import placement
+from ipexperf.bench.modes import _curve
+from ipexperf.bench.modes.train import TrainSession
+from ipexperf.errors import UsageError, WorkerError
+from ipexperf.result import Check
 
-POLL_SECONDS = 0.2
+HERE = "127.0.0.1"
+PATIENCE = timedelta(hours=6)
+"""How long a rank waits for the others: longer than any run, because the controller ends hangs by its timeout."""
+MEETING_SECONDS = 180
+"""Ranks that have not exchanged a number by then never will. Each imports torch first."""
 GRACE_SECONDS = 2.0
 """A rank may fail because another one died. Seconds to wait for news of that."""
 END_SECONDS = 5.0
 
 
+class RankSession(TrainSession):
+    """Training of one process among several, which share batches in turns and exchange gradients."""
+
+    def __init__(self, bench: Workbench, rank: int, ranks: int) -> None:
+        self.rank, self.ranks = rank, ranks
+        super().__init__(bench)
+
+    def order(self) -> Iterator[Any]:
+        return _curve.order(self.bench, self.split, self.rank, self.ranks)
+
+    def joined(self, network: Any) -> Any:
+        return torch.nn.parallel.DistributedDataParallel(network)
+
+    def apart(self) -> AbstractContextManager[Any]:
+        quiet: AbstractContextManager[Any] = self.network.no_sync()
+        return quiet
+
+    def spans(self, synchronise: Callable[[], None], count: int, block: int) -> list[tuple[float, ...]]:
+        """Return begin and end of each block on the machine's clock, with this rank's CPU time and run delay."""
+        spans: list[tuple[float, ...]] = []
+        with self.ledger.sampling(count * block):
+            for _ in range(count):
+                torch.distributed.barrier()
+                delay, cpu = measure.run_delay(), process_time()
+                synchronise()
+                begin = perf_counter()
+                measure.timed(self.step, synchronise, block)
+                end = perf_counter()
+                spans.append((begin, end, process_time() - cpu, measure.run_delay() - delay))
+        return spans
+
+    def digest(self) -> str:
+        """Return a hash of all weights."""
+        digest = hashlib.sha256()
+        for value in self.trained:
+            flat = value.detach().cpu().flatten().contiguous()
+            digest.update(ctypes.string_at(flat.data_ptr(), flat.nbytes))
+        return digest.hexdigest()
+
+
+class Rank:
+    """What the worker can ask of a rank: each method is a request."""
+
+    def __init__(self, rank: int, ranks: int, request: dict[str, Any], say: Callable[[str], None]) -> None:
+        self._rank, self._ranks, self._request, self._say = rank, ranks, request, say
+        self._settled = False
+
+    def join(self, port: int) -> None:
+        """Start the stack and the device, join the other ranks, and exchange a number with them."""
+        from ipexperf.bench.process.worker import workbench
+
+        settings = self._request["settings"]
+        if settings["cards"]:
+            os.environ.update(settings["cards"][self._rank])
+        cores = share(self._request["cores"], self._rank, self._ranks)
+        pin(cores)
+        threads = max(1, settings["threads"] // self._ranks) if settings["threads"] else len(cores)
+        self._bench = workbench({**self._request, "settings": {**settings, "threads": threads}}, self._say)
+        self._device = self._bench.device
+        backend = self._request["backend"]
+        if backend == "ccl":
+            importlib.import_module("oneccl_bindings_for_pytorch")  # its import registers it
+        if backend == "gloo":
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all ranks are on this machine: no network card needed
+        store = torch.distributed.TCPStore(HERE, port, is_master=False)
+        torch.distributed.init_process_group(
+            backend, timeout=PATIENCE, store=store, rank=self._rank, world_size=self._ranks
+        )
+        torch.distributed.all_reduce(self._device.put(torch.ones(1)))
+        self._device.synchronise()
+
+    def build(self) -> None:
+        self._device.reset_peak_memory()
+        mode: Any = self._bench.mode
+        self._session: RankSession = mode.rank(self._bench, self._rank, self._ranks)
+        self._device.synchronise()
+
+    def step(self) -> None:
+        self._session.step()
+        self._device.synchronise()
+
+    def sample(self, count: int, block: int) -> list[tuple[float, ...]]:
+        if not self._settled:
+            gc.collect()
+            gc.freeze()
+            self._settled = True
+        return self._session.spans(self._device.synchronise, count, block)
+
+    def peak_memory(self) -> int:
+        return self._session.peak_memory(self._device)
+
+    def held_memory(self) -> int | None:
+        return self._session.held_memory(self._device)
+
+    def proof(self, block: int) -> dict[str, Any]:
+        """Return the evidence of this process, and the values that the worker compares between ranks."""
+        checks = [*self._device.proof(self._session.step, block), *self._session.proof()]
+        effect = placement.effect()
+        return {
+            "checks": checks,
+            "ranks": torch.distributed.get_world_size(),
+            "rank": torch.distributed.get_rank(),
+            "backend": torch.distributed.get_backend(),
+            "cores": effect["cores"],
+            "threads": effect["threads"],
+            "weights": self._session.digest(),
+            "loss": float(self._session.losses[0]),
+            "pid": os.getpid(),
+        }
+
+    def fingerprint(self) -> dict[str, Any] | None:
+        return fingerprint.of(self._session, self._device)
+
+    def metrics(self) -> dict[str, float]:
+        return self._session.metrics()
+
+    def notes(self) -> list[str]:
+        return [*self._session.notes(), *self._device.notes()]
+
+    def accuracy(self) -> dict[str, Any]:
+        """Train on in all ranks. The first rank then predicts the held-out examples."""
+        self._session.train_on()
+        metrics: dict[str, float] = {}
+        checks: list[Check] = []
+        if self._rank == 0:
+            metrics, checks = self._session.learned()
+        return {
+            "metrics": metrics,
+            "checks": checks,
+            "losses": _curve.first_losses(self._session.losses),
+            "skipped": self._session.skipped(),
+        }
+
+    def close(self) -> None:
+        self._session.close()
+        torch.distributed.destroy_process_group()
+
+
+def share(cores: list[int], rank: int, ranks: int) -> list[int]:
+    """Return the cores of one rank: equal, contiguous parts."""
+    each = len(cores) // ranks
+    return cores[rank * each : (rank + 1) * each]
+
+
+def pin(cores: list[int]) -> None:
+    """Bind all current threads of this process. Later threads inherit the affinity."""
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):  # it ended while we looked
+            os.sched_setaffinity(int(task.name), cores)
+
+
+def main(number: int, count: int, line: connection.Connection, request: dict[str, Any]) -> None:
+    """The entry point of a rank: answer requests until the worker closes it or ends."""
+    variables = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
+    os.environ.update({name: str(value) for name, value in variables.items()})  # as torch's own launcher sets them
+
+    def say(text: str) -> None:
+        if number == 0:  # one rank reports for all
+            line.send(("say", text))
+
+    rank = Rank(number, count, request, say)
+    with contextlib.suppress(EOFError):  # the worker has ended
+        while True:
+            method, arguments = line.recv()
+            if method == "close":
+                rank.close()
+                return
+            try:
+                reply = getattr(rank, method)(**arguments)
+                lazy.remove_leftovers()
+                line.send(("reply", reply))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure becomes an outcome, with its reason
+                reason = str(error)
+                if not isinstance(error, (UsageError, WorkerError)):
+                    traceback.print_exc()
+                    reason = outcome.sentence(error)
+                line.send(("failure", (outcome.outcome_of(error), f"rank {number}: {reason}")))
+
+
 class Ranks:
     """Processes that train together. They are in the worker's session, and end with it."""
 
-    def __init__(self, request: dict[str, Any], count: int, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._death = ""
-        self._lines: list[socket.socket] = []
-        self._buffers: list[bytes] = [b""] * count
-        # Needed until all have connected, then deleted, so that a worker that is killed leaves nothing behind.
-        with scratch.folder("ranks") as folder, socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(folder / "line"))
-            listener.listen(count)
-            self._launcher = threading.Thread(
-                target=self._launch, args=(count, folder, json.dumps(request)), name="ranks", daemon=True
-            )
-            with _unbound():
-                self._launcher.start()
-                self._accept(listener, count)
+    def __init__(self, bench: Workbench, count: int, backend: str, cores: list[int]) -> None:
+        self._say = bench.say
+        request = {
+            "case": bench.case.to_json(),
+            "settings": asdict(bench.settings),
+            "backend": backend,
+            "cores": cores,
+        }
+        spawning = multiprocessing.get_context("spawn")
+        self._lines: list[connection.Connection] = []
+        self._processes = []
+        with _unbound():
+            for number in range(count):
+                ours, theirs = spawning.Pipe()
+                process = spawning.Process(target=main, args=(number, count, theirs, request))
+                process.start()
+                theirs.close()  # so that its end is seen here
+                self._lines.append(ours)
+                self._processes.append(process)
+        self._meeting = torch.distributed.TCPStore(HERE, 0, is_master=True, wait_for_workers=False)
 
-    def _launch(self, count: int, folder: Path, request: str) -> None:
-        """Run the launcher until every rank has ended. Keep the first failure."""
-        elastic = importlib.import_module("torch.distributed.elastic.multiprocessing")
-        launcher = importlib.import_module("torch.distributed.launcher.api")
-        # We report how a rank ended in one sentence; the log is for the rank's own output.
-        logging.getLogger("torch.distributed.elastic.multiprocessing.api").setLevel(logging.CRITICAL)
-        config = launcher.LaunchConfig(
-            min_nodes=1,
-            max_nodes=1,
-            nproc_per_node=count,
-            run_id=uuid.uuid4().hex,
-            rdzv_backend="c10d",
-            rdzv_endpoint="127.0.0.1:0",
-            local_addr="127.0.0.1",
-            max_restarts=0,
-            monitor_interval=0.5,
-            # A function, not a command: the launcher would start commands in sessions of their own, out of our reach.
-            start_method="spawn",
-            logs_specs=elastic.DefaultLogsSpecs(log_dir=str(folder / "elastic")),
-        )
-        try:
-            launcher.elastic_launch(config, _rank.main)(str(folder / "line"), request)
-        except Exception as error:  # noqa: BLE001 - in a thread: raised again in the thread that waits for the ranks
-            self._death = _summary(error)
+    def meet(self) -> None:
+        """Let the ranks join one another. Raises TimeoutError if they cannot."""
+        self._send("join", port=self._meeting.port)
+        self._replies(MEETING_SECONDS)
 
-    def _accept(self, listener: socket.socket, count: int) -> None:
-        """Wait until every rank has connected, in any order."""
-        listener.settimeout(POLL_SECONDS)
-        lines: dict[int, socket.socket] = {}
-        while len(lines) < count:
-            try:
-                line, _ = listener.accept()
-            except TimeoutError:
-                if not self._launcher.is_alive():
-                    raise self._dead() from None
-                continue
-            line.settimeout(None)
-            lines[int.from_bytes(line.recv(4, socket.MSG_WAITALL), "big")] = line
-        self._lines = [lines[rank] for rank in range(count)]
-
-    def ask(self, do: str, **request: Any) -> list[dict[str, Any]]:
+    def ask(self, method: str, **arguments: Any) -> list[Any]:
         """Send a request to all ranks, and return their replies in the order of the ranks."""
-        message = (json.dumps({"do": do, **request}) + "\n").encode()
+        self._send(method, **arguments)
+        return self._replies(math.inf)
+
+    def _send(self, method: str, **arguments: Any) -> None:
         for line in self._lines:
-            with contextlib.suppress(OSError):  # it has ended, which is found below
-                line.sendall(message)
-        return self.replies()
+            with contextlib.suppress(OSError):  # it has ended, which is found when it should reply
+                line.send((method, arguments))
 
-    def replies(self, seconds: float | None = None) -> list[dict[str, Any]]:
-        """Wait for one reply of each rank. The death of a rank is reported before its consequences in others.
-
-        Raises TimeoutError if they take longer.
-        """
-        replies: dict[int, dict[str, Any]] = {}
-        failed: dict[int, dict[str, Any]] = {}
-        until = None if seconds is None else time.monotonic() + seconds
-        with selectors.DefaultSelector() as selector:
-            for rank, line in enumerate(self._lines):
-                selector.register(line, selectors.EVENT_READ, rank)
-            while len(replies) + len(failed) < len(self._lines):
-                left = None if until is None else max(0.0, until - time.monotonic())
-                ready = selector.select(left)
-                if not ready:
-                    break  # one failed, and those that wait for it will never answer
-                for key, _ in ready:
-                    reply = self._read(key.data)
-                    if reply is None:
-                        continue
-                    selector.unregister(self._lines[key.data])
-                    (replies if reply.pop("ok") else failed)[key.data] = reply
-                    if failed:
-                        until = min(until or math.inf, time.monotonic() + GRACE_SECONDS)
-        if failed:
-            rank, reply = next(iter(failed.items()))
-            raise WorkerError(reply["outcome"], f"rank {rank}: {reply['reason']}")
-        if len(replies) < len(self._lines):
+    def _replies(self, seconds: float) -> list[Any]:
+        """Wait for one reply of each rank. The death of a rank is reported before its consequences in others."""
+        replies: dict[connection.Connection, Any] = {}
+        failure: tuple[str, str] | None = None
+        until = time.monotonic() + seconds
+        while waiting := [line for line in self._lines if line not in replies]:
+            left = max(0.0, until - time.monotonic())
+            ready = connection.wait(waiting, None if math.isinf(left) else left)
+            if not ready:
+                break  # one failed, and those that wait for it will never answer
+            for line in waiting:
+                if line not in ready:
+                    continue
+                try:
+                    kind, content = line.recv()
+                except (EOFError, ConnectionResetError):
+                    raise self._dead(self._lines.index(line)) from None
+                if kind == "say":
+                    self._say(content)
+                    continue
+                replies[line] = content
+                if kind == "failure":
+                    failure = failure or content
+                    until = min(until, time.monotonic() + GRACE_SECONDS)
+        if failure:
+            raise WorkerError(*failure)
+        if waiting:
             raise TimeoutError
-        return [replies[rank] for rank in range(len(self._lines))]
+        return [replies[line] for line in self._lines]
 
-    def _read(self, rank: int) -> dict[str, Any] | None:
-        """Return the rank's reply, or None if it is not complete yet. Pass on progress messages."""
-        try:
-            chunk = self._lines[rank].recv(1 << 16)
-        except ConnectionResetError:
-            chunk = b""  # it died before reading the request
-        if not chunk:
-            raise self._dead()
-        *whole, self._buffers[rank] = (self._buffers[rank] + chunk).split(b"\n")
-        for text in whole:
-            document: dict[str, Any] = json.loads(text)
-            if "say" not in document:
-                return document
-            self._say(document["say"])
-        return None
-
-    def _dead(self) -> WorkerError:
-        """Return the launcher's error for a rank that ended unexpectedly."""
-        self._launcher.join(2 * END_SECONDS)
-        return WorkerError("crashed", self._death or "a rank closed its connection, and the launcher does not say why")
+    def _dead(self, number: int) -> WorkerError:
+        """Return the error for a rank that ended unexpectedly."""
+        process = self._processes[number]
+        process.join(END_SECONDS)
+        status = process.exitcode or 0
+        how = f"was killed by {outcome.signal_name(-status)}" if status < 0 else f"ended with exit status {status}"
+        return WorkerError("crashed", f"rank {number} {how}")
 
     def close(self) -> None:
         """Let the ranks end by themselves. Others end with the worker's session."""
-        for line in self._lines:
-            with contextlib.suppress(OSError):  # ended already
-                line.sendall(b'{"do": "close"}\n')
-        self._launcher.join(END_SECONDS)
-        for line in self._lines:
-            line.close()
+        self._send("close")
+        until = time.monotonic() + END_SECONDS
+        for process in self._processes:
+            process.join(max(0.0, until - time.monotonic()))
 
 
 @contextlib.contextmanager
 def _unbound() -> Iterator[None]:
     """Return the environment without variables that bind OpenMP's threads: they list the cores of all ranks."""
-    variables = {name: os.environ.pop(name) for name in BINDING if name in os.environ}
+    variables = {name: os.environ.pop(name) for name in placement.BINDING if name in os.environ}
     try:
         yield
     finally:
         os.environ.update(variables)
-
-
-def _summary(error: Exception) -> str:
-    """Summarise the launcher's error in one sentence: which rank ended first, and how."""
-    if not hasattr(error, "get_first_failure"):
-        return f"torch's launcher failed: {type(error).__name__}: {error}"
-    rank, failure = error.get_first_failure()
-    if failure.exitcode < 0:
-        return f"rank {rank} was killed by {signal_name(-failure.exitcode)}"
-    return f"rank {rank} ended with exit status {failure.exitcode}"

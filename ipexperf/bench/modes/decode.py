@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Device, Look, Mode, Session, Stack, Tensors, Workbench, tensors
+from ipexperf.bench.api import Device, Look, Session, Tensors, Workbench, tensors
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes import _generation
-from ipexperf.bench.modes._generation import GenerationSession
+from ipexperf.bench.modes._generation import GenerationMode, GenerationSession
 from ipexperf.bench.modes._operator import OperatorSession
 
 
@@ -79,19 +77,10 @@ class OperatorDecode(OperatorSession, DecodeSession):
     """The same for an operator alone."""
 
 
-class Decode(Mode):
+class Decode(GenerationMode):
     name = "decode"
     family = "decode"
     kind = "next tokens"
-    by_tokens = True
-    knobs = _generation.KNOBS
-
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del facts
-        return _generation.why_not(cell)
-
-    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
-        return _generation.script(cell, stack)
 
     def open(self, bench: Workbench) -> Session:
         return OperatorDecode(bench) if bench.model.operator_of else DecodeSession(bench)

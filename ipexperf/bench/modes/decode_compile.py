@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import Session, Tensors, Workbench
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes import _compiled_generation, _generation
-from ipexperf.bench.modes._compiled import FRESH
-from ipexperf.bench.modes._compiled_generation import CompiledGeneration
+from ipexperf.bench.modes._compiled_generation import CompiledGeneration, CompiledGenerationMode
 from ipexperf.bench.modes.decode import Decode, DecodeSession
 
 
@@ -34,18 +31,9 @@ class CompiledDecodeSession(CompiledGeneration, DecodeSession):
         self.read(tokens[:, self.prompt : self.prompt + 1], memory, self.prompt)
 
 
-class DecodeCompile(Decode):
+class DecodeCompile(CompiledGenerationMode, Decode):
     name = "decode_compile"
-    label = COMPILED
-    graph = COMPILED
     plain = "decode"
-    fresh = FRESH
-
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        return _compiled_generation.why_not(cell, facts)
-
-    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
-        return _generation.script_of_compiled(cell, stack)
 
     def open(self, bench: Workbench) -> Session:
         return CompiledDecodeSession(bench)

@@ -6,12 +6,11 @@ from typing import Any
 
 from ipexperf import dtypes
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell, Session, Stack, Workbench
+from ipexperf.bench.api import Cell, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.evidence import quantised
-from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _script
-from ipexperf.bench.modes._compiled import FRESH, CompiledSession
+from ipexperf.bench.modes._compiled import CompiledMode, CompiledSession
 from ipexperf.bench.modes.infer import Infer
 from ipexperf.result import Check
 
@@ -28,16 +27,10 @@ class CompiledInference(CompiledSession):
         return [*checks, *([quantised.code(self.compiled.code, self.layers)] if int8 else [])]
 
 
-class InferCompile(Infer):
+class InferCompile(CompiledMode, Infer):
     name = "infer_compile"
-    label = COMPILED
-    graph = COMPILED
     plain = "infer"
-    fresh = FRESH
     artifact = "program"
-
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        return registry.devices.get(cell.device).uncompiled(facts)
 
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
         converted = stack.script("quantise", cell) if dtypes.quantised(cell.dtype) else ()

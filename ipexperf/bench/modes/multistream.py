@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import contextlib
+import itertools
+import os
+import re
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRACED, Cell, Device, Kernel, Look, Mode, Number, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import TRACED, Cell, Device, Kernel, Look, Mode, Session, Stack, Tensors, Workbench
 from ipexperf.bench.evidence import fingerprint, proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import placement
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes import _script, _streams
-from ipexperf.bench.modes._inference import KNOBS
+from ipexperf.bench.machine.placement import ranges
+from ipexperf.bench.modes import _script
+from ipexperf.bench.modes._inference import FIT, KNOBS, Fitted
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.bench.precision import autocast
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
-FIT = "fit"
+ROUNDS = 5
+"""Number of steps that shows every thread that takes part."""
+TICKS = 0.05
+"""Seconds of several clock ticks, with which the kernel updates the time of a running thread."""
+_WORK = re.compile(rf"ipex_prepack::\w+_run|{'|'.join(map(re.escape, proof.HEAVY))}", re.ASCII)
+_TASKS = Path("/proc/self/task")
+T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Streams(Number):
-    """A number, or `fit`, the vendor's default: one stream per core, but not more than images."""
-
-    values: tuple[str, ...] = (FIT,)
-
-    def wrong(self, value: str) -> str | None:
-        return None if value == FIT else super().wrong(value)
+class Streams(Fitted):
+    """The knob for the number of streams. By default one per core, but not more than images, as the vendor's."""
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         return too_many(value, facts.cores) or super().why_not(cell, value, facts)
@@ -68,7 +76,7 @@ class MultiStreamSession(JitSession):
 
     def _parts(self, batch: Tensors) -> list[Tensors]:
         (images,) = batch
-        return [(part,) for part in _streams.shared(images, self.streams)]
+        return [(part,) for part in shared_out(images, self.streams)]
 
     def _alone(self, batch: Tensors) -> Any:
         """Return the output of the network without streams."""
@@ -94,15 +102,15 @@ class MultiStreamSession(JitSession):
         def step() -> Any:
             return self.forward(batch)
 
-        counts = _streams.operators(step)
-        whole = sum(_streams.operators(lambda: self._alone(parts[0])).values())
-        busy = _streams.busy(step)
+        counts = operators_by_thread(step)
+        whole = sum(operators_by_thread(lambda: self._alone(parts[0])).values())
+        busy = busy_threads(step)
         outputs = step()
         shares = self.bench.stack.parts(self.network) or [len(outputs)]
         return [
-            _streams.streams(counts, self.streams, whole),
-            _streams.cores(counts, busy, self.cores, self.streams),
-            _streams.split(shares, len(batch[0]), self.streams),
+            check_streams(counts, self.streams, whole),
+            check_cores(counts, busy, self.cores, self.streams),
+            check_split(shares, len(batch[0]), self.streams),
             self._joined(outputs, torch.cat([self._alone(part) for part in parts])),
         ]
 
@@ -145,6 +153,80 @@ class MultiStream(Mode):
 
     def open(self, bench: Workbench) -> Session:
         return MultiStreamSession(bench)
+
+
+def shared_out(values: Sequence[T], streams: int) -> list[Sequence[T]]:
+    """Split cores or images like the vendor: in order, with the remainder on the first streams."""
+    each, more = divmod(len(values), streams)
+    ends = [each * number + min(number, more) for number in range(streams + 1)]
+    return [values[begin:end] for begin, end in itertools.pairwise(ends)]
+
+
+def operators_by_thread(step: Callable[[], Any]) -> dict[int, int]:
+    """Count the arithmetic operators that each thread of this process ran in a step."""
+    events = proof.traced(step, everywhere=True)
+    return dict(Counter(event["tid"] for event in events if _WORK.fullmatch(str(event.get("name")))))
+
+
+def affinity(thread: int) -> frozenset[int]:
+    """Return the cores that a thread of this process may use."""
+    return frozenset(os.sched_getaffinity(thread))
+
+
+def _clocks() -> dict[int, int]:
+    """Return the nanoseconds that each thread of this process has run."""
+    clocks = {}
+    for path in _TASKS.iterdir():
+        with contextlib.suppress(OSError):  # the thread ended meanwhile
+            clocks[int(path.name)] = int((path / "schedstat").read_text().split()[0])
+    return clocks
+
+
+def busy_threads(step: Callable[[], Any]) -> set[int]:
+    """Return the threads that ran during steps."""
+    before = _clocks()
+    until = time.monotonic() + TICKS
+    rounds = 0
+    while rounds < ROUNDS or time.monotonic() < until:
+        step()
+        rounds += 1
+    return {thread for thread, clock in _clocks().items() if clock > before.get(thread, 0)}
+
+
+def check_streams(counts: dict[int, int], count: int, whole: int) -> Check:
+    """Check that as many threads as streams did arithmetic, and each ran the whole network."""
+    text = f"{len(counts)} threads with {' and '.join(map(str, counts.values())) or 'no'} operators"
+    ok = len(counts) == count and set(counts.values()) == {whole} and whole > 0
+    return Check("streams", ok, text, f"{count} threads with {whole} operators each")
+
+
+def check_cores(workers: Collection[int], busy_times: set[int], pool: Sequence[int], count: int) -> Check:
+    """Check that each stream's thread is bound to its share of the cores, and that all cores were used.
+
+    A stream with several cores has helper threads, which run no operators. They are identified by their cores.
+    """
+    shares = [set(share) for share in shared_out(sorted(pool), count)]
+    homes = [[number for number, share in enumerate(shares) if affinity(thread) <= share] for thread in workers]
+    # The calling thread splits and joins, and is bound to a core too. It does not count unless it is a stream.
+    helpers = busy_times - ({threading.get_native_id()} - set(workers))
+    bound = [affinity(thread) for thread in helpers if any(affinity(thread) <= share for share in shares)]
+    filled = set().union(*bound)
+    ok = sorted(homes) == [[number] for number in range(count)] and filled == set(pool)
+    text = " and ".join(sorted(ranges(affinity(thread)) for thread in workers)) or "none"
+    wanted = " and ".join(ranges(share) for share in shares)
+    return Check(
+        "stream_cores", ok, f"streams on cores {text}, {ranges(filled) or 'none'} busy", f"within {wanted}, all busy"
+    )
+
+
+def check_split(parts: Sequence[int], batch: int, count: int) -> Check:
+    """Check that the batch was split into as many parts as streams, as equal as possible."""
+    wanted = [len(share) for share in shared_out(range(batch), count)]
+    return Check("split", list(parts) == wanted, _sum(parts), _sum(wanted))
+
+
+def _sum(parts: Sequence[int]) -> str:
+    return f"{' + '.join(map(str, parts)) or 'no'} images"
 
 
 registry.modes.add("multistream", MultiStream())

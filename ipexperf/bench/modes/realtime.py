@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRACED, Cell, Mode, Number, Session, Stack, Workbench
+from ipexperf.bench.api import TRACED, Cell, Mode, Session, Stack, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _script
-from ipexperf.bench.modes._inference import KNOBS
+from ipexperf.bench.modes._inference import FIT, KNOBS, Fitted
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.case import Case
 
 CORES = 4
 """Cores per instance in the vendor's published figures."""
-FIT = "fit"
 
 
-@dataclass(frozen=True)
-class Fitted(Number):
-    """A number, or `fit`: as many as the machine has room for."""
-
-    values: tuple[str, ...] = (FIT,)
-
-    def wrong(self, value: str) -> str | None:
-        return None if value == FIT else super().wrong(value)
+class Share(Fitted):
+    """The knobs for the number of instances and of the cores of each."""
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         return too_many(cell.knob("instances"), cell.knob("cores"), facts.cores) or super().why_not(cell, value, facts)
@@ -58,8 +50,8 @@ class Realtime(Mode):
     knobs = (
         *KNOBS,
         artifact.Quantisation(),
-        Fitted("instances", "workers that answer at the same time (default: as many as have their cores)"),
-        Fitted("cores", "cores of each instance (default: 4, or all where there are fewer)"),
+        Share("instances", "workers that answer at the same time (default: as many as have their cores)"),
+        Share("cores", "cores of each instance (default: 4, or all where there are fewer)"),
     )
     artifact = "script"
 

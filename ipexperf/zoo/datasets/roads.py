@@ -1,11 +1,10 @@
 """A satellite image with the mask of its roads, from the package solaris: 3 % of the pixels are road.
 
-Only the package's two data files are read. They are uncompressed TIFF files, so the worker needs no further package.
+Only the package's two data files are read.
 """
 
 from __future__ import annotations
 
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,12 @@ SHA256 = {
     IMAGE: "7c561b4a96190dfacc324a03667301935e8868bddacf0496dd7d369224f0ea87",
     MASK: "d545452e2d92a9b46f38375eeadc600345da16a021739a58bf8f5425b5371a09",
 }
-SIDE = 1300
-"""Height and width of the image in pixels."""
 TRAINED = 780
 """Columns from the left for training: three fifths. The rest is held out."""
 MEAN, DEVIATION = 563.0, 227.0
 """Mean and standard deviation of the training part. There is one band of 11 bits."""
 GROUND = 256
 """Minimum side of a tile in pixels of the image."""
-_OFFSETS, _COUNTS = 273, 279
-"""TIFF tags for the offsets and byte counts of the strips."""
 
 
 class Roads(Dataset):
@@ -41,8 +36,8 @@ class Roads(Dataset):
     def read(self, path: str, size: int) -> Split:
         """Return square tiles: of the left part in 8 orientations, of the right part unchanged."""
         times = max(1, GROUND // size)
-        image = torch.frombuffer(_pixels(path), dtype=torch.int16).view(1, SIDE, SIDE)
-        mask = torch.frombuffer(_pixels(str(Path(path).with_name(MASK))), dtype=torch.uint8).view(1, SIDE, SIDE)
+        files = {name: Path(path).with_name(name) for name in (IMAGE, MASK)}
+        image, mask = (_package.image(file, SHA256[name], colours=False) for name, file in files.items())
         layers = torch.cat(((image.float() - MEAN) / DEVIATION, (mask > 0).float()))
         left, right = (_reduced(part, times) for part in (layers[:, :, :TRAINED], layers[:, :, TRAINED:]))
         return Split(_examples(_eightfold(tiles(left, size, covering=True))), _examples(tiles(right, size)))
@@ -76,19 +71,6 @@ def _eightfold(squares: Any) -> Any:
 def _examples(squares: Any) -> Examples:
     """Return grey values in three channels, and the mask."""
     return Examples((squares[:, :1].repeat(1, 3, 1, 1),), (squares[:, 1:].contiguous(),))
-
-
-def _pixels(path: str) -> bytearray:
-    """Return all rows of a verified file from the top. Its strips may be in any order."""
-    data = Path(path).read_bytes()
-    _package.check(data, SHA256[Path(path).name], f"{path} is not the known one")
-    (begin,) = struct.unpack_from("<I", data, 4)
-    (count,) = struct.unpack_from("<H", data, begin)
-    entries = [struct.unpack_from("<HHII", data, begin + 2 + 12 * number) for number in range(count)]
-    lists = {
-        tag: struct.unpack_from(f"<{length}I", data, at) for tag, _, length, at in entries if tag in (_OFFSETS, _COUNTS)
-    }
-    return bytearray().join(data[at : at + length] for at, length in zip(lists[_OFFSETS], lists[_COUNTS], strict=True))
 
 
 register(Roads())

@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.ext import Dataset, Examples, Split, register, torch, torchvision
+from ipexperf.ext import Dataset, Examples, Split, register, torch
 from ipexperf.zoo.datasets import _package
 from ipexperf.zoo.datasets.digits import PIXELS
+from ipexperf.zoo.datasets.photographs import SHA256
 
-PHOTOGRAPHS = {
-    "china.jpg": "8378025ad2519d649d02e32bd98990db4ab572357d9f09841c2fbfbb4fefad29",
-    "flower.jpg": "a77f6ec41e353afdf8bdff2ea981b2955535d8d83294f8cfa49cf4e423dd5638",
-}
+PHOTOGRAPHS = ("china.jpg", "flower.jpg")
 CLASSES = 4
 """Number of different digits on signs, from 0 on."""
 TRAIN, TEST = 512, 64
@@ -39,7 +37,8 @@ class Scenes(Dataset):
     def read(self, path: str, size: int) -> Split:
         """Return scenes. Held-out ones use other digits and other parts of the photographs than training."""
         digits = registry.datasets.get("digits").read(str(Path(path) / "digits.csv.gz"), PIXELS)
-        photographs = [_photograph(Path(path) / name, sha256) for name, sha256 in PHOTOGRAPHS.items()]
+        images = [_package.image(Path(path) / name, SHA256[name]).contiguous() for name in PHOTOGRAPHS]
+        photographs = [image.float() / 127.5 - 1 for image in images]
         left = [photograph[:, :, : int(LEFT * photograph.shape[2])] for photograph in photographs]
         right = [photograph[:, :, int(LEFT * photograph.shape[2]) :] for photograph in photographs]
         return Split(
@@ -48,24 +47,13 @@ class Scenes(Dataset):
         )
 
 
-def _photograph(path: Path, sha256: str) -> Any:
-    """Return a photograph with pixels from -1 to 1."""
-    packed = path.read_bytes()
-    _package.check(packed, sha256, f"{path} is not the known photograph")
-    return torchvision.io.decode_jpeg(torch.frombuffer(bytearray(packed), dtype=torch.uint8)).float() / 127.5 - 1
-
-
 class _Painter:
     """Paints scenes from photographs and digits. Equal seeds give equal scenes."""
 
     def __init__(self, photographs: list[Any], digits: Examples, size: int, seed: int) -> None:
-        shown_digits = digits.part(digits.targets[0] < CLASSES)
-        self.photographs, self.digits, self.labels, self.size = (
-            photographs,
-            shown_digits.inputs[0],
-            shown_digits.targets[0],
-            size,
-        )
+        shown = digits.part(digits.targets[0] < CLASSES)
+        self.photographs, self.size = photographs, size
+        self.digits, self.labels = shown.inputs[0], shown.targets[0]
         self.generator = torch.Generator().manual_seed(seed)
 
     def scenes(self, count: int) -> Examples:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ipexperf.ext import model, torch, torchvision
 from ipexperf.zoo.datasets import scenes
-from ipexperf.zoo.tasks import _anchors, detection
+from ipexperf.zoo.tasks import detection
 
 CHANNELS = (256, 512, 256)
 """Channels of the feature maps: the trunk's, then those of smaller maps."""
@@ -40,7 +40,7 @@ def ssd_resnet34() -> Any:
             super().__init__()
             self.trunk = _trunk()
             self.further = nn.ModuleList([_narrower(256, 256, 512), _narrower(512, 128, 256)])
-            pairs = list(zip(CHANNELS, _anchors.COUNTS, strict=True))
+            pairs = list(zip(CHANNELS, detection.COUNTS, strict=True))
             self.places = nn.ModuleList([nn.Conv2d(width, count * 4, 3, padding=1) for width, count in pairs])
             self.classes = nn.ModuleList([nn.Conv2d(width, count * CLASSES, 3, padding=1) for width, count in pairs])
 

@@ -1,15 +1,18 @@
-"""Boxes as rows of left, top, right, bottom: overlap, matching and precision."""
+"""Boxes as rows of left, top, right, bottom: overlap, matching and precision, and the base of detection tasks."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ipexperf.ext import torch
+from ipexperf.ext import Split, Task, Tensors, torch
 
 SAME = 0.5
 """Boxes with at least this intersection over union are around the same object."""
+SURE = 0.5
+"""Minimum score of a box that counts as a decision. Mean precision includes lower ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +101,25 @@ def _precision(detected: Sequence[Detections], boxes: Any, labels: Any, label: i
     precision = right.cumsum(0) / torch.arange(1, len(right) + 1)
     best = precision.flip(0).cummax(0).values.flip(0)
     return float((best * right).sum() / (labels == label).sum())
+
+
+class Boxes(Task):
+    """Object detection, independent of the form of a network's outputs."""
+
+    metric = "mean average precision of boxes that overlap by half"
+
+    @abstractmethod
+    def detections(self, outputs: Tensors) -> list[Detections]:
+        """Return the detections of each example, on the CPU."""
+
+    def agreement(self, outputs: Tensors, reference: Tensors) -> float:
+        detected, expected = ([x.surer(SURE) for x in self.detections(part)] for part in (outputs, reference))
+        return agreement(detected, expected)
+
+    def score(self, outputs: Tensors, targets: Tensors) -> float:
+        return mean_precision(self.detections(outputs), *targets)
+
+    def trivial(self, split: Split) -> float:
+        """Return 0: the same boxes in every scene detect next to nothing."""
+        del split
+        return 0.0

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ipexperf.ext import Tensors, register, tensors, torch
-from ipexperf.zoo.tasks._boxes import Detections
-from ipexperf.zoo.tasks._detection import Boxes
+from ipexperf.zoo.tasks._boxes import Boxes, Detections
 
 
 class RegionDetection(Boxes):
