@@ -74,8 +74,7 @@ def _row(recorded: Recorded, paired: Paired | None) -> CaseRow:
 
 def _factor(recorded: Recorded, paired: Paired | None) -> str:
     """Times the throughput of stock fp32, where the two took turns in this run and the case's numbers count."""
-    from ipexperf.report.speeds import SpeedRatio
-    from ipexperf.report.table import to_beat
+    from ipexperf.report.speeds import SpeedRatio, to_beat
 
     base = to_beat(recorded.case)
     if paired is None or base == recorded.case or not has_numbers(recorded.outcome):

@@ -16,7 +16,7 @@ from ipexperf.dashboard.change_marks import Differences, DrawnLevel, Mark
 from ipexperf.history.changed import examine
 from ipexperf.history.comparison import unsound
 from ipexperf.judge.environment import RAN, in_few_words
-from ipexperf.report.table import to_beat
+from ipexperf.report.speeds import to_beat
 from ipexperf.result import PRIMARY, accuracies
 
 if TYPE_CHECKING:

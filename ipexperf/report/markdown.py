@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ipexperf import outcomes
 from ipexperf.case import Case
-from ipexperf.report.moved import changed
-from ipexperf.report.table import FACTOR, against, speedups
+from ipexperf.report.moved import changed, of_time
+from ipexperf.report.speeds import FACTOR, Speeds
+from ipexperf.report.summary import Judged
 from ipexperf.report.units import digits, plural, seconds
 from ipexperf.result import PRIMARY, Verdict
-
-if TYPE_CHECKING:
-    from ipexperf.report.speeds import Speeds
-    from ipexperf.result import Measurement
 
 HEAD = "| | case | batch | step | items/s | {}time vs baseline | verdict |\n|---|---|--:|--:|--:|{}--:|---|\n"
 
@@ -35,19 +31,15 @@ class CaseRow:
     """The ratio to the throughput of stock fp32, with its interval, or an empty text."""
 
 
-def rows(
-    measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict], speeds: Speeds | None = None
-) -> list[CaseRow]:
-    """The rows of a run that was just measured. Failed cases have no numbers."""
-    factors = {} if speeds is None else speedups(speeds)
+def rows(judged: Iterable[Judged], speeds: Speeds) -> list[CaseRow]:
+    """The rows of cases that were just measured. Failed cases have no numbers."""
+    factors = speeds.over_plain()
     lines = []
-    for measurement in measurements:
-        verdict = verdicts.get(measurement.case.uid)
+    for measurement, verdict in judged:
+        case = measurement.case
         step, speed = (None if measurement.failure else measurement.median(name) for name in (PRIMARY, "throughput"))
-        factor = factors[measurement.case.uid].cell if measurement.case.uid in factors else ""
-        lines.append(
-            CaseRow(measurement.case, step, speed, verdict.outcome if verdict else "not judged", verdict, factor)
-        )
+        factor = factors[case].cell if case in factors else ""
+        lines.append(CaseRow(case, step, speed, verdict.outcome, verdict, factor))
     return lines
 
 
@@ -100,7 +92,7 @@ def _line(row: CaseRow, *, factors: bool) -> str:
         "-" if row.step is None else seconds(row.step),
         "-" if row.throughput is None else digits(row.throughput),
         *([plain(row.factor) or "-"] if factors else []),
-        against(row.verdict),
+        of_time(row.verdict),
         row.outcome,
     )
     return f"| {' | '.join(cells)} |\n"

@@ -90,6 +90,11 @@ def interval(lo: float, hi: float) -> str:
     return f"[{round((lo - 1) * 100):+d}, {round((hi - 1) * 100):+d}] %"
 
 
+def change(ratio: float, lo: float | None, hi: float | None) -> str:
+    """A ratio with its bounds, if it has any: '+12.3 % [+4, +21] %'."""
+    return percent(ratio) if lo is None or hi is None else f"{percent(ratio)} {interval(lo, hi)}"
+
+
 def plural(count: int, noun: str, nouns: str = "") -> str:
     """'1 case', '2 cases'."""
     return f"{count} {noun if count == 1 else nouns or noun + 's'}"

@@ -7,12 +7,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_records import FAST, LONG, PLAIN, SLOW, crashed, measurement, together
+from report_records import FAST, LONG, PLAIN, SLOW, crashed, measurement, summary, together
 
 from ipexperf.report import github, markdown
-from ipexperf.report.advice import advice
+from ipexperf.report.markdown import CaseRow
 from ipexperf.report.rerun import command
-from ipexperf.report.speeds import Speeds
 from ipexperf.result import Structure, Verdict
 
 OK = Verdict("ok", "within the tolerance", ratio=1.01, lo=0.99, hi=1.03)
@@ -21,9 +20,8 @@ BUSY = Verdict("invalid", "machine contended: steal 12 %", contended=True)
 
 def rows(**verdicts):
     """A case of each name with its verdict."""
-    found = {"slow": measurement(FAST, 0.02), "fine": measurement(PLAIN, 0.01), "other": measurement(LONG, 0.03)}
-    chosen = [found[name] for name in verdicts]
-    return markdown.rows(chosen, {one.case.uid: verdicts[name] for name, one in found.items() if name in verdicts})
+    cases = {"slow": FAST, "fine": PLAIN, "other": LONG}
+    return [CaseRow(cases[name], 0.02, 400.0, verdict.outcome, verdict) for name, verdict in verdicts.items()]
 
 
 def test_failed_cases_are_explained_above_the_table():
@@ -38,11 +36,10 @@ def test_failed_cases_are_explained_above_the_table():
     assert "`ipexperf show 01a1fe7b-ee86-7f13`" in told
 
 
-def test_speed_ups_are_a_column_and_the_best_configuration_a_sentence():
+def test_speed_ups_are_a_column_and_the_best_configuration_a_sentence(tmp_path):
     """As on a terminal. A case without one has a dash. Without any there is no column."""
     made = [measurement(PLAIN, 0.01, accuracy=0.9), measurement(FAST, 0.005, accuracy=0.9), measurement(LONG, 0.03)]
-    speeds = Speeds.of(made, {}, together(made[:2]))
-    told = markdown.text(markdown.rows(made, {}, speeds), "", None, advice=advice(speeds, {}))
+    told = summary_of(tmp_path, summary(made, {}, together(made[:2])))
     table = [line for line in told.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in table}) == 1
     assert "| items/s | x fp32 | time vs baseline |" in table[0]
@@ -54,10 +51,16 @@ def test_speed_ups_are_a_column_and_the_best_configuration_a_sentence():
     assert "x fp32" not in markdown.text(rows(fine=OK), "", None)
 
 
-def test_a_failed_case_has_no_number():
+def summary_of(folder, made):
+    """What a job of GitHub gets."""
+    path = folder / "summary.md"
+    assert github.lines(made, "run", {"GITHUB_STEP_SUMMARY": str(path)}) == []
+    return path.read_text()
+
+
+def test_a_failed_case_has_no_number(tmp_path):
     """Also if one of its launches ended well."""
-    one = crashed()
-    told = markdown.text(markdown.rows([one], {one.case.uid: Verdict("failed", "crashed: signal 11")}), "", None)
+    told = summary_of(tmp_path, summary([crashed()], {FAST.uid: Verdict("failed", "crashed: signal 11")}))
     assert "| ❌ | `resnet50-cpu-bf16-infer_jit-ipex` | 8 | - | - | - | failed |" in told
 
 
@@ -65,8 +68,7 @@ def test_a_failed_case_has_no_number():
 def test_no_name_and_no_reason_breaks_the_table(text):
     """Each case is one line with as many cells as the header, and no tag of a message is left."""
     verdict = Verdict("regressed", text, ratio=2.0)
-    one = measurement(replace(PLAIN, model=text), 0.01)
-    told = markdown.text(markdown.rows([one], {one.case.uid: verdict}), text, None)
+    told = markdown.text([CaseRow(replace(PLAIN, model=text), 0.01, 1.0, "regressed", verdict)], text, None)
     table = [line for line in told.split("\n") if line.startswith("| ")]
     assert [line.replace("\\|", "").count("|") for line in table] == [8, 8]
     assert len(told.split("\n")) <= 9
@@ -125,25 +127,24 @@ def test_there_are_no_more_annotations_than_github_shows():
 
 def test_only_github_gets_its_lines(tmp_path):
     """The summary needs its file, and annotations need a job."""
-    summary = tmp_path / "summary.md"
-    summary.write_text("before\n")
-    assert github.summary(rows(slow=SLOW), "", "run", {}, fails=True) == []
-    assert github.summary(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(summary)}, fails=True) == []
-    assert summary.read_text().startswith("before\n## ipexperf: 1 regressed\n")
-    (line,) = github.summary(rows(slow=SLOW), "", "run", {"GITHUB_ACTIONS": "true"}, fails=True)
+    path = tmp_path / "summary.md"
+    path.write_text("before\n")
+    made = summary([measurement(FAST, 0.02)], {FAST.uid: SLOW})
+    assert github.lines(made, "run", {}) == []
+    assert summary_of(tmp_path, made).startswith("before\n## ipexperf: 1 regressed\n")
+    (line,) = github.lines(made, "run", {"GITHUB_ACTIONS": "true"})
     assert line.startswith("::error ")
+    assert github.lines(summary([]), "run", {"GITHUB_STEP_SUMMARY": str(tmp_path / "none")}) == []
 
 
 def test_a_full_or_missing_summary_is_reported(tmp_path):
     """It never grows beyond the limit, and a missing folder fails no run."""
-    summary = tmp_path / "summary.md"
-    summary.write_text("x" * (github.LIMIT - 20))
-    (line,) = github.summary(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(summary)}, fails=True)
+    path, made = tmp_path / "summary.md", summary([measurement(FAST, 0.02)], {FAST.uid: SLOW})
+    path.write_text("x" * (github.LIMIT - 20))
+    (line,) = github.lines(made, "run", {"GITHUB_STEP_SUMMARY": str(path)})
     assert line.endswith("is full; nothing was appended")
-    assert summary.stat().st_size == github.LIMIT - 20
-    (line,) = github.summary(
-        rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "x")}, fails=True
-    )
+    assert path.stat().st_size == github.LIMIT - 20
+    (line,) = github.lines(made, "run", {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "x")})
     assert "cannot be written: No such file or directory" in line
 
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from report_records import FAST, PLAIN, SLOW, measurement
+from report_records import FAST, PLAIN, SLOW, measurement, told
 
 from ipexperf.case import AGAINST
 from ipexperf.report import fingerprints, junit
 from ipexperf.report.block import failure_block
-from ipexperf.report.table import summary_lines
 from ipexperf.result import Structure, Verdict
 
 CHANGED = Structure(
@@ -48,7 +47,7 @@ def test_the_summary_names_changed_and_unstable_cases() -> None:
     cases = [PLAIN, FAST, replace(PLAIN, batch=9), replace(PLAIN, batch=10)]
     found = (CHANGED, Structure("unstable", "why"), Structure("same"), None)
     verdicts = {case.uid: verdict(one) for case, one in zip(cases, found, strict=True)}
-    lines = summary_lines([measurement(case, 0.01) for case in cases], verdicts, {}, [])
+    lines = told([measurement(case, 0.01) for case in cases], verdicts)
     text = " ".join(" ".join(lines).split())
     assert "STRUCTURE CHANGED (1): these run different kernels than their baseline did" in text
     assert f"{PLAIN.id}: {CHANGED.changes[0]} (and 1 more change)" in text
@@ -59,19 +58,18 @@ def test_the_summary_names_changed_and_unstable_cases() -> None:
 def test_a_case_of_a_pair_is_compared_with_the_other_arm() -> None:
     """It has no baseline."""
     case = replace(PLAIN, knobs=((AGAINST, "stack=ipex"),))
-    lines = fingerprints.structure_lines([measurement(case, 0.01)], {case.uid: verdict(CHANGED)})
-    assert lines[0] == "STRUCTURE CHANGED (1): these run different kernels than the other arm does"
+    lines = told([measurement(case, 0.01)], {case.uid: verdict(CHANGED)})
+    assert "STRUCTURE CHANGED (1): these run different kernels than the other arm does" in lines
 
 
 def test_many_changed_cases_are_counted() -> None:
     cases = [replace(PLAIN, batch=batch) for batch in range(1, 8)]
     lost = Structure("changed", "this history does not have the run")
-    lines = fingerprints.structure_lines(
-        [measurement(case, 0.01) for case in cases], {case.uid: verdict(lost) for case in cases}
-    )
-    assert lines[0].startswith("STRUCTURE CHANGED (7)")
-    assert lines[1].endswith(": this history does not have the run")
-    assert lines[-1].strip() == "and 3 more cases"
+    lines = told([measurement(case, 0.01) for case in cases], {case.uid: verdict(lost) for case in cases})
+    *_, heading, first, _, _, _, more = lines
+    assert heading.startswith("STRUCTURE CHANGED (7)")
+    assert first.endswith(": this history does not have the run")
+    assert more.strip() == "and 3 more cases"
 
 
 def test_the_block_of_a_failed_test_has_the_changes_of_structure() -> None:
