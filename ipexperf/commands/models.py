@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,24 +16,6 @@ if TYPE_CHECKING:
     from ipexperf.bench.api import Model
     from ipexperf.conduct.prerequisites import Prerequisites
     from ipexperf.plan.options import Options
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRow:
-    """The description of a model. What was not measured is None."""
-
-    name: str
-    task: str
-    metric: str
-    data: str
-    licence: str
-    sizes: str
-    batches: str
-    why_nots: Mapping[str, str] = field(default_factory=dict)
-    data_missing: str | None = None
-    parameters: float | None = None
-    flops: float | None = None
-    measured_at: str | None = None
 
 
 def add_models(subparsers: console.Subparsers) -> None:
@@ -63,14 +44,14 @@ def run_models(arguments: argparse.Namespace) -> int:
             until.callback(prerequisites.close)
         rows = [_row(registry.models.get(name), options, prerequisites) for name in wanted]
     if arguments.json:
-        console.say_json([asdict(row) for row in rows])
+        console.say_json(rows)
     else:
         sys.stdout.write("\n".join(map(_text, rows)))
     return 0
 
 
-def _row(model: Model, options: Options, prerequisites: Prerequisites | None) -> ModelRow:
-    """Describe a model, with what `prerequisites` measure of it."""
+def _row(model: Model, options: Options, prerequisites: Prerequisites | None) -> dict[str, Any]:
+    """Describe a model, with what `prerequisites` measure of it. What was not measured is None."""
     from ipexperf.bench import registry
     from ipexperf.plan import sizes
 
@@ -79,18 +60,19 @@ def _row(model: Model, options: Options, prerequisites: Prerequisites | None) ->
     inputs = [sizes.text(model, model.size), *([f"normal {sizes.text(model, model.normal)}"] if model.normal else [])]
     published = [f"{dtype} {batch}" for dtype, batch in model.published.items()]
     batches = [f"train {model.batch_train}", f"infer {model.batch_infer}"]
-    return ModelRow(
-        name=model.name,
-        task=task.name,
-        metric=task.metric,
-        data=data.name,
-        licence=data.licence,
-        sizes=", ".join(inputs),
-        batches=", ".join([*batches, *([f"full: {', '.join(published)}"] if published else [])]),
-        why_nots=dict(model.why_nots),
-        data_missing=missing,
+    return {
+        "name": model.name,
+        "task": task.name,
+        "metric": task.metric,
+        "data": data.name,
+        "licence": data.licence,
+        "sizes": ", ".join(inputs),
+        "batches": ", ".join([*batches, *([f"full: {', '.join(published)}"] if published else [])]),
+        "why_nots": dict(model.why_nots),
+        "data_missing": missing,
+        **dict.fromkeys(("parameters", "flops", "measured_at")),
         **(_measured(model, options, prerequisites, missing) if prerequisites else {}),
-    )
+    }
 
 
 def _measured(model: Model, options: Options, prerequisites: Prerequisites, missing: str | None) -> dict[str, Any]:
@@ -120,21 +102,20 @@ def _measured(model: Model, options: Options, prerequisites: Prerequisites, miss
     return {}
 
 
-def _text(row: ModelRow) -> str:
-    missing = f"; missing: {row.data_missing}" if row.data_missing else ""
+def _text(row: Mapping[str, Any]) -> str:
+    missing = f"; missing: {row['data_missing']}" if row["data_missing"] else ""
     lines = [
-        row.name,
-        f"  task     {row.task}: {row.metric}",
-        f"  data     {row.data}, {row.licence}{missing}",
-        f"  size     {row.sizes}",
-        f"  batch    {row.batches}",
+        row["name"],
+        f"  task     {row['task']}: {row['metric']}",
+        f"  data     {row['data']}, {row['licence']}{missing}",
+        f"  size     {row['sizes']}",
+        f"  batch    {row['batches']}",
     ]
-    if row.parameters is not None and row.flops is not None:
-        lines.append(
-            f"  takes    {row.parameters / 1e6:.2f} million parameters, "
-            f"{row.flops / 1e9:.2f} GFLOP for one of {row.measured_at}"
-        )
-    lines += [f"  not      {name}: {reason}" for name, reason in row.why_nots.items()]
+    if row["parameters"] is not None and row["flops"] is not None:
+        millions, billions = row["parameters"] / 1e6, row["flops"] / 1e9
+        counted = f"{millions:.2f} million parameters, {billions:.2f} GFLOP for one of {row['measured_at']}"
+        lines.append(f"  takes    {counted}")
+    lines += [f"  not      {name}: {reason}" for name, reason in row["why_nots"].items()]
     return "\n".join(lines) + "\n"
 
 

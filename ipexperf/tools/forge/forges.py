@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -17,8 +16,6 @@ from ipexperf.errors import UsageError
 
 SECONDS = 30.0
 """Time limit of a request."""
-PATIENCE = 60.0
-"""The longest that a forge may ask us to wait before a request is repeated."""
 PAGE = 100
 
 
@@ -32,31 +29,27 @@ class Forge(Protocol):
         """Write a comment, or this one anew."""
 
 
-class RefusedError(UsageError):
-    """A forge refused a request. `wait`: it takes it after so many seconds, if it is asked too often."""
-
-    def __init__(self, reason: str, wait: float | None) -> None:
-        super().__init__(reason)
-        self.wait = wait
-
-
 @dataclass(frozen=True, slots=True)
 class Api:
     """Requests to a forge, with the token in a header."""
 
     base: str
     header: tuple[str, str]
-    wait: Callable[[float], None] = time.sleep
 
     def ask(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> Any:
-        """Send a request. A forge that asks for patience gets it once. Raises UsageError in a sentence."""
+        """Send a request. Raises UsageError in a sentence."""
+        data = None if document is None else json.dumps(document).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "ipexperf", self.header[0]: self.header[1]}
+        request = urllib.request.Request(f"{self.base}/{path}", data, headers, method=method)  # noqa: S310 - the forge's
         try:
-            return self._send(method, path, document)
-        except RefusedError as refused:
-            if refused.wait is None or refused.wait > PATIENCE:
-                raise
-            self.wait(refused.wait)
-        return self._send(method, path, document)
+            with urllib.request.urlopen(request, timeout=SECONDS) as reply:  # noqa: S310 - as above
+                return json.loads(reply.read() or b"null")
+        except urllib.error.HTTPError as error:
+            with error:
+                raise UsageError(_refusal(method, path, error)) from None
+        except (urllib.error.URLError, TimeoutError, json.JSONDecodeError) as error:
+            reason = getattr(error, "reason", error)
+            raise UsageError(f"{urllib.parse.urlsplit(self.base).netloc} does not answer: {reason}") from None
 
     def pages(self, path: str) -> Iterator[Any]:
         """Yield the entries of all pages of a list."""
@@ -67,40 +60,15 @@ class Api:
                 return
             number += 1
 
-    def _send(self, method: str, path: str, document: Mapping[str, Any] | None) -> Any:
-        data = None if document is None else json.dumps(document).encode()
-        headers = {"Content-Type": "application/json", "User-Agent": "ipexperf", self.header[0]: self.header[1]}
-        request = urllib.request.Request(f"{self.base}/{path}", data, headers, method=method)  # noqa: S310 - the forge's
-        try:
-            with urllib.request.urlopen(request, timeout=SECONDS) as reply:  # noqa: S310 - as above
-                return json.loads(reply.read() or b"null")
-        except urllib.error.HTTPError as error:
-            with error:
-                wait = _seconds_to_wait(error)
-                raise RefusedError(_refusal(method, path, error, limited=wait is not None), wait) from None
-        except (urllib.error.URLError, TimeoutError, json.JSONDecodeError) as error:
-            reason = getattr(error, "reason", error)
-            raise UsageError(f"{urllib.parse.urlsplit(self.base).netloc} does not answer: {reason}") from None
 
-
-def _seconds_to_wait(error: urllib.error.HTTPError) -> float | None:
-    """For how long a forge that is asked too often wants to be left alone. None: it refuses for another reason."""
-    after, left = error.headers.get("Retry-After"), error.headers.get("X-RateLimit-Remaining")
-    if error.code != HTTPStatus.TOO_MANY_REQUESTS and left != "0" and after is None:
-        return None
-    if after is not None and after.isdecimal():
-        return float(after)
-    until = error.headers.get("X-RateLimit-Reset") or error.headers.get("RateLimit-Reset") or ""
-    return max(0.0, float(until) - time.time()) if until.isdecimal() else PATIENCE
-
-
-def _refusal(method: str, path: str, error: urllib.error.HTTPError, *, limited: bool) -> str:
+def _refusal(method: str, path: str, error: urllib.error.HTTPError) -> str:
     why: dict[int, str] = {
         HTTPStatus.UNAUTHORIZED: "its token is not valid",
         HTTPStatus.FORBIDDEN: "its token may not comment here: a job of a fork has none that may (docs/ci)",
         HTTPStatus.NOT_FOUND: "there is no such pull request, or its token may not see it",
+        HTTPStatus.TOO_MANY_REQUESTS: "it is asked too often",
     }
-    reason = "it is asked too often" if limited else why.get(error.code, error.reason)
+    reason = why.get(error.code, error.reason)
     return f"the forge refused {method} {path.partition('?')[0]} ({error.code}): {reason}"
 
 
