@@ -8,14 +8,11 @@ import functools
 import os
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from types import FrameType
 
 from ipexperf.commands import console, progress
 from ipexperf.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from types import FrameType
 
 NAMES = ("device", "device_index", "lease", "load")
 """The options of the suite that say what is leased, and how."""

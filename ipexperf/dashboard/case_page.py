@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data
+from ipexperf.dashboard.change_marks import Mark
+from ipexperf.dashboard.story import CaseStory, Factor, Story
 from ipexperf.history.bisections import of_cases
 from ipexperf.history.comparison import accuracy
 from ipexperf.history.recorded_fingerprints import fingerprint_of, medians
 from ipexperf.history.recorded_fingerprints import roof as roof_of
+from ipexperf.history.records import Recorded
 from ipexperf.judge import structure
+from ipexperf.judge.bisection_record import BisectionRecord
 from ipexperf.judge.environment import FINDINGS, SOURCE, differences
 from ipexperf.report import bisections as report
 from ipexperf.report import fingerprints, roofs, units
 from ipexperf.report.moved import changed
 from ipexperf.report.rerun import assignments, command
 from ipexperf.result import PRIMARY, PairsEvidence
-
-if TYPE_CHECKING:
-    from ipexperf.dashboard.change_marks import Mark
-    from ipexperf.dashboard.story import CaseStory, Factor, Story
-    from ipexperf.history.records import Recorded
-    from ipexperf.judge.bisection_record import BisectionRecord
 
 DOTS = 120
 """Samples of a launch to draw. More are thinned out by rank, which keeps their distribution."""

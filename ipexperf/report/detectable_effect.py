@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ipexperf.judge.detectable_effect import SURE, reach
-from ipexperf.judge.policy import Policy
+from ipexperf.judge.policy import PairPolicy, Policy
+from ipexperf.judge.selftest import Trial
 from ipexperf.outcomes import has_numbers
 from ipexperf.report.units import plural
-
-if TYPE_CHECKING:
-    from ipexperf.judge.policy import PairPolicy
-    from ipexperf.judge.selftest import Trial
 
 
 def lines(trial: Trial, policy: PairPolicy) -> list[str]:

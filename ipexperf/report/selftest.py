@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from ipexperf.judge.selftest import CONFIDENCE, SizeRates, Trial, TrialRate, TrialSummary
 from ipexperf.report.units import percent, plural, seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 HEADER = ("size", "trials", "caught", "missed", "within tolerance", "inconclusive", "pairs", "time")
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ipexperf import outcomes
 from ipexperf.commands import gate
+from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.report import markdown, units
 from ipexperf.report.moved import changed
 from ipexperf.result import MEAN, PairsEvidence
-
-if TYPE_CHECKING:
-    from ipexperf.history.records import Recorded, RunDetail
 
 LIMIT = 60_000
 """Bytes of a comment. GitHub takes 65,536 characters, and more from nobody."""
