@@ -180,7 +180,7 @@ def trouble(capsys):
 
 @pytest.mark.parametrize(
     "words",
-    [("no such",), ("last~999999999",), ("--db", "nowhere.db"), ("--db", "odd://host/db"), ("--case", "nobody")],
+    [("no such",), ("last~9999",), ("--db", "nowhere.db"), ("--db", "odd://host/db"), ("--case", "nobody")],
 )
 def test_what_cannot_be_asked_is_no_verdict(gate, trouble, words):
     gate(*verdicts("ok"))
