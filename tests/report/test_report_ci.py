@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_records import FAST, LONG, PLAIN, SLOW, crashed, measurement, summary, together
+from report_records import FAST, LONG, PLAIN, SLOW, measurement, summary, together
 
 from ipexperf.report import github, markdown
 from ipexperf.report.markdown import CaseRow
 from ipexperf.report.rerun import command
-from ipexperf.result import Structure, Verdict
+from ipexperf.result import Verdict
 
 OK = Verdict("ok", "within the tolerance", ratio=1.01, lo=0.99, hi=1.03)
 BUSY = Verdict("invalid", "machine contended: steal 12 %", contended=True)
@@ -22,18 +22,6 @@ def rows(**verdicts):
     """A case of each name with its verdict."""
     cases = {"slow": FAST, "fine": PLAIN, "other": LONG}
     return [CaseRow(cases[name], 0.02, 400.0, verdict.outcome, verdict) for name, verdict in verdicts.items()]
-
-
-def test_failed_cases_are_explained_above_the_table():
-    """Cases that are fine have a row only."""
-    told = markdown.text(rows(fine=OK, slow=SLOW), "platform shift", "01a1fe7b-ee86-7f13-86e2")
-    lines = told.splitlines()
-    assert lines[0] == "## ipexperf: 1 regressed, 1 ok"
-    assert lines[1] == "**platform shift**"
-    assert lines[2].startswith("- 🔴 `resnet50-cpu-bf16-infer_jit-ipex` (batch 8): **regressed**: 101.0% slower")
-    assert [line.split(" | ")[-1] for line in lines if line.startswith("| ")][1:] == ["regressed |", "ok |"]
-    assert "+101.0 % [+90, +112] %" in told
-    assert "`ipexperf show 01a1fe7b-ee86-7f13`" in told
 
 
 def test_speed_ups_are_a_column_and_the_best_configuration_a_sentence(tmp_path):
@@ -56,12 +44,6 @@ def summary_of(folder, made):
     path = folder / "summary.md"
     assert github.lines(made, "run", {"GITHUB_STEP_SUMMARY": str(path)}) == []
     return path.read_text()
-
-
-def test_a_failed_case_has_no_number(tmp_path):
-    """Also if one of its launches ended well."""
-    told = summary_of(tmp_path, summary([crashed()], {FAST.uid: Verdict("failed", "crashed: signal 11")}))
-    assert "| ❌ | `resnet50-cpu-bf16-infer_jit-ipex` | 8 | - | - | - | failed |" in told
 
 
 @given(st.text(min_size=1, max_size=60))
@@ -93,20 +75,6 @@ def test_a_long_text_is_cut_between_lines_and_counts_the_missing_ones():
         assert set(told.splitlines()[:-5]) <= set(whole.splitlines())
     assert markdown.text(many, "", "run", 100) == ""
     assert markdown.text(many, "", "run", len(whole.encode())) == whole
-
-
-def test_a_failed_case_is_an_error_and_a_contended_or_changed_one_a_warning():
-    """A contended machine and a changed structure fail nothing."""
-    ran = Structure("changed", "the digest is not the baseline's", ("relu no longer fused",))
-    told = github.annotated(rows(slow=SLOW, fine=replace(OK, structure=ran), other=BUSY), "", fails=True)
-    assert [line.split(" title=")[0] for line in told] == ["::error", "::warning", "::warning"]
-    assert told[0].startswith("::error title=regressed%3A resnet50-cpu-bf16-infer_jit-ipex (batch 8)::101.0%25 slower")
-    assert told[1].endswith("::relu no longer fused")
-    assert github.annotated(rows(fine=OK), "", fails=False) == []
-    assert github.annotated((), "platform shift: 8.0% slower", fails=True) == [
-        "::error title=ipexperf%3A the run::platform shift: 8.0%25 slower"
-    ]
-    assert github.annotated((), "two are slower", fails=False)[0].startswith("::warning ")
 
 
 def test_a_message_cannot_contain_a_command():

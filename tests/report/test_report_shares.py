@@ -14,8 +14,7 @@ from ipexperf.result import Launch, Measurement, RoundRecord, Verdict
 
 PREPACK = replace(FAST, knobs=(("weights_prepack", "off"),))
 LAYOUT = replace(FAST, knobs=(("channels_last", "off"),))
-GRAPH = replace(FAST, knobs=(("graph_mode", "on"),))
-ABLATED = ("weights_prepack", "channels_last", "graph_mode")
+ABLATED = ("weights_prepack", "channels_last")
 
 
 def taken(case: Case, *steps: float) -> Measurement:
@@ -50,11 +49,6 @@ def test_each_ablated_knob_has_its_share_and_noise_has_none() -> None:
     assert layout.endswith(", no share seen")
     assert SHARES not in told([WHOLE, slower])  # a knob that was only set asks for no share
     assert SHARES not in told([slower], ablated=ABLATED)
-
-
-def test_a_knob_that_is_off_by_default_is_called_switched_on() -> None:
-    """Ablation turns graph_mode on, so `without` would be wrong."""
-    assert share(WHOLE, taken(GRAPH, 0.05, 0.0501, 0.0499)).startswith("with graph_mode=on 0.500* times the step time")
 
 
 def test_a_share_comes_from_the_rounds_that_both_were_in() -> None:
