@@ -41,7 +41,7 @@ def add_env(subparsers: console.Subparsers) -> None:
     making = add("make", "make the environment of a lock, unless it is there")
     lock_help = "a file, the name or the start of the digest of an accepted lock, or shipped:NAME"
     making.add_argument("lock", metavar="LOCK", help=lock_help)
-    planning.add_lease(making)
+    planning.add_some(making, "lease")
     making.set_defaults(run=run_make)
     other = add("verify", "check that an environment is what its lock says, file by file")
     other.add_argument("lock", metavar="LOCK", nargs="?", help="as for make (default: every environment)")
@@ -171,7 +171,7 @@ def add_clean(subparsers: console.Subparsers) -> None:
     parser.add_argument("what", metavar="WHAT", nargs="*", help=f"only these: {', '.join(AGAIN)}")
     parser.add_argument("--yes", action="store_true", help="remove it; without this option nothing is changed")
     console.add_cache(parser)
-    planning.add_lease(parser)
+    planning.add_some(parser, "lease")
     parser.set_defaults(run=run_clean)
 
 
