@@ -6,22 +6,18 @@ import argparse
 import dataclasses
 import getpass
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ipexperf import lock as locks
 from ipexperf.commands import console
 from ipexperf.errors import BaselineError, HistoryError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ipexperf.history.records import Recorded
-    from ipexperf.history.store import History
-    from ipexperf.judge.accept import Acceptance, ProposedCase
-    from ipexperf.judge.baseline import Baselines
-    from ipexperf.lock import Lock
+from ipexperf.history.records import Recorded
+from ipexperf.history.store import History
+from ipexperf.judge.accept import Acceptance, ProposedCase
+from ipexperf.judge.baseline import Baselines
+from ipexperf.lock import Lock
 
 
 def _candidate(recorded: Recorded) -> ProposedCase:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
+from ipexperf.history.records import Recorded
+from ipexperf.history.round_ratios import Paired
 from ipexperf.outcomes import has_numbers
+from ipexperf.report.markdown import CaseRow
 from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY
-
-if TYPE_CHECKING:
-    from ipexperf.history.records import Recorded
-    from ipexperf.history.round_ratios import Paired
-    from ipexperf.report.markdown import CaseRow
 
 
 def add_report(subparsers: console.Subparsers) -> None:
