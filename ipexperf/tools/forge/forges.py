@@ -10,23 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ipexperf.errors import UsageError
 
 SECONDS = 30.0
 """Time limit of a request."""
 PAGE = 100
-
-
-class Forge(Protocol):
-    """Where a pull request is."""
-
-    def find(self, marker: str) -> int | None:
-        """The number of the comment that begins with this marker."""
-
-    def write(self, body: str, number: int | None) -> None:
-        """Write a comment, or this one anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,52 +62,56 @@ def _refusal(method: str, path: str, error: urllib.error.HTTPError) -> str:
     return f"the forge refused {method} {path.partition('?')[0]} ({error.code}): {reason}"
 
 
-class GitHub:
+@dataclass(frozen=True, slots=True)
+class Forge:
+    """The comments of a pull request."""
+
+    api: Api
+    comments: str
+    """The path of all."""
+    comment: str
+    """The path of one, without its number."""
+    edit: str
+    """The method that writes one anew."""
+
+    def find(self, marker: str) -> int | None:
+        """The number of the comment that begins with this marker."""
+        return next((int(one["id"]) for one in self.api.pages(self.comments) if one["body"].startswith(marker)), None)
+
+    def write(self, body: str, number: int | None) -> None:
+        """Write a comment, or this one anew."""
+        if number is None:
+            self.api.ask("POST", self.comments, {"body": body})
+        else:
+            self.api.ask(self.edit, f"{self.comment}/{number}", {"body": body})
+
+
+def github(environment: Mapping[str, str], event: Mapping[str, Any]) -> Forge:
     """A pull request on GitHub, or on a server of one's own."""
-
-    def __init__(self, environment: Mapping[str, str], event: Mapping[str, Any]) -> None:
-        base = f"{environment['GITHUB_API_URL']}/repos/{environment['GITHUB_REPOSITORY']}"
-        self._api = Api(base, ("Authorization", f"Bearer {_token(environment, 'GITHUB_TOKEN')}"))
-        self._number = self._pull(event)
-
-    def _pull(self, event: Mapping[str, Any]) -> int:
-        """The number of the pull request. That of a run is found by its commit: its own word may be a stranger's."""
-        if "pull_request" in event:
-            return int(event["pull_request"]["number"])
-        head = event.get("workflow_run", {}).get("head_sha", "")
-        pulls = self._api.ask("GET", f"commits/{head}/pulls") if head else []
-        numbers = [int(pull["number"]) for pull in pulls if pull.get("head", {}).get("sha") == head]
-        if len(numbers) != 1:
-            raise UsageError("this job is of no pull request, or of several: comment --post needs one")
-        return numbers[0]
-
-    def find(self, marker: str) -> int | None:
-        for one in self._api.pages(f"issues/{self._number}/comments"):
-            if str(one["body"]).startswith(marker):
-                return int(one["id"])
-        return None
-
-    def write(self, body: str, number: int | None) -> None:
-        path = f"issues/{self._number}/comments" if number is None else f"issues/comments/{number}"
-        self._api.ask("POST" if number is None else "PATCH", path, {"body": body})
+    base = f"{environment['GITHUB_API_URL']}/repos/{environment['GITHUB_REPOSITORY']}"
+    api = Api(base, ("Authorization", f"Bearer {_token(environment, 'GITHUB_TOKEN')}"))
+    return Forge(api, f"issues/{_pull(api, event)}/comments", "issues/comments", "PATCH")
 
 
-class GitLab:
+def _pull(api: Api, event: Mapping[str, Any]) -> int:
+    """The number of the pull request. That of a run is found by its commit: its own word may be a stranger's."""
+    if "pull_request" in event:
+        return int(event["pull_request"]["number"])
+    head = event.get("workflow_run", {}).get("head_sha", "")
+    pulls = api.ask("GET", f"commits/{head}/pulls") if head else []
+    numbers = [int(pull["number"]) for pull in pulls if pull.get("head", {}).get("sha") == head]
+    if len(numbers) != 1:
+        raise UsageError("this job is of no pull request, or of several: comment --post needs one")
+    return numbers[0]
+
+
+def gitlab(environment: Mapping[str, str]) -> Forge:
     """A merge request on GitLab."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        if "CI_MERGE_REQUEST_IID" not in environment:
-            raise UsageError("this job is of no merge request: comment --post needs one")
-        base = f"{environment['CI_API_V4_URL']}/projects/{environment['CI_PROJECT_ID']}"
-        self._notes = f"merge_requests/{environment['CI_MERGE_REQUEST_IID']}/notes"
-        self._api = Api(base, ("PRIVATE-TOKEN", _token(environment, "GITLAB_TOKEN")))
-
-    def find(self, marker: str) -> int | None:
-        return next((int(one["id"]) for one in self._api.pages(self._notes) if one["body"].startswith(marker)), None)
-
-    def write(self, body: str, number: int | None) -> None:
-        path = self._notes if number is None else f"{self._notes}/{number}"
-        self._api.ask("POST" if number is None else "PUT", path, {"body": body})
+    if "CI_MERGE_REQUEST_IID" not in environment:
+        raise UsageError("this job is of no merge request: comment --post needs one")
+    base = f"{environment['CI_API_V4_URL']}/projects/{environment['CI_PROJECT_ID']}"
+    notes = f"merge_requests/{environment['CI_MERGE_REQUEST_IID']}/notes"
+    return Forge(Api(base, ("PRIVATE-TOKEN", _token(environment, "GITLAB_TOKEN"))), notes, notes, "PUT")
 
 
 def _token(environment: Mapping[str, str], name: str) -> str:
@@ -130,9 +124,9 @@ def of_job(environment: Mapping[str, str]) -> Forge:
     """The forge whose job this is. Raises UsageError if this is none."""
     if environment.get("GITHUB_ACTIONS") == "true":
         event = json.loads(Path(environment["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
-        return GitHub(environment, event)
+        return github(environment, event)
     if "GITLAB_CI" in environment:
-        return GitLab(environment)
+        return gitlab(environment)
     raise UsageError("comment --post is for jobs of GitHub and GitLab: without --post it prints the comment")
 
 
