@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -72,16 +73,21 @@ def _cut(parts: Sequence[str], end: str, limit: int | None) -> str:
     whole = "".join(parts) + end
     if limit is None or len(whole.encode()) <= limit:
         return whole
-    fitting: list[str] = []
-    room = limit - len(end.encode()) - 80
-    for part in parts:
-        room -= len(part.encode())
-        if room < 0:
-            break
-        fitting.append(part)
-    if not fitting:
+    kept = fitting(parts, limit - len(end.encode()) - 80)
+    if not kept:
         return ""
-    return "".join(fitting) + f"\n{plural(len(parts) - len(fitting), 'line')} left out for lack of space.\n" + end
+    return "".join(kept) + f"\n{missing(parts, kept)}.\n" + end
+
+
+def fitting(parts: Sequence[str], room: int) -> Sequence[str]:
+    """The first of these parts, as many as so many bytes have room for."""
+    sizes = itertools.accumulate(len(part.encode()) for part in parts)
+    return parts[: sum(size <= room for size in sizes)]
+
+
+def missing(parts: Sequence[str], kept: Sequence[str]) -> str:
+    """How many parts were left out."""
+    return f"{plural(len(parts) - len(kept), 'line')} left out for lack of space"
 
 
 def _line(row: CaseRow, *, factors: bool) -> str:

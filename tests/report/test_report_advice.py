@@ -12,7 +12,7 @@ from report_records import crashed, golden, measurement, out_of_budget, summary,
 
 from ipexperf.case import Case
 from ipexperf.judge.policy import Policy
-from ipexperf.report.advice import BRACKETS, NO_TURNS, advice
+from ipexperf.report.advice import NO_TURNS, advice
 from ipexperf.report.speeds import Speeds
 from ipexperf.result import Launch, Measurement, RoundRecord, Verdict
 
@@ -83,20 +83,6 @@ def test_the_summary_of_a_run_whose_twin_differs() -> None:
     golden("run_distrusted.txt", "\n".join(lines))
     assert sum("DO NOT TRUST" in line for line in lines) == 1
     assert not any("TRUST" in line for line in advice_of(asked, together(asked, twin=1.01)))
-
-
-def test_the_best_configuration_is_one_sentence() -> None:
-    """It has stack, dtype and mode, the speed with an interval, and whether the accuracy changed."""
-    sentence, stacks, dtypes, slower, note = advice_of(measured(STEPS))
-    assert sentence.startswith("resnet18, inference: bf16 on ipex, traced (infer_jit), is fastest: 3.0")
-    assert " times stock fp32 (2.9" in sentence
-    assert sentence.endswith("; accuracy 91.8%, unchanged")
-    assert stacks.startswith("  ipex over stock: fp32 traced 1.7")
-    assert "; bf16 traced 1.7" in stacks
-    assert dtypes.startswith("  bf16 over fp32: ipex traced 1.6")
-    assert slower == "slower than the baseline: not known, for there is none yet"
-    assert note.endswith(BRACKETS)
-    assert "*" not in f"{sentence}{stacks}{dtypes}{note}"
 
 
 @pytest.mark.parametrize(
