@@ -729,11 +729,8 @@ class Run:
 
         settled = self.settled()
         failed = any(verdict.fails for verdict in self.verdicts.values())
-        summary = Summary.of(
-            self.measurements,
-            settled.verdicts,
-            self.rounds,
-            self._prior,
+        summary = dataclasses.replace(
+            Summary.of(self.measurements, settled.verdicts, self.rounds, self._prior),
             ablated=self.options.ablate,
             left_out=self.plan.reasons,
             line=settled.line,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ipexperf.case import Case
 from ipexperf.judge.rounds import PRIORS, Pools
@@ -69,12 +69,11 @@ class Summary:
         verdicts: Mapping[str, Verdict],
         rounds: Sequence[RoundRecord] = (),
         prior: Pools = PRIORS,
-        **told: Any,
     ) -> Summary:
-        """Sort the cases. Verdicts are by case uid, because two batches share one id."""
+        """The cases alone. Verdicts are by case uid, because two batches share one id."""
         ordered = sorted(measurements, key=lambda x: (x.case.id, x.case.batch, x.case.size))
         judged = [Judged(one, verdicts[one.case.uid]) for one in ordered]
         networks = {one.case: one for one in judged if not one.case.is_call}
         functions = [one for one in judged if one.case.is_call]
         speeds = Speeds.of([one.measurement for one in networks.values()], verdicts, rounds, prior)
-        return cls(networks, functions, speeds, rounds, **told)
+        return cls(networks, functions, speeds, rounds)

@@ -83,7 +83,7 @@ def summary(
 ) -> Summary:
     """The record of a run, in which a case without a verdict has no baseline."""
     none = {one.case.uid: Verdict("no_baseline", "") for one in measurements}
-    return Summary.of(measurements, {**none, **(verdicts or {})}, rounds, **told)
+    return replace(Summary.of(measurements, {**none, **(verdicts or {})}, rounds), **told)
 
 
 def told(
