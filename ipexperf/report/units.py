@@ -52,11 +52,6 @@ def size(value: float) -> str:
     return f"{value:.0f} B"
 
 
-def rate(value: float, unit: str = "items/s") -> str:
-    """A throughput: '81.2 items/s'."""
-    return f"{digits(value)} {unit}"
-
-
 def scaled(value: float, unit: str) -> str:
     """A large number in powers of 1000: '84.1 GFLOP/s'."""
     scale, prefix = next((x for x in SCALES if abs(value) >= x[0] * 0.9995), (1.0, ""))
