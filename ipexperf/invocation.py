@@ -158,8 +158,7 @@ class Invocation:
         for host, run in self.runs.items():
             if host:
                 lines += ([""] if lines else []) + [f"host {host}"]
-            lines += run.summary()
-            lines += run.for_ci(environment)
+            lines += run.summary(environment)
         return lines
 
     def properties(self, *, well: bool) -> list[tuple[str, str]]:

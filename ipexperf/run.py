@@ -302,10 +302,10 @@ class Run:
     def _tell(self, group: Group) -> None:
         """Say what a group found in a line, long before the summary."""
         from ipexperf.report.advice import advice
-        from ipexperf.report.speeds import Speeds
+        from ipexperf.report.summary import Summary
 
         done = [one for one in self.measurements if one.case in group.cases and not one.case.is_call]
-        for line in advice(Speeds.of(done, self.verdicts, self._recorder.rounds), self.verdicts)[: len(done) > 1]:
+        for line in advice(Summary.of(done, self.verdicts, self._recorder.rounds))[: len(done) > 1]:
             self._say(line)
 
     def _parts(self, group: Group) -> list[tuple[Against | None, Group]]:
@@ -682,13 +682,40 @@ class Run:
             "" if folder == "baselines" else f" --baselines {shlex.quote(folder)}",
         )
 
-    def summary(self) -> list[str]:
-        """The lines printed at the end."""
-        from ipexperf.judge.policy import Policy
-        from ipexperf.report.lines import wrapped
-        from ipexperf.report.table import missing_lines, run_lines, summary_lines
+    def summary(self, environment: Mapping[str, str]) -> list[str]:
+        """The lines printed at the end. A job of GitHub, which the environment tells of, gets its summary too."""
+        from ipexperf.report import github
+        from ipexperf.report.summary import Summary
+        from ipexperf.report.table import summary_lines
 
-        commands, settled = [], self.settled()
+        settled = self.settled()
+        failed = any(verdict.fails for verdict in self.verdicts.values())
+        summary = dataclasses.replace(
+            Summary.of(self.measurements, settled.verdicts, self._recorder.rounds, self._prior),
+            ablated=self.options.ablate,
+            left_out=self.plan.reasons,
+            line=settled.line,
+            slower=[x.case.id for x in self.measurements if x.case.uid in settled.slower],
+            fails=settled.fails,
+            unseen=settled.fails and not failed,
+            spoilt=settled.spoilt,
+            notes=self._live.lines(self._since_accepted()),
+            missing=self._missing(),
+            commands=self._where_to_look(settled),
+        )
+        return [
+            *summary_lines(summary),
+            *([f"HOW THE RUN ENDED IS NOT RECORDED: {self.trouble}"] if self.trouble else []),
+            *([f"THE REPORT IS NOT WRITTEN: {self.unwritten}"] if self.unwritten else []),
+            *self._dossiers,
+            *github.lines(summary, self.uid, environment),
+        ]
+
+    def _where_to_look(self, settled: RunVerdict) -> list[str]:
+        """Commands that say more, each with what it shows."""
+        from ipexperf.judge.policy import Policy
+
+        commands = []
         if self.uid is not None:
             database, baselines = self._place_options()
             if self._recorder.stand_in is not None:
@@ -710,25 +737,7 @@ class Run:
                 commands.append(f"{self._report / 'index.html'}    the same, drawn")
         if self.plan.left_out:
             commands.append("ipexperf cases --why    every cell that was left out, and its reason")
-        slower = [x.case.id for x in self.measurements if x.case.uid in settled.slower]
-        failed = any(verdict.fails for verdict in self.verdicts.values())
-        return [
-            *run_lines(settled.line, slower, fails=settled.fails and not failed, spoilt=settled.spoilt),
-            *(row for line in self._live.lines(self._since_accepted()) for row in wrapped(line)),
-            *missing_lines(self._missing()),
-            *summary_lines(
-                self.measurements,
-                settled.verdicts,
-                self.plan.reasons,
-                commands,
-                self.options.ablate,
-                self._recorder.rounds,
-                self._prior,
-            ),
-            *([f"HOW THE RUN ENDED IS NOT RECORDED: {self.trouble}"] if self.trouble else []),
-            *([f"THE REPORT IS NOT WRITTEN: {self.unwritten}"] if self.unwritten else []),
-            *self._dossiers,
-        ]
+        return commands
 
     def _since_accepted(self) -> dict[Case, list[str]]:
         """What differs in the software and source of each measured case from its baseline's."""
@@ -746,21 +755,3 @@ class Run:
             return []
         machines = dict.fromkeys(x.environment.get("machine_key") for x in self.measurements)
         return [case.id for case in self._baselines.missing(key for key in machines if key)]
-
-    def for_ci(self, environment: Mapping[str, str]) -> list[str]:
-        """Append the summary of a GitHub job if there is one, and return lines with annotations."""
-        from ipexperf.report import functions, github, markdown
-        from ipexperf.report.advice import advice
-        from ipexperf.report.speeds import Speeds
-
-        if not self.measurements:
-            return []
-        settled = self.settled()
-        calls = [one for one in self.measurements if one.case.is_call]
-        networks = [one for one in self.measurements if not one.case.is_call]
-        speeds = Speeds.of(networks, settled.verdicts, self._recorder.rounds, self._prior)
-        told = [one for one in calls if functions.loud(one, settled.verdicts[one.case.uid])]
-        cases = markdown.rows([*networks, *told], settled.verdicts, speeds)
-        lines = [*advice(speeds, settled.verdicts), *functions.lines(calls, settled.verdicts)[:1]]
-        fails = settled.fails or settled.spoilt
-        return github.summary(cases, settled.line, self.uid, environment, fails=fails, advice=lines)

@@ -162,17 +162,3 @@ def test_a_file_that_cannot_be_written_leaves_no_row(runs, path, capsys):
     assert "cannot be" in told
     assert told.count("\n") == 1
     assert live() == []
-
-
-def test_an_acceptance_that_was_killed_before_its_rows_is_completed(runs, path):
-    """The process was killed after it wrote the file. The next acceptance adds the missing rows."""
-    accept(runs[0])
-    rows, text = query("SELECT uid, series_id, run_id, reason FROM baseline ORDER BY uid"), path.read_text()
-    assert len(rows) == len(MODELS)
-    with closing(sqlite3.connect("ipexperf.db")) as connection:
-        connection.execute("DELETE FROM baseline")
-        connection.commit()
-    for _ in range(2):
-        assert accept(runs[0], "--by", "somebody else") == 1
-        assert query("SELECT uid, series_id, run_id, reason FROM baseline ORDER BY uid") == rows
-    assert path.read_text() == text

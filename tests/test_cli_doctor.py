@@ -121,8 +121,3 @@ def test_a_case_that_fails_says_nothing_of_the_machine(
     played(monkeypatch, die)
     assert doctor() == 0
     assert "is unknown" in capsys.readouterr().out
-
-
-def test_an_impossible_request_is_one_sentence(doctor: Doctor, capsys: pytest.CaptureFixture[str]) -> None:
-    assert doctor("--max-pairs", "25") == cli.USAGE_ERROR
-    assert capsys.readouterr().err == "ipexperf: max_pairs: expected 1 to 24 pairs, got 25\n"

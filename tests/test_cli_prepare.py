@@ -118,20 +118,6 @@ def test_what_did_not_learn_is_trained_once(
     assert Maker.tried == ["weights"]
 
 
-def test_cases_that_load_nothing_need_nothing(
-    prepare: Callable[..., int], fake: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A model that is not trained has no weights to be made."""
-    assert prepare("--model", "tiny", "--dtype", "fp32") == 0
-    assert capsys.readouterr().out == "0 made, 0 there already, for 1 case\n"
-
-
-def test_a_wrong_name_is_refused(prepare: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
-    """As everywhere: one sentence, and exit status 2."""
-    assert prepare("--model", "frist", "--dtype", "fp32") == cli.USAGE_ERROR
-    assert capsys.readouterr().err == "ipexperf: --model: unknown model 'frist': did you mean first?\n"
-
-
 @pytest.mark.process
 @pytest.mark.torch
 def test_ctrl_c_leaves_nothing_half(tmp_path: Path, gone: Callable[[int], bool]) -> None:

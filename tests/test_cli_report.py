@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 import sqlite3
 import subprocess
@@ -16,7 +15,7 @@ from cli_answers import refused
 
 from ipexperf.case import Case
 from ipexperf.cli import main
-from ipexperf.history import History, database
+from ipexperf.history import History
 from ipexperf.result import Launch, Measurement, RoundRecord, SeatRecord, Verdict
 
 ENVIRONMENT = {"machine_key": "xeon-8480-2s", "hardware": {}, "software": {"torch": "2.8.0"}, "variables": {}}
@@ -104,25 +103,6 @@ def corrupt(path):
     path.write_bytes(data)
 
 
-def no_database(path):
-    path.write_text("step_time,0.0125\n" * 100)
-
-
-def empty_file(path):
-    path.write_bytes(b"")
-
-
-def other_database(path):
-    path.unlink()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE recipe (name TEXT)")
-
-
-def newer(path):
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-
-
 def no_runs(path):
     path.unlink()
     History.open(path).close()
@@ -132,10 +112,6 @@ def no_runs(path):
     ("damage", "why"),
     [
         (corrupt, "malformed"),
-        (no_database, "not a database"),
-        (empty_file, "is empty: it has no tables"),
-        (other_database, "is a database of something else"),
-        (newer, "has schema 9999, newer than the"),
         (no_runs, "this history is empty"),
         (Path.unlink, "there is no history"),
     ],
@@ -151,21 +127,6 @@ def test_a_history_that_cannot_be_read_is_one_sentence(path, capsys, damage, why
     assert why in told
     assert (path.read_bytes() if path.exists() else None) == before
     assert [one.name for one in path.parent.iterdir() if "site" in one.name] == []
-
-
-def test_a_history_that_is_read_only_or_locked_is_one_sentence(path, capsys, monkeypatch):
-    """Another process holds it for longer than anybody waits, or this user may not write beside it."""
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "access", lambda *_: False)
-        assert "is not writable for this user" in refused(capsys, "report", "--html", "site")
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.2)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        connection.execute("BEGIN EXCLUSIVE")
-        connection.execute("UPDATE run SET status = status")
-        told = refused(capsys, "report", "--html", "site")
-    assert "locked" in told or "write-ahead log" in told
-    assert not (path.parent / "site").exists()
 
 
 @pytest.mark.process

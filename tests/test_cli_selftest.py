@@ -15,17 +15,13 @@ from ipexperf.errors import WorkerError
 from ipexperf.history.selftests import trials
 from ipexperf.history.store import History
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.plan import injections
 from ipexperf.result import Check
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ipexperf.bench.machine.facts import Facts
     from ipexperf.compare.arm import Arm
-    from ipexperf.plan.injections import Injection
-    from ipexperf.plan.options import Options
 
 
 ALL = sorted(os.sched_getaffinity(0))
@@ -188,25 +184,6 @@ def test_an_impossible_request_is_one_sentence(
 ) -> None:
     assert selftest(*more) == cli.USAGE_ERROR
     assert capsys.readouterr().err.startswith(f"ipexperf: {reason}")
-
-
-@pytest.mark.skipif(len(ALL) < 2, reason="a core to leave out")
-def test_injections_are_for_the_cores_that_the_cases_have(
-    selftest: Callable[..., int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A case on one core has no thread to take away, so `threads` would be an A/A."""
-    told(monkeypatch, honest)
-    found: list[int] = []
-
-    def chosen(names: tuple[str, ...], options: Options, facts: Facts) -> tuple[Injection, ...]:
-        found.append(facts.cores)
-        return choose(names, options, facts)
-
-    choose = injections.chosen
-    monkeypatch.setattr(injections, "chosen", chosen)
-    assert selftest("--injections", "none") == 0
-    assert selftest("--injections", "none", "--perf-placement", f"cores={ALL[-1]}") == 0
-    assert found == [len(ALL), 1]
 
 
 @pytest.mark.process

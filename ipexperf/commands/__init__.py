@@ -9,13 +9,9 @@ import functools
 import importlib
 import importlib.metadata
 import pkgutil
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ipexperf.commands.console import Subparsers
-
+from ipexperf.commands.console import Subparsers
 
 GROUP = "ipexperf.commands"
 """The entry points by which an installed package names functions that declare its subcommands."""

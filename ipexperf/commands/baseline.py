@@ -6,23 +6,18 @@ import argparse
 import dataclasses
 import getpass
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ipexperf import lock as locks
 from ipexperf.commands import console
 from ipexperf.errors import BaselineError, HistoryError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ipexperf.case import Case
-    from ipexperf.history.records import Accepted, Recorded
-    from ipexperf.history.store import History
-    from ipexperf.judge.accept import Acceptance, ProposedCase
-    from ipexperf.judge.baseline import Baselines, CaseBaseline
-    from ipexperf.lock import Lock
+from ipexperf.history.records import Recorded
+from ipexperf.history.store import History
+from ipexperf.judge.accept import Acceptance, ProposedCase
+from ipexperf.judge.baseline import Baselines
+from ipexperf.lock import Lock
 
 
 def _candidate(recorded: Recorded) -> ProposedCase:
@@ -85,8 +80,6 @@ def run_accept(arguments: argparse.Namespace) -> int:
             for case_id, why in acceptance.refused:
                 console.say(f"refused   {case_id}: {why}")
             refused += len(acceptance.refused)
-            if earlier := _accepted_before(accepted, candidates):
-                history.complete(earlier)
             if acceptance.accepted:
                 locked = _locks(history, acceptance, arguments)
                 for lock in locked:
@@ -213,42 +206,26 @@ def _remove_unused(folder: Path) -> None:
             locks.path_of(folder, lock.digest).unlink()
 
 
-def _accepted_before(accepted: Baselines, candidates: Iterable[ProposedCase]) -> list[Accepted]:
-    """The candidates whose runs are the newest sessions of the file, as it says that they were accepted."""
-    return [
-        _session(candidate, candidate.case, current, accepted.machine_key)
-        for candidate in candidates
-        if (current := accepted.at(candidate.case)) is not None
-        and current.case == candidate.case
-        and current.sessions[-1].run == candidate.run
-    ]
-
-
-def _session(candidate: ProposedCase, former: Case, current: CaseBaseline, machine_key: str) -> Accepted:
-    """The acceptance of a candidate, as the baseline of its case has it now."""
-    from ipexperf.history.records import Accepted
-
-    return Accepted(
-        run_uid=candidate.run,
-        case=candidate.case,
-        former=former,
-        machine_key=machine_key,
-        current_runs=frozenset(session.run for session in current.sessions),
-        at=current.accepted_at,
-        by=current.accepted_by,
-        reason=current.reason,
-    )
-
-
 def _keep(history: History, folder: Path, accepted: Baselines, acceptance: Acceptance) -> Path:
     """Write the file and the rows in the history: both or neither."""
+    from ipexperf.history.records import Accepted
     from ipexperf.judge import baseline
 
     sessions = []
     for candidate in acceptance.candidates:
         former, new = accepted.at(candidate.case), acceptance.baselines.at(candidate.case)
         assert new is not None  # noqa: S101 - it was put there just now
-        sessions.append(_session(candidate, former.case if former else candidate.case, new, accepted.machine_key))
+        session = Accepted(
+            run_uid=candidate.run,
+            case=candidate.case,
+            former=former.case if former else candidate.case,
+            machine_key=accepted.machine_key,
+            current_runs=frozenset(session.run for session in new.sessions),
+            at=new.accepted_at,
+            by=new.accepted_by,
+            reason=new.reason,
+        )
+        sessions.append(session)
     path = baseline.path_of(folder, accepted.machine_key)
     existed, written = path.exists(), False
     # Write the rows first and commit them last. A database that cannot be written is then found before the file

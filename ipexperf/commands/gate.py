@@ -8,14 +8,12 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
+from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.outcomes import is_fine
-
-if TYPE_CHECKING:
-    from ipexperf.history.records import Recorded, RunDetail
 
 FINE, BAD, CANNOT_ASK, CANNOT_TELL = 0, 1, 2, 125
 """`git bisect run` skips a commit on 125 and takes 1 to 124 for a bad one, so 2 must not be used there."""

@@ -8,27 +8,19 @@ import functools
 import os
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from types import FrameType
 
-from ipexperf.commands import console, progress
+from ipexperf.commands import console, planning, progress
 from ipexperf.errors import UsageError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from types import FrameType
-
-NAMES = ("device", "device_index", "lease", "load")
-"""The options of the suite that say what is leased, and how."""
 END = "--"
 
 
 def add_lease(subparsers: console.Subparsers) -> None:
-    from ipexperf.plan import options as table
-
     purpose = "run a command while nobody else measures on the device; without one, list who does"
     parser = console.declare(subparsers, "lease", purpose)
-    chosen = [option for option in table.OPTIONS if option.name in NAMES]
-    table.add_arguments(parser.add_argument, chosen, short=True)
+    planning.add_some(parser, "device", "device_index", "lease", "load")
     text = "the command with its arguments, behind --"
     parser.add_argument("command", nargs="*", metavar=f"{END} COMMAND", help=text)
     parser.set_defaults(run=run_lease)
@@ -37,7 +29,6 @@ def add_lease(subparsers: console.Subparsers) -> None:
 def run_lease(arguments: argparse.Namespace) -> int:
     """Hold the devices as long as the command runs, and end with its exit status."""
     from ipexperf.bench import loading
-    from ipexperf.commands import planning
     from ipexperf.conduct import lease
     from ipexperf.plan import matrix
 

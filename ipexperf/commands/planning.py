@@ -32,9 +32,9 @@ def add_options(
             table.add_arguments(parser.add_argument_group(title).add_argument, chosen, short=True)
 
 
-def add_lease(parser: argparse.ArgumentParser) -> None:
-    """Declare the option that says whether to wait for a device."""
-    table.add_arguments(parser.add_argument, [option for option in table.OPTIONS if option.name == "lease"], short=True)
+def add_some(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Declare these options of the suite on a subcommand."""
+    table.add_arguments(parser.add_argument, [option for option in table.OPTIONS if option.name in names], short=True)
 
 
 def add_short(parser: argparse.ArgumentParser, short: Mapping[str, str]) -> None:

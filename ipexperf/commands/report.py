@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
+from ipexperf.history.records import Recorded
+from ipexperf.history.rounds import Paired
 from ipexperf.outcomes import has_numbers
+from ipexperf.report.markdown import CaseRow
 from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY
-
-if TYPE_CHECKING:
-    from ipexperf.history.records import Recorded
-    from ipexperf.history.rounds import Paired
-    from ipexperf.report.markdown import CaseRow
 
 
 def add_report(subparsers: console.Subparsers) -> None:
@@ -74,8 +71,7 @@ def _row(recorded: Recorded, paired: Paired | None) -> CaseRow:
 
 def _factor(recorded: Recorded, paired: Paired | None) -> str:
     """Times the throughput of stock fp32, where the two took turns in this run and the case's numbers count."""
-    from ipexperf.report.speeds import SpeedRatio
-    from ipexperf.report.table import to_beat
+    from ipexperf.report.speeds import SpeedRatio, to_beat
 
     base = to_beat(recorded.case)
     if paired is None or base == recorded.case or not has_numbers(recorded.outcome):

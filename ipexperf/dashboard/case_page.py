@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ipexperf.case import AGAINST
-from ipexperf.dashboard import data, roof
+from ipexperf.dashboard import data
+from ipexperf.dashboard.change_marks import Mark
+from ipexperf.dashboard.story import CaseStory, Factor, Story
 from ipexperf.history.bisections import of_cases
 from ipexperf.history.comparison import accuracy
-from ipexperf.history.recorded_fingerprints import fingerprint_of
+from ipexperf.history.recorded_fingerprints import fingerprint_of, medians
+from ipexperf.history.recorded_fingerprints import roof as roof_of
+from ipexperf.history.records import Recorded
 from ipexperf.judge import structure
+from ipexperf.judge.bisection_record import BisectionRecord
 from ipexperf.judge.environment import FINDINGS, SOURCE, differences
 from ipexperf.report import bisections as report
-from ipexperf.report import fingerprints, units
+from ipexperf.report import fingerprints, roofs, units
 from ipexperf.report.moved import changed
 from ipexperf.report.rerun import assignments, command
 from ipexperf.result import PRIMARY, PairsEvidence
-
-if TYPE_CHECKING:
-    from ipexperf.dashboard.change_marks import Mark
-    from ipexperf.dashboard.story import CaseStory, Factor, Story
-    from ipexperf.history.records import Recorded
-    from ipexperf.judge.bisection_record import BisectionRecord
 
 DOTS = 120
 """Samples of a launch to draw. More are thinned out by rank, which keeps their distribution."""
@@ -32,6 +31,13 @@ SURROUNDINGS = tuple(section for section in FINDINGS if section != SOURCE)
 LOG_LINES = 12
 CHANGES = 12
 """Changes of the fingerprint to show. `ipexperf why` shows all."""
+
+
+SIDES = (
+    ("compute", "computing", "flop_rate", "FLOP/s", "peak"),
+    ("memory", "moving memory", "byte_rate", "B/s", "bandwidth"),
+)
+"""The possible bounds of a case: name, label, rate with unit, and ceiling."""
 
 
 def context(
@@ -52,7 +58,7 @@ def context(
         "figures": _figures(entry),
         "metrics": _metrics(recorded),
         "checks": _checks(recorded),
-        "roof": roof.block(recorded),
+        "roof": _roof(recorded),
         "notes": list(dict.fromkeys(note for launch in recorded.counted for note in launch.document.get("notes", ()))),
         "failures": _failures(recorded),
         "ran": _fingerprint(entry),
@@ -132,6 +138,31 @@ def _metrics(recorded: Recorded) -> list[dict[str, str]]:
         for summary in recorded.metrics.values()
         if summary.median is not None
     ]
+
+
+def _roof(recorded: Recorded) -> dict[str, Any] | None:
+    """Return each rate beside the machine's measured ceiling, or None if the work of the case was not counted."""
+    values, ceilings = medians(recorded), roof_of(recorded)
+    line = roofs.rates_text(values, ceilings)
+    if not line:
+        return None
+    sides = []
+    for name, side, metric, unit, ceiling in SIDES:
+        rate = values.get(metric)
+        if ceilings is None or rate is None:
+            continue
+        emulated = ", emulated" if name == "compute" and ceilings["emulated"] else ""
+        sides.append(
+            {
+                "name": side,
+                "binds": ceilings["bound"] == name,
+                "rate": units.scaled(rate, unit),
+                "ceiling": units.scaled(ceilings[ceiling], unit),
+                "by": ceilings[f"{ceiling}_by"] + emulated,
+                "share": rate / ceilings[ceiling],
+            }
+        )
+    return {"line": line, "sides": sides}
 
 
 def _checks(recorded: Recorded) -> list[dict[str, Any]]:

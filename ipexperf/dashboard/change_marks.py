@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ipexperf.history import History
+from ipexperf.history.board import Board, Line
+from ipexperf.history.changed import Event, Examined
+from ipexperf.history.medians import Moment
+from ipexperf.judge.changes import ChangePoint
 from ipexperf.judge.environment import FINDINGS, differences
 from ipexperf.report import units
-
-if TYPE_CHECKING:
-    from ipexperf.history import History
-    from ipexperf.history.board import Board, Line
-    from ipexperf.history.changed import Event, Examined
-    from ipexperf.history.medians import Moment
-    from ipexperf.judge.changes import ChangePoint
-
 
 MANY = 10.0
 """From this ratio on a change is given as a multiple, not in per cent."""

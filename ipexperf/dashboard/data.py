@@ -6,18 +6,15 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ipexperf.dashboard.story import MEMORY
+from ipexperf.dashboard.story import MEMORY, CaseStory, Story
+from ipexperf.history.board import Line, Spot
 from ipexperf.history.comparison import accuracy
+from ipexperf.history.records import Recorded
 from ipexperf.outcomes import place
 from ipexperf.report import units
 from ipexperf.result import METRICS, PRIMARY, accuracies
-
-if TYPE_CHECKING:
-    from ipexperf.dashboard.story import CaseStory, Story
-    from ipexperf.history.board import Line, Spot
-    from ipexperf.history.records import Recorded
 
 OURS = "ipexperf"
 """The first word of a run's command, unless pytest ran it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ def check(folder: Path) -> None:
     try:
         _check_place(folder)
     except OSError as error:  # such as a name that is too long
-        raise UsageError(f"the report {str(folder)!r} cannot be written: {_reason(error)}") from error
+        raise UsageError(f"the report {str(folder)!r} cannot be written: {error.strerror or error}") from error
 
 
 def check_apart(folder: Path, places: Mapping[str, Path | None]) -> None:
@@ -63,14 +62,7 @@ def whole(folder: Path) -> Iterator[Path]:
                 folder.rename(place / "old")
             new.rename(folder)
     except OSError as error:
-        raise UsageError(f"the report {folder} cannot be written: {_reason(error)}") from error
-
-
-def _reason(error: Exception) -> str:
-    """Return the reason of an error. `shutil.Error` has a list of failures instead of one."""
-    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list) and error.args[0]:
-        return str(error.args[0][0][-1])
-    return getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"the report {folder} cannot be written: {error.strerror or error}") from error
 
 
 def _foreign_file(folder: Path) -> str:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ipexperf.case import AGAINST
 from ipexperf.dashboard import data
-from ipexperf.history import selftests, tables
+from ipexperf.dashboard.change_marks import Mark
+from ipexperf.dashboard.story import CaseStory, Story
+from ipexperf.history import History, selftests, tables
+from ipexperf.history.board import Board, BoardRun
+from ipexperf.history.host_times import Kind
+from ipexperf.history.over_hosts import HostsComparison
 from ipexperf.history.speedups import speedups
 from ipexperf.judge import selftest
 from ipexperf.judge.environment import differences
@@ -18,14 +23,6 @@ from ipexperf.outcomes import OUTCOMES
 from ipexperf.report.moved import changed
 from ipexperf.report.selftest import rate_text
 from ipexperf.result import PRIMARY, PairsEvidence
-
-if TYPE_CHECKING:
-    from ipexperf.dashboard.change_marks import Mark
-    from ipexperf.dashboard.story import CaseStory, Story
-    from ipexperf.history import History
-    from ipexperf.history.board import Board, BoardRun
-    from ipexperf.history.host_times import Kind
-    from ipexperf.history.over_hosts import HostsComparison
 
 MOVED = {"slower": 0, "drift": 0, "bistable": 1, "undone": 2, "faster": 3}
 """The kinds of change to show on the overview, the most urgent first."""

@@ -9,22 +9,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from ipexperf.case import Case
 from ipexperf.dashboard import change_marks
 from ipexperf.dashboard.change_marks import Differences, DrawnLevel, Mark
+from ipexperf.history import History
+from ipexperf.history.board import Board, BoardRun, Line, Spot
 from ipexperf.history.changed import examine
 from ipexperf.history.comparison import unsound
+from ipexperf.history.records import Recorded
+from ipexperf.history.rounds import Paired
 from ipexperf.judge.environment import RAN, in_few_words
-from ipexperf.report.table import to_beat
+from ipexperf.report.speeds import to_beat
 from ipexperf.result import PRIMARY, accuracies
-
-if TYPE_CHECKING:
-    from ipexperf.case import Case
-    from ipexperf.history import History
-    from ipexperf.history.board import Board, BoardRun, Line, Spot
-    from ipexperf.history.records import Recorded
-    from ipexperf.history.rounds import Paired
 
 MEMORY = "peak_memory"
 """The metric of memory that is shown through time."""

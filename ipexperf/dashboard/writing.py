@@ -9,21 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 
 from ipexperf import __version__, outcomes
 from ipexperf.dashboard import case_page, folder, pages
-from ipexperf.dashboard.story import by_run, gather
+from ipexperf.dashboard.story import CaseStory, Story, by_run, gather
 from ipexperf.dtypes import DTYPES
-from ipexperf.history import host_times, over_hosts
+from ipexperf.history import History, host_times, over_hosts
 from ipexperf.history.database import collector_held_off
 from ipexperf.result import PRIMARY
-
-if TYPE_CHECKING:
-    from ipexperf.dashboard.story import CaseStory, Story
-    from ipexperf.history import History
 
 HERE = Path(__file__).parent
 SECURITY = (

@@ -14,16 +14,20 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from packaging.version import Version
 
 from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
+from ipexperf.case import Case
 from ipexperf.compare import arm, together
-from ipexperf.compare.round import Effort
-from ipexperf.compare.walk import walk
+from ipexperf.compare.against import Against
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.walk import Suite, walk
+from ipexperf.conduct.conductor import Conductor
 from ipexperf.dashboard import folder as folders
 from ipexperf.dossier import drawing, page, script
 from ipexperf.dossier.page import COMMITS, MEASURE, NIGHTS, PACKAGES, Dossier, File
@@ -33,17 +37,8 @@ from ipexperf.judge.environment import SOURCE
 from ipexperf.report import units
 from ipexperf.report.lines import wrapped
 from ipexperf.report.moved import changed
-from ipexperf.result import MEAN, METRICS, PRIMARY
+from ipexperf.result import MEAN, METRICS, PRIMARY, Verdict
 from ipexperf.steps import Step
-
-if TYPE_CHECKING:
-    from ipexperf.case import Case
-    from ipexperf.compare.against import Against
-    from ipexperf.compare.arm import Arm
-    from ipexperf.compare.round import Round, Side
-    from ipexperf.compare.walk import Suite
-    from ipexperf.conduct.conductor import Conductor
-    from ipexperf.result import Verdict
 
 SECONDS = 300.0
 """No dossier of a run begins later."""

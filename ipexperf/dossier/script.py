@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell
@@ -17,15 +17,12 @@ from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.machine.variables import recorded
 from ipexperf.bench.networks import own_target, own_training
-from ipexperf.case import AXES
+from ipexperf.case import AXES, Case
+from ipexperf.compare.arm import Arm
+from ipexperf.compare.walk import Suite
 from ipexperf.conduct import process
 from ipexperf.dtypes import quantised
 from ipexperf.variables import PREFIX
-
-if TYPE_CHECKING:
-    from ipexperf.case import Case
-    from ipexperf.compare.arm import Arm
-    from ipexperf.compare.walk import Suite
 
 NAME = "reproduce.py"
 OUTPUTS = "outputs = model(*inputs)"

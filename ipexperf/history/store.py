@@ -196,16 +196,6 @@ class History(Queries):
                 _accept(connection, accepted, self._run(connection, accepted.run_uid).id)
             yield
 
-    def complete(self, sessions: Iterable[Accepted]) -> None:
-        """Write those accepted sessions of which there is no row: a killed process had written its file alone."""
-        with writing(self._engine, self._name) as connection:
-            for accepted in sessions:
-                run_id = self._run(connection, accepted.run_uid).id
-                uid = series_uid(accepted.case.uid, accepted.machine_key, PRIMARY)
-                query = select(baseline.c.id).join(series, series.c.id == baseline.c.series_id)
-                if not connection.execute(query.where(series.c.uid == uid, baseline.c.run_id == run_id)).first():
-                    _accept(connection, accepted, run_id)
-
     def finish_run(self, run_uid: str, status: Status) -> None:
         """Record how a run ended."""
         finished = now()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ipexperf.case import AGAINST, Case
@@ -14,9 +14,10 @@ from ipexperf.outcomes import is_fine
 from ipexperf.plan.groups import STOCK, Group, groups, reference
 from ipexperf.report.lines import named
 from ipexperf.report.speeds import APART, Speeds
+from ipexperf.report.summary import Judged, Summary
 from ipexperf.report.units import plural
 from ipexperf.report.words import Words, labels
-from ipexperf.result import METRICS, Measurement, Verdict, accuracies
+from ipexperf.result import METRICS, accuracies
 
 TURNS = "ratios compare cases that took turns in the same rounds"
 NO_TURNS = f"those with {APART} compare launches that did not, and are less exact"
@@ -27,21 +28,21 @@ TIES = 2
 """Most cases to name that are not known to be slower than the best."""
 
 
-def advice(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
+def advice(summary: Summary) -> list[str]:
     """A sentence for each model and kind of step, lines with the gain of each choice, and what got slower."""
-    by_group = groups(speeds.by_case)
+    by_group = groups(summary.networks)
     short_names = labels(by_group)
-    lines = [line for group in by_group for line in _of_group(group, short_names[group.name], speeds, verdicts)]
+    lines = [line for group in by_group for line in _of_group(group, short_names[group.name], summary)]
     if not lines:
         return []
-    compared = any(sum(case in speeds.counted for case in group.cases) > 1 for group in by_group)
+    compared = any(sum(case in summary.speeds.counted for case in group.cases) > 1 for group in by_group)
     apart = any(APART in line for line in lines)
-    lines.append(_slower(speeds.by_case.values(), verdicts))
+    lines.append(_slower(summary.networks))
     return [*lines, "; ".join([TURNS, *([NO_TURNS] if apart else []), BRACKETS])] if compared else lines
 
 
-def _of_group(group: Group, label: str, speeds: Speeds, verdicts: Mapping[str, Verdict]) -> Iterator[str]:
-    words = Words.of(group.cases)
+def _of_group(group: Group, label: str, summary: Summary) -> Iterator[str]:
+    words, speeds = Words.of(group.cases), summary.speeds
     counted = [case for case in group.cases if case in speeds.counted]
     for twin in filter(None, map(speeds.twin, counted)):
         if twin.differs:
@@ -49,7 +50,7 @@ def _of_group(group: Group, label: str, speeds: Speeds, verdicts: Mapping[str, V
                 f"DO NOT TRUST THE RATIOS of {label}: the same case a second time (its A/A twin) ran {twin.cell} times "
                 "as fast, where 1 is right: `ipexperf doctor` looks for what is wrong with this machine"
             )
-    lost = Counter(_why(speeds.by_case[case], verdicts.get(case.uid)) for case in group.cases if case not in counted)
+    lost = Counter(_why(summary.networks[case]) for case in group.cases if case not in counted)
     rest = f" ({', '.join(f'{count} {why}' for why, count in sorted(lost.items()))})" if lost else ""
     if len(counted) > 1:
         yield f"{label}: {_best(counted, words, speeds)}"
@@ -63,13 +64,13 @@ def _of_group(group: Group, label: str, speeds: Speeds, verdicts: Mapping[str, V
         yield f"{label}: no case counts{rest}"
 
 
-def _why(measurement: Measurement, verdict: Verdict | None) -> str:
+def _why(one: Judged) -> str:
     """Why the numbers of a case do not count, in a word or two."""
-    if measurement.never_began:
+    if one.measurement.never_began:
         return "not measured"
-    if measurement.failure:
+    if one.measurement.failure:
         return "failed"
-    return "contended" if measurement.contended or (verdict and verdict.contended) else "invalid"
+    return "contended" if one.measurement.contended or one.verdict.contended else "invalid"
 
 
 def _best(counted: Sequence[Case], words: Words, speeds: Speeds) -> str:
@@ -151,25 +152,21 @@ def _gains(cases: Sequence[Case], axis: str, plain: str, words: Words, speeds: S
     return [*parts, f"not known for {', '.join(lost)}: {UNSOUND}"] if lost else parts
 
 
-def _slower(measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict]) -> str:
+def _slower(networks: Mapping[Case, Judged]) -> str:
     """Answer the question whether anything got slower, as far as the judge knows."""
-    listed = list(measurements)
-    paired = any(name == AGAINST for measurement in listed for name, _ in measurement.case.knobs)
+    paired = any(name == AGAINST for case in networks for name, _ in case.knobs)
     question = f"slower than {'the other arm' if paired else 'the baseline'}"
-    judged = {
-        measurement.case: verdicts[measurement.case.uid] for measurement in listed if measurement.case.uid in verdicts
-    }
-    outcomes = {case: "contended" if verdict.contended else verdict.alone.outcome for case, verdict in judged.items()}
+    verdicts = {case: one.verdict for case, one in networks.items()}
+    outcomes = {case: "contended" if verdict.contended else verdict.alone.outcome for case, verdict in verdicts.items()}
     counts = Counter(outcomes.values())
     slower = [case.id for case, outcome in outcomes.items() if outcome == "regressed"]
     if slower:
-        return f"{question}: {len(slower)} of {plural(len(listed), 'case')}: {named(slower)}"
+        return f"{question}: {len(slower)} of {plural(len(networks), 'case')}: {named(slower)}"
     fine = sum(counts[name] for name in counts if is_fine(name))
     if fine:
-        parts = [f"{fine} of {plural(len(listed), 'case')}"]
+        parts = [f"{fine} of {plural(len(networks), 'case')}"]
         parts += [f"{counts[name]} {name}" for name in sorted(counts) if not is_fine(name)]
         return f"{question}: none of those that could be judged ({', '.join(parts)})"
-    if counts["no_baseline"] == len(listed):
+    if counts["no_baseline"] == len(networks):
         return f"{question}: not known, for there is none yet"
-    rest = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
-    return f"{question}: not known ({rest or 'nothing was judged'})"
+    return f"{question}: not known ({', '.join(f'{counts[name]} {name}' for name in sorted(counts))})"

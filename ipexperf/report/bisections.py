@@ -26,7 +26,7 @@ def block(record: BisectionRecord, neighbours: tuple[str, str] | None = None, ag
         lines += [f"  {change_text(change)}" for change in culprit]
     for name, ratio in (("both ends", record.ends), ("the culprit alone", record.culprit)):
         if ratio is not None:
-            lines.append(f"time of {name}: {ratio_text(ratio)}")
+            lines.append(f"time of {name}: {_ratio(ratio)}")
     lines += [f"ran      {line}" for line in record.ran]
     if record.suspects and record.outcome == "cannot tell":
         lines.append(f"suspects {', '.join(record.suspects)}")
@@ -42,7 +42,7 @@ def summary(record: BisectionRecord) -> str:
     """The finding in one line."""
     named = "; ".join(" with ".join(change_text(change) for change in culprit) for culprit in record.culprits)
     cost = record.culprit or record.ends
-    time = f", {ratio_text(cost)}" if named and cost is not None else ""
+    time = f", {_ratio(cost)}" if named and cost is not None else ""
     return f"{HEADS[record.outcome]}: {named or record.reason}{time}"
 
 
@@ -52,13 +52,6 @@ def change_text(change: Change) -> str:
     return f"{change.name}: {change.good or 'unset'} -> {change.bad or 'unset'}"
 
 
-def ratio_text(ratio: Ratio) -> str:
-    text = units.percent(ratio.ratio)
-    if ratio.lo is None or ratio.hi is None:
-        return text
-    return f"{text} {units.interval(ratio.lo, ratio.hi)}"
-
-
 def listed(records: Sequence[BisectionRecord]) -> str:
     """The findings of several searches, a line each under a heading. Empty if there are none."""
     lines = [
@@ -66,3 +59,7 @@ def listed(records: Sequence[BisectionRecord]) -> str:
         for record in records
     ]
     return "\n".join(("BISECTED", *(f"  {line}" for line in lines))) if lines else ""
+
+
+def _ratio(ratio: Ratio) -> str:
+    return units.change(ratio.ratio, ratio.lo, ratio.hi)

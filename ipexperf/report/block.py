@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from ipexperf.case import AGAINST
 from ipexperf.outcomes import has_numbers
@@ -23,9 +23,6 @@ from ipexperf.result import (
     Structure,
     Verdict,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 LABEL = 12
 LOG_LINES = 12

@@ -7,21 +7,8 @@ from typing import Any
 
 from ipexperf.result import Measurement, Verdict
 
-DISPLAY = frozenset(
-    f"--benchmark-{name}"
-    for name in (
-        "columns",
-        "compare",
-        "compare-fail",
-        "cprofile",
-        "group-by",
-        "histogram",
-        "name",
-        "sort",
-        "time-unit",
-        "verbose",
-    )
-)
+NAMES = "columns compare compare-fail cprofile group-by histogram name sort time-unit verbose"
+DISPLAY = frozenset(f"--benchmark-{name}" for name in NAMES.split())
 """Options that ask for pytest-benchmark's table."""
 
 

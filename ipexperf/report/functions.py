@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ipexperf.judge import growth
-from ipexperf.report.lines import listed, shortened, wrapped
-from ipexperf.report.moved import changed
-from ipexperf.report.units import digits, interval, percent, plural, seconds
-from ipexperf.result import MEAN, PRIMARY, Measurement, PairsEvidence, Verdict
+from ipexperf.report.lines import BUSY, by_meaning, listed, shortened, wrapped
+from ipexperf.report.moved import changed, of_time
+from ipexperf.report.summary import Judged
+from ipexperf.report.units import digits, plural, seconds
+from ipexperf.result import MEAN, PRIMARY
 
 SHOWN = 20
 """Most functions of one kind to show. The history has all."""
@@ -29,58 +30,54 @@ REST = {"ok": "not slower", "inconclusive": "not known", "no_baseline": "recorde
 """What the others are called where they are counted."""
 
 
-def lines(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
+def lines(judged: Sequence[Judged]) -> list[str]:
     """The whole summary. Empty without functions."""
-    if not measurements:
+    if not judged:
         return []
-    judged = [(one, verdicts[one.case.uid]) for one in measurements]
-    counts = Counter(_kind(one, verdict) for one, verdict in judged)
+    counts = Counter(map(_kind, judged))
     told = [f"{count} {TOLD.get(kind, REST.get(kind, kind))}" for kind, count in counts.items()]
-    text = "; ".join(dict.fromkeys(filter(None, (_against(verdict) for _, verdict in judged))))
+    text = "; ".join(dict.fromkeys(one.evidence.against for one in judged if one.evidence and one.evidence.against))
     rows = wrapped(f"{plural(len(judged), 'function')}{f' beside {text}' if text else ''}: {', '.join(told)}")
     for outcome, heading in TOLD.items():
-        of_kind = [(one, verdict) for one, verdict in judged if _kind(one, verdict) == outcome]
-        of_kind.sort(key=lambda pair: -abs(math.log(pair[1].ratio or 1.0)))
+        of_kind = [one for one in judged if _kind(one) == outcome]
+        of_kind.sort(key=lambda one: -abs(math.log(one.verdict.ratio or 1.0)))
         rows += [f"{heading}:"] if of_kind else []
-        for one, verdict in of_kind[:SHOWN]:
-            rows += _row(one, verdict)
+        for one in of_kind[:SHOWN]:
+            rows += _row(one)
         rows += [f"  and {len(of_kind) - SHOWN} more"] if len(of_kind) > SHOWN else []
-    return [*rows, *_not_measured(measurements), *_doubtful(judged)]
+    return [*rows, *_doubtful(judged)]
 
 
-def loud(measurement: Measurement, verdict: Verdict) -> bool:
+def loud(one: Judged) -> bool:
     """Whether a function is worth a row of its own."""
-    return not measurement.case.is_call or verdict.outcome in TOLD
+    return one.verdict.outcome in TOLD
 
 
-def _kind(measurement: Measurement, verdict: Verdict) -> str:
-    if measurement.never_began:
+def _kind(one: Judged) -> str:
+    verdict = one.verdict
+    if one.measurement.never_began:
         return "not measured"
     speed = verdict.speed.outcome if verdict.speed else verdict.outcome
     slower = speed == "regressed" or any(x.metric == MEAN and x.outcome == "regressed" for x in verdict.others)
     return "worse" if verdict.outcome == "regressed" and not slower else verdict.outcome
 
 
-def _against(verdict: Verdict) -> str:
-    return verdict.evidence.against if isinstance(verdict.evidence, PairsEvidence) else ""
-
-
-def _row(measurement: Measurement, verdict: Verdict) -> Iterator[str]:
+def _row(one: Judged) -> Iterator[str]:
     """A function in two lines or more. Its test is never cut, because people copy it."""
-    figures = "" if verdict.ratio is None else percent(verdict.ratio)
-    if verdict.lo is not None and verdict.hi is not None:
-        figures += f" {interval(verdict.lo, verdict.hi)}"
+    measurement, verdict = one
+    text = "" if verdict.ratio is None else of_time(verdict)
     step = measurement.median(PRIMARY)
-    figures += "" if step is None else f", {seconds(step)} a call"
+    text += "" if step is None else f", {seconds(step)} a call"
+    if verdict.outcome in ("failed", "invalid"):
+        text = shortened(verdict.reason)
     yield f"  {measurement.case.model}"
-    reasons = list(_why(measurement, verdict))[:REASONS]
-    text = shortened(verdict.reason) if verdict.outcome in ("failed", "invalid") else figures
-    for part in [text, *reasons]:
+    for part in [text, *list(_why(one))[:REASONS]]:
         yield from (f"    {line}" for line in wrapped(part))
 
 
-def _why(measurement: Measurement, verdict: Verdict) -> Iterator[str]:
+def _why(one: Judged) -> Iterator[str]:
     """What else than time is another: memory, calls of Python, operators, kernels."""
+    measurement, verdict = one
     yield from (f"{other.metric} {changed(other)}" for other in verdict.moved if other.metric != MEAN)
     first = measurement.counted[0] if measurement.counted else None
     sides = [((side or {}).get("beside") or {}) for side in (first.against, first.fingerprint)] if first else [{}, {}]
@@ -92,33 +89,21 @@ def _why(measurement: Measurement, verdict: Verdict) -> Iterator[str]:
         yield from (shortened(text) for text in (*verdict.structure.losses, *verdict.structure.changes))
 
 
-def _not_measured(measurements: Sequence[Measurement]) -> list[str]:
-    """The functions that were not measured, by reason."""
-    reasons: dict[str, list[str]] = {}
-    for one in measurements:
-        if one.never_began:
-            reasons.setdefault(shortened(one.never_began), []).append(one.case.model)
-    return [line for reason, names in reasons.items() for line in listed("NOT MEASURED", reason, names)]
+def _doubtful(judged: Sequence[Judged]) -> Iterator[str]:
+    """Functions that were not measured, or whose numbers or results are not what they seem."""
+    never = [(one.measurement.never_began, one.name) for one in judged if one.measurement.never_began]
+    yield from by_meaning("NOT MEASURED", ((shortened(reason), name) for reason, name in never))
+    unknown = [((one.measurement.answers or {}).get("unknown"), one.name) for one in judged]
+    meanings = [(f"{kind} has no value that can be", name) for kind, name in unknown if kind]
+    yield from by_meaning("RESULT NOT COMPARED", meanings)
+    meaning = "its calls change what it works on: `pedantic` with a `setup` renews that"
+    yield from listed("SLOWER AND SLOWER", meaning, slowing(judged))
+    yield from listed("CONTENDED", BUSY, [one.name for one in judged if one.verdict.contended])
+    other = [f"{one.name} ({one.evidence.answers})" for one in judged if one.evidence and one.evidence.answers]
+    yield from listed("OTHER RESULTS", "what the function returned is not what it was", other)
 
 
-def _doubtful(judged: Sequence[tuple[Measurement, Verdict]]) -> list[str]:
-    """Functions whose numbers or results are not what they seem."""
-    unknown: dict[str, list[str]] = {}
-    for one, _ in judged:
-        if kind := (one.answers or {}).get("unknown"):
-            unknown.setdefault(kind, []).append(one.case.model)
-    rows = [
-        line
-        for kind, names in unknown.items()
-        for line in listed("RESULT NOT COMPARED", f"{kind} has no value that can be", names)
-    ]
-    slowing = {one.case.model: times for one, _ in judged if (times := growth.slowdown(one.counted)) is not None}
-    texts = [f"{name} ({digits(times)} times)" for name, times in slowing.items()]
-    rows += listed(
-        "SLOWER AND SLOWER", "its calls change what it works on: `pedantic` with a `setup` renews that", texts
-    )
-    contended = [one.case.model for one, verdict in judged if verdict.contended]
-    rows += listed("CONTENDED", "measured on a busy machine, so the numbers do not count", contended)
-    pairs = [(one, verdict.evidence) for one, verdict in judged if isinstance(verdict.evidence, PairsEvidence)]
-    other = [f"{one.case.model} ({evidence.answers})" for one, evidence in pairs if evidence.answers]
-    return [*rows, *listed("OTHER RESULTS", "what the function returned is not what it was", other)]
+def slowing(judged: Sequence[Judged]) -> list[str]:
+    """The cases whose steps become slower and slower, such as those of a network that keeps what it has seen."""
+    found = {one.name: times for one in judged if (times := growth.slowdown(one.measurement.counted)) is not None}
+    return [f"{name} ({digits(times)} times)" for name, times in found.items()]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ipexperf.report import markdown
+from ipexperf.report import functions, markdown
+from ipexperf.report.advice import advice
 from ipexperf.report.markdown import CaseRow
+from ipexperf.report.summary import Summary
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
 ACTIONS = "GITHUB_ACTIONS"
@@ -16,22 +18,18 @@ MOST = 10
 """Most errors, and most warnings, that GitHub shows for a step."""
 
 
-def summary(
-    cases: Sequence[CaseRow],
-    line: str,
-    run: str | None,
-    environment: Mapping[str, str],
-    *,
-    fails: bool,
-    advice: Sequence[str] = (),
-) -> list[str]:
+def lines(summary: Summary, run: str | None, environment: Mapping[str, str]) -> list[str]:
     """Append the summary to the job's file if there is one, and return the lines that make annotations."""
-    lines = []
+    told = [*summary.networks.values(), *filter(functions.loud, summary.functions)]
+    if not summary.networks and not summary.functions:
+        return []
+    cases, printed = markdown.rows(told, summary.speeds), []
     if path := environment.get(SUMMARY):
-        lines += _append(Path(path), cases, line, run, advice)
+        conclusions = [*advice(summary), *functions.lines(summary.functions)[:1]]
+        printed += _append(Path(path), cases, summary.line, run, conclusions)
     if environment.get(ACTIONS) == "true":
-        lines += annotated(cases, line, fails=fails)
-    return lines
+        printed += annotated(cases, summary.line, fails=summary.fails or summary.spoilt)
+    return printed
 
 
 def annotated(cases: Iterable[CaseRow], line: str, *, fails: bool) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 NARROWEST, WIDEST = 80, 120
 """Columns. No table fits into less, and no sentence is easy to read in more."""
@@ -11,6 +11,9 @@ NAMED = 4
 """Most cases to name in one line. The rest are counted."""
 REASON = 200
 """Longest reason in a cell of a table. An error of torch may fill a screen."""
+
+
+BUSY = "measured on a busy machine, so the numbers do not count"
 
 
 class Page:
@@ -42,6 +45,15 @@ def labelled(label: str, text: str) -> list[str]:
 def listed(label: str, meaning: str, names: Sequence[str]) -> list[str]:
     """What happened to so many cases, and to which. Nothing if it happened to none."""
     return labelled(f"{label} ({len(names)})", f"{meaning}: {named(names)}") if names else []
+
+
+def by_meaning(label: str, found: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """A line for each meaning, with the names of those that it holds for. `found` has pairs of both."""
+    names: dict[str, list[str]] = {}
+    for meaning, name in found:
+        names.setdefault(meaning, []).append(name)
+    for meaning, alike in names.items():
+        yield from listed(label, meaning, alike)
 
 
 def named(names: Sequence[str], limit: int = NAMED) -> str:

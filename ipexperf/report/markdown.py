@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ipexperf import outcomes
 from ipexperf.case import Case
-from ipexperf.report.moved import changed
-from ipexperf.report.table import FACTOR, against, speedups
+from ipexperf.report.moved import changed, of_time
+from ipexperf.report.speeds import FACTOR, Speeds
+from ipexperf.report.summary import Judged
 from ipexperf.report.units import digits, plural, seconds
 from ipexperf.result import PRIMARY, Verdict
-
-if TYPE_CHECKING:
-    from ipexperf.report.speeds import Speeds
-    from ipexperf.result import Measurement
 
 HEAD = "| | case | batch | step | items/s | {}time vs baseline | verdict |\n|---|---|--:|--:|--:|{}--:|---|\n"
 
@@ -35,19 +32,15 @@ class CaseRow:
     """The ratio to the throughput of stock fp32, with its interval, or an empty text."""
 
 
-def rows(
-    measurements: Iterable[Measurement], verdicts: Mapping[str, Verdict], speeds: Speeds | None = None
-) -> list[CaseRow]:
-    """The rows of a run that was just measured. Failed cases have no numbers."""
-    factors = {} if speeds is None else speedups(speeds)
+def rows(judged: Iterable[Judged], speeds: Speeds) -> list[CaseRow]:
+    """The rows of cases that were just measured. Failed cases have no numbers."""
+    factors = speeds.over_plain()
     lines = []
-    for measurement in measurements:
-        verdict = verdicts.get(measurement.case.uid)
+    for measurement, verdict in judged:
+        case = measurement.case
         step, speed = (None if measurement.failure else measurement.median(name) for name in (PRIMARY, "throughput"))
-        factor = factors[measurement.case.uid].cell if measurement.case.uid in factors else ""
-        lines.append(
-            CaseRow(measurement.case, step, speed, verdict.outcome if verdict else "not judged", verdict, factor)
-        )
+        factor = factors[case].cell if case in factors else ""
+        lines.append(CaseRow(case, step, speed, verdict.outcome, verdict, factor))
     return lines
 
 
@@ -80,16 +73,21 @@ def _cut(parts: Sequence[str], end: str, limit: int | None) -> str:
     whole = "".join(parts) + end
     if limit is None or len(whole.encode()) <= limit:
         return whole
-    fitting: list[str] = []
-    room = limit - len(end.encode()) - 80
-    for part in parts:
-        room -= len(part.encode())
-        if room < 0:
-            break
-        fitting.append(part)
-    if not fitting:
+    kept = fitting(parts, limit - len(end.encode()) - 80)
+    if not kept:
         return ""
-    return "".join(fitting) + f"\n{plural(len(parts) - len(fitting), 'line')} left out for lack of space.\n" + end
+    return "".join(kept) + f"\n{missing(parts, kept)}.\n" + end
+
+
+def fitting(parts: Sequence[str], room: int) -> Sequence[str]:
+    """The first of these parts, as many as so many bytes have room for."""
+    sizes = itertools.accumulate(len(part.encode()) for part in parts)
+    return parts[: sum(size <= room for size in sizes)]
+
+
+def missing(parts: Sequence[str], kept: Sequence[str]) -> str:
+    """How many parts were left out."""
+    return f"{plural(len(parts) - len(kept), 'line')} left out for lack of space"
 
 
 def _line(row: CaseRow, *, factors: bool) -> str:
@@ -100,7 +98,7 @@ def _line(row: CaseRow, *, factors: bool) -> str:
         "-" if row.step is None else seconds(row.step),
         "-" if row.throughput is None else digits(row.throughput),
         *([plain(row.factor) or "-"] if factors else []),
-        against(row.verdict),
+        of_time(row.verdict),
         row.outcome,
     )
     return f"| {' | '.join(cells)} |\n"

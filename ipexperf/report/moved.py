@@ -1,17 +1,9 @@
-"""Lines for metrics beside speed that surely changed."""
+"""How the metrics of a case changed, in words."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ipexperf.report.lines import labelled, named
-from ipexperf.report.units import amount, percent
-from ipexperf.result import METRICS, Measurement, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-WORDS = {"regressed": "WORSE", "improved": "better"}
+from ipexperf.report.units import amount, change, percent
+from ipexperf.result import METRICS, Verdict
 
 
 def changed(verdict: Verdict) -> str:
@@ -21,17 +13,8 @@ def changed(verdict: Verdict) -> str:
     return f"{percent(verdict.ratio or 1.0)}{levels or ''}"
 
 
-def moved_lines(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
-    """A line for each metric that became worse or better, with the cases in which it did."""
-    cases: dict[tuple[str, str], list[str]] = {}
-    for measurement in measurements:
-        verdict = verdicts.get(measurement.case.uid)
-        for other in verdict.others if verdict else ():
-            if other.outcome in WORDS:
-                cases.setdefault((other.outcome, other.metric), []).append(f"{measurement.case.id} {changed(other)}")
-    lines = []
-    for outcome, word in WORDS.items():
-        for metric in METRICS:
-            if names := cases.get((outcome, metric)):
-                lines += labelled(f"{word} {metric} ({len(names)})", named(names))
-    return lines
+def of_time(verdict: Verdict | None) -> str:
+    """How the time changed from the baseline's or the other arm's, with its interval: '+12.3 % [+4, +21] %'."""
+    if verdict is None or verdict.ratio is None:
+        return "-"
+    return change(verdict.ratio, verdict.lo, verdict.hi)

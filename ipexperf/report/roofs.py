@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ipexperf.report.units import scaled
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ipexperf.result import Measurement
+from ipexperf.result import Measurement
 
 RATES = (("flop_rate", "FLOP/s"), ("byte_rate", "B/s"))
 

@@ -1,14 +1,14 @@
-"""The output of `ipexperf selftest`: how often the judge was wrong on this machine, and what it cost."""
+"""The output of `ipexperf selftest` and `doctor`: how often the judge was wrong here, and what it can detect."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from ipexperf.judge.detectable_effect import SURE, reach
+from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.judge.selftest import CONFIDENCE, SizeRates, Trial, TrialRate, TrialSummary
+from ipexperf.outcomes import has_numbers
 from ipexperf.report.units import percent, plural, seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 HEADER = ("size", "trials", "caught", "missed", "within tolerance", "inconclusive", "pairs", "time")
 
@@ -25,6 +25,30 @@ def lines(summary: TrialSummary, spread: float | None, left_out: Mapping[str, in
     for reason, count in sorted(left_out.items()):
         texts.append(f"left out {plural(count, 'time')}: {reason}")
     return texts
+
+
+def detectable(trial: Trial, policy: PairPolicy) -> list[str]:
+    """The lines of `doctor`: the result of an A/A, and the smallest slowdown that this machine can detect."""
+    rows = [f"A/A of {trial.case.id}: {trial.outcome}: {trial.reason}"]
+    smallest = reach(trial.log_ratios, policy)
+    if smallest is None or not has_numbers(trial.outcome):
+        return [*rows, "the smallest slowdown that this machine can show is unknown"]
+    rows.append(f"pairs spread by {smallest.spread:.1%}, and by no more than {smallest.at_most:.1%} with {SURE:.0%}")
+    effects = ", ".join(f"{effect:.1%} after {pairs}" for pairs, effect in smallest.effects)
+    rows.append(f"slowdowns that pairs would show in 4 of 5 comparisons: {effects}")
+    if trial.outcome in ("regressed", "improved"):
+        rows.append("equal software was called different: do not trust a gate here, and see `ipexperf selftest`")
+    else:
+        pairs = plural(policy.max_pairs, "pair")
+        rows.append(
+            f"the smallest slowdown that this machine can honestly gate on: {smallest.smallest:.1%} (in {pairs})"
+        )
+    judged_by = Policy()
+    rows.append(
+        f"against a stored baseline: no case is called ok "
+        f"until {judged_by.known_sessions} accepted sessions show how this machine varies"
+    )
+    return rows
 
 
 def rate_text(rate: TrialRate) -> str:

@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ipexperf.case import Case
+from ipexperf.dtypes import PLAIN
 from ipexperf.judge import ratios
 from ipexperf.judge import rounds as judge
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.rounds import Pools
+from ipexperf.plan.groups import STOCK, groups, plain_mode
 from ipexperf.report.units import digits
 from ipexperf.result import PRIMARY, Measurement, RoundRecord, Verdict
 
 THROUGHPUT = "throughput"
 APART = "*"
 """Marks a ratio of launches that did not take turns."""
+FACTOR, OVER_FIRST = "x fp32", "x first"
+FACTORS = {
+    FACTOR: "throughput over stock fp32: same model, batch, device and kind of mode",
+    OVER_FIRST: "throughput over the first case of its group",
+}
+"""Names of the column with ratios, and what each means."""
+
+
+def to_beat(case: Case) -> Case:
+    """The plain case to compare with: stock, fp32, and the plain mode of its kind (infer_jit -> infer)."""
+    return replace(case.without_settings(), dtype=PLAIN, stack=STOCK, mode=plain_mode(case))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +142,25 @@ class Speeds:
             return None
         estimate = judge.twin(self.rounds.get(case, ()), case, self.pools)
         return None if estimate is None else TwinRatio(estimate.ratio(inverted=True), estimate.p_value < judge.DISTRUST)
+
+    def over_plain(self) -> dict[Case, SpeedRatio]:
+        """The ratio of each case to the throughput of stock fp32. Failed and invalid cases have none."""
+        return self._over({case: to_beat(case) for case in self.counted})
+
+    def column(self) -> tuple[str, dict[Case, SpeedRatio]]:
+        """The name of a table's column with ratios, and the ratios.
+
+        They are to stock fp32. If the run has no case of it, they are to the first case of each group, such as bf16
+        beside packed weights.
+        """
+        if over_plain := self.over_plain():
+            return FACTOR, over_plain
+        first = {case: group.reference for group in groups(self.by_case) for case in group.cases}
+        over_first = self._over({case: first[case] for case in self.counted})
+        return (OVER_FIRST, over_first) if any(case != first[case] for case in over_first) else (FACTOR, {})
+
+    def _over(self, bases: Mapping[Case, Case]) -> dict[Case, SpeedRatio]:
+        """The ratio of each case to its base, which is 1 for the base itself."""
+        one = SpeedRatio(Ratio(1.0), paired=True)
+        compared = {case: one if case == base else self.compare(base, case) for case, base in bases.items()}
+        return {case: factor for case, factor in compared.items() if factor is not None}

@@ -4,43 +4,28 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from ipexperf.case import AGAINST
-from ipexperf.dtypes import PLAIN
-from ipexperf.judge import growth
-from ipexperf.judge.ratios import Ratio
-from ipexperf.judge.rounds import PRIORS, Odd, Pools, odd
+from ipexperf.case import AGAINST, Case
+from ipexperf.judge.rounds import Odd, Pools, odd
 from ipexperf.outcomes import OUTCOMES, is_fine, place, title
-from ipexperf.plan.groups import groups, plain_mode
+from ipexperf.plan.groups import groups
 from ipexperf.report import functions, roofs
-from ipexperf.report.advice import advice
-from ipexperf.report.fingerprints import structure_lines
-from ipexperf.report.lines import WIDEST, Page, labelled, listed, named, wrapped
-from ipexperf.report.moved import moved_lines
-from ipexperf.report.shares import ratio_lines
-from ipexperf.report.speeds import SpeedRatio, Speeds
-from ipexperf.report.units import digits, interval, percent, plural, seconds
+from ipexperf.report.advice import UNSOUND, advice
+from ipexperf.report.lines import BUSY, WIDEST, Page, by_meaning, labelled, listed, named, wrapped
+from ipexperf.report.moved import changed, of_time
+from ipexperf.report.speeds import FACTOR, FACTORS
+from ipexperf.report.summary import Judged, Summary
+from ipexperf.report.units import digits, plural, seconds
 from ipexperf.report.words import labels
-from ipexperf.result import METRICS, PRIMARY, Measurement, RoundRecord, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ipexperf.case import Case
+from ipexperf.result import METRICS, PRIMARY, Measurement, RoundRecord, Structure
 
 Forms = tuple[tuple[str, tuple[str, ...]], ...]
 
 GAP = "  "
 VS_BASELINE, OTHER_ARM = "time vs baseline", "time vs other arm"
 ROOF = "roof"
-FACTOR, OVER_FIRST = "x fp32", "x first"
-FACTORS = {
-    FACTOR: "throughput over stock fp32: same model, batch, device and kind of mode",
-    OVER_FIRST: "throughput over the first case of its group",
-}
-"""Names of the column with ratios, and what each means."""
 HEADER = ("case", "batch", "step", "items/s", ROOF, "accuracy", FACTOR, VS_BASELINE, "verdict")
 OPTIONAL = (ROOF, VS_BASELINE, OTHER_ARM)
 """Columns that are left out if they are empty."""
@@ -50,6 +35,9 @@ NARROW: Forms = (("cell", ()), ("value", ()), ("value", ("batch",)), ("value", (
 LEFT = ("case", "accuracy", *FACTORS, VS_BASELINE, OTHER_ARM, "verdict")
 """Columns with text, aligned to the left. Columns of numbers are aligned to the right."""
 TWIN = "  the same again (A/A twin)"
+SHARES = "what each ablated knob is worth:"
+TOLD = 4
+"""Most cases to show with how they run other kernels. The rest are counted; `ipexperf why` shows everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,49 +52,61 @@ Row = tuple[str, ...] | Below | str
 """A row of cells, a row below a case, or the heading of a group."""
 
 
-def summary_lines(
-    measurements: Sequence[Measurement],
-    verdicts: Mapping[str, Verdict],
-    left_out: Mapping[str, int],
-    commands: Sequence[str],
-    ablated: Sequence[str] = (),
-    rounds: Sequence[RoundRecord] = (),
-    prior: Pools = PRIORS,
-) -> list[str]:
-    """The whole summary. Verdicts are looked up by case uid, because two batches share one id."""
-    everything = sorted(measurements, key=lambda x: (x.case.id, x.case.batch, x.case.size))
-    ordered = [one for one in everything if not one.case.is_call]
-    speeds = Speeds.of(ordered, verdicts, rounds, prior)
-    lines = []
-    if ordered:
-        lines += [part for line in advice(speeds, verdicts) for part in wrapped(line)]
-        lines += ["", *_cases(speeds, verdicts)]
-    elif not everything:
+def summary_lines(summary: Summary) -> list[str]:
+    """The whole summary."""
+    networks = list(summary.networks.values())
+    lines = [*_whole(summary), *_all_wrapped(summary.notes)]
+    lines += listed("NOT IN THIS RUN", "a baseline was accepted for them here", summary.missing)
+    if networks:
+        lines += _all_wrapped(advice(summary))
+        lines += ["", *_cases(summary)]
+    elif not summary.functions:
         lines.append("no case was measured")
-    lines += functions.lines([one for one in everything if one.case.is_call], verdicts)
-    lines += [*_dropped(rounds), *_odd(rounds, speeds.pools)]
-    lines += [part for line in ratio_lines(speeds, ablated) for part in wrapped(line)]
-    lines += _loud(ordered, verdicts)
-    lines += moved_lines(ordered, verdicts)
-    lines += [part for line in structure_lines(ordered, verdicts) for part in wrapped(line)]
-    if left_out:
-        total = sum(left_out.values())
+    lines += functions.lines(summary.functions)
+    lines += [*_dropped(summary.rounds), *_odd(summary.rounds, summary.speeds.pools)]
+    lines += _all_wrapped(_shares(summary))
+    lines += [*_loud(networks), *_moved(networks)]
+    lines += _all_wrapped(_structures(networks))
+    if summary.left_out:
+        total = sum(summary.left_out.values())
         lines.append(f"left out: {plural(total, 'cell')} of the matrix")
-        for reason, count in sorted(left_out.items(), key=lambda item: (-item[1], item[0])):
+        for reason, count in sorted(summary.left_out.items(), key=lambda item: (-item[1], item[0])):
             lines += textwrap.wrap(reason, Page.width - 8, initial_indent=f"{count:>6}  ", subsequent_indent=" " * 8)
-    if commands:
+    if summary.commands:
         lines.append("where to look next:")
-        lines += [f"  {line}" for line in commands]
+        lines += [f"  {line}" for line in summary.commands]
     return lines
 
 
-def _cases(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
+def swallowed_lines(failing: Sequence[str]) -> list[str]:
+    """The lines for cases that failed although pytest reports no test as failed."""
+    why = (
+        "their tests failed, but something (xfail, a try around perf(), a hook in a conftest.py) reports none as failed"
+    )
+    return listed("THE RUN FAILS", why, failing)
+
+
+def _all_wrapped(texts: Iterable[str]) -> list[str]:
+    return [line for text in texts for line in wrapped(text)]
+
+
+def _whole(summary: Summary) -> Iterator[str]:
+    """The verdict on the run as a whole."""
+    yield from wrapped(f"{summary.line}: {named(summary.slower)}" if summary.slower else summary.line)
+    if summary.unseen:
+        why = "no test failed, but half of the stable cases or more became slower together"
+        yield from labelled("THE RUN FAILS", why)
+    if summary.spoilt:
+        yield from labelled("THE RUN FAILS", "more of its cases do not count than --perf-contended allows")
+
+
+def _cases(summary: Summary) -> list[str]:
     """The table by group, and what its columns mean."""
-    name, factors = ratio_column(speeds)
+    name, factors = summary.speeds.column()
     narrow = Page.width < WIDEST
     for form, without in NARROW if narrow else WIDE:
-        cells = {uid: getattr(factor, form) for uid, factor in factors.items()}
-        header, rows = _rows(speeds, verdicts, name, cells, without)
+        cells = {case: getattr(factor, form) for case, factor in factors.items()}
+        header, rows = _rows(summary, name, cells, without)
         widths = _widths(header, rows)
         if _width(widths) - (widths[0] if narrow else 0) <= Page.width:
             break
@@ -122,107 +122,27 @@ def _cases(speeds: Speeds, verdicts: Mapping[str, Verdict]) -> list[str]:
 
 
 def _rows(
-    speeds: Speeds, verdicts: Mapping[str, Verdict], name: str, factors: Mapping[str, str], without: tuple[str, ...]
+    summary: Summary, name: str, factors: Mapping[Case, str], without: tuple[str, ...]
 ) -> tuple[tuple[str, ...], list[Row]]:
     """The header, and the cases of each group: the plainest first, with its twin below it."""
-    by_group = groups(speeds.by_case)
+    by_group = groups(summary.networks)
     names = labels(by_group)
     rows: list[Row] = []
     for group in by_group:
         rows += [names[group.name]] if len(by_group) > 1 else []
         plainest = group.reference
         for case in sorted(group.cases, key=lambda case: case != plainest):
-            rows.append(_row(speeds.by_case[case], verdicts.get(case.uid), factors.get(case.uid, "-")))
-            if (twin := speeds.twin(case)) is not None:
+            rows.append(_row(summary.networks[case], factors.get(case, "-")))
+            if (twin := summary.speeds.twin(case)) is not None:
                 rows.append(Below(TWIN, f"{twin.cell}{' DIFFERS' if twin.differs else ''}"))
-    return _without_empty_columns(_header(speeds.by_case, name), rows, without)
+    return _without_empty_columns(_header(summary.networks, name), rows, without)
 
 
-def _dropped(rounds: Sequence[RoundRecord]) -> list[str]:
-    """How many turns were dropped, if any."""
-    dropped = sum(record.dropped for record in rounds)
-    total = dropped + sum(record.turns for record in rounds)
-    text = f"{dropped} of {plural(total, 'turn')} were dropped: the machine was busy with something else meanwhile"
-    return wrapped(text) if dropped else []
-
-
-def _odd(rounds: Sequence[RoundRecord], pools: Pools) -> list[str]:
-    """Processes that were much slower or faster than the others of their case."""
-    processes = odd([record for record in rounds if record.schedule == "together"], pools.together)
-    if not processes:
-        return []
-    meaning = "how many times as long one process took as the others of its case; ratios discount it"
-    return labelled("ODD PROCESS", f"{meaning}: {named([_named_odd(record) for record in processes])}")
-
-
-def _named_odd(process: Odd) -> str:
-    twin = " (twin)" if process.seat.role == "twin" else ""
-    return f"{process.seat.case.id}{twin}: {process.factor:.3g} times in round {process.number}"
-
-
-def run_lines(line: str, slower: Sequence[str], *, fails: bool, spoilt: bool = False) -> list[str]:
-    """The verdict on the run as a whole, printed above the table."""
-    lines = wrapped(f"{line}: {named(slower)}" if slower else line)
-    if fails:
-        lines += labelled(
-            "THE RUN FAILS", "no test failed, but half of the stable cases or more became slower together"
-        )
-    if spoilt:
-        lines += labelled("THE RUN FAILS", "more of its cases do not count than --perf-contended allows")
-    return lines
-
-
-def missing_lines(missing: Sequence[str]) -> list[str]:
-    """The lines for cases that were accepted and that a run does not have."""
-    return listed("NOT IN THIS RUN", "a baseline was accepted for them here", missing)
-
-
-def swallowed_lines(failing: Sequence[str]) -> list[str]:
-    """The lines for cases that failed although pytest reports no test as failed."""
-    why = (
-        "their tests failed, but something (xfail, a try around perf(), a hook in a conftest.py) reports none as failed"
-    )
-    return listed("THE RUN FAILS", why, failing)
-
-
-def ratio_column(speeds: Speeds) -> tuple[str, dict[str, SpeedRatio]]:
-    """The name of the column with ratios, and the ratios by case uid.
-
-    They are to stock fp32. If the run has no case of it, they are to the first case of each group, such as bf16 beside
-    packed weights.
-    """
-    if ratios_of := speedups(speeds):
-        return FACTOR, ratios_of
-    references = {case: group.reference for group in groups(speeds.by_case) for case in group.cases}
-    others = {case: speeds.compare(references[case], case) for case in speeds.counted if case != references[case]}
-    compared = {case.uid: factor for case, factor in others.items() if factor is not None}
-    if not compared:
-        return FACTOR, {}
-    first = {base.uid: SpeedRatio(Ratio(1.0), paired=True) for base in references.values() if base in speeds.counted}
-    return OVER_FIRST, {**first, **compared}
-
-
-def speedups(speeds: Speeds) -> dict[str, SpeedRatio]:
-    """The ratio to the throughput of stock fp32, by case uid. Failed and invalid cases have none."""
-    ratios_of = {}
-    for case in speeds.counted:
-        base = to_beat(case)
-        factor = SpeedRatio(Ratio(1.0), paired=True) if case == base else speeds.compare(base, case)
-        if factor is not None:
-            ratios_of[case.uid] = factor
-    return ratios_of
-
-
-def to_beat(case: Case) -> Case:
-    """The plain case to compare with: stock, fp32, and the plain mode of its kind (infer_jit -> infer)."""
-    return replace(case.without_settings(), dtype=PLAIN, stack="stock", mode=plain_mode(case))
-
-
-def _row(measurement: Measurement, verdict: Verdict | None, factor: str) -> tuple[str, ...]:
-    case = measurement.case
+def _row(one: Judged, factor: str) -> tuple[str, ...]:
+    measurement, case = one.measurement, one.case
     if measurement.failure:
         # If any launch failed, the case has no number, even if other launches ended well.
-        return (case.id, str(case.batch), *"------", "failed" if verdict is None else verdict.outcome)
+        return (case.id, str(case.batch), *"------", one.verdict.outcome)
     step, speed = measurement.median(PRIMARY), measurement.median("throughput")
     return (
         case.id,
@@ -232,8 +152,8 @@ def _row(measurement: Measurement, verdict: Verdict | None, factor: str) -> tupl
         roofs.short(measurement),
         _accuracy(measurement),
         factor,
-        against(verdict),
-        "not judged" if verdict is None else verdict.outcome,
+        of_time(one.verdict),
+        one.verdict.outcome,
     )
 
 
@@ -243,15 +163,6 @@ def _accuracy(measurement: Measurement) -> str:
         if metric.accuracy is not None and (value := measurement.median(metric.name)) is not None:
             return metric.accuracy.brief.format(value)
     return "-"
-
-
-def against(verdict: Verdict | None) -> str:
-    """The ratio to the baseline or the other arm, with its interval."""
-    if verdict is None or verdict.ratio is None:
-        return "-"
-    if verdict.lo is None or verdict.hi is None:
-        return percent(verdict.ratio)
-    return f"{percent(verdict.ratio)} {interval(verdict.lo, verdict.hi)}"
 
 
 def _header(cases: Iterable[Case], ratios_name: str) -> tuple[str, ...]:
@@ -307,79 +218,111 @@ def _cells(header: tuple[str, ...], row: tuple[str, ...], widths: Sequence[int])
     return [*([] if fits else [row[0]]), GAP.join(cells).rstrip()]
 
 
-def _loud(measurements: Sequence[Measurement], verdicts: Mapping[str, Verdict]) -> list[str]:
-    # Cases that never began are inconclusive too, but have a line of their own.
-    judged = [(x.case.id, verdicts.get(x.case.uid)) for x in measurements if not x.never_began]
-    with_verdict = [(name, verdict) for name, verdict in judged if verdict is not None]
-    counts = Counter(verdict.outcome for _, verdict in with_verdict)
-    # So have contended cases, with which nothing is known to be wrong.
-    kinds = [
-        (
-            title(outcome).upper(),
-            row.meaning,
-            [name for name, verdict in with_verdict if verdict.outcome == outcome and not verdict.contended],
-        )
-        for outcome, row in OUTCOMES.items()
-        if not row.fine
-    ]
-    contended = [name for name, verdict in with_verdict if verdict.contended]
-    kinds.append(("CONTENDED", "measured on a busy machine, so the numbers do not count", contended))
-    kinds += _cut(measurements)
-    lines = []
-    for word, meaning, names in kinds:
-        lines += listed(word, meaning, names)
-    lines += _emulated(measurements)
-    lines += _fewer(measurements)
-    lines += _settings(measurements)
-    lines += _slowing(measurements)
-    fine = [f"{counts[name]} {name}" for name in sorted(counts, key=place, reverse=True) if is_fine(name)]
-    return [*lines, *([f"{', '.join(fine)} of {plural(len(measurements), 'case')}"] if fine else [])]
+def _dropped(rounds: Sequence[RoundRecord]) -> list[str]:
+    """How many turns were dropped, if any."""
+    dropped = sum(record.dropped for record in rounds)
+    total = dropped + sum(record.turns for record in rounds)
+    text = f"{dropped} of {plural(total, 'turn')} were dropped: the machine was busy with something else meanwhile"
+    return wrapped(text) if dropped else []
 
 
-def _cut(measurements: Sequence[Measurement]) -> list[tuple[str, str, list[str]]]:
-    """The cases with fewer launches than planned, by reason."""
-    never: dict[str, list[str]] = {}
-    short: dict[str, list[str]] = {}
-    for measurement in measurements:
-        if measurement.cut:
-            (never if measurement.never_began else short).setdefault(measurement.cut, []).append(measurement.case.id)
-    return [
-        *(("NOT MEASURED", reason, names) for reason, names in never.items()),
-        *(("CUT SHORT", f"fewer launches than planned, {reason}", names) for reason, names in short.items()),
-    ]
-
-
-def _emulated(measurements: Sequence[Measurement]) -> list[str]:
-    """Cases in a dtype that the processor emulates."""
-    ids = [x.case.id for x in measurements if any(launch.emulated for launch in x.counted)]
-    meaning = "this CPU has no instructions for the dtype, so the speed is not that of the dtype"
-    return listed("EMULATED", meaning, ids)
-
-
-def _fewer(measurements: Sequence[Measurement]) -> list[str]:
-    """Launches with fewer samples than asked for, by case."""
-    short = [(x.case, launch.fewer) for x in measurements for launch in x.counted if launch.fewer]
-    if not short:
+def _odd(rounds: Sequence[RoundRecord], pools: Pools) -> list[str]:
+    """Processes that were much slower or faster than the others of their case."""
+    processes = odd([record for record in rounds if record.schedule == "together"], pools.together)
+    if not processes:
         return []
-    cases = dict(reversed(short))  # keep the first of each case
-    texts = [f"{detail} ({case.id})" for case, detail in reversed(cases.items())]
-    return labelled(
-        "FEWER SAMPLES",
-        f"{plural(len(short), 'launch', 'launches')} ended with fewer samples than asked: {named(texts)}",
-    )
+    meaning = "how many times as long one process took as the others of its case; ratios discount it"
+    return labelled("ODD PROCESS", f"{meaning}: {named([_named_odd(record) for record in processes])}")
 
 
-def _settings(measurements: Sequence[Measurement]) -> list[str]:
-    """Cases during which somebody changed a setting of the machine or of the run."""
-    changed = {x.case.id: launch.settings for x in measurements for launch in x.counted if launch.settings}
-    texts = [f"{name} ({settings})" for name, settings in changed.items()]
+def _named_odd(process: Odd) -> str:
+    twin = " (twin)" if process.seat.role == "twin" else ""
+    return f"{process.seat.case.id}{twin}: {process.factor:.3g} times in round {process.number}"
+
+
+def _shares(summary: Summary) -> list[str]:
+    """The gain of each ablated knob: a heading and a line for each case that was ablated, or nothing."""
+    lines: dict[Case, list[str]] = {}
+    for case in summary.networks:
+        for name, value in case.knobs:
+            whole = case.without(name)
+            if name in summary.ablated and whole in summary.networks:
+                words = f"without {name}" if value == "off" else f"with {name}={value}"
+                ratio = summary.speeds.compare(whole, case, PRIMARY)
+                share = f"not told: {UNSOUND}"
+                if ratio is not None:
+                    share = ratio.sentence("times the step time", "no share seen")
+                lines.setdefault(whole, []).append(f"{words} {share}")
+    return [SHARES, *(f"  {case.id}: {'; '.join(parts)}" for case, parts in lines.items())] if lines else []
+
+
+def _loud(judged: Sequence[Judged]) -> Iterator[str]:
+    """A line for each thing that is not as it should be, with its cases. The others are only counted."""
+    # Cases that never began are inconclusive too, and contended ones invalid: both have lines of their own.
+    began = [one for one in judged if not one.measurement.never_began]
+    for outcome, row in OUTCOMES.items():
+        if not row.fine:
+            ids = [one.case.id for one in began if one.verdict.outcome == outcome and not one.verdict.contended]
+            yield from listed(title(outcome).upper(), row.meaning, ids)
+    yield from listed("CONTENDED", BUSY, [one.case.id for one in began if one.verdict.contended])
+    cut = [one for one, _ in judged if one.cut]
+    yield from by_meaning("NOT MEASURED", ((one.cut, one.case.id) for one in cut if one.never_began))
+    short = (one for one in cut if not one.never_began)
+    yield from by_meaning("CUT SHORT", ((f"fewer launches than planned, {one.cut}", one.case.id) for one in short))
+    launches = [(one.case, launch) for one, _ in judged for launch in one.counted]
+    emulated = dict.fromkeys(case for case, launch in launches if launch.emulated)
+    meaning = "this CPU has no instructions for the dtype, so the speed is not that of the dtype"
+    yield from listed("EMULATED", meaning, [case.id for case in emulated])
+    fewer = [(case, launch.fewer) for case, launch in launches if launch.fewer]
+    if fewer:
+        first = dict(reversed(fewer))  # of each case
+        texts = [f"{detail} ({case.id})" for case, detail in reversed(first.items())]
+        count = plural(len(fewer), "launch", "launches")
+        yield from labelled("FEWER SAMPLES", f"{count} ended with fewer samples than asked: {named(texts)}")
+    settings = {case.id: launch.settings for case, launch in launches if launch.settings}
     meaning = "their launches ran under unlike settings, so their median is of neither"
-    return listed("SETTINGS CHANGED", meaning, texts)
-
-
-def _slowing(measurements: Sequence[Measurement]) -> list[str]:
-    """Cases whose steps become slower and slower, such as those of a network that keeps what it has seen."""
-    found = {x.case.id: times for x in measurements if (times := growth.slowdown(x.counted)) is not None}
-    texts = [f"{name} ({digits(times)} times)" for name, times in found.items()]
+    yield from listed("SETTINGS CHANGED", meaning, [f"{name} ({change})" for name, change in settings.items()])
     meaning = "in every launch, so the step time depends on how long was measured"
-    return listed("SLOWER AND SLOWER", meaning, texts)
+    yield from listed("SLOWER AND SLOWER", meaning, functions.slowing(judged))
+    counts = Counter(one.verdict.outcome for one in began)
+    fine = [f"{counts[name]} {name}" for name in sorted(counts, key=place, reverse=True) if is_fine(name)]
+    if fine:
+        yield f"{', '.join(fine)} of {plural(len(judged), 'case')}"
+
+
+def _moved(judged: Sequence[Judged]) -> Iterator[str]:
+    """A line for each other metric that became worse or better, with the cases in which it did."""
+    others = [(one.case, other) for one in judged for other in one.verdict.moved]
+    for outcome, word in (("regressed", "WORSE"), ("improved", "better")):
+        for metric in METRICS:
+            alike = [(case, other) for case, other in others if (other.outcome, other.metric) == (outcome, metric)]
+            if alike:
+                names = [f"{case.id} {changed(other)}" for case, other in alike]
+                yield from labelled(f"{word} {metric} ({len(names)})", named(names))
+
+
+def _structures(judged: Sequence[Judged]) -> Iterator[str]:
+    """Lines for cases whose kernels differ from those of their baseline, and for unstable ones."""
+    structures = [(one.case.id, one.verdict.structure) for one in judged if one.verdict.structure is not None]
+    pairs = any(AGAINST in dict(one.case.knobs) for one in judged)
+    lost = [one for one in structures if one[1].losses and not pairs]
+    changed_ones = [one for one in structures if one[1].outcome == "changed" and one not in lost]
+    unstable = [name for name, structure in structures if structure.outcome == "unstable"]
+    if lost:
+        yield f"OPTIMISATIONS LOST ({len(lost)}): these run what can only cost time"
+        yield from _first([(name, structure.losses, structure) for name, structure in lost])
+    if changed_ones:
+        other = "the other arm does" if pairs else "their baseline did"
+        yield f"STRUCTURE CHANGED ({len(changed_ones)}): these run different kernels than {other}"
+        yield from _first([(name, structure.changes, structure) for name, structure in changed_ones])
+    if unstable:
+        yield f"STRUCTURE UNSTABLE ({len(unstable)}): the kernels differ from step to step: {named(unstable)}"
+
+
+def _first(cases: Sequence[tuple[str, Sequence[str], Structure]]) -> Iterator[str]:
+    """A line for each of the first cases: its first change, or else the reason."""
+    for name, changes, structure in cases[:TOLD]:
+        more = f" (and {plural(len(changes) - 1, 'more change')})" if len(changes) > 1 else ""
+        yield f"    {name}: {changes[0] if changes else structure.reason}{more}"
+    if len(cases) > TOLD:
+        yield f"    and {plural(len(cases) - TOLD, 'more case')}"

@@ -52,11 +52,6 @@ def size(value: float) -> str:
     return f"{value:.0f} B"
 
 
-def rate(value: float, unit: str = "items/s") -> str:
-    """A throughput: '81.2 items/s'."""
-    return f"{digits(value)} {unit}"
-
-
 def scaled(value: float, unit: str) -> str:
     """A large number in powers of 1000: '84.1 GFLOP/s'."""
     scale, prefix = next((x for x in SCALES if abs(value) >= x[0] * 0.9995), (1.0, ""))
@@ -88,6 +83,11 @@ def interval(lo: float, hi: float) -> str:
     if max(lo, hi) >= 10:
         return f"[x{digits(lo)}, x{digits(hi)}]"
     return f"[{round((lo - 1) * 100):+d}, {round((hi - 1) * 100):+d}] %"
+
+
+def change(ratio: float, lo: float | None, hi: float | None) -> str:
+    """A ratio with its bounds, if it has any: '+12.3 % [+4, +21] %'."""
+    return percent(ratio) if lo is None or hi is None else f"{percent(ratio)} {interval(lo, hi)}"
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:

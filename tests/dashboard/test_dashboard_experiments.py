@@ -90,15 +90,6 @@ def test_an_experiment_is_drawn_and_named_on_the_page_of_its_case(tmp_path: Path
     assert len([row for row in of_runs if "last" in row]) == NIGHTS - 1
 
 
-def test_a_variable_that_is_set_for_good_becomes_the_state(tmp_path: Path) -> None:
-    """From the seventh run on."""
-    path = fill(tmp_path / "nights.db", (PLAIN,), 8)
-    for number in range(8, 16):
-        try_out(path, PLAIN, number)
-    (row,) = rows(pages(path), "index.html")
-    assert (row["outcome"], row["step"]) == ("regressed", pytest.approx(3 * step(PLAIN, 15), rel=0.01))
-
-
 def test_a_run_of_other_software_has_no_ratio_to_the_run_before(tmp_path: Path) -> None:
     """The cell says why."""
     path = fill(tmp_path / "nights.db", (PLAIN,), 10)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -81,30 +80,3 @@ def test_a_report_that_was_not_finished_is_not_there(tmp_path: Path) -> None:
             half(target)
         assert beside(target) == (["report"] if older else [])
     assert sorted(path.name for path in target.iterdir()) == [folder.MANIFEST, "one"]
-
-
-def test_a_folder_without_a_list_of_its_files_is_not_walked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The root of the file system has millions of files, and some that nobody may read."""
-    monkeypatch.setattr(Path, "rglob", lambda *_: pytest.fail("walked"))
-    with pytest.raises(UsageError, match=r"^/ holds "):
-        folder.check(Path("/"))
-
-
-def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be written: File name too long"):
-        folder.check(tmp_path / ("x" * 300))
-
-
-@pytest.mark.parametrize("place", ["report", "report/ipexperf.db", "report/sub/../ipexperf.db", "elsewhere/../report"])
-def test_a_report_where_the_run_writes_something_else_is_refused(place: str, tmp_path: Path) -> None:
-    """Before anything is measured, and where neither of them is there yet."""
-    with pytest.raises(UsageError, match="the run writes its history there"):
-        folder.check_apart(tmp_path / "report", {"cache": None, "history": tmp_path / place})
-    folder.check_apart(tmp_path / "report", {"history": tmp_path / "report.db", "cache": tmp_path})
-
-
-def test_a_full_disk_is_named_where_a_whole_folder_is_copied(tmp_path: Path) -> None:
-    """`shutil.copytree` collects its failures in an error that has no reason of its own."""
-    with pytest.raises(UsageError, match="report cannot be written: No space left on device"):  # noqa: SIM117
-        with folder.whole(tmp_path / "report"):
-            raise shutil.Error([("a.js", "b.js", "No space left on device")])

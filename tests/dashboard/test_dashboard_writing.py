@@ -35,8 +35,7 @@ from hypothesis import strategies as st
 
 from ipexperf.dashboard import case_page, data, writing
 from ipexperf.dashboard.folder import MANIFEST
-from ipexperf.dashboard.story import gather, slug
-from ipexperf.errors import HistoryError
+from ipexperf.dashboard.story import slug
 from ipexperf.history import History
 from ipexperf.history.selftests import record
 from ipexperf.judge.bisection import Change
@@ -262,23 +261,6 @@ def test_only_the_newest_runs_are_drawn(tmp_path: Path, monkeypatch: pytest.Monk
     assert len([*(tmp_path / "report" / "runs").iterdir()]) == 2
     median = read(page(tmp_path / "report", PLAIN))["trends"]["step_time"]["median"]
     assert median == [pytest.approx(step(PLAIN, number) * 1.002, rel=1e-4) for number in range(1, 5)]
-
-
-def test_a_history_without_a_run_is_no_report(tmp_path: Path) -> None:
-    """It is refused, and nothing is written."""
-    with History.open(tmp_path / "empty.db") as history, pytest.raises(HistoryError, match="is empty"):
-        writing.write(history, tmp_path / "report")
-    assert not (tmp_path / "report").exists()
-
-
-def test_a_slug_is_a_name_for_files(history_path: Path) -> None:
-    """It is safe, it differs between machines and batches, and it is the same tomorrow."""
-    names = {slug(case, machine) for case in (*CASES, replace(PLAIN, batch=32)) for machine in ("here", "there")}
-    assert len(names) == 2 * (len(CASES) + 1)
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,80}", name) for name in names)
-    assert slug(PLAIN, "here") == slug(replace(PLAIN), "here")
-    with History.open(history_path, create=False) as history:
-        assert len({entry.slug for entry in gather(history, 100).entries}) == len(CASES)
 
 
 @given(st.lists(st.floats(1e-6, 10), min_size=1, max_size=1000))

@@ -35,7 +35,7 @@ def told(fake: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, record: bo
     found = run.measure(run.plan.cases[0])
     assert found is not None
     block = run.block(found[0], dataclasses.replace(found[1], outcome="regressed"), ["suites/"])
-    lines = [*block.splitlines(), *run.summary()]
+    lines = [*block.splitlines(), *run.summary({})]
     run.finish("finished")
     return [line.strip() for line in lines]
 
@@ -94,7 +94,7 @@ def test_a_run_without_numbers_offers_no_command_that_needs_them(
     run.open(())
     run.measure(run.plan.cases[0])
     run.finish("interrupted")
-    lines = [line.strip() for line in run.summary()]
+    lines = [line.strip() for line in run.summary({})]
     after = lines[lines.index("where to look next:") + 1 :]
     assert [line.split()[1] for line in after if line.startswith("ipexperf ")][: len(offered)] == offered
     assert any("baseline accept" in line for line in after) is ("baseline" in offered)
@@ -116,6 +116,6 @@ def test_a_run_that_is_not_the_last_one_is_named_by_its_uid(
     run.finish("finished")
     assert run.uid is not None
     name = "last" if last else run.uid[:18]
-    lines = [line.strip() for line in run.summary()]
+    lines = [line.strip() for line in run.summary({})]
     assert any(line.startswith(f"ipexperf show {name} ") for line in lines)
     assert any(line.startswith(f"ipexperf baseline accept {name} ") for line in lines)

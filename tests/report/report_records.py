@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ipexperf.case import Case
 from ipexperf.plan import groups
+from ipexperf.report.summary import Summary
+from ipexperf.report.table import summary_lines
 from ipexperf.result import BaselineEvidence, Check, Launch, Measurement, RoundRecord, SeatRecord, Verdict
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -70,6 +73,27 @@ def together(
         name = groups.name(plainest)
         rounds.append(RoundRecord(f"{name} {number}", name, number, "together", tuple(seats), AT, 9.0, 8, dropped))
     return rounds
+
+
+def summary(
+    measurements: Sequence[Measurement],
+    verdicts: Mapping[str, Verdict] | None = None,
+    rounds: Sequence[RoundRecord] = (),
+    **told: Any,
+) -> Summary:
+    """The record of a run, in which a case without a verdict has no baseline."""
+    none = {one.case.uid: Verdict("no_baseline", "") for one in measurements}
+    return replace(Summary.of(measurements, {**none, **(verdicts or {})}, rounds), **told)
+
+
+def told(
+    measurements: Sequence[Measurement],
+    verdicts: Mapping[str, Verdict] | None = None,
+    rounds: Sequence[RoundRecord] = (),
+    **told: Any,
+) -> list[str]:
+    """What the terminal shows of a run."""
+    return summary_lines(summary(measurements, verdicts, rounds, **told))
 
 
 def out_of_budget(case: Case) -> Measurement:

@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_records import FAST, LONG, PLAIN, SLOW, crashed, measurement, together
+from report_records import FAST, LONG, PLAIN, SLOW, measurement, summary, together
 
 from ipexperf.report import github, markdown
-from ipexperf.report.advice import advice
+from ipexperf.report.markdown import CaseRow
 from ipexperf.report.rerun import command
-from ipexperf.report.speeds import Speeds
-from ipexperf.result import Structure, Verdict
+from ipexperf.result import Verdict
 
 OK = Verdict("ok", "within the tolerance", ratio=1.01, lo=0.99, hi=1.03)
 BUSY = Verdict("invalid", "machine contended: steal 12 %", contended=True)
@@ -21,28 +20,14 @@ BUSY = Verdict("invalid", "machine contended: steal 12 %", contended=True)
 
 def rows(**verdicts):
     """A case of each name with its verdict."""
-    found = {"slow": measurement(FAST, 0.02), "fine": measurement(PLAIN, 0.01), "other": measurement(LONG, 0.03)}
-    chosen = [found[name] for name in verdicts]
-    return markdown.rows(chosen, {one.case.uid: verdicts[name] for name, one in found.items() if name in verdicts})
+    cases = {"slow": FAST, "fine": PLAIN, "other": LONG}
+    return [CaseRow(cases[name], 0.02, 400.0, verdict.outcome, verdict) for name, verdict in verdicts.items()]
 
 
-def test_failed_cases_are_explained_above_the_table():
-    """Cases that are fine have a row only."""
-    told = markdown.text(rows(fine=OK, slow=SLOW), "platform shift", "01a1fe7b-ee86-7f13-86e2")
-    lines = told.splitlines()
-    assert lines[0] == "## ipexperf: 1 regressed, 1 ok"
-    assert lines[1] == "**platform shift**"
-    assert lines[2].startswith("- 🔴 `resnet50-cpu-bf16-infer_jit-ipex` (batch 8): **regressed**: 101.0% slower")
-    assert [line.split(" | ")[-1] for line in lines if line.startswith("| ")][1:] == ["regressed |", "ok |"]
-    assert "+101.0 % [+90, +112] %" in told
-    assert "`ipexperf show 01a1fe7b-ee86-7f13`" in told
-
-
-def test_speed_ups_are_a_column_and_the_best_configuration_a_sentence():
+def test_speed_ups_are_a_column_and_the_best_configuration_a_sentence(tmp_path):
     """As on a terminal. A case without one has a dash. Without any there is no column."""
     made = [measurement(PLAIN, 0.01, accuracy=0.9), measurement(FAST, 0.005, accuracy=0.9), measurement(LONG, 0.03)]
-    speeds = Speeds.of(made, {}, together(made[:2]))
-    told = markdown.text(markdown.rows(made, {}, speeds), "", None, advice=advice(speeds, {}))
+    told = summary_of(tmp_path, summary(made, {}, together(made[:2])))
     table = [line for line in told.splitlines() if line.startswith("|")]
     assert len({line.count("|") for line in table}) == 1
     assert "| items/s | x fp32 | time vs baseline |" in table[0]
@@ -54,19 +39,18 @@ def test_speed_ups_are_a_column_and_the_best_configuration_a_sentence():
     assert "x fp32" not in markdown.text(rows(fine=OK), "", None)
 
 
-def test_a_failed_case_has_no_number():
-    """Also if one of its launches ended well."""
-    one = crashed()
-    told = markdown.text(markdown.rows([one], {one.case.uid: Verdict("failed", "crashed: signal 11")}), "", None)
-    assert "| ❌ | `resnet50-cpu-bf16-infer_jit-ipex` | 8 | - | - | - | failed |" in told
+def summary_of(folder, made):
+    """What a job of GitHub gets."""
+    path = folder / "summary.md"
+    assert github.lines(made, "run", {"GITHUB_STEP_SUMMARY": str(path)}) == []
+    return path.read_text()
 
 
 @given(st.text(min_size=1, max_size=60))
 def test_no_name_and_no_reason_breaks_the_table(text):
     """Each case is one line with as many cells as the header, and no tag of a message is left."""
     verdict = Verdict("regressed", text, ratio=2.0)
-    one = measurement(replace(PLAIN, model=text), 0.01)
-    told = markdown.text(markdown.rows([one], {one.case.uid: verdict}), text, None)
+    told = markdown.text([CaseRow(replace(PLAIN, model=text), 0.01, 1.0, "regressed", verdict)], text, None)
     table = [line for line in told.split("\n") if line.startswith("| ")]
     assert [line.replace("\\|", "").count("|") for line in table] == [8, 8]
     assert len(told.split("\n")) <= 9
@@ -93,20 +77,6 @@ def test_a_long_text_is_cut_between_lines_and_counts_the_missing_ones():
     assert markdown.text(many, "", "run", len(whole.encode())) == whole
 
 
-def test_a_failed_case_is_an_error_and_a_contended_or_changed_one_a_warning():
-    """A contended machine and a changed structure fail nothing."""
-    ran = Structure("changed", "the digest is not the baseline's", ("relu no longer fused",))
-    told = github.annotated(rows(slow=SLOW, fine=replace(OK, structure=ran), other=BUSY), "", fails=True)
-    assert [line.split(" title=")[0] for line in told] == ["::error", "::warning", "::warning"]
-    assert told[0].startswith("::error title=regressed%3A resnet50-cpu-bf16-infer_jit-ipex (batch 8)::101.0%25 slower")
-    assert told[1].endswith("::relu no longer fused")
-    assert github.annotated(rows(fine=OK), "", fails=False) == []
-    assert github.annotated((), "platform shift: 8.0% slower", fails=True) == [
-        "::error title=ipexperf%3A the run::platform shift: 8.0%25 slower"
-    ]
-    assert github.annotated((), "two are slower", fails=False)[0].startswith("::warning ")
-
-
 def test_a_message_cannot_contain_a_command():
     """A line end would begin another line, and so another command."""
     told = github.annotated(rows(slow=replace(SLOW, reason="bad\n::set-output name=x::y\r100%")), "", fails=True)
@@ -125,25 +95,24 @@ def test_there_are_no_more_annotations_than_github_shows():
 
 def test_only_github_gets_its_lines(tmp_path):
     """The summary needs its file, and annotations need a job."""
-    summary = tmp_path / "summary.md"
-    summary.write_text("before\n")
-    assert github.summary(rows(slow=SLOW), "", "run", {}, fails=True) == []
-    assert github.summary(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(summary)}, fails=True) == []
-    assert summary.read_text().startswith("before\n## ipexperf: 1 regressed\n")
-    (line,) = github.summary(rows(slow=SLOW), "", "run", {"GITHUB_ACTIONS": "true"}, fails=True)
+    path = tmp_path / "summary.md"
+    path.write_text("before\n")
+    made = summary([measurement(FAST, 0.02)], {FAST.uid: SLOW})
+    assert github.lines(made, "run", {}) == []
+    assert summary_of(tmp_path, made).startswith("before\n## ipexperf: 1 regressed\n")
+    (line,) = github.lines(made, "run", {"GITHUB_ACTIONS": "true"})
     assert line.startswith("::error ")
+    assert github.lines(summary([]), "run", {"GITHUB_STEP_SUMMARY": str(tmp_path / "none")}) == []
 
 
 def test_a_full_or_missing_summary_is_reported(tmp_path):
     """It never grows beyond the limit, and a missing folder fails no run."""
-    summary = tmp_path / "summary.md"
-    summary.write_text("x" * (github.LIMIT - 20))
-    (line,) = github.summary(rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(summary)}, fails=True)
+    path, made = tmp_path / "summary.md", summary([measurement(FAST, 0.02)], {FAST.uid: SLOW})
+    path.write_text("x" * (github.LIMIT - 20))
+    (line,) = github.lines(made, "run", {"GITHUB_STEP_SUMMARY": str(path)})
     assert line.endswith("is full; nothing was appended")
-    assert summary.stat().st_size == github.LIMIT - 20
-    (line,) = github.summary(
-        rows(slow=SLOW), "", "run", {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "x")}, fails=True
-    )
+    assert path.stat().st_size == github.LIMIT - 20
+    (line,) = github.lines(made, "run", {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "x")})
     assert "cannot be written: No such file or directory" in line
 
 

@@ -6,14 +6,11 @@ import argparse
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
 from ipexperf.tools.forge import comment, forges
-
-if TYPE_CHECKING:
-    from ipexperf.tools.forge.comment import Comment
+from ipexperf.tools.forge.comment import Comment
 
 
 def add_comment(subparsers: console.Subparsers) -> None:

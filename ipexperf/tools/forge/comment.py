@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ipexperf import outcomes
 from ipexperf.commands import gate
+from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.report import markdown, units
 from ipexperf.report.moved import changed
 from ipexperf.result import MEAN, PairsEvidence
-
-if TYPE_CHECKING:
-    from ipexperf.history.records import Recorded, RunDetail
 
 LIMIT = 60_000
 """Bytes of a comment. GitHub takes 65,536 characters, and more from nobody."""
@@ -118,12 +115,6 @@ def _cut(lines: Sequence[str], end: Sequence[str]) -> str:
     whole = "\n".join([*lines, *end])
     if len(whole.encode()) <= LIMIT:
         return whole
-    room, kept = LIMIT - len("\n".join(end).encode()) - 200, []
-    for line in lines:
-        room -= len(line.encode()) + 1
-        if room < 0:
-            break
-        kept.append(line)
+    kept = markdown.fitting([f"{line}\n" for line in lines], LIMIT - len("\n".join(end).encode()) - 200)
     fold = ["", "</details>"] if any(line.startswith("<details>") for line in kept) else []
-    missing = f"{units.plural(len(lines) - len(kept), 'line')} left out for lack of space"
-    return "\n".join([*kept, *fold, "", missing, *end])
+    return "".join(kept) + "\n".join([*fold, "", markdown.missing(lines, kept), *end])

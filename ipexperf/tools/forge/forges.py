@@ -3,41 +3,20 @@
 from __future__ import annotations
 
 import json
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ipexperf.errors import UsageError
 
 SECONDS = 30.0
 """Time limit of a request."""
-PATIENCE = 60.0
-"""The longest that a forge may ask us to wait before a request is repeated."""
 PAGE = 100
-
-
-class Forge(Protocol):
-    """Where a pull request is."""
-
-    def find(self, marker: str) -> int | None:
-        """The number of the comment that begins with this marker."""
-
-    def write(self, body: str, number: int | None) -> None:
-        """Write a comment, or this one anew."""
-
-
-class RefusedError(UsageError):
-    """A forge refused a request. `wait`: it takes it after so many seconds, if it is asked too often."""
-
-    def __init__(self, reason: str, wait: float | None) -> None:
-        super().__init__(reason)
-        self.wait = wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +25,21 @@ class Api:
 
     base: str
     header: tuple[str, str]
-    wait: Callable[[float], None] = time.sleep
 
     def ask(self, method: str, path: str, document: Mapping[str, Any] | None = None) -> Any:
-        """Send a request. A forge that asks for patience gets it once. Raises UsageError in a sentence."""
+        """Send a request. Raises UsageError in a sentence."""
+        data = None if document is None else json.dumps(document).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "ipexperf", self.header[0]: self.header[1]}
+        request = urllib.request.Request(f"{self.base}/{path}", data, headers, method=method)  # noqa: S310 - the forge's
         try:
-            return self._send(method, path, document)
-        except RefusedError as refused:
-            if refused.wait is None or refused.wait > PATIENCE:
-                raise
-            self.wait(refused.wait)
-        return self._send(method, path, document)
+            with urllib.request.urlopen(request, timeout=SECONDS) as reply:  # noqa: S310 - as above
+                return json.loads(reply.read() or b"null")
+        except urllib.error.HTTPError as error:
+            with error:
+                raise UsageError(_refusal(method, path, error)) from None
+        except (urllib.error.URLError, TimeoutError, json.JSONDecodeError) as error:
+            reason = getattr(error, "reason", error)
+            raise UsageError(f"{urllib.parse.urlsplit(self.base).netloc} does not answer: {reason}") from None
 
     def pages(self, path: str) -> Iterator[Any]:
         """Yield the entries of all pages of a list."""
@@ -67,89 +50,68 @@ class Api:
                 return
             number += 1
 
-    def _send(self, method: str, path: str, document: Mapping[str, Any] | None) -> Any:
-        data = None if document is None else json.dumps(document).encode()
-        headers = {"Content-Type": "application/json", "User-Agent": "ipexperf", self.header[0]: self.header[1]}
-        request = urllib.request.Request(f"{self.base}/{path}", data, headers, method=method)  # noqa: S310 - the forge's
-        try:
-            with urllib.request.urlopen(request, timeout=SECONDS) as reply:  # noqa: S310 - as above
-                return json.loads(reply.read() or b"null")
-        except urllib.error.HTTPError as error:
-            with error:
-                wait = _seconds_to_wait(error)
-                raise RefusedError(_refusal(method, path, error, limited=wait is not None), wait) from None
-        except (urllib.error.URLError, TimeoutError, json.JSONDecodeError) as error:
-            reason = getattr(error, "reason", error)
-            raise UsageError(f"{urllib.parse.urlsplit(self.base).netloc} does not answer: {reason}") from None
 
-
-def _seconds_to_wait(error: urllib.error.HTTPError) -> float | None:
-    """For how long a forge that is asked too often wants to be left alone. None: it refuses for another reason."""
-    after, left = error.headers.get("Retry-After"), error.headers.get("X-RateLimit-Remaining")
-    if error.code != HTTPStatus.TOO_MANY_REQUESTS and left != "0" and after is None:
-        return None
-    if after is not None and after.isdecimal():
-        return float(after)
-    until = error.headers.get("X-RateLimit-Reset") or error.headers.get("RateLimit-Reset") or ""
-    return max(0.0, float(until) - time.time()) if until.isdecimal() else PATIENCE
-
-
-def _refusal(method: str, path: str, error: urllib.error.HTTPError, *, limited: bool) -> str:
+def _refusal(method: str, path: str, error: urllib.error.HTTPError) -> str:
     why: dict[int, str] = {
         HTTPStatus.UNAUTHORIZED: "its token is not valid",
         HTTPStatus.FORBIDDEN: "its token may not comment here: a job of a fork has none that may (docs/ci)",
         HTTPStatus.NOT_FOUND: "there is no such pull request, or its token may not see it",
+        HTTPStatus.TOO_MANY_REQUESTS: "it is asked too often",
     }
-    reason = "it is asked too often" if limited else why.get(error.code, error.reason)
+    reason = why.get(error.code, error.reason)
     return f"the forge refused {method} {path.partition('?')[0]} ({error.code}): {reason}"
 
 
-class GitHub:
+@dataclass(frozen=True, slots=True)
+class Forge:
+    """The comments of a pull request."""
+
+    api: Api
+    comments: str
+    """The path of all."""
+    comment: str
+    """The path of one, without its number."""
+    edit: str
+    """The method that writes one anew."""
+
+    def find(self, marker: str) -> int | None:
+        """The number of the comment that begins with this marker."""
+        return next((int(one["id"]) for one in self.api.pages(self.comments) if one["body"].startswith(marker)), None)
+
+    def write(self, body: str, number: int | None) -> None:
+        """Write a comment, or this one anew."""
+        if number is None:
+            self.api.ask("POST", self.comments, {"body": body})
+        else:
+            self.api.ask(self.edit, f"{self.comment}/{number}", {"body": body})
+
+
+def github(environment: Mapping[str, str], event: Mapping[str, Any]) -> Forge:
     """A pull request on GitHub, or on a server of one's own."""
-
-    def __init__(self, environment: Mapping[str, str], event: Mapping[str, Any]) -> None:
-        base = f"{environment['GITHUB_API_URL']}/repos/{environment['GITHUB_REPOSITORY']}"
-        self._api = Api(base, ("Authorization", f"Bearer {_token(environment, 'GITHUB_TOKEN')}"))
-        self._number = self._pull(event)
-
-    def _pull(self, event: Mapping[str, Any]) -> int:
-        """The number of the pull request. That of a run is found by its commit: its own word may be a stranger's."""
-        if "pull_request" in event:
-            return int(event["pull_request"]["number"])
-        head = event.get("workflow_run", {}).get("head_sha", "")
-        pulls = self._api.ask("GET", f"commits/{head}/pulls") if head else []
-        numbers = [int(pull["number"]) for pull in pulls if pull.get("head", {}).get("sha") == head]
-        if len(numbers) != 1:
-            raise UsageError("this job is of no pull request, or of several: comment --post needs one")
-        return numbers[0]
-
-    def find(self, marker: str) -> int | None:
-        for one in self._api.pages(f"issues/{self._number}/comments"):
-            if str(one["body"]).startswith(marker):
-                return int(one["id"])
-        return None
-
-    def write(self, body: str, number: int | None) -> None:
-        path = f"issues/{self._number}/comments" if number is None else f"issues/comments/{number}"
-        self._api.ask("POST" if number is None else "PATCH", path, {"body": body})
+    base = f"{environment['GITHUB_API_URL']}/repos/{environment['GITHUB_REPOSITORY']}"
+    api = Api(base, ("Authorization", f"Bearer {_token(environment, 'GITHUB_TOKEN')}"))
+    return Forge(api, f"issues/{_pull(api, event)}/comments", "issues/comments", "PATCH")
 
 
-class GitLab:
+def _pull(api: Api, event: Mapping[str, Any]) -> int:
+    """The number of the pull request. That of a run is found by its commit: its own word may be a stranger's."""
+    if "pull_request" in event:
+        return int(event["pull_request"]["number"])
+    head = event.get("workflow_run", {}).get("head_sha", "")
+    pulls = api.ask("GET", f"commits/{head}/pulls") if head else []
+    numbers = [int(pull["number"]) for pull in pulls if pull.get("head", {}).get("sha") == head]
+    if len(numbers) != 1:
+        raise UsageError("this job is of no pull request, or of several: comment --post needs one")
+    return numbers[0]
+
+
+def gitlab(environment: Mapping[str, str]) -> Forge:
     """A merge request on GitLab."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        if "CI_MERGE_REQUEST_IID" not in environment:
-            raise UsageError("this job is of no merge request: comment --post needs one")
-        base = f"{environment['CI_API_V4_URL']}/projects/{environment['CI_PROJECT_ID']}"
-        self._notes = f"merge_requests/{environment['CI_MERGE_REQUEST_IID']}/notes"
-        self._api = Api(base, ("PRIVATE-TOKEN", _token(environment, "GITLAB_TOKEN")))
-
-    def find(self, marker: str) -> int | None:
-        return next((int(one["id"]) for one in self._api.pages(self._notes) if one["body"].startswith(marker)), None)
-
-    def write(self, body: str, number: int | None) -> None:
-        path = self._notes if number is None else f"{self._notes}/{number}"
-        self._api.ask("POST" if number is None else "PUT", path, {"body": body})
+    if "CI_MERGE_REQUEST_IID" not in environment:
+        raise UsageError("this job is of no merge request: comment --post needs one")
+    base = f"{environment['CI_API_V4_URL']}/projects/{environment['CI_PROJECT_ID']}"
+    notes = f"merge_requests/{environment['CI_MERGE_REQUEST_IID']}/notes"
+    return Forge(Api(base, ("PRIVATE-TOKEN", _token(environment, "GITLAB_TOKEN"))), notes, notes, "PUT")
 
 
 def _token(environment: Mapping[str, str], name: str) -> str:
@@ -162,9 +124,9 @@ def of_job(environment: Mapping[str, str]) -> Forge:
     """The forge whose job this is. Raises UsageError if this is none."""
     if environment.get("GITHUB_ACTIONS") == "true":
         event = json.loads(Path(environment["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
-        return GitHub(environment, event)
+        return github(environment, event)
     if "GITLAB_CI" in environment:
-        return GitLab(environment)
+        return gitlab(environment)
     raise UsageError("comment --post is for jobs of GitHub and GitLab: without --post it prints the comment")
 
 

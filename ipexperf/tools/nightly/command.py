@@ -10,23 +10,20 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ipexperf.commands import console, gate
 from ipexperf.errors import HistoryError, UsageError
+from ipexperf.history.records import Recorded, RunRecord
 from ipexperf.judge.baseline import write_text
 from ipexperf.result import BaselineEvidence, PairsEvidence
 from ipexperf.tools.nightly import ledger as ledgers
 from ipexperf.tools.nightly import night as nights
 from ipexperf.tools.nightly import text
 from ipexperf.tools.nightly.ledger import Finding, Ledger, Night
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ipexperf.history.records import Recorded, RunRecord
 
 MINUTES = 60
 PROGRAM = (sys.executable, "-m", "ipexperf.cli")

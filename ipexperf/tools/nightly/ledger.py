@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from ipexperf.errors import UsageError
 from ipexperf.judge.baseline import write_text
+from ipexperf.tools import codec
 
 NAME = "nights.json"
 VERSION = 1
@@ -138,25 +138,13 @@ def read(folder: Path) -> Ledger:
     path = folder / NAME
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        if document["version"] != VERSION:
-            raise UsageError(f"{path} has version {document['version']}, and this program knows {VERSION}")
-        nights = tuple(_night(one) for one in document["nights"])
-        issues = tuple(Issue(**{**one, "findings": _findings(one["findings"])}) for one in document["issues"])
-        return Ledger(nights, issues)
+        if (version := document.pop("version")) != VERSION:
+            raise UsageError(f"{path} has version {version}, and this program knows {VERSION}")
+        return codec.record(Ledger, document)
     except FileNotFoundError:
         return Ledger()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path} is damaged ({error}): remove it to begin anew") from error
-
-
-def _night(document: dict[str, Any]) -> Night:
-    lists = {name: tuple(document[name]) for name in ("measured", "well", "done")}
-    return Night(**{**document, **lists, "findings": _findings(document["findings"])})
-
-
-def _findings(documents: Iterable[dict[str, Any]]) -> tuple[Finding, ...]:
-    lists = ("differs", "told", "searches")
-    return tuple(Finding(**{**one, **{name: tuple(one[name]) for name in lists}}) for one in documents)
 
 
 def write(ledger: Ledger, folder: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ipexperf.report import units
 from ipexperf.report.markdown import code, plain
@@ -41,17 +41,17 @@ def _issue(issue: Issue) -> Iterator[str]:
     for case, what in issue.ended.items():
         yield f"- `{code(case)}`: {what}"
     for number, finding in enumerate(issue.findings[:SHOWN]):
-        yield ""
-        yield f"## `{code(finding.case)}`"
-        yield ""
-        yield plain(finding.reason)
-        for line in finding.told[1:] if number == 0 else ():
-            yield f"- {plain(line)}"
-        if finding.dossier:
-            yield f"- [dossier]({finding.dossier})"
+        told = finding.told[1:] if number == 0 else ()
+        lines = [plain(finding.reason), *(f"- {plain(line)}" for line in told)]
+        lines += [f"- [dossier]({finding.dossier})"] if finding.dossier else []
+        yield from _section(f"`{code(finding.case)}`", lines)
     if more := issue.findings[SHOWN:]:
         yield ""
         yield f"And {units.plural(len(more), 'more case')}: {', '.join(f'`{code(one.case)}`' for one in more)}"
+
+
+def _section(heading: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from ("", f"## {heading}", "", *lines)
 
 
 def night(ledger: Ledger, night: Night) -> str:
@@ -71,18 +71,11 @@ def _night(ledger: Ledger, night: Night) -> Iterator[str]:
         yield f"The machine is another one than in the night of {before[0].date}: {machines}."
     for name, issues in (("New", new), ("Still open", still), ("Closed", closed)):
         if issues:
-            yield ""
-            yield f"## {name}"
-            yield ""
-            yield from (_line(one) for one in issues)
+            yield from _section(name, map(_line, issues))
     if missed := ledger.missed(night):
-        yield ""
-        yield "## Not measured"
-        yield ""
-        for case, date in list(missed.items())[:SHOWN]:
-            yield f"- `{code(case)}`, last measured in the night of {date}"
-        if len(missed) > SHOWN:
-            yield f"- and {len(missed) - SHOWN} more"
+        lines = [f"- `{code(case)}`, last measured in the night of {date}" for case, date in missed.items()]
+        more = [f"- and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+        yield from _section("Not measured", [*lines[:SHOWN], *more])
 
 
 def _line(issue: Issue) -> str:

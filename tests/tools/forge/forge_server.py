@@ -20,7 +20,7 @@ class Forge(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.comments: dict[int, str] = {}
         self.log: list[str] = []
-        self.refusals: list[tuple[int, dict[str, str]]] = []
+        self.refusals: list[int] = []
         """What the next requests are answered with instead."""
 
     @property
@@ -48,8 +48,7 @@ class Handler(BaseHTTPRequestHandler):
         document = json.loads(self.rfile.read(length)) if length else {}
         self.server.log.append(f"{self.command} {url.path}")
         if self.server.refusals:
-            status, headers = self.server.refusals.pop(0)
-            self._send(status, {"message": "no"}, headers)
+            self._send(self.server.refusals.pop(0), {"message": "no"})
         elif url.path.endswith("/pulls"):
             self._send(200, [{"number": 5, "head": {"sha": HEAD}}, {"number": 6, "head": {"sha": "other"}}])
         elif self.command == "GET":
@@ -64,10 +63,8 @@ class Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PATCH = do_PUT = _answer  # noqa: N815 - the names that http.server asks for
 
-    def _send(self, status: int, document: Any, headers: dict[str, str] | None = None) -> None:
+    def _send(self, status: int, document: Any) -> None:
         self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(json.dumps(document).encode())
 

@@ -252,9 +252,7 @@ def test_names_become_no_markup() -> None:
     assert r"- \*two\*" in told
 
 
-@pytest.mark.parametrize(
-    "content", ["{", '{"version": 9}', '{"version": 1}', '{"version": 1, "nights": [1], "issues": []}']
-)
+@pytest.mark.parametrize("content", ["{", '{"version": 9}', '{"version": 1, "nights": [1], "issues": []}'])
 def test_a_damaged_ledger_is_one_sentence(tmp_path: Path, content: str) -> None:
     (tmp_path / ledgers.NAME).write_text(content)
     with pytest.raises(UsageError, match=re.escape(ledgers.NAME)):

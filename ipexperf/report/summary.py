@@ -1,0 +1,79 @@
+"""What a run found, in one record: the terminal, markdown and GitHub's lines are functions of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ipexperf.case import Case
+from ipexperf.judge.rounds import PRIORS, Pools
+from ipexperf.report.speeds import Speeds
+from ipexperf.result import Measurement, PairsEvidence, RoundRecord, Verdict
+
+
+class Judged(NamedTuple):
+    """A measured case with its verdict."""
+
+    measurement: Measurement
+    verdict: Verdict
+
+    @property
+    def case(self) -> Case:
+        return self.measurement.case
+
+    @property
+    def name(self) -> str:
+        """What people call it: the id of a case, or the test of a function."""
+        return self.case.model if self.case.is_call else self.case.id
+
+    @property
+    def evidence(self) -> PairsEvidence | None:
+        """The evidence of its pairs. None if it was not measured in pairs."""
+        return self.verdict.evidence if isinstance(self.verdict.evidence, PairsEvidence) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A run: its cases with their verdicts, and what is said of the run as a whole."""
+
+    networks: Mapping[Case, Judged]
+    functions: Sequence[Judged]
+    speeds: Speeds
+    rounds: Sequence[RoundRecord] = ()
+    ablated: Sequence[str] = ()
+    """The knobs that `--perf-ablate` turned."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many cells of the matrix were left out, by reason."""
+    line: str = ""
+    """The verdict on the run as a whole, or an empty text."""
+    slower: Sequence[str] = ()
+    """The ids of the cases that this verdict is about."""
+    fails: bool = False
+    """Whether the run fails as a whole."""
+    unseen: bool = False
+    """Whether it does although no test failed."""
+    spoilt: bool = False
+    """Whether more of its cases do not count than may."""
+    notes: Sequence[str] = ()
+    """What else is said of the run, above its cases."""
+    missing: Sequence[str] = ()
+    """The ids of accepted cases that it should have measured."""
+    commands: Sequence[str] = ()
+    """Where to look next."""
+
+    @classmethod
+    def of(
+        cls,
+        measurements: Iterable[Measurement],
+        verdicts: Mapping[str, Verdict],
+        rounds: Sequence[RoundRecord] = (),
+        prior: Pools = PRIORS,
+    ) -> Summary:
+        """The cases alone. Verdicts are by case uid, because two batches share one id."""
+        ordered = sorted(measurements, key=lambda x: (x.case.id, x.case.batch, x.case.size))
+        judged = [Judged(one, verdicts[one.case.uid]) for one in ordered]
+        networks = {one.case: one for one in judged if not one.case.is_call}
+        functions = [one for one in judged if one.case.is_call]
+        speeds = Speeds.of([one.measurement for one in networks.values()], verdicts, rounds, prior)
+        return cls(networks, functions, speeds, rounds)
