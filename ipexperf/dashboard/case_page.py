@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ipexperf.dashboard.change_marks import Mark
     from ipexperf.dashboard.story import CaseStory, Factor, Story
     from ipexperf.history.records import Recorded
-    from ipexperf.judge.bisection_record import BisectionRecord
+    from ipexperf.judge.bisection import BisectionRecord
 
 DOTS = 120
 """Samples of a launch to draw. More are thinned out by rank, which keeps their distribution."""

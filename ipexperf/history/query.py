@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ipexperf.history.board import Board, BoardRun
     from ipexperf.history.records import Wanted
     from ipexperf.history.round_ratios import Paired
-    from ipexperf.judge.bisection_record import BisectionRecord
+    from ipexperf.judge.bisection import BisectionRecord
     from ipexperf.result import RoundRecord
 
 

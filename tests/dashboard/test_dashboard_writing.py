@@ -39,8 +39,7 @@ from ipexperf.dashboard.story import gather, slug
 from ipexperf.errors import HistoryError
 from ipexperf.history import History
 from ipexperf.history.selftests import record
-from ipexperf.judge.bisection import Change
-from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.selftest import Trial

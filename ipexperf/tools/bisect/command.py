@@ -8,7 +8,7 @@ import functools
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ipexperf.commands import console, planning
 from ipexperf.commands.progress import Progress
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipexperf.case import Case
-    from ipexperf.judge.bisection import Change
-    from ipexperf.judge.bisection_record import BisectionRecord
+    from ipexperf.judge.bisection import BisectionRecord, Change
     from ipexperf.judge.ratios import Ratio
     from ipexperf.plan.options import Options
     from ipexperf.tools.bisect.answers import AnswerLog, Measured
-    from ipexperf.tools.bisect.search import Report, Strategy
+    from ipexperf.tools.bisect.search import Ends, Report
     from ipexperf.tools.bisect.software import End, Say, Software
 
 SHORT = {"--max-pairs": "max_pairs", "--tolerance": "tolerance"}
@@ -61,10 +60,10 @@ def add_bisect(subparsers: console.Subparsers) -> None:
 class SearchTask:
     """A search, with the names and the software of both ends."""
 
-    searched: Strategy[Any]
+    ends: Ends
     good: Software
-    names: tuple[str, str]
     bad_key: str
+    names: tuple[str, str]
     python: str
     """The interpreter of the good end, under which the case is planned."""
 
@@ -92,7 +91,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     options = dataclasses.replace(options, python=task.python)
     case = _case(options)
     log = AnswerLog(log_path(cache, case, task.good.key, task.bad_key), fresh=arguments.fresh)
-    count = task.searched.differences
+    count = len(task.ends.changes)
     progress.say(f"{count} differences between both ends; the answers are kept in {log.path}")
     conductor = Conductor(options, Path.cwd(), progress.say)
     opened = functools.partial(planning.recorder, "bisect", options, progress.say)
@@ -111,7 +110,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     started = now()
     try:
         with progress:
-            report = search.find(task.searched, laboratory, progress.say, fingerprint=not arguments.no_fingerprint)
+            report = search.find(task.ends, laboratory, progress.say, fingerprint=not arguments.no_fingerprint)
         record = _record(case, task, report, cache, (started, now()))
         recorder.bisection(record)
     except KeyboardInterrupt:
@@ -146,19 +145,17 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _task(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> SearchTask:
-    from ipexperf.tools.bisect import software
+    from ipexperf.tools.bisect import search, software
 
     good = software.end(arguments.good, "--good", options, cache, say)
     if arguments.package:
         return _versions(arguments, good)
     if arguments.commits:
         return _commits(arguments, good, cache)
-    from ipexperf.tools.bisect.mixes import MixSearch
-
     bad = software.end(arguments.bad, "--bad", options, cache, say)
     names = (arguments.good or "this interpreter", arguments.bad or "this interpreter")
-    good_end = software.Locked(good.lock)
-    return SearchTask(MixSearch.between(good, bad), good_end, names, software.Locked(bad.lock).key, good.python)
+    ends = search.of_environments(good, bad)
+    return SearchTask(ends, software.Locked(good.lock), software.Locked(bad.lock).key, names, good.python)
 
 
 def _versions(arguments: argparse.Namespace, good: End) -> SearchTask:
@@ -197,34 +194,34 @@ def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> SearchTas
 def _of_list(
     candidates: Sequence[Software], changes: Sequence[Change], names: tuple[str, str], good: End
 ) -> SearchTask:
-    from ipexperf.tools.bisect.ordered import ListedSoftware, ListSearch
+    from ipexperf.tools.bisect import search
 
-    entries = [ListedSoftware(*both) for both in zip(candidates, changes, strict=True)]
-    return SearchTask(ListSearch(entries), candidates[0], names, candidates[-1].key, good.python)
+    ends = search.of_list(candidates, changes)
+    return SearchTask(ends, candidates[0], candidates[-1].key, names, good.python)
 
 
-def _record(case: Case, task: SearchTask, report: Report[Any], cache: Path, times: tuple[str, str]) -> BisectionRecord:
-    from ipexperf.judge.bisection_record import BisectionRecord
+def _record(case: Case, task: SearchTask, report: Report, cache: Path, times: tuple[str, str]) -> BisectionRecord:
+    from ipexperf.judge.bisection import BisectionRecord
 
-    conclusion, searched = report.conclusion, task.searched
-    both = (conclusion.last_good, conclusion.first_bad)
-    locks = [searched.software(candidate).lock(cache) if candidate is not None else None for candidate in both]
+    finding, ends = report.finding, task.ends
+    both = (finding.last_good, finding.first_bad)
+    locks = [ends.software(candidate).lock(cache) if candidate is not None else None for candidate in both]
     measured = report.culprit or report.ends
     return BisectionRecord(
         case=case,
         good=task.names[0],
         bad=task.names[1],
-        outcome=conclusion.outcome,
-        reason=conclusion.reason,
-        culprits=conclusion.culprits,
-        suspects=conclusion.suspects,
+        outcome=finding.outcome,
+        reason=finding.reason,
+        culprits=tuple(tuple(change for change in ends.changes if change in culprit) for culprit in finding.culprits),
+        suspects=tuple(ends.suspected(finding.suspects)),
         ends=_ratio(report.ends),
         culprit=_ratio(report.culprit),
         ran=measured.ran if measured else (),
         last_good=locks[0].text if locks[0] else "",
         first_bad=locks[1].text if locks[1] else "",
         measured=report.asked,
-        differences=searched.differences,
+        differences=len(ends.changes),
         machine_key=measured.machine if measured else "",
         started_at=times[0],
         finished_at=times[1],
