@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-
 from ipexperf.judge.bisection import Answer, Candidate, Change, OrderedSearch, Search, SearchResult
 
 CHANGES = tuple(Change("package", f"p{number:02}", "1", "2") for number in range(30))
