@@ -20,7 +20,7 @@ from ipexperf.conduct import launch
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Forking
 from ipexperf.errors import WorkerError
-from ipexperf.judge import pairs, ratios, sequential
+from ipexperf.judge import ratios, sequential
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.sequential import Decision
@@ -349,7 +349,7 @@ class Contest:
         name = f"{comparison.b.case.id} against {comparison.a.name or comparison.a.case.id}"
         left = seconds_left(comparison.policy, number, (time.monotonic() - self._began) / number) if number else None
         return Standing(
-            name, number, comparison.policy.max_pairs, pairs.combine(comparison.logs) if number > 1 else None, left
+            name, number, comparison.policy.max_pairs, ratios.combine(comparison.logs) if number > 1 else None, left
         )
 
     def _comparison(self, comparison: Open) -> Comparison:

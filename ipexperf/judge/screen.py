@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.judge import answers
+from ipexperf.judge import answers, ratios
 from ipexperf.judge.environment import RAN, SOURCE, changed_case, differences, incomparable
 from ipexperf.judge.metrics import TITLES
-from ipexperf.judge.ratios import change_in_words, interval_in_words, of_log, seen_in_words, smallest_effect
+from ipexperf.judge.ratios import Levels, change_in_words, interval_in_words, of_log, seen_in_words, smallest_effect
 from ipexperf.judge.spread import SessionComparison, compare
 from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.result import METRICS, PRIMARY, BaselineEvidence, Measurement, Verdict
@@ -148,16 +148,10 @@ def on_changed_host(
 
 
 def decide(comparison: SessionComparison, policy: Policy) -> Outcome:
-    """Judge speed. Each outcome but inconclusive needs proof."""
-    if comparison.lower(policy.again_alpha) > policy.margin:
-        return "regressed"
-    # Nothing measures an improvement again, and it begins the sessions of a baseline anew.
-    if comparison.upper(policy.alpha) < -policy.limit:
-        return "improved"
+    """Judge speed."""
+    outcome = ratios.decide(comparison, policy, Levels(policy.again_alpha, policy.alpha, policy.ok_alpha))
     # Assumed noise may be too small for this machine. It suffices to doubt a case, but not to call it ok.
-    if comparison.estimated and comparison.upper(policy.ok_alpha) < policy.limit:
-        return "ok"
-    return "inconclusive"
+    return "inconclusive" if outcome == "ok" and not comparison.estimated else outcome
 
 
 def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: Policy) -> str:

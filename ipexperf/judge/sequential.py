@@ -12,10 +12,12 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ipexperf.judge import ratios
 from ipexperf.judge.ratios import (
     WIDEST,
     Estimate,
     Interval,
+    Levels,
     Spread,
     change_in_words,
     interval_in_words,
@@ -33,17 +35,6 @@ if TYPE_CHECKING:
 
 MAD = 1.4826
 """Factor from the median absolute deviation to the sd of a normal sample."""
-
-
-@dataclass(frozen=True, slots=True)
-class PairsEstimate(Estimate):
-    """The log slowdown over pairs, with its uncertainty. `trimmed` counts the pairs left aside."""
-
-    trimmed: int = 0
-
-    def p_value(self, limit: float) -> float:
-        """The probability of a log slowdown this large if the true one were `limit`."""
-        return self.spread.chance(self.log_ratio - limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +63,6 @@ def next_look(pairs: int, policy: PairPolicy) -> int:
     return next((look for look in policy.looks if pairs < look < policy.max_pairs), policy.max_pairs)
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """The levels of one look's tests, for alarms and for ok."""
-
-    alarm: float
-    ok: float
-
-
 def levels(pairs: int, policy: PairPolicy, *, last: bool) -> Levels:
     """The share of each rate for this look.
 
@@ -87,9 +70,10 @@ def levels(pairs: int, policy: PairPolicy, *, last: bool) -> Levels:
     """
     if last and pairs != policy.looks[-1]:
         left = (1 - policy.spent(pairs)) * (policy.caution if pairs >= policy.trim_from else 1)
-        return Levels(left * policy.alpha, left * policy.ok_alpha)
+        return Levels(left * policy.alpha, left * policy.alpha, left * policy.ok_alpha)
     look = policy.looks.index(pairs)
-    return Levels(policy.levels[look] * policy.alpha, policy.ok_levels[look] * policy.ok_alpha)
+    alarm = policy.levels[look] * policy.alpha
+    return Levels(alarm, alarm, policy.ok_levels[look] * policy.ok_alpha)
 
 
 def contaminated(log_ratios: Sequence[float], policy: PairPolicy) -> bool:
@@ -101,8 +85,8 @@ def contaminated(log_ratios: Sequence[float], policy: PairPolicy) -> bool:
     return max(distances) > policy.outlier * max(MAD * statistics.median(distances), policy.floor)
 
 
-def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> PairsEstimate:
-    """The mean with its t distribution, or Yuen's trimmed mean if pairs are contaminated."""
+def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> tuple[Estimate, int]:
+    """The mean with its t distribution, or Yuen's trimmed mean if pairs are contaminated: then how many are trimmed."""
     ordered = sorted(log_ratios)
     cut = int(policy.trim * len(ordered)) if contaminated(ordered, policy) else 0
     trimmed = ordered[cut : len(ordered) - cut]
@@ -110,7 +94,7 @@ def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> PairsEstimate:
     middle = statistics.fmean(winsorised)
     squares = sum((value - middle) ** 2 for value in winsorised)
     sd = max(math.sqrt(squares / (len(trimmed) - 1)), policy.floor)
-    return PairsEstimate(statistics.fmean(trimmed), Spread(sd / math.sqrt(len(trimmed)), len(trimmed) - 1), 2 * cut)
+    return Estimate(statistics.fmean(trimmed), Spread(sd / math.sqrt(len(trimmed)), len(trimmed) - 1)), 2 * cut
 
 
 def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = False) -> Decision:
@@ -130,13 +114,13 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
     # Keep the results finite, however odd a ratio is.
     log_ratios = [max(-WIDEST, min(value, WIDEST)) for value in log_ratios]
     rates = levels(pairs, policy, last=last)
-    estimated = estimate(log_ratios, policy)
+    estimated, trimmed = estimate(log_ratios, policy)
     outcome = judged(estimated, policy, rates, last=last)
-    trimmed = f", {estimated.trimmed} of them trimmed as outliers" if estimated.trimmed else ""
+    outliers = f", {trimmed} of them trimmed as outliers" if trimmed else ""
     bounded = estimated.ratio_within(rates.ok)
     return Decision(
         outcome,
-        sentence(outcome, estimated, policy, rates, f"{pairs} pairs{trimmed}", " than the other arm"),
+        sentence(outcome, estimated, policy, rates, f"{pairs} pairs{outliers}", " than the other arm"),
         pairs,
         done=last or outcome != "inconclusive",
         ratio=bounded.ratio,
@@ -144,7 +128,7 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
         hi=bounded.hi,
         p_value=_p_value(log_ratios, policy, rates.alarm / policy.alpha),
         mde=smallest_effect(estimated, policy, rates.alarm, rates.ok),
-        trimmed=estimated.trimmed,
+        trimmed=trimmed,
     )
 
 
@@ -157,24 +141,20 @@ def leans(decision: Decision | Verdict | None, policy: PairPolicy) -> bool:
 
 def judged(estimated: Interval, policy: Tolerant, rates: Levels, *, last: bool) -> Outcome:
     """The outcome of an interval. A slowdown surely within the tolerance is ok, even if it is surely above 0."""
-    not_slower = estimated.upper(rates.ok) < policy.limit
     not_faster = estimated.lower(rates.ok) > -policy.limit
-    if not_slower and not_faster:
+    if not_faster and estimated.upper(rates.ok) < policy.limit:
         return "ok"
-    if estimated.lower(rates.alarm) > policy.margin:
-        return "regressed"
-    if estimated.upper(rates.alarm) < -policy.margin:
-        return "improved"
-    # More pairs might have shown an improvement. Without them it is at least known not to be a slowdown.
-    return "ok" if last and not_slower else "inconclusive"
+    outcome = ratios.decide(estimated, policy, rates)
+    # More pairs might show an improvement. Without them it is at least known not to be a slowdown.
+    return "inconclusive" if outcome == "ok" and not last else outcome
 
 
 def _p_value(log_ratios: Sequence[float], policy: PairPolicy, share: float) -> float:
     """The smallest alarm rate at which any look so far would have called the pairs regressed."""
-    values = [estimate(log_ratios, policy).p_value(policy.margin) / share]
+    values = [estimate(log_ratios, policy)[0].chance(policy.margin) / share]
     for look, level in zip(policy.looks, policy.levels, strict=True):
         if look < len(log_ratios):
-            values.append(estimate(log_ratios[:look], policy).p_value(policy.margin) / level)
+            values.append(estimate(log_ratios[:look], policy)[0].chance(policy.margin) / level)
     return min(1.0, *values)
 
 

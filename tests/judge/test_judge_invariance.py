@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from judge_records import QUIET, baseline, measurement
 
 from ipexperf.judge import ratios, screen
-from ipexperf.judge.pairs import neighbour_ratio
 from ipexperf.judge.policy import PairPolicy, Policy
+from ipexperf.judge.ratios import neighbour_ratio
 from ipexperf.judge.sequential import decide
 from ipexperf.result import Verdict
 

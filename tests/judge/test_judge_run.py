@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from judge_records import ENVIRONMENT, environment
 
 from ipexperf.judge.environment import differences
-from ipexperf.judge.pairs import combine
 from ipexperf.judge.policy import Policy
-from ipexperf.judge.ratios import Ratio
+from ipexperf.judge.ratios import Ratio, combine
 from ipexperf.judge.run import benjamini_hochberg, settle
 from ipexperf.result import BaselineEvidence, PairsEvidence, Verdict
 
