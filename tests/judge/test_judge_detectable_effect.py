@@ -54,11 +54,6 @@ def test_more_pairs_show_smaller_slowdowns(values: list[float], shift: float) ->
     assert effect_of([value + shift for value in values]).smallest == pytest.approx(found.smallest, rel=1e-6, abs=1e-6)
 
 
-def test_the_largest_number_of_pairs_comes_from_the_policy() -> None:
-    assert [pairs for pairs, _ in effect_of([0.0, 0.01], PairPolicy(max_pairs=5)).effects] == [4, 5]
-    assert [pairs for pairs, _ in effect_of([0.0, 0.01], PairPolicy(max_pairs=2)).effects] == [2]
-
-
 @pytest.mark.parametrize("values", [[], [0.1], [0.1, math.nan], [math.inf, 0.0, 0.0]])
 def test_too_few_pairs_have_no_estimate(values: list[float]) -> None:
     """Neither a slowdown of 0 nor one of infinity."""

@@ -91,27 +91,6 @@ def test_a_range_of_entries_that_cannot_be_measured_is_named() -> None:
     assert (finding.outcome, suspects(finding), neighbours(finding)) == ("inseparable", [*range(40, 46)], (39, 45))
 
 
-def test_skipped_entries_far_from_the_step_do_not_matter() -> None:
-    finding = found(100, lambda index: Answer.SKIP if 40 <= index < 60 else bad_from(70)(index))
-    assert (finding.outcome, neighbours(finding)) == ("culprit", (69, 70))
-
-
-@pytest.mark.parametrize("place", range(1, 9))
-def test_after_one_unsure_answer_the_search_asks_a_neighbour_or_says_that_it_cannot_tell(place: int) -> None:
-    for first in range(1, 30):
-        count = 0
-
-        def answer(index: int, first: int = first) -> Answer:
-            nonlocal count
-            count += 1
-            return Answer.UNSURE if count == place else bad_from(first)(index)
-
-        finding = found(30, answer)
-        assert first in suspects(finding)
-        assert finding.outcome in ("culprit", "cannot tell")
-        assert (finding.outcome == "culprit") == (len(suspects(finding)) == 1)
-
-
 @given(st.integers(2, 200), st.lists(st.sampled_from(list(Answer)), max_size=300))
 def test_any_answers_end_the_search(count: int, answers: list[Answer]) -> None:
     course = iter(answers)
@@ -147,8 +126,3 @@ def test_nothing_more_is_asked_if_the_bad_end_is_not_bad(answer: Answer, outcome
 
 def test_one_entry_is_both_ends() -> None:
     assert found(1, bad_from(0)).outcome == "alike"
-
-
-def test_two_entries_need_one_question() -> None:
-    finding = found(2, bad_from(1))
-    assert (finding.outcome, neighbours(finding), finding.questions) == ("culprit", (0, 1), 1)

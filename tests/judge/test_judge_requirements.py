@@ -64,17 +64,6 @@ def test_a_mix_without_a_required_package_does_not_fit() -> None:
     assert fits(good, bad, "b")
 
 
-def test_a_removed_package_takes_its_requirements_with_it() -> None:
-    good: Packages = {"a": ("1", []), "b": ("1", ["a<2"])}
-    bad: Packages = {"a": ("2", [])}
-    assert not fits(good, bad, "a")
-    assert fits(good, bad, "a", "b")
-
-
-def test_requirements_on_packages_that_neither_end_has_are_ignored() -> None:
-    assert fits({"a": ("1", [])}, {"a": ("2", ["absent>=3"])}, "a")
-
-
 def test_requirements_that_an_end_breaks_itself_are_ignored() -> None:
     good: Packages = {"a": ("1", ["b<1"]), "b": ("1", []), "c": ("1", ["b==1"])}
     bad: Packages = {"a": ("2", ["b<1"]), "b": ("2", []), "c": ("1", ["b==1"])}
@@ -97,19 +86,6 @@ def test_an_installed_pre_release_satisfies_a_requirement() -> None:
     assert not both.fits(taken(both, "a"))
 
 
-def test_unreadable_requirements_are_not_checked() -> None:
-    good: Packages = {"a": ("1", ["b (>=1.x"]), "b": ("1", [])}
-    bad: Packages = {"a": ("2", ["b>=2"]), "b": ("unknown", [])}
-    both = mixes(good, bad)
-    assert not both.fits(taken(both, "a"))
-
-
-def test_changes_other_than_packages_are_ignored() -> None:
-    both = mixes()
-    variable = Change("variable", "OMP_NUM_THREADS", "4", None)
-    assert both.fits(frozenset({variable}))
-
-
 VERSION = st.integers(1, 3)
 TEXTS = st.lists(
     st.builds(
@@ -121,13 +97,6 @@ TEXTS = st.lists(
     max_size=4,
 )
 ENVIRONMENT = st.dictionaries(st.sampled_from("abcde"), st.tuples(VERSION.map(str), TEXTS), min_size=1)
-
-
-@given(ENVIRONMENT, ENVIRONMENT)
-def test_both_ends_always_fit(good: Packages, bad: Packages) -> None:
-    both = mixes(good, bad)
-    assert both.fits(frozenset())
-    assert both.fits(frozenset(both.changes()))
 
 
 @given(ENVIRONMENT, ENVIRONMENT)

@@ -16,14 +16,12 @@ from hypothesis import strategies as st
 from ipexperf.errors import UsageError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.ratios import neighbour_ratio
-from ipexperf.judge.sequential import Decision, contaminated, decide, due, estimate, levels
+from ipexperf.judge.sequential import Decision, decide, due, estimate, levels
 
 POLICY = PairPolicy()
 TABLE = Path(__file__).parents[2] / "benchmarks" / "detection" / "levels.txt"
 MIRRORED = {"regressed": {"improved"}, "improved": {"regressed"}, "ok": {"ok", "inconclusive"}}
 SECONDS = st.floats(1e-6, 1e3)
-PAIRS = st.lists(st.lists(st.tuples(SECONDS, SECONDS), min_size=1, max_size=5), min_size=1, max_size=24)
-"""Of each pair its turns: seconds of a, seconds of b."""
 RATIOS = st.lists(st.floats(-1, 1), min_size=2, max_size=24)
 
 
@@ -106,18 +104,6 @@ def test_contaminated_pairs_are_trimmed_and_the_slowdown_is_found() -> None:
     assert decide(values, replace(POLICY, outlier=math.inf), last=True).outcome == "inconclusive"
 
 
-@given(RATIOS, st.floats(-1, 1))
-def test_trimming_depends_on_the_shape_of_the_pairs_and_not_on_their_level(values: list[float], shift: float) -> None:
-    """Shifting or mirroring all pairs does not change whether they are trimmed."""
-    distances = (
-        replace(POLICY, outlier=POLICY.outlier * (1 + 1e-6)),
-        replace(POLICY, outlier=POLICY.outlier * (1 - 1e-6)),
-    )
-    strict, loose = (contaminated(values, policy) for policy in distances)
-    for other in ([shift - value for value in values], [shift + value for value in values]):
-        assert contaminated(other, POLICY) in (strict, loose)
-
-
 @given(RATIOS)
 def test_swapping_the_arms_mirrors_the_verdict(values: list[float]) -> None:
     """`regressed` becomes `improved`. `ok` may become inconclusive: no slowdown is not yet no speed-up."""
@@ -127,22 +113,6 @@ def test_swapping_the_arms_mirrors_the_verdict(values: list[float]) -> None:
     assert there.ratio * (back.ratio or 0) == pytest.approx(1)
     assert there.lo is not None
     assert there.lo * (back.hi or 0) == pytest.approx(1)
-
-
-@given(RATIOS, st.randoms())
-def test_the_order_of_pairs_within_a_look_does_not_matter(values: list[float], chance: random.Random) -> None:
-    mixed = chance.sample(values, len(values))
-    one, other = decide(values, POLICY), decide(mixed, POLICY)
-    assert (one.outcome, one.trimmed) == (other.outcome, other.trimmed)
-    assert (one.ratio, one.lo, one.hi, one.mde) == pytest.approx((other.ratio, other.lo, other.hi, other.mde))
-
-
-@given(PAIRS)
-def test_arms_that_took_the_same_time_have_never_regressed(pairs: list[list[tuple[float, float]]]) -> None:
-    """Equal turns are no slowdown, however noisy the machine, and with enough pairs the verdict is ok."""
-    found = decide(ratios([[(a, a) for a, _ in turns] for turns in pairs]), POLICY)
-    assert found.outcome in ("ok", "inconclusive")
-    assert found.outcome == "ok" or found.pairs < 4
 
 
 @given(st.lists(st.one_of(st.floats(), st.just(0.0)), max_size=24), st.booleans())

@@ -129,18 +129,6 @@ def test_a_package_that_changes_kernels_without_costing_time_is_no_culprit() -> 
     assert culprits(report) == [{"dep1"}]
 
 
-def test_a_culprit_that_needs_another_package_is_confirmed_together_with_it() -> None:
-    """dep4 needs dep0, and dep5 needs dep4: neither dep4 alone nor the bad end without dep4 can be installed."""
-    bench = Bench({"dep4"}, frozenset({"dep4"}))
-    report = search_with(bench, {"dep4": "dep0", "dep5": "dep4"})
-    assert culprits(report) == [{"dep4"}]
-    assert report.finding.reason.startswith("dep4 is enough, with dep0 that it needs, and without it")
-    everything = frozenset(NAMES)
-    assert bench.clocked == [everything, {"dep0", "dep4"}, everything - {"dep4", "dep5"}]
-    assert report.culprit is not None
-    assert report.culprit.ratio == 1.5
-
-
 def test_without_fingerprints_the_clock_answers_everything() -> None:
     bench = Bench({"dep4"}, frozenset({"dep4"}))
     assert culprits(search_with(bench, fingerprint=False)) == [{"dep4"}]
@@ -160,15 +148,6 @@ def test_the_kernels_name_the_culprit_if_the_clock_cannot_tell() -> None:
     assert report.ends.answer is Answer.UNSURE
     assert report.culprit is not None
     assert report.culprit.ratio is None
-
-
-def test_without_fingerprints_no_culprit_is_named_if_the_clock_cannot_tell() -> None:
-    bench = Bench(set(), frozenset({"dep4"}))
-    timed = bench.timed
-    bench.timed = lambda candidate: dataclasses.replace(timed(candidate), answer=Answer.UNSURE)  # type: ignore[method-assign]
-    report = search_with(bench, fingerprint=False)
-    assert (report.finding.outcome, report.finding.culprits) == ("cannot tell", ())
-    assert bench.looked == []
 
 
 def test_ends_that_are_equally_fast_are_reported_as_alike() -> None:
