@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipexperf.judge.levels import Floats
-    from ipexperf.judge.shapes import Shape, Stretch
+    from ipexperf.judge.shapes import Stretch
 
 LARGEST = 690.0
 """Largest log ratio that is reported. The ratio of a larger one would be infinite."""
@@ -96,22 +96,12 @@ class ChangePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Runs from `begin` to before `end` of one shape, with their first and last, or lower and upper, number."""
-
-    shape: Shape
-    begin: int
-    end: int
-    first: float
-    last: float
-
-
-@dataclass(frozen=True, slots=True)
 class Course:
-    """The changes of a series, oldest first, and the pieces that its runs are divided into. A short one has none."""
+    """The changes of a series, oldest first, and what its runs are divided into. A short one has none."""
 
     changes: tuple[ChangePoint, ...] = ()
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[Stretch, ...] = ()
+    """Their first and last, or lower and upper, numbers are in the unit of the series."""
 
 
 def find(values: Sequence[float]) -> list[ChangePoint]:
@@ -205,7 +195,7 @@ class _Series:
         changes += [step for step in steps if step is not None]
         return Course(tuple(sorted(changes, key=lambda change: change.known_run)), tuple(pieces))
 
-    def _piece(self, part: Stretch) -> Piece:
+    def _piece(self, part: Stretch) -> Stretch:
         values = self.values[part.begin : part.end]
         if part.shape == "level":
             first = last = _median(values)  # of what was measured, so that no odd run moves it
@@ -214,13 +204,13 @@ class _Series:
         else:
             upper = self.scaled[part.begin : part.end] > (part.first + part.last) / 2
             first, last = (_median([x for x, is_up in zip(values, upper, strict=True) if is_up == up]) for up in (0, 1))
-        return Piece(part.shape, part.begin, part.end, first, last)
+        return replace(part, first=first, last=last)
 
     def _number(self, place: float) -> float:
         middle, noise = self.unit
         return self.scale.number(middle + place * noise)
 
-    def _unsteady(self, part: Stretch, piece: Piece) -> ChangePoint:
+    def _unsteady(self, part: Stretch, piece: Stretch) -> ChangePoint:
         """A drift or two modes as a change."""
         runs = part.end - part.begin
         noise = noise_of(self.scaled[part.begin : part.end])

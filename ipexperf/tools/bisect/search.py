@@ -6,7 +6,7 @@ The ends differ in a set of changes, or in the entries of an ordered list. They 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,6 +33,13 @@ T = TypeVar("T")
 class Ends:
     """Both ends of a search, and what lies between them."""
 
+    good: Software
+    bad: Software
+    """Only names it: what is measured is the candidate with all changes."""
+    names: tuple[str, str]
+    """Both ends in the user's words."""
+    python: str
+    """The interpreter of the good end, under which the case is planned."""
     changes: Sequence[Change]
     search: Callable[[], Search | OrderedSearch]
     """Begins a search."""
@@ -43,45 +50,45 @@ class Ends:
     """The names of suspects."""
 
 
-def of_sets(
-    changes: Sequence[Change],
-    fits: Callable[[Candidate], bool],
-    ties: Mapping[Change, Sequence[Change]],
-    software: Callable[[Candidate], Software],
-) -> Ends:
-    """Ends between which each change may be applied or not."""
-
-    def words(candidate: Candidate) -> str:
-        few = len(candidate) < MOST_NAMED
-        return f"the good end with {bisection.listed(candidate) if few else f'{len(candidate)} changes'}"
-
-    def suspected(suspects: Candidate) -> list[str]:
-        return sorted(change.name for change in suspects)
-
-    return Ends(changes, lambda: Search(changes, fits, ties), software, words, suspected)
-
-
-def of_environments(good: End, bad: End) -> Ends:
+def of_environments(good: End, bad: End, names: tuple[str, str]) -> Ends:
     """Two ends whose packages and variables differ. Their installed packages say which versions fit together."""
     changes = changes_between(good.lock, bad.lock)
     of_good, of_bad = (
         {package.name: (package.version, package.requires) for package in end.inventory.packages} for end in (good, bad)
     )
     mixes = Mixes(of_good, of_bad, ".".join(locks.series(good.lock.python)))
-    return of_sets(changes, mixes.fits, mixes.ties(), lambda candidate: Locked(mixed(good.lock, bad.lock, candidate)))
+    return Ends(
+        Locked(good.lock),
+        Locked(bad.lock),
+        names,
+        good.python,
+        changes,
+        lambda: Search(changes, mixes.fits, mixes.ties()),
+        lambda candidate: Locked(mixed(good.lock, bad.lock, candidate)),
+        _mix_in_words,
+        lambda suspects: sorted(change.name for change in suspects),
+    )
 
 
-def of_list(entries: Sequence[Software], changes: Sequence[Change]) -> Ends:
+def _mix_in_words(candidate: Candidate) -> str:
+    few = len(candidate) < MOST_NAMED
+    return f"the good end with {bisection.listed(candidate) if few else f'{len(candidate)} changes'}"
+
+
+def of_list(entries: Sequence[Software], changes: Sequence[Change], names: tuple[str, str], good: End) -> Ends:
     """An ordered list from the good end to the bad one, with the change that made each entry of the one before."""
-
-    def words(candidate: Candidate) -> str:
-        return bisection.described(changes[len(candidate)])
-
-    def suspected(suspects: Candidate) -> list[str]:
-        return [bisection.described(change) for change in changes if change in suspects]
-
     after = changes[1:]
-    return Ends(after, lambda: OrderedSearch(after), lambda candidate: entries[len(candidate)], words, suspected)
+    return Ends(
+        entries[0],
+        entries[-1],
+        names,
+        good.python,
+        after,
+        lambda: OrderedSearch(after),
+        lambda candidate: entries[len(candidate)],
+        lambda candidate: bisection.described(changes[len(candidate)]),
+        lambda suspects: [bisection.described(change) for change in after if change in suspects],
+    )
 
 
 def changes_between(good: Lock, bad: Lock) -> list[Change]:

@@ -23,7 +23,7 @@ from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.history import History
-from ipexperf.judge.bisection import Answer, Candidate, Change
+from ipexperf.judge.bisection import Answer, Candidate, Change, Search
 from ipexperf.lock import Lock
 from ipexperf.tools.bisect import command as bisect
 from ipexperf.tools.bisect import search
@@ -32,7 +32,7 @@ from ipexperf.tools.bisect.laboratory import Laboratory
 from ipexperf.tools.bisect.search import BY_KERNELS, Ends, Report, find
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ipexperf.tools.bisect.software import Software
 
@@ -79,20 +79,26 @@ class Bench:
         return None
 
 
-def all_packages(needs: Mapping[str, str] | None = None) -> Ends:
-    """A search among all packages. `needs` names packages that need another one in its new version."""
-    ties = {a_change(package): [a_change(other)] for package, other in (needs or {}).items()}
-    return search.of_sets(
-        [a_change(name) for name in NAMES],
-        lambda candidate: all(set(others) <= candidate for package, others in ties.items() if package in candidate),
-        ties,
-        lambda candidate: frozenset(package.name for package in candidate),  # type: ignore[arg-type, return-value]
+def all_packages(*names: str) -> Ends:
+    """A search among packages that fit in any mix."""
+    nothing: Any = None
+    changes = [a_change(name) for name in names]
+    return Ends(
+        good=nothing,
+        bad=nothing,
+        names=("good", "bad"),
+        python="",
+        changes=changes,
+        search=lambda: Search(changes, lambda _: True),
+        software=lambda candidate: frozenset(package.name for package in candidate),  # type: ignore[arg-type, return-value]
+        words=str,
+        suspected=list,
     )
 
 
-def search_with(bench: Bench, needs: Mapping[str, str] | None = None, **options: bool) -> Report:
+def search_with(bench: Bench, **options: bool) -> Report:
     """The report of a search among all packages that measures in this laboratory."""
-    return find(all_packages(needs), bench, lambda _: None, **options)  # type: ignore[arg-type]
+    return find(all_packages(*NAMES), bench, lambda _: None, **options)  # type: ignore[arg-type]
 
 
 def culprits(report: Report) -> list[set[str]]:
@@ -166,7 +172,7 @@ def test_a_bad_end_that_is_faster_is_reported_as_exchanged() -> None:
 
 def test_ends_without_a_difference_need_no_measurement() -> None:
     bench = Bench({"dep0"})
-    report = find(search.of_sets([], lambda _: True, {}, frozenset), bench, lambda _: None)  # type: ignore[arg-type]
+    report = find(all_packages(), bench, lambda _: None)  # type: ignore[arg-type]
     assert report.finding.outcome == "alike"
     assert bench.clocked == []
 
