@@ -45,6 +45,14 @@ class Answer(Enum):
     """The noise is larger than the change."""
 
 
+NOT_BAD: Mapping[Answer, tuple[Outcome, str]] = {
+    Answer.GOOD: ("alike", "both ends are alike: the bad end is not slower than the good end"),
+    Answer.SKIP: ("cannot tell", "the bad end could not be measured"),
+    Answer.UNSURE: ("cannot tell", "the noise is larger than the difference between both ends"),
+}
+"""How a search ends that the bad end does not begin."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One thing that differs between the ends. `kind` is a word such as package, variable or commit.
@@ -213,13 +221,10 @@ class Search:
 
     def _find(self) -> Asking[SearchResult]:
         answer = yield from self._ask(self._everything)
-        if answer is Answer.GOOD:
-            return self._finding("alike", "both ends are alike: the bad end is not slower than the good end")
-        if answer is Answer.SKIP:
-            raise _CannotTellError("the bad end could not be measured", self._everything)
-        if answer is Answer.UNSURE:
-            text = "the noise is larger than the difference between both ends"
-            raise _CannotTellError(text, self._everything)
+        if answer is not Answer.BAD:
+            outcome, reason = NOT_BAD[answer]
+            suspects = self._everything if outcome == "cannot tell" else frozenset[Change]()
+            return self._finding(outcome, reason, suspects=suspects)
         causes = yield from self._causes()
         yield from self._confirm(causes)
         return self._finding_of(causes)
@@ -471,12 +476,8 @@ class OrderedSearch:
         if not self._changes:
             return SearchResult("alike", "there is only one entry")
         answer = yield from self._ask(self._end)
-        if answer is Answer.GOOD:
-            return self._finding("alike", "both ends are alike: the bad end is not slower than the good end")
-        if answer is Answer.SKIP:
-            return self._finding("cannot tell", "the bad end could not be measured")
-        if answer is Answer.UNSURE:
-            return self._finding("cannot tell", "the noise is larger than the difference between both ends")
+        if answer is not Answer.BAD:
+            return self._finding(*NOT_BAD[answer])
         yield from self._narrow()
         unsure = [at for at in range(self._low + 1, self._high) if self._answers.get(at) is Answer.UNSURE]
         if unsure:

@@ -1,5 +1,7 @@
 """Judge pairs of processes while they are measured, and stop as soon as the verdict is sure.
 
+A few pairs of equal arms tell the smallest slowdown that a machine can show.
+
 Each look tests four bounds. Slower: the slowdown is surely above the harmless share of the tolerance. Not slower: it
 is surely not above the tolerance. Both are mirrored for the speed-up. Each has an alarm rate that is spent look by
 look, so that looking often makes no more false alarms than looking once.
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 MAD = 1.4826
 """Factor from the median absolute deviation to the sd of a normal sample."""
+SURE = 0.8
+"""Confidence of the upper bound on the spread. A few pairs determine their spread poorly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,3 +175,40 @@ def sentence(outcome: Outcome, estimated: Interval, policy: Tolerant, rates: Lev
 
 def _percent(fraction: float) -> str:
     return f"{100 * fraction:.3g}%"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The smallest slowdown that four of five comparisons would show, for some numbers of pairs."""
+
+    spread: float
+    """The log standard deviation of the pairs."""
+    at_most: float
+    """The upper bound of that spread. The effects are computed from it."""
+    effects: tuple[tuple[int, float], ...]
+    """Numbers of pairs, each with the smallest slowdown as a fraction."""
+
+    @property
+    def smallest(self) -> float:
+        """The smallest slowdown with the largest number of pairs."""
+        return self.effects[-1][1]
+
+
+def reach(log_ratios: Sequence[float], policy: PairPolicy) -> Reach | None:
+    """Estimate from pairs of equal arms. None for fewer than two pairs, or if a pair has no ratio."""
+    from scipy.special import chdtri  # type: ignore[import-untyped, unused-ignore] # stubs are a dev extra
+
+    freedom = len(log_ratios) - 1
+    if freedom < 1 or not all(map(math.isfinite, log_ratios)):
+        return None
+    middle = math.fsum(log_ratios) / len(log_ratios)
+    spread = max(math.sqrt(math.fsum((value - middle) ** 2 for value in log_ratios) / freedom), policy.floor)
+    at_most = spread * math.sqrt(freedom / float(chdtri(freedom, SURE)))
+    looks = [look for look in policy.looks if look < policy.max_pairs]
+    effects = tuple((pairs, _effect(pairs, at_most, policy)) for pairs in (*looks, policy.max_pairs) if pairs > 1)
+    return Reach(spread, at_most, effects)
+
+
+def _effect(pairs: int, scale: float, policy: PairPolicy) -> float:
+    rates = levels(pairs, policy, last=pairs >= policy.max_pairs)
+    return smallest_effect(Estimate(0.0, Spread(scale / math.sqrt(pairs), pairs - 1)), policy, rates.alarm, rates.ok)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipexperf.judge.detectable_effect import SURE, reach
 from ipexperf.judge.policy import Policy
+from ipexperf.judge.sequential import SURE, reach
 from ipexperf.outcomes import has_numbers
 from ipexperf.report.units import plural
 

@@ -242,9 +242,9 @@ def command(
 
     def measure(self: Laboratory, candidate: Software, policy: object) -> Measured:
         del policy
-        lock = candidate.lock(self._cache)
+        lock = candidate.lock(self.cache)
         assert lock is not None
-        with candidate.ready(self._cache, lambda _: None) as installed:
+        with candidate.ready(self.cache, lambda _: None) as installed:
             assert Path(installed.python).exists()
         slow = lock.versions["pace"] == "2.0" or dict(lock.variables).get("OMP_WAIT") == "slow"
         assert lock.versions["dep5"] == lock.versions["dep0"], "the search asked for packages that do not fit together"
