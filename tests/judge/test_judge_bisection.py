@@ -127,21 +127,6 @@ def test_any_answers_end_the_search_within_its_contract(world: World, answers: l
     found(world.changes, lambda _: next(course, Answer.GOOD), world.fits, world.ties())
 
 
-def test_every_small_truth_is_found_exactly() -> None:
-    """All ways in which one, two or three of the singles and pairs of five changes are enough."""
-    changes = packages(5)
-    sets = [frozenset(taken) for count in (1, 2) for taken in combinations(changes, count)]
-    for count in (1, 2, 3):
-        for culprits in combinations(sets, count):
-            if any(one < other for one in culprits for other in culprits):
-                continue
-            finding = found(changes, truth(*culprits))
-            if set(finding.culprits) != set(culprits):
-                pytest.fail(f"{finding} is not {culprits}")
-            one_set = "together" if len(culprits[0]) == 2 else "culprit"
-            assert finding.outcome == (one_set if count == 1 else "several")
-
-
 @pytest.mark.parametrize(
     ("size", "count", "outcome", "most"),
     [(1, 1, "culprit", 8), (2, 1, "together", 16), (1, 2, "several", 15)],

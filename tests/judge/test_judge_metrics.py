@@ -193,14 +193,6 @@ def test_pairs_judge_memory_by_their_first_pair(name: str, times: float, outcome
     assert (verdict.metric, verdict.outcome) == (name, outcome)
 
 
-def test_the_smallest_process_gives_the_memory_of_a_run() -> None:
-    """Now and then a process takes more for no reason. None takes less."""
-    odd = [1.03 * LEVEL, LEVEL, 1.03 * LEVEL]
-    launches = measurement(QUIET[0]).launches
-    told = [replace(one, metrics={"held_memory": value}) for one, value in zip(launches, odd, strict=True)]
-    assert replace(measurement(QUIET[0]), launches=tuple(told)).of_run == {"held_memory": LEVEL}
-
-
 def test_a_smallest_session_far_from_all_others_may_be_chance() -> None:
     """Two that agree are trusted, whatever the third is."""
     assert judged(1.02 * LEVEL, LEVEL, LEVEL, 1.03 * LEVEL).outcome == "regressed"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from searches import answered
 
-from ipexperf.judge.bisection import Answer, Candidate, Change, OrderedSearch, SearchResult
+from ipexperf.judge.bisection import Answer, Change, OrderedSearch, SearchResult
 
 ENTRIES = tuple(Change("package", "numpy", str(entry - 1), str(entry)) for entry in range(1, 2001))
 
@@ -49,21 +49,6 @@ def test_the_first_slow_entry_is_found_in_as_many_questions_as_halvings(count: i
     assert suspects(finding) == [first]
     assert finding.reason == f"numpy {first} is the first that is slower: the one before it is not"
     assert finding.questions <= 3 + math.ceil(math.log2(count - 1))
-
-
-def test_the_questions_left_are_never_more_than_estimated() -> None:
-    for count in range(2, 40):
-        for first in range(1, count):
-            search, left = OrderedSearch(ENTRIES[: count - 1]), []
-
-            def answer(
-                candidate: Candidate, first: int = first, search: OrderedSearch = search, left: list[int] = left
-            ) -> Answer:
-                left.append(search.left())
-                return bad_from(first)(len(candidate))
-
-            finding, _ = answered(search.run(), answer)
-            assert all(most >= finding.questions - asked for asked, most in enumerate(left))
 
 
 def test_every_pattern_of_answers_of_a_short_list_is_explained() -> None:

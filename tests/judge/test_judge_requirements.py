@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from searches import answered, candidates, explains, truth
+from searches import candidates
 
-from ipexperf.judge.bisection import Answer, Change, Search
+from ipexperf.judge.bisection import Change
 from ipexperf.judge.requirements import Mixes, Packages
 
 GOOD: Packages = {
@@ -105,20 +105,3 @@ def test_a_mix_fits_exactly_if_it_keeps_all_ties(good: Packages, bad: Packages) 
     ties = both.ties()
     for candidate in candidates(tuple(both.changes())):
         assert both.fits(candidate) == all(candidate.issuperset(ties.get(change, ())) for change in candidate)
-
-
-@given(ENVIRONMENT, ENVIRONMENT, st.data())
-def test_a_finding_over_mixes_explains_every_one_that_fits(good: Packages, bad: Packages, data: st.DataObject) -> None:
-    both = mixes(good, bad)
-    changes = tuple(both.changes())
-    culprits = (
-        data.draw(st.lists(st.frozensets(st.sampled_from(changes), min_size=1, max_size=2), min_size=1, max_size=2))
-        if changes
-        else []
-    )
-    answer = truth(*culprits)
-    finding, questions = answered(Search(changes, both.fits, both.ties()).run(), answer)
-    assert all(both.fits(question) for question in questions)
-    assert finding.outcome != "cannot tell"
-    fitting = [candidate for candidate in candidates(changes) if both.fits(candidate)]
-    assert explains(finding, lambda candidate: answer(candidate) is Answer.BAD, fitting)
