@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ipexperf.judge.bisection import Answer, Candidate, Change, Search, SearchResult
-from ipexperf.judge.ordered_bisection import OrderedSearch
+from ipexperf.judge.bisection import Answer, Candidate, Change, OrderedSearch, Search, SearchResult
 
 CHANGES = tuple(Change("package", f"p{number:02}", "1", "2") for number in range(30))
+ENTRIES = tuple(Change("package", "p", str(number - 1), str(number)) for number in range(1, 1000))
 
 
 @dataclass(frozen=True)
@@ -112,17 +112,17 @@ def simulate_ordered(seed: int, wrong: float) -> tuple[int, str]:
     chance = random.Random(seed)  # noqa: S311 - a simulation, no secret
     first = chance.randrange(1, 1000)
     broken = {entry for start in chance.sample(range(1, 999), 20) for entry in range(start, min(start + 5, 999))}
-    course = OrderedSearch(1000).run()
+    course = OrderedSearch(ENTRIES).run()
     try:
-        index = next(course)
+        index = len(next(course))
         while True:
             answer = Answer.SKIP if index in broken else Answer.BAD if index >= first else Answer.GOOD
-            index = course.send(disturbed(answer, chance, 0, wrong))
+            index = len(course.send(disturbed(answer, chance, 0, wrong)))
     except StopIteration as stop:
-        finding = stop.value
+        finding: SearchResult = stop.value
     if finding.outcome in ("alike", "cannot tell"):
         return finding.questions, finding.outcome
-    return finding.questions, "right" if first in finding.suspects else "WRONG"
+    return finding.questions, "right" if ENTRIES[first - 1] in finding.culprits[0] else "WRONG"
 
 
 def print_row(name: str, simulated: Callable[[int], tuple[int, str]], searches: int) -> None:

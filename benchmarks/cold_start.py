@@ -31,7 +31,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import IpexperfError
-from ipexperf.judge import pairs
+from ipexperf.judge import ratios
 
 BARE = ("train", "infer", "infer_jit")
 """Modes that bare.py supports."""
@@ -93,7 +93,7 @@ def one_round(
 
 def interval(logs: list[float]) -> str:
     """Format a ratio with its interval, and every replicate."""
-    found = pairs.combine(logs)
+    found = ratios.combine(logs)
     each = " ".join(f"{math.exp(log):.3f}" for log in logs)
     bounds = "one round has no interval"
     if found.lo is not None and found.hi is not None:
@@ -118,9 +118,9 @@ def tell(case: Case, rounds: list[Round]) -> None:
     for name in KINDS:
         print(f"    {name}: {interval([math.log(x.cold[name] / x.cold['bare']) for x in rounds])}")
     print("  steps of a forked launch over those of a fresh one:")
-    print(f"    {interval([pairs.neighbour_ratio(x.turns[FRESH], x.turns[FORK]) for x in rounds])}")
+    print(f"    {interval([ratios.neighbour_ratio(x.turns[FRESH], x.turns[FORK]) for x in rounds])}")
     if len(rounds) > 1:
-        logs = {name: [pairs.neighbour_ratio(x.turns["anchor"], x.turns[name]) for x in rounds] for name in KINDS}
+        logs = {name: [ratios.neighbour_ratio(x.turns["anchor"], x.turns[name]) for x in rounds] for name in KINDS}
         print(f"  spread between launches (log sd against the anchor): {spreads(logs)}", flush=True)
 
 

@@ -33,7 +33,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.process import quiet
 from ipexperf.errors import IpexperfError
-from ipexperf.judge import pairs
+from ipexperf.judge import ratios
 
 NETWORK, DECODER = (Path(__file__).with_name(name) for name in ("bare.py", "bare_decoder.py"))
 SCRIPTS = {"train": NETWORK, "infer": NETWORK, "infer_jit": NETWORK, "prefill": DECODER, "decode": DECODER}
@@ -144,7 +144,7 @@ def pair(case: Case, conditions: Conditions, turns: int, samples: int, chance: r
 
 def tell(name: str, logs: list[float]) -> None:
     """Print our throughput relative to that of the bare loop."""
-    found = pairs.combine(logs)
+    found = ratios.combine(logs)
     text = f"  {name:<9} {1 / found.ratio:.4f}"
     if found.lo is not None and found.hi is not None:
         text += f", 95 % interval {1 / found.hi:.4f} to {1 / found.lo:.4f}"
@@ -161,9 +161,9 @@ def measure(case: Case, conditions: Conditions, told: argparse.Namespace, chance
     for index in range(told.pairs):
         print(f"  {case.id}: pair {index + 1} of {told.pairs}", file=sys.stderr)
         times = pair(case, conditions, told.turns, told.turn_samples, chance)
-        reported.append(pairs.neighbour_ratio(times.bare, times.reported))
-        waited.append(pairs.neighbour_ratio(times.bare, times.waited))
-        within.append(pairs.neighbour_ratio(times.unpaused, times.reported))
+        reported.append(ratios.neighbour_ratio(times.bare, times.reported))
+        waited.append(ratios.neighbour_ratio(times.bare, times.waited))
+        within.append(ratios.neighbour_ratio(times.unpaused, times.reported))
         # At once, so that a run that is cut off has told what it measured.
         both = math.exp(-reported[-1]), math.exp(-within[-1])
         print("    {:.4f} of the bare loop's throughput, {:.4f} of its own".format(*both), file=sys.stderr)

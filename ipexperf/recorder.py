@@ -18,7 +18,7 @@ from ipexperf.report.units import plural
 if TYPE_CHECKING:
     from ipexperf.history.spool import Spool
     from ipexperf.history.store import History, Status
-    from ipexperf.judge.bisection_record import BisectionRecord
+    from ipexperf.judge.bisection import BisectionRecord
     from ipexperf.judge.policy import Constants
     from ipexperf.judge.run import RunVerdict
     from ipexperf.plan.options import Options

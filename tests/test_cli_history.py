@@ -13,8 +13,7 @@ from cli_answers import run
 from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
-from ipexperf.judge.bisection import Change
-from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.ratios import Ratio
 from ipexperf.result import Launch, Measurement, Verdict

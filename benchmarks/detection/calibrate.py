@@ -93,7 +93,7 @@ def check(values: Values) -> None:
     for look in POLICY.looks:
         fast, _ = p_values(values[:, :look])
         for row, found in zip(values, fast, strict=True):
-            assert math.isclose(sequential.estimate(list(row[:look]), POLICY).p_value(0.0), found, rel_tol=1e-6)
+            assert math.isclose(sequential.estimate(list(row[:look]), POLICY)[0].chance(0.0), found, rel_tol=1e-6)
 
 
 def simulated(shape: str) -> tuple[Values, list[float]]:

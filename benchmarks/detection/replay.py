@@ -28,7 +28,7 @@ import numpy as np
 from scipy import stats
 from simulate import COLUMNS, EFFECTS, POLICY, Values, hundred, judged, shown
 
-from ipexperf.judge.pairs import neighbour_ratio
+from ipexperf.judge.ratios import neighbour_ratio
 
 SEED = 20261121
 COMPARISONS = 2000

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ipexperf.judge import pairs
+from ipexperf.judge import ratios
 from ipexperf.tools.fleet import cluster, membership
 from ipexperf.tools.fleet.agent import Agent
 
@@ -109,7 +109,7 @@ def pair(words: list[str], turns: int, chance: random.Random) -> float:
         for turn in range(turns):
             for kind in kinds if turn % 2 else kinds[::-1]:
                 times[kind].append(answer(halves[kind], ["go"], "seconds"))
-    return pairs.neighbour_ratio(times[Here], times[ThroughRay])
+    return ratios.neighbour_ratio(times[Here], times[ThroughRay])
 
 
 @contextlib.contextmanager
@@ -174,7 +174,7 @@ def main() -> None:
         cluster.RayCluster(f"127.0.0.1:{port}")
         for number in range(arguments.pairs):
             logs.append(pair(words, arguments.turns, chance))
-            found = pairs.combine(logs)
+            found = ratios.combine(logs)
             spread = statistics.stdev(logs) if number else None
             say({"pairs": number + 1, "ratio": found.ratio, "lo": found.lo, "hi": found.hi, "log_sd": spread})
 

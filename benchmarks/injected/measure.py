@@ -22,7 +22,7 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Effort
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import IpexperfError
-from ipexperf.judge.pairs import combine
+from ipexperf.judge.ratios import combine
 from ipexperf.plan import arms
 from ipexperf.plan.matrix import Plan
 from ipexperf.plan.options import Options

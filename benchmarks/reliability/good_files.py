@@ -12,8 +12,7 @@ from ipexperf.bench.machine.inventory import Package
 from ipexperf.case import Case
 from ipexperf.history import History
 from ipexperf.judge.baseline import Baselines, CaseBaseline, Session, write
-from ipexperf.judge.bisection import Change
-from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.judge.ratios import Ratio
 
 TESTS = Path(__file__).parents[2] / "tests"

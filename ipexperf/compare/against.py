@@ -201,15 +201,14 @@ class AgainstRun:
         return {entry.case: self._judged(entry, cut) for entry in self._entries}
 
     def _judged(self, entry: _Entry, cut: str) -> Judged:
-        from ipexperf.judge import against as judge
-        from ipexperf.judge import metrics, stalls
+        from ipexperf.judge import metrics, screen, stalls
 
         recorded, comparison = self._against.recorded(entry.case), entry.comparison
         if comparison is None or comparison.stop.why is Why.ABSENT:
             entry.cut = entry.cut or (comparison.stop.text if comparison else "")
             reason = entry.cut or ("" if entry.launches else cut)
             measurement = self._conductor.measurement(recorded, entry.launches, {}, self._started, reason)
-            return measurement, judge.judge(measurement, None, None, entry.policy), entry.policy
+            return measurement, screen.judge_pairs(measurement, None, None, entry.policy), entry.policy
         launches, environment = sequence.measured(comparison)
         launches = [*launches, *_failed(comparison, len(launches))]
         if comparison.failure is not None:
@@ -220,7 +219,7 @@ class AgainstRun:
         reason = comparison.stop.text if comparison.cut else ""
         measurement = self._conductor.measurement(recorded, roofed, environment, self._started, reason)
         others = stalls.explained(_others(entry, comparison), launches)
-        verdict = judge.judge(measurement, comparison.decision, self._evidence(comparison), entry.policy, others)
+        verdict = screen.judge_pairs(measurement, comparison.decision, self._evidence(comparison), entry.policy, others)
         verdict = metrics.combined(verdict, others, gated=PRIMARY in entry.gate)
         if not measurement.failure and comparison.pairs:
             verdict = self._with_answers(verdict, comparison.pairs[0])

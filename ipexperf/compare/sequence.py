@@ -17,7 +17,7 @@ from ipexperf.compare.round import Effort, Round, Side, excused
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking
 from ipexperf.errors import WorkerError
-from ipexperf.judge import pairs, ratios, sequential
+from ipexperf.judge import ratios, sequential
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.sequential import Decision
@@ -340,7 +340,8 @@ class Contest:
         number, logs = len(comparison.pairs), comparison.log_ratios
         name = f"{comparison.b.case.id} against {comparison.a.name or comparison.a.case.id}"
         left = seconds_left(comparison.policy, number, (time.monotonic() - self._began) / number) if number else None
-        return Standing(name, number, comparison.policy.max_pairs, pairs.combine(logs) if number > 1 else None, left)
+        estimate = ratios.combine(logs) if number > 1 else None
+        return Standing(name, number, comparison.policy.max_pairs, estimate, left)
 
 
 def wrong(launch: Launch) -> str:

@@ -16,7 +16,7 @@ from ipexperf.history.recorded_fingerprints import fingerprint_of, medians
 from ipexperf.history.recorded_fingerprints import roof as roof_of
 from ipexperf.history.records import Recorded
 from ipexperf.judge import structure
-from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.bisection import BisectionRecord
 from ipexperf.judge.environment import FINDINGS, SOURCE, differences
 from ipexperf.report import bisections as report
 from ipexperf.report import fingerprints, roofs, units

@@ -13,8 +13,7 @@ from ipexperf.history.rows import case_of
 from ipexperf.history.schema import bisection, case, lock
 from ipexperf.history.statements import OF_CASE
 from ipexperf.history.values import content_uid, finite, utc
-from ipexperf.judge.bisection import Change
-from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.judge.ratios import Ratio
 
 if TYPE_CHECKING:

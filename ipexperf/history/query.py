@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ipexperf.history.board import Board, BoardRun
     from ipexperf.history.records import Wanted
     from ipexperf.history.rounds import Paired
-    from ipexperf.judge.bisection_record import BisectionRecord
+    from ipexperf.judge.bisection import BisectionRecord
     from ipexperf.result import RoundRecord
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypedDict
 
 from ipexperf.case import AXES, Case
 from ipexperf.history.values import evidence_document
-from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.bisection import BisectionRecord
 from ipexperf.result import RoundRecord, Verdict
 
 Wanted: TypeAlias = "str | Sequence[str] | None"

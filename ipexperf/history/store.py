@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ipexperf.history.records import Accepted
-    from ipexperf.judge.bisection_record import BisectionRecord
+    from ipexperf.judge.bisection import BisectionRecord
     from ipexperf.judge.policy import Constants
     from ipexperf.result import Measurement, RoundRecord, Verdict
 

@@ -1,8 +1,9 @@
 """Find which of the changes between a good and a bad end make a case slower, with few questions.
 
-A question is a candidate: the good end with some changes of the bad end. The search halves the suspects between a
-candidate that was good and one that was bad. It assumes that a change does not undo the harm of another: whatever
-contains a bad candidate is bad. An answer that breaks this assumption ends the search without a name.
+A question is a candidate: the good end with some changes of the bad end. `Search` takes any set of changes, and halves
+the suspects between a candidate that was good and one that was bad. It assumes that a change does not undo the harm of
+another: whatever contains a bad candidate is bad. An answer that breaks this assumption ends the search without a name.
+`OrderedSearch` is for changes that follow one another, such as versions or commits: each needs those before it.
 
 Nothing is measured here. A search is a generator: it yields a candidate and is sent its answer. The same changes and
 answers give the same questions, so that an interrupted search is taken up again by sending the recorded answers.
@@ -15,8 +16,10 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
+from ipexperf.case import Case
+from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.splits import Splits
 
 MAX_CULPRITS = 3
@@ -42,6 +45,14 @@ class Answer(Enum):
     """The noise is larger than the change."""
 
 
+NOT_BAD: Mapping[Answer, tuple[Outcome, str]] = {
+    Answer.GOOD: ("alike", "both ends are alike: the bad end is not slower than the good end"),
+    Answer.SKIP: ("cannot tell", "the bad end could not be measured"),
+    Answer.UNSURE: ("cannot tell", "the noise is larger than the difference between both ends"),
+}
+"""How a search ends that the bad end does not begin."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One thing that differs between the ends. `kind` is a word such as package, variable or commit.
@@ -63,10 +74,12 @@ Candidate: TypeAlias = frozenset[Change]
 class SearchResult:
     """The end of a search.
 
-    - culprit: one change, proven: it is enough, and without it the bad end is good.
+    - culprit: one change, proven: it is enough, and without it the bad end is good. Of an ordered list: the first slow
+      entry, before which the list is good.
     - together: one set of changes that is slow, and no part of it is.
     - several: each of these sets is enough.
     - inseparable: a culprit is in each of these sets, and no candidate that works could separate their changes.
+      Of an ordered list: all entries between the last good and the first bad one are skipped.
     - alike: the bad end is not bad.
     - cannot tell: `suspects` are the changes that remain.
 
@@ -84,6 +97,41 @@ class SearchResult:
     proof: tuple[tuple[Candidate, Answer], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class BisectionRecord:
+    """The end of one search, as it is printed, recorded and drawn. `outcome` is one of those of `SearchResult`."""
+
+    case: Case
+    good: str
+    """The good end in the user's words."""
+    bad: str
+    outcome: str
+    reason: str
+    culprits: tuple[tuple[Change, ...], ...] = ()
+    suspects: tuple[str, ...] = ()
+    """The names of the changes that are left if the search named no culprit."""
+    ends: Ratio | None = None
+    """The step time of the bad end over that of the good end."""
+    culprit: Ratio | None = None
+    """The same for the good end with the culprits alone, or for the first bad one of a list."""
+    ran: tuple[str, ...] = ()
+    """The differences in structure from the good end."""
+    last_good: str = ""
+    """The text of its lock, or empty if it has none."""
+    first_bad: str = ""
+    measured: int = 0
+    """How many candidates were measured, now or in an earlier try."""
+    differences: int = 0
+    machine_key: str = ""
+    """Empty if nothing was measured."""
+    started_at: str = ""
+    finished_at: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**dataclasses.asdict(self), "case": self.case.to_json()}
+
+
 T = TypeVar("T")
 Asking: TypeAlias = Generator[Candidate, Answer, T]
 
@@ -92,6 +140,11 @@ def listed(changes: Iterable[Change]) -> str:
     """The names of changes in a sentence, sorted."""
     names = sorted(change.name for change in changes)
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
+
+
+def described(change: Change) -> str:
+    """An entry of an ordered list in words: a commit or a version."""
+    return f"commit {change.name}: {change.bad}" if change.kind == "commit" else f"{change.name} {change.bad}"
 
 
 class _CannotTellError(Exception):
@@ -168,13 +221,10 @@ class Search:
 
     def _find(self) -> Asking[SearchResult]:
         answer = yield from self._ask(self._everything)
-        if answer is Answer.GOOD:
-            return self._finding("alike", "both ends are alike: the bad end is not slower than the good end")
-        if answer is Answer.SKIP:
-            raise _CannotTellError("the bad end could not be measured", self._everything)
-        if answer is Answer.UNSURE:
-            text = "the noise is larger than the difference between both ends"
-            raise _CannotTellError(text, self._everything)
+        if answer is not Answer.BAD:
+            outcome, reason = NOT_BAD[answer]
+            suspects = self._everything if outcome == "cannot tell" else frozenset[Change]()
+            return self._finding(outcome, reason, suspects=suspects)
         causes = yield from self._causes()
         yield from self._confirm(causes)
         return self._finding_of(causes)
@@ -394,3 +444,100 @@ class Search:
 def _inseparable(culprits: Iterable[Candidate]) -> str:
     sets = ", and ".join(listed(culprit) for culprit in culprits)
     return f"{sets}: enough, and without it the bad end is not slower, but its parts could not be measured apart"
+
+
+class OrderedSearch:
+    """A search for the first slow entry of an ordered list. A candidate has all entries up to one of them."""
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        """`changes` are the entries after the good end, in their order."""
+        self._changes = tuple(changes)
+        self._answers: dict[int, Answer] = {}
+        """By the number of entries that a candidate has."""
+        self._low = 0
+        self._high = self._end = len(self._changes)
+        self._to_confirm = 2
+        self._confirming = False
+
+    def left(self) -> int:
+        """How many questions are left at most, the pending one included, if none is skipped."""
+        if self._confirming:
+            return self._to_confirm
+        span = self._high - self._low
+        return math.ceil(math.log2(span)) + self._to_confirm + (not self._answers)
+
+    def run(self) -> Asking[SearchResult]:
+        """Yield candidates, be sent their answers, and return the finding. No candidate is yielded twice.
+
+        The last is asked first. At last the next entry on either side of the finding is asked too. Then one wrong
+        answer moves the finding by one entry at most: a wrong answer about the first slow entry itself leaves no trace
+        in the others.
+        """
+        if not self._changes:
+            return SearchResult("alike", "there is only one entry")
+        answer = yield from self._ask(self._end)
+        if answer is not Answer.BAD:
+            return self._finding(*NOT_BAD[answer])
+        yield from self._narrow()
+        unsure = [at for at in range(self._low + 1, self._high) if self._answers.get(at) is Answer.UNSURE]
+        if unsure:
+            return self._finding("cannot tell", f"{len(unsure)} of the entries between are lost in the noise")
+        if not (yield from self._confirmed()):
+            self._low, self._high = 0, self._end
+            text = "the answers contradict one another: an entry is bad, and a later one good"
+            return self._finding("cannot tell", text)
+        if self._high - self._low > 1:
+            text = "one of these is the first that is slower: what lies between could not be measured"
+            return self._finding("inseparable", text)
+        first = described(self._changes[self._low])
+        return self._finding("culprit", f"{first} is the first that is slower: the one before it is not")
+
+    def _narrow(self) -> Asking[None]:
+        """Halve what is between the last good and the first bad entry, past those without an answer."""
+        unsure = 0
+        while unsure <= MAX_UNSURE:
+            unasked = [at for at in range(self._low + 1, self._high) if at not in self._answers]
+            if not unasked:
+                return
+            middle = (self._low + self._high) / 2
+            at = min(unasked, key=lambda at: abs(at - middle))
+            answer = yield from self._ask(at)
+            if answer is Answer.GOOD:
+                self._low = at
+            elif answer is Answer.BAD:
+                self._high = at
+            unsure += answer is Answer.UNSURE
+
+    def _confirmed(self) -> Asking[bool]:
+        """Ask for the next entry on either side. Return whether no answer contradicts the finding."""
+        self._confirming = True
+        beside = [(self._low - 1, Answer.BAD), (self._high + 1, Answer.GOOD)]
+        beside = [(at, against) for at, against in beside if 0 < at < self._end and at not in self._answers]
+        self._to_confirm = len(beside)
+        for at, against in beside:
+            if (yield from self._ask(at)) is against:
+                return False
+            self._to_confirm -= 1
+        return True
+
+    def _ask(self, at: int) -> Asking[Answer]:
+        answer = yield self._up_to(at)
+        self._answers[at] = answer
+        return answer
+
+    def _up_to(self, at: int) -> Candidate:
+        return frozenset(self._changes[:at])
+
+    def _finding(self, outcome: Outcome, reason: str) -> SearchResult:
+        """The finding: the first slow entry is one of those after the last good one, up to the first bad one."""
+        asked, between = len(self._answers), frozenset(self._changes[self._low : self._high])
+        last_good, first_bad = self._up_to(self._low), self._up_to(self._high)
+        if self._answers.get(self._high) is not Answer.BAD:
+            suspects = between if outcome == "cannot tell" else frozenset[Change]()
+            return SearchResult(outcome, reason, suspects=suspects, questions=asked)
+        if outcome == "cannot tell":
+            return SearchResult(outcome, reason, (), between, asked, last_good, first_bad)
+        proof = [(first_bad, Answer.BAD)]
+        if last_good:  # the good end is good by definition
+            proof.append((last_good, Answer.GOOD))
+        return SearchResult(outcome, reason, (between,), frozenset(), asked, last_good, first_bad, tuple(proof))

@@ -1,24 +1,27 @@
 """Change points of one series: where its level moved and stayed, where it drifts, and where it has two modes.
 
-`levels` divides the runs, `shapes` tells steps from drifts and modes, and `change_range` says where a step may lie.
+`levels` divides the runs, and `shapes` tells steps from drifts and modes. Here is said where a step may lie: each place
+at which the new level may have begun gets a probability, of how well two levels that meet there explain the runs, if
+neighbours are as alike as they are in this series (AR(1)). The range grows from the likeliest place until it holds
+enough. How often it is right: `benchmarks/changepoints/shapes.py`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
-from ipexperf.judge import change_range, shapes
-from ipexperf.judge.levels import MINIMUM, divided, in_noise, limit_of, noise_of, score, spread
+from ipexperf.judge import shapes
+from ipexperf.judge.levels import AROUND, MINIMUM, divided, in_noise, limit_of, noise_beside, noise_of, score, spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipexperf.judge.levels import Floats
-    from ipexperf.judge.shapes import Shape, Stretch
+    from ipexperf.judge.shapes import Stretch
 
 LARGEST = 690.0
 """Largest log ratio that is reported. The ratio of a larger one would be infinite."""
@@ -28,6 +31,13 @@ TOGETHER = 64
 """Number of series that are divided together, so that their sums fit into a processor's cache."""
 BACK = 0.25
 """Largest share of a step that may be left after the next one has undone it."""
+SURE = 0.92
+"""Least probability of a range. A range ends at a whole run and so has more: 95 % of such ranges are right."""
+USUAL_RHO = 0.3
+"""Correlation of neighbouring runs that is assumed of a series with few runs."""
+WEIGHT = 30.0
+"""Weight, in runs, of that assumption."""
+MOST = 0.9
 
 Kind = Literal["step", "drift", "bistable"]
 Direction = Literal["regressed", "improved", "changed"]
@@ -86,22 +96,12 @@ class ChangePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Runs from `begin` to before `end` of one shape, with their first and last, or lower and upper, number."""
-
-    shape: Shape
-    begin: int
-    end: int
-    first: float
-    last: float
-
-
-@dataclass(frozen=True, slots=True)
 class Course:
-    """The changes of a series, oldest first, and the pieces that its runs are divided into. A short one has none."""
+    """The changes of a series, oldest first, and what its runs are divided into. A short one has none."""
 
     changes: tuple[ChangePoint, ...] = ()
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[Stretch, ...] = ()
+    """Their first and last, or lower and upper, numbers are in the unit of the series."""
 
 
 def find(values: Sequence[float]) -> list[ChangePoint]:
@@ -190,12 +190,12 @@ class _Series:
         changes = [
             self._unsteady(part, piece) for part, piece in zip(parts, pieces, strict=True) if part.shape != "level"
         ]
-        rho = change_range.likeness(self.scaled, self.starts) if len(parts) > 1 else 0.0
+        rho = _likeness(self.scaled, self.starts) if len(parts) > 1 else 0.0
         steps = (self._step(*pair, rho) for pair in pairwise(parts))
         changes += [step for step in steps if step is not None]
         return Course(tuple(sorted(changes, key=lambda change: change.known_run)), tuple(pieces))
 
-    def _piece(self, part: Stretch) -> Piece:
+    def _piece(self, part: Stretch) -> Stretch:
         values = self.values[part.begin : part.end]
         if part.shape == "level":
             first = last = _median(values)  # of what was measured, so that no odd run moves it
@@ -204,13 +204,13 @@ class _Series:
         else:
             upper = self.scaled[part.begin : part.end] > (part.first + part.last) / 2
             first, last = (_median([x for x, is_up in zip(values, upper, strict=True) if is_up == up]) for up in (0, 1))
-        return Piece(part.shape, part.begin, part.end, first, last)
+        return replace(part, first=first, last=last)
 
     def _number(self, place: float) -> float:
         middle, noise = self.unit
         return self.scale.number(middle + place * noise)
 
-    def _unsteady(self, part: Stretch, piece: Piece) -> ChangePoint:
+    def _unsteady(self, part: Stretch, piece: Stretch) -> ChangePoint:
         """A drift or two modes as a change."""
         runs = part.end - part.begin
         noise = noise_of(self.scaled[part.begin : part.end])
@@ -247,7 +247,7 @@ class _Series:
             return None
         if beside in ({"drift"}, {"level", "drift"}) and shapes.joined(self.scaled, old, new, self.limit):
             return None
-        earliest, latest = change_range.likely(flat, first, index, end, rho)
+        earliest, latest = _likely(flat, first, index, end, rho)
         return ChangePoint(
             index=index,
             old=self._number(old.last) if old.shape == "drift" else _median(self.values[first:index]),
@@ -259,6 +259,54 @@ class _Series:
             latest=latest,
             known_run=index + MINIMUM - 1,
         )
+
+
+def _likeness(scaled: Floats, starts: Sequence[int]) -> float:
+    """The correlation of neighbouring runs after subtracting the levels, which begin at `starts`."""
+    import numpy as np
+
+    rest = np.concatenate([level - level.mean() for level in np.split(scaled, list(starts))])
+    squares = float(np.square(rest).sum())
+    observed = float((rest[1:] * rest[:-1]).sum()) / squares if squares > 0 else 0.0
+    runs = len(scaled)
+    return min(max((USUAL_RHO * WEIGHT + observed * runs) / (WEIGHT + runs), 0.0), MOST)
+
+
+def _likely(scaled: Floats, first: int, index: int, end: int, rho: float) -> tuple[int, int]:
+    """The earliest and the latest run with which the level that ends at `end` may have begun."""
+    import numpy as np
+
+    places = np.arange(max(first + 1, index - AROUND), min(end, index + AROUND + 1))
+    level, single = 1 - rho, 1 - rho**2
+    # Subtract what each run shares with the one before. The rest is independent.
+    independent = scaled[first + 1 : end] - rho * scaled[first : end - 1]
+    sums = np.concatenate(([0.0], np.cumsum(independent)))
+    here = places - first - 1
+    # Least squares for both levels at once, at each place: `o` is the old level, `n` the new one, `v` the values.
+    oo = single + level**2 * here + rho**2
+    nn = 1 + level**2 * (end - places - 1)
+    ov = single * scaled[first] + level * sums[here] - rho * independent[here]
+    nv = independent[here] + level * (sums[-1] - sums[here + 1])
+    determinant = oo * nn - rho**2
+    explained = (nn * ov**2 + 2 * rho * ov * nv + oo * nv**2) / determinant
+    square = sum(noise**2 for noise in noise_beside(scaled, index)) / 2
+    # The noise was computed from steps between runs, which correlation makes smaller.
+    weights = explained / (2 * (1 + rho) * square) - np.log(determinant) / 2
+    shares = np.exp(weights - weights.max())
+    low, high = _narrowest(shares / shares.sum())
+    return min(int(places[low]), index), max(int(places[high]), index)
+
+
+def _narrowest(shares: Floats) -> tuple[int, int]:
+    """Grow a range from the largest share, by the larger of its two neighbours, until it holds enough."""
+    low = high = int(shares.argmax())
+    covered = float(shares[low])
+    while covered < SURE and (low > 0 or high < len(shares) - 1):
+        before = float(shares[low - 1]) if low > 0 else -1.0
+        behind = float(shares[high + 1]) if high < len(shares) - 1 else -1.0
+        low, high = (low, high + 1) if behind > before else (low - 1, high)
+        covered += max(before, behind)
+    return low, high
 
 
 def _weight(part: Stretch) -> float:

@@ -13,8 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ipexperf.judge.policy import MetricPolicy
-from ipexperf.judge.ratios import Spread, interval_in_words, of_log, smallest_effect
-from ipexperf.judge.sequential import PairsEstimate
+from ipexperf.judge.ratios import Estimate, Levels, Spread, decide, interval_in_words, of_log, smallest_effect
 from ipexperf.judge.spread import centre
 from ipexperf.outcomes import Outcome, has_numbers, place
 from ipexperf.result import MEAN, METRICS, PRIMARY, Level, SpeedVerdict, Verdict
@@ -50,7 +49,7 @@ def in_sessions(
             continue
         policy = MetricPolicy.of(METRICS[name], alpha / len(names))
         before, spread = (_smallest if policy.smallest else _central)(sessions, policy)
-        estimate = PairsEstimate(math.log(value / before), spread)
+        estimate = Estimate(math.log(value / before), spread)
         than = "the baseline's, as a multiple of the typical step" if base else "the baseline"
         verdicts.append(judge(estimate, Level(before, value), policy, than))
     return tuple(verdicts)
@@ -77,10 +76,10 @@ def in_pairs(
             ratios = [math.log(b / a) for a, b in values]
             spread = moderated(ratios, assumed, policy.trust)
             spread = replace(spread, scale=spread.scale / math.sqrt(len(ratios)))
-            estimate = PairsEstimate(statistics.fmean(ratios), spread)
+            estimate = Estimate(statistics.fmean(ratios), spread)
         else:
             scale = max(assumed, *(_gap(side) for side in sides))
-            estimate = PairsEstimate(math.log(level.now / level.before), Spread(scale, policy.trust))
+            estimate = Estimate(math.log(level.now / level.before), Spread(scale, policy.trust))
         verdicts.append(judge(estimate, level, policy, "the other arm"))
     return tuple(verdicts)
 
@@ -149,11 +148,12 @@ def moderated(values: Sequence[float], noise: float, trust: float) -> Spread:
     return Spread(math.sqrt(squares / freedom), freedom)
 
 
-def judge(estimate: PairsEstimate, level: Level, policy: MetricPolicy, than: str) -> Verdict:
+def judge(estimate: Estimate, level: Level, policy: MetricPolicy, than: str) -> Verdict:
     """Judge one metric, given how much it changed."""
     worse = -1 if METRICS[policy.metric].higher_is_better else 1
     turned = replace(estimate, log_ratio=worse * estimate.log_ratio)
-    outcome, bounded = decide(turned, policy), estimate.ratio_within(policy.ok_alpha)
+    outcome = decide(turned, policy, Levels(policy.alpha, policy.alpha, policy.ok_alpha))
+    bounded = estimate.ratio_within(policy.ok_alpha)
     return Verdict(
         outcome,
         _sentence(outcome, estimate, policy, than),
@@ -161,21 +161,12 @@ def judge(estimate: PairsEstimate, level: Level, policy: MetricPolicy, than: str
         ratio=bounded.ratio,
         lo=bounded.lo,
         hi=bounded.hi,
-        p_value=turned.p_value(policy.margin),
+        p_value=turned.chance(policy.margin),
         mde=smallest_effect(turned, policy, policy.alpha),
         policy=policy.label,
         level=level,
         constants=policy.to_json(),
     )
-
-
-def decide(estimate: PairsEstimate, policy: MetricPolicy) -> Outcome:
-    """The outcome of a log change, above 0 for the worse."""
-    if estimate.lower(policy.alpha) > policy.margin:
-        return "regressed"
-    if estimate.upper(policy.alpha) < -policy.margin:
-        return "improved"
-    return "ok" if estimate.upper(policy.ok_alpha) < policy.limit else "inconclusive"
 
 
 def combined(speed: Verdict, others: Sequence[Verdict], *, gated: bool = True) -> Verdict:
@@ -205,7 +196,7 @@ def _reasons(verdicts: Iterable[Verdict]) -> str:
     return "; ".join(f"{TITLES.get(verdict.metric, verdict.metric)}: {verdict.reason}" for verdict in verdicts)
 
 
-def _sentence(outcome: Outcome, estimate: PairsEstimate, policy: MetricPolicy, than: str) -> str:
+def _sentence(outcome: Outcome, estimate: Estimate, policy: MetricPolicy, than: str) -> str:
     change = of_log(estimate.log_ratio) - 1
     text = f"{abs(change):.1%} {'more' if change >= 0 else 'less'} than {than}"
     text += f" ({interval_in_words(estimate, policy.ok_alpha, 1 - 2 * policy.ok_alpha)})"

@@ -33,19 +33,33 @@ class Constants:
         return asdict(self)
 
 
-class Tolerant:
-    """Base of the policies that ignore a share of their tolerance and exclude the whole of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerant(Constants):
+    """Base of the policies that ignore a share of their tolerance and exclude the whole of it.
 
-    __slots__ = ()
-    tolerance: float
-    harmless: float
-    ok_alpha: float
-    mde_power: float
+    Probabilities are one-sided.
+    """
+
+    tolerance: float = 0.05
+    """Changes for the worse up to this fraction are ignored."""
+    harmless: float = 0.4
+    """A change is `regressed` if it surely exceeds this share of the tolerance: 2 % for a tolerance of 5 %."""
+    alpha: float = 0.005
+    """Largest rate at which a case that is worse by no more than that may be called regressed (mirrored: improved)."""
+    ok_alpha: float = 0.05
+    """Rate at which a change of the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
+    mde_power: float = 0.80
+    """The stated smallest detectable change is found with this probability."""
 
     @property
     def margin(self) -> float:
         """The change that must surely be exceeded, as a log ratio."""
         return math.log1p(self.harmless * self.tolerance)
+
+    @property
+    def gain(self) -> float:
+        """The change for the better that must surely be exceeded, as a log ratio."""
+        return self.margin
 
     @property
     def limit(self) -> float:
@@ -70,27 +84,20 @@ class GatePolicy(Constants):
     """A fixed kernel around the launch may take this many times as long as usual."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy(Tolerant, Constants):
-    """The policy for comparisons with a baseline. Probabilities are one-sided."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy(Tolerant):
+    """The policy for comparisons with a baseline.
+
+    `alpha` is the rate for improvements and for other metrics.
+    """
 
     name: str = "screen-2"
-    tolerance: float = 0.05
-    """Slowdowns up to this fraction are ignored."""
-    harmless: float = 0.4
-    """A slowdown is `regressed` if it surely exceeds this share of the tolerance, as over pairs."""
     again_alpha: float = 0.02
     """The tail of the interval that must exclude that: in a first look, and in a second one at more launches.
 
     Calibrated with the factor of launches by benchmarks/detection/screen.py: in recorded noise at most 0.5 % of runs
     have an alarm.
     """
-    alpha: float = 0.005
-    """Largest rate at which an unchanged case may be called improved, or another of its metrics regressed."""
-    ok_alpha: float = 0.05
-    """Rate at which a case slower than the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
-    mde_power: float = 0.80
-    """The stated smallest detectable slowdown is found with this probability."""
     minimum_launches: int = 2
     """With fewer launches there is no spread, and no verdict on speed."""
     known_sessions: int = 3
@@ -125,6 +132,11 @@ class Policy(Tolerant, Constants):
     shift_cases: int = 5
     """From this many stable cases on, a change of the median case is a shift of the platform."""
 
+    @property
+    def gain(self) -> float:
+        """More than elsewhere: nothing measures an improvement again, and it begins a baseline anew."""
+        return self.limit
+
     def shared(self, cases: int) -> Policy:
         """The policy for each of `cases` judged cases, which share the alarm rate of the run."""
         share = min(1.0, self.false_discovery_rate / (self.alpha * max(cases, 1)))
@@ -135,21 +147,11 @@ class Policy(Tolerant, Constants):
         return replace(self, name="run-1")
 
 
-@dataclass(frozen=True, slots=True)
-class PairPolicy(Tolerant, Constants):
-    """The policy for pairs, which are judged sequentially. Probabilities are one-sided."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairPolicy(Tolerant):
+    """The policy for pairs, which are judged sequentially."""
 
     name: str = "pairs-2"
-    tolerance: float = 0.05
-    """Slowdowns up to this fraction are ignored."""
-    harmless: float = 0.4
-    """A slowdown is `regressed` if it surely exceeds this share of the tolerance: 2 % for a tolerance of 5 %."""
-    alpha: float = 0.005
-    """Rate at which a case slower by no more than that may be called regressed (mirrored: improved)."""
-    ok_alpha: float = 0.05
-    """Rate at which a case slower than the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
-    mde_power: float = 0.80
-    """The stated smallest detectable slowdown is found with this probability."""
     looks: tuple[int, ...] = (4, 5, 6, 8, 10, 12, 15, 19, 24)
     """Numbers of pairs after which the judge looks. The last look is at the largest number allowed."""
     rho: float = 1.5
@@ -190,24 +192,14 @@ class PairPolicy(Tolerant, Constants):
         return replace(self, alpha=min(self.alpha, self.false_discovery_rate / max(cases, 1)))
 
 
-@dataclass(frozen=True, slots=True)
-class HostsPolicy(Tolerant, Constants):
-    """The policy for a comparison over several equal hosts. Probabilities are one-sided."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostsPolicy(Tolerant):
+    """The policy for a comparison over several equal hosts.
+
+    `alpha` is met where hosts differ as is assumed: docs/results/detection.md has it for others.
+    """
 
     name: str = "hosts-1"
-    tolerance: float = 0.05
-    """Slowdowns up to this fraction are ignored."""
-    harmless: float = 0.4
-    """A slowdown is `regressed` if it surely exceeds this share of the tolerance, as over pairs."""
-    alpha: float = 0.005
-    """Rate at which a case slower by no more than that may be called regressed (mirrored: improved).
-
-    It is met where hosts differ as is assumed: docs/results/detection.md has it for others.
-    """
-    ok_alpha: float = 0.05
-    """Rate at which a case slower than the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
-    mde_power: float = 0.80
-    """The stated smallest detectable slowdown is found with this probability."""
     spread: float = 0.02
     """Log sd of a ratio from host to host that is assumed, beside what the launches of a host show."""
     trust: float = 3.0
@@ -237,14 +229,11 @@ class HostsPolicy(Tolerant, Constants):
         return replace(self, alpha=min(self.alpha, self.false_discovery_rate / max(cases, 1)))
 
 
-@dataclass(frozen=True, slots=True)
-class MetricPolicy(Tolerant, Constants):
-    """The policy for one metric beside speed. Probabilities are one-sided."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricPolicy(Tolerant):
+    """The policy for one metric beside speed."""
 
-    name: str
     metric: str
-    tolerance: float
-    """Changes for the worse up to this fraction are ignored."""
     noise: float
     """Log sd that is assumed: between two runs that are the same, or of the ratio of a pair."""
     grain: float
@@ -253,14 +242,8 @@ class MetricPolicy(Tolerant, Constants):
     """The assumed noise counts as much as this many runs or pairs."""
     smallest: bool
     """Whether the smallest value of several processes counts, instead of their centre."""
-    alpha: float
-    """Rate at which a case that is the same may be called regressed (or improved)."""
     harmless: float = 0.25
-    """A change is `regressed` if it surely exceeds this share of the tolerance, so that a whole tolerance is seen."""
-    ok_alpha: float = 0.05
-    """Rate at which a change of the tolerance may be called ok. Shown intervals are 1 - 2 x this."""
-    mde_power: float = 0.80
-    """The stated smallest detectable change is found with this probability."""
+    """Less than elsewhere, so that a whole tolerance is seen."""
 
     @classmethod
     def of(cls, metric: Metric, alpha: float, *, pairs: bool = False, repeated: bool = False) -> MetricPolicy:
@@ -270,7 +253,16 @@ class MetricPolicy(Tolerant, Constants):
         name, noise = ("metric-pairs-1", gate.pairs) if pairs else ("metric-1", gate.noise)
         noise = gate.repeated_pairs if repeated else noise
         grain = gate.grain * math.sqrt(2) if pairs else gate.grain
-        return cls(name, metric.name, gate.tolerance, noise, grain, gate.trust, gate.smallest, alpha)
+        return cls(
+            name=name,
+            metric=metric.name,
+            tolerance=gate.tolerance,
+            noise=noise,
+            grain=grain,
+            trust=gate.trust,
+            smallest=gate.smallest,
+            alpha=alpha,
+        )
 
     def assumed(self, level: float) -> float:
         """The log sd that is assumed of a value at this level."""

@@ -1,4 +1,4 @@
-"""Ratios with their intervals: what all judges share, and the ratio of two cases by their launches."""
+"""What all judges share: ratios with their intervals, the decision on one, and its words."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipexperf.judge.policy import Policy, Tolerant
+    from ipexperf.outcomes import Outcome
 
 WIDE = 1e3
 """An interval whose ends differ by a larger factor tells nothing, and is not shown."""
@@ -93,6 +94,28 @@ class Estimate(Interval):
     def half_width(self, tail: float) -> float:
         return min(self.spread.half_width(tail), WIDEST)
 
+    def chance(self, limit: float) -> float:
+        """The probability of a log slowdown this large if the true one were `limit`."""
+        return self.spread.chance(self.log_ratio - limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """The levels of the tests of a decision: for a slowdown, for an improvement, and for ok."""
+
+    alarm: float
+    improved: float
+    ok: float
+
+
+def decide(estimate: Interval, policy: Tolerant, levels: Levels) -> Outcome:
+    """Judge a change, above 0 for the worse. Each outcome but inconclusive needs proof."""
+    if estimate.lower(levels.alarm) > policy.margin:
+        return "regressed"
+    if estimate.upper(levels.improved) < -policy.gain:
+        return "improved"
+    return "ok" if estimate.upper(levels.ok) < policy.limit else "inconclusive"
+
 
 def smallest_effect(estimate: Interval, policy: Tolerant, alarm: float, ok: float | None = None) -> float:
     """The smallest slowdown, as a fraction, that this data would have called regressed with the policy's power.
@@ -148,3 +171,25 @@ def compare(first: Sequence[float], second: Sequence[float], policy: Policy, fam
     freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (old, new), strict=True))
     spread = Spread(math.sqrt(sum(parts)), freedom)
     return Estimate(centre, spread).ratio_within(policy.false_discovery_rate / family / 2)
+
+
+def neighbour_ratio(turns_a: Sequence[float], turns_b: Sequence[float]) -> float:
+    """The median log ratio of neighbouring turns, B over A. Above 0 if B is slower.
+
+    NaN if any turn has a time that is not a number above 0.
+    """
+    if not all(0 < time < math.inf for time in (*turns_a, *turns_b)):
+        return math.nan
+    return statistics.median(math.log(b) - math.log(a) for a, b in zip(turns_a, turns_b, strict=True))
+
+
+def combine(pair_log_ratios: Sequence[float]) -> Ratio:
+    """The mean slowdown over pairs of fresh processes, with its t interval of 95 % on the log scale.
+
+    A single pair has no interval.
+    """
+    mean, pairs = statistics.fmean(pair_log_ratios), len(pair_log_ratios)
+    if pairs == 1:
+        return Ratio(math.exp(mean))
+    spread = Spread(statistics.stdev(pair_log_ratios) / math.sqrt(pairs), pairs - 1)
+    return Estimate(mean, spread).ratio_within(0.025)

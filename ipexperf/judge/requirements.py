@@ -7,6 +7,7 @@ then checked without parsing.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
@@ -43,7 +44,7 @@ class Mixes:
         self._good: Packages = {canonicalize_name(name): package for name, package in good.items()}
         self._bad: Packages = {canonicalize_name(name): package for name, package in bad.items()}
         self._names = sorted({*self._good, *self._bad})
-        self._environment = _environment(python)
+        self._python = python
         self._conflicts = self._all_conflicts()
 
     def changes(self) -> list[Change]:
@@ -103,8 +104,7 @@ class Mixes:
                 requirement = Requirement(text)
             except InvalidRequirement:
                 continue
-            holds = requirement.marker is None or requirement.marker.evaluate(self._environment)
-            if holds and canonicalize_name(requirement.name) in self._names:
+            if canonicalize_name(requirement.name) in self._names and holds_here(requirement, self._python):
                 requirements.append(requirement)
         return requirements
 
@@ -121,7 +121,6 @@ class Mixes:
 def broken(packages: Packages, python: str) -> list[str]:
     """The requirements that an environment does not fulfil, a sentence each. Those of extras are ignored."""
     versions = {canonicalize_name(name): version for name, (version, _) in packages.items()}
-    environment = _environment(python)
     sentences = []
     for name, (version, requires) in sorted(packages.items()):
         for text in requires:
@@ -131,7 +130,7 @@ def broken(packages: Packages, python: str) -> list[str]:
                 fits = present is not None and requirement.specifier.contains(Version(present), prereleases=True)
             except (InvalidRequirement, InvalidVersion):
                 continue  # the installer accepted it
-            if not fits and (requirement.marker is None or requirement.marker.evaluate(environment)):
+            if not fits and holds_here(requirement, python):
                 state = f"{requirement.name} is {present}" if present else f"there is no {requirement.name}"
                 sentences.append(f"{name} {version} needs {requirement.name}{requirement.specifier}, and {state}")
     return sentences
@@ -146,6 +145,7 @@ def _version(packages: Packages, name: str) -> str | None:
     return packages[name][0] if name in packages else None
 
 
+@functools.cache
 def _environment(python: str) -> dict[str, str]:
     """The values that markers are evaluated with: of this machine, another Python, and no extra."""
     short = ".".join(python.split(".")[:2])

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ipexperf.case import Case
-from ipexperf.judge.pairs import neighbour_ratio
-from ipexperf.judge.ratios import Estimate, Ratio, Spread
+from ipexperf.judge.ratios import Estimate, Ratio, Spread, neighbour_ratio
 from ipexperf.result import RoundRecord, Schedule, SeatRecord
 
 

@@ -1,4 +1,4 @@
-"""Judge a new session against a stored baseline."""
+"""The verdict on a case: on its new session against a stored baseline, or on its pairs with another arm."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ipexperf.judge import answers
+from ipexperf.judge import answers, ratios, sequential
 from ipexperf.judge.environment import RAN, SOURCE, changed_case, differences, incomparable
 from ipexperf.judge.metrics import TITLES
-from ipexperf.judge.ratios import change_in_words, interval_in_words, of_log, seen_in_words, smallest_effect
+from ipexperf.judge.ratios import Levels, change_in_words, interval_in_words, of_log, seen_in_words, smallest_effect
 from ipexperf.judge.spread import SessionComparison, compare
 from ipexperf.outcomes import Outcome, has_numbers
-from ipexperf.result import METRICS, PRIMARY, BaselineEvidence, Measurement, Verdict
+from ipexperf.result import MEAN, METRICS, PRIMARY, BaselineEvidence, Measurement, PairsEvidence, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ipexperf.judge.baseline import CaseBaseline
-    from ipexperf.judge.policy import Policy
+    from ipexperf.judge.policy import PairPolicy, Policy
+    from ipexperf.judge.sequential import Decision
 
 LONGEST = 1e12
 """No step takes so many seconds."""
@@ -114,6 +115,40 @@ def _of_speed(
     )
 
 
+def judge_pairs(
+    measurement: Measurement,
+    decision: Decision | None,
+    evidence: PairsEvidence | None,
+    policy: PairPolicy,
+    others: Sequence[Verdict] = (),
+) -> Verdict:
+    """Judge the speed of a case: first never begun, failed and invalid, then the decision of the pairs.
+
+    It is not ok if, by the verdict on the mean step among `others`, that looks longer when the pairs end.
+    """
+    if verdict := unmeasured(measurement, policy.label):
+        return verdict
+    if decision is None or evidence is None:
+        return Verdict("failed", "no pair was measured", policy=policy.label)
+    alike = "" if evidence.differences else "; both arms are the same (A/A): any difference is noise"
+    apart = f"; {evidence.apart}" if evidence.apart else ""
+    outcome, reason = decision.outcome, f"{TITLES[PRIMARY]}: {decision.reason}"
+    open_mean = next((x for x in others if x.metric == MEAN and sequential.leans(x, policy)), None)
+    if open_mean and outcome in ("ok", "improved"):
+        outcome, reason = "inconclusive", f"{TITLES[MEAN]}: {open_mean.reason}; {reason}"
+    return Verdict(
+        outcome,
+        f"{reason}; {evidence.stopped}{alike}{apart}",
+        ratio=decision.ratio,
+        lo=decision.lo,
+        hi=decision.hi,
+        p_value=decision.p_value,
+        mde=decision.mde,
+        policy=policy.label,
+        evidence=evidence,
+    )
+
+
 def _blamed(outcome: Outcome, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """What a slowdown is to be blamed on, if both are known to have run the same software, variables and source."""
     same = SOURCE in old and SOURCE in new and not differences(old, new, RAN)
@@ -148,16 +183,10 @@ def on_changed_host(
 
 
 def decide(comparison: SessionComparison, policy: Policy) -> Outcome:
-    """Judge speed. Each outcome but inconclusive needs proof."""
-    if comparison.lower(policy.again_alpha) > policy.margin:
-        return "regressed"
-    # Nothing measures an improvement again, and it begins the sessions of a baseline anew.
-    if comparison.upper(policy.alpha) < -policy.limit:
-        return "improved"
+    """Judge speed."""
+    outcome = ratios.decide(comparison, policy, Levels(policy.again_alpha, policy.alpha, policy.ok_alpha))
     # Assumed noise may be too small for this machine. It suffices to doubt a case, but not to call it ok.
-    if comparison.estimated and comparison.upper(policy.ok_alpha) < policy.limit:
-        return "ok"
-    return "inconclusive"
+    return "inconclusive" if outcome == "ok" and not comparison.estimated else outcome
 
 
 def accuracy_change(old: Mapping[str, float], new: Mapping[str, float], policy: Policy) -> str:

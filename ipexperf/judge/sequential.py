@@ -1,5 +1,7 @@
 """Judge pairs of processes while they are measured, and stop as soon as the verdict is sure.
 
+A few pairs of equal arms tell the smallest slowdown that a machine can show.
+
 Each look tests four bounds. Slower: the slowdown is surely above the harmless share of the tolerance. Not slower: it
 is surely not above the tolerance. Both are mirrored for the speed-up. Each has an alarm rate that is spent look by
 look, so that looking often makes no more false alarms than looking once.
@@ -12,10 +14,12 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ipexperf.judge import ratios
 from ipexperf.judge.ratios import (
     WIDEST,
     Estimate,
     Interval,
+    Levels,
     Spread,
     change_in_words,
     interval_in_words,
@@ -33,17 +37,8 @@ if TYPE_CHECKING:
 
 MAD = 1.4826
 """Factor from the median absolute deviation to the sd of a normal sample."""
-
-
-@dataclass(frozen=True, slots=True)
-class PairsEstimate(Estimate):
-    """The log slowdown over pairs, with its uncertainty. `trimmed` counts the pairs left aside."""
-
-    trimmed: int = 0
-
-    def p_value(self, limit: float) -> float:
-        """The probability of a log slowdown this large if the true one were `limit`."""
-        return self.spread.chance(self.log_ratio - limit)
+SURE = 0.8
+"""Confidence of the upper bound on the spread. A few pairs determine their spread poorly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +67,6 @@ def next_look(pairs: int, policy: PairPolicy) -> int:
     return next((look for look in policy.looks if pairs < look < policy.max_pairs), policy.max_pairs)
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """The levels of one look's tests, for alarms and for ok."""
-
-    alarm: float
-    ok: float
-
-
 def levels(pairs: int, policy: PairPolicy, *, last: bool) -> Levels:
     """The share of each rate for this look.
 
@@ -87,9 +74,10 @@ def levels(pairs: int, policy: PairPolicy, *, last: bool) -> Levels:
     """
     if last and pairs != policy.looks[-1]:
         left = (1 - policy.spent(pairs)) * (policy.caution if pairs >= policy.trim_from else 1)
-        return Levels(left * policy.alpha, left * policy.ok_alpha)
+        return Levels(left * policy.alpha, left * policy.alpha, left * policy.ok_alpha)
     look = policy.looks.index(pairs)
-    return Levels(policy.levels[look] * policy.alpha, policy.ok_levels[look] * policy.ok_alpha)
+    alarm = policy.levels[look] * policy.alpha
+    return Levels(alarm, alarm, policy.ok_levels[look] * policy.ok_alpha)
 
 
 def contaminated(log_ratios: Sequence[float], policy: PairPolicy) -> bool:
@@ -101,8 +89,8 @@ def contaminated(log_ratios: Sequence[float], policy: PairPolicy) -> bool:
     return max(distances) > policy.outlier * max(MAD * statistics.median(distances), policy.floor)
 
 
-def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> PairsEstimate:
-    """The mean with its t distribution, or Yuen's trimmed mean if pairs are contaminated."""
+def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> tuple[Estimate, int]:
+    """The mean with its t distribution, or Yuen's trimmed mean if pairs are contaminated: then how many are trimmed."""
     ordered = sorted(log_ratios)
     cut = int(policy.trim * len(ordered)) if contaminated(ordered, policy) else 0
     trimmed = ordered[cut : len(ordered) - cut]
@@ -110,7 +98,7 @@ def estimate(log_ratios: Sequence[float], policy: PairPolicy) -> PairsEstimate:
     middle = statistics.fmean(winsorised)
     squares = sum((value - middle) ** 2 for value in winsorised)
     sd = max(math.sqrt(squares / (len(trimmed) - 1)), policy.floor)
-    return PairsEstimate(statistics.fmean(trimmed), Spread(sd / math.sqrt(len(trimmed)), len(trimmed) - 1), 2 * cut)
+    return Estimate(statistics.fmean(trimmed), Spread(sd / math.sqrt(len(trimmed)), len(trimmed) - 1)), 2 * cut
 
 
 def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = False) -> Decision:
@@ -130,13 +118,13 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
     # Keep the results finite, however odd a ratio is.
     log_ratios = [max(-WIDEST, min(value, WIDEST)) for value in log_ratios]
     rates = levels(pairs, policy, last=last)
-    estimated = estimate(log_ratios, policy)
+    estimated, trimmed = estimate(log_ratios, policy)
     outcome = judged(estimated, policy, rates, last=last)
-    trimmed = f", {estimated.trimmed} of them trimmed as outliers" if estimated.trimmed else ""
+    outliers = f", {trimmed} of them trimmed as outliers" if trimmed else ""
     bounded = estimated.ratio_within(rates.ok)
     return Decision(
         outcome,
-        sentence(outcome, estimated, policy, rates, f"{pairs} pairs{trimmed}", " than the other arm"),
+        sentence(outcome, estimated, policy, rates, f"{pairs} pairs{outliers}", " than the other arm"),
         pairs,
         done=last or outcome != "inconclusive",
         ratio=bounded.ratio,
@@ -144,7 +132,7 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
         hi=bounded.hi,
         p_value=_p_value(log_ratios, policy, rates.alarm / policy.alpha),
         mde=smallest_effect(estimated, policy, rates.alarm, rates.ok),
-        trimmed=estimated.trimmed,
+        trimmed=trimmed,
     )
 
 
@@ -157,24 +145,20 @@ def leans(decision: Decision | Verdict | None, policy: PairPolicy) -> bool:
 
 def judged(estimated: Interval, policy: Tolerant, rates: Levels, *, last: bool) -> Outcome:
     """The outcome of an interval. A slowdown surely within the tolerance is ok, even if it is surely above 0."""
-    not_slower = estimated.upper(rates.ok) < policy.limit
     not_faster = estimated.lower(rates.ok) > -policy.limit
-    if not_slower and not_faster:
+    if not_faster and estimated.upper(rates.ok) < policy.limit:
         return "ok"
-    if estimated.lower(rates.alarm) > policy.margin:
-        return "regressed"
-    if estimated.upper(rates.alarm) < -policy.margin:
-        return "improved"
-    # More pairs might have shown an improvement. Without them it is at least known not to be a slowdown.
-    return "ok" if last and not_slower else "inconclusive"
+    outcome = ratios.decide(estimated, policy, rates)
+    # More pairs might show an improvement. Without them it is at least known not to be a slowdown.
+    return "inconclusive" if outcome == "ok" and not last else outcome
 
 
 def _p_value(log_ratios: Sequence[float], policy: PairPolicy, share: float) -> float:
     """The smallest alarm rate at which any look so far would have called the pairs regressed."""
-    values = [estimate(log_ratios, policy).p_value(policy.margin) / share]
+    values = [estimate(log_ratios, policy)[0].chance(policy.margin) / share]
     for look, level in zip(policy.looks, policy.levels, strict=True):
         if look < len(log_ratios):
-            values.append(estimate(log_ratios[:look], policy).p_value(policy.margin) / level)
+            values.append(estimate(log_ratios[:look], policy)[0].chance(policy.margin) / level)
     return min(1.0, *values)
 
 
@@ -191,3 +175,40 @@ def sentence(outcome: Outcome, estimated: Interval, policy: Tolerant, rates: Lev
 
 def _percent(fraction: float) -> str:
     return f"{100 * fraction:.3g}%"
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The smallest slowdown that four of five comparisons would show, for some numbers of pairs."""
+
+    spread: float
+    """The log standard deviation of the pairs."""
+    at_most: float
+    """The upper bound of that spread. The effects are computed from it."""
+    effects: tuple[tuple[int, float], ...]
+    """Numbers of pairs, each with the smallest slowdown as a fraction."""
+
+    @property
+    def smallest(self) -> float:
+        """The smallest slowdown with the largest number of pairs."""
+        return self.effects[-1][1]
+
+
+def reach(log_ratios: Sequence[float], policy: PairPolicy) -> Reach | None:
+    """Estimate from pairs of equal arms. None for fewer than two pairs, or if a pair has no ratio."""
+    from scipy.special import chdtri  # type: ignore[import-untyped, unused-ignore] # stubs are a dev extra
+
+    freedom = len(log_ratios) - 1
+    if freedom < 1 or not all(map(math.isfinite, log_ratios)):
+        return None
+    middle = math.fsum(log_ratios) / len(log_ratios)
+    spread = max(math.sqrt(math.fsum((value - middle) ** 2 for value in log_ratios) / freedom), policy.floor)
+    at_most = spread * math.sqrt(freedom / float(chdtri(freedom, SURE)))
+    looks = [look for look in policy.looks if look < policy.max_pairs]
+    effects = tuple((pairs, _effect(pairs, at_most, policy)) for pairs in (*looks, policy.max_pairs) if pairs > 1)
+    return Reach(spread, at_most, effects)
+
+
+def _effect(pairs: int, scale: float, policy: PairPolicy) -> float:
+    rates = levels(pairs, policy, last=pairs >= policy.max_pairs)
+    return smallest_effect(Estimate(0.0, Spread(scale / math.sqrt(pairs), pairs - 1)), policy, rates.alarm, rates.ok)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ipexperf.judge.policy import HostsPolicy
-from ipexperf.judge.ratios import Interval, Spread, change_in_words, of_log, smallest_effect
-from ipexperf.judge.sequential import Levels, judged, sentence
+from ipexperf.judge.ratios import Interval, Levels, Spread, change_in_words, of_log, smallest_effect
+from ipexperf.judge.sequential import judged, sentence
 
 if TYPE_CHECKING:
     from ipexperf.outcomes import Outcome
@@ -150,7 +150,9 @@ def judge(ratios: Sequence[HostRatio], policy: HostsPolicy) -> Combined:
     odd = _odd(ratios, policy)
     rest = [host_ratio for host_ratio in ratios if host_ratio.host not in odd]
     estimate = _estimate(rest, policy)
-    rates = Levels(policy.alpha, policy.ok_alpha)  # hosts are judged once, so they are those of the policy
+    rates = Levels(
+        policy.alpha, policy.alpha, policy.ok_alpha
+    )  # hosts are judged once, so they are those of the policy
     outcome = judged(estimate, policy, rates, last=True)
     disagree = estimate.disagreement < policy.odd_alpha
     left_out = [host_ratio for host_ratio in ratios if host_ratio.host in odd]

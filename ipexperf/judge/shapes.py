@@ -6,9 +6,10 @@ much as one step, and two modes as much as two, with a little for each switch.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ipexperf.judge.levels import AROUND, MINIMUM, local_noise, noise_beside
 
@@ -50,10 +51,9 @@ def stretches(scaled: Floats, starts: Sequence[int], limit: float) -> list[Stret
     """Divide a series whose levels begin at `starts` into levels, drifts and pairs of modes."""
     bounds = [0, *starts, len(scaled)]
     chosen: list[Stretch] = []
-    for window in sorted(_windows(scaled, bounds, limit), key=lambda stretch: -stretch.saved):
-        begin, end = window.bounds[0], window.bounds[-1]
-        if all(end <= other.begin or other.end <= begin for other in chosen):
-            chosen.append(window.stretch(limit))
+    for _, stretch in sorted(_unsteady(scaled, bounds, limit), key=lambda saving: -saving[0]):
+        if all(stretch.end <= other.begin or other.end <= stretch.begin for other in chosen):
+            chosen.append(stretch)
     covered = {start for stretch in chosen for start in bounds if stretch.begin <= start < stretch.end}
     for begin, end in pairwise(bounds):
         if begin not in covered:
@@ -146,47 +146,28 @@ class _Steps:
         return self.deviations / square + self.limit**2 * (len(self.bounds) - 2)
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """Levels that a line or two modes explain as well, and what that saves of their cost."""
-
-    saved: float
-    shape: Shape
-    bounds: Sequence[int]
-    first: float
-    last: float
-    square: float
-    switches: tuple[int, ...] = ()
-
-    def stretch(self, limit: float) -> Stretch:
-        begin, end = self.bounds[0], self.bounds[-1]
-        if self.shape == "bistable":
-            known_run = min(end, self.switches[SWITCHES - 1] + MINIMUM) - 1
-        else:
-            known_run = _drift_known_run(begin, end, self.last - self.first, limit, self.square)
-        return Stretch(self.shape, begin, end, self.first, self.last, known_run, self.switches)
+_Saving: TypeAlias = tuple[float, Stretch]
+"""What a line or two modes save of the cost of the levels that they explain as well."""
 
 
-def _windows(scaled: Floats, bounds: Sequence[int], limit: float) -> list[_Window]:
+def _unsteady(scaled: Floats, bounds: Sequence[int], limit: float) -> list[_Saving]:
     """Neighbouring levels that a drift or two modes explain. Of two that overlap, the better one is among them."""
     if len(bounds) == 2:
         return []
     sums = _Sums.of(scaled)
     running = [0.0, *accumulate(sums.deviations(*level) for level in pairwise(bounds))]
-    windows: list[_Window] = []
+    found: list[_Saving] = []
     for levels in range(min(WIDEST, len(bounds) - 1), 1, -1):
         for first in range(len(bounds) - levels):
             steps = _Steps(bounds[first : first + levels + 1], running[first + levels] - running[first], limit)
             begin, end = steps.bounds[0], steps.bounds[-1]
-            meets = (other for other in windows if other.bounds[0] < end and begin < other.bounds[-1])
-            least_saving = max((other.saved for other in meets), default=0.0)
-            windows += [
-                window for window in (_drift(sums, steps, least_saving), _modes(sums, steps, least_saving)) if window
-            ]
-    return windows
+            meets = (saved for saved, other in found if other.begin < end and begin < other.end)
+            least_saving = max(meets, default=0.0)
+            found += [one for one in (_drift(sums, steps, least_saving), _modes(sums, steps, least_saving)) if one]
+    return found
 
 
-def _drift(sums: _Sums, steps: _Steps, least_saving: float) -> _Window | None:
+def _drift(sums: _Sums, steps: _Steps, least_saving: float) -> _Saving | None:
     """Replace these levels by a straight line. None if that saves no more than `least_saving`."""
     begin, end = steps.bounds[0], steps.bounds[-1]
     square, slope, runs = sums.square(begin, end), sums.slope(begin, end), end - begin
@@ -196,10 +177,13 @@ def _drift(sums: _Sums, steps: _Steps, least_saving: float) -> _Window | None:
         return None
     half = slope * (runs - 1) / 2
     middle = sums.mean(begin, end)
-    return _Window(saved, "drift", steps.bounds, middle - half, middle + half, square)
+    first, last = middle - half, middle + half
+    return saved, Stretch(
+        "drift", begin, end, first, last, _drift_known_run(begin, end, last - first, steps.limit, square)
+    )
 
 
-def _modes(sums: _Sums, steps: _Steps, least_saving: float) -> _Window | None:
+def _modes(sums: _Sums, steps: _Steps, least_saving: float) -> _Saving | None:
     """Replace these levels by two modes. None if that saves no more than `least_saving`."""
     begin, end = steps.bounds[0], steps.bounds[-1]
     square, price = sums.square(begin, end), SWITCH * steps.limit**2
@@ -215,7 +199,8 @@ def _modes(sums: _Sums, steps: _Steps, least_saving: float) -> _Window | None:
     if len(switches) < SWITCHES or deviations >= spare:
         return None
     moved = tuple(begin + place for place in switches)
-    return _Window(least_saving + spare - deviations, "bistable", steps.bounds, low, high, square, moved)
+    known_run = min(end, moved[SWITCHES - 1] + MINIMUM) - 1
+    return least_saving + spare - deviations, Stretch("bistable", begin, end, low, high, known_run, moved)
 
 
 def _two_centres(values: Floats) -> tuple[float, float]:
@@ -254,10 +239,9 @@ def _likeliest_modes(costs: Floats, price: float) -> list[int]:
 def _drift_known_run(begin: int, end: int, rise: float, limit: float, square: float) -> int:
     """The first run with which a drift of this slope is as large as a step must be."""
     slope = rise / (end - begin - 1)
-    for runs in range(2 * MINIMUM, end - begin):
-        if slope**2 * _leverage(runs) >= limit**2 * square:
-            return begin + runs - 1
-    return end - 1
+    fewer = range(2 * MINIMUM, end - begin)
+    runs = 2 * MINIMUM + bisect_left(fewer, limit**2 * square, key=lambda runs: slope**2 * _leverage(runs))
+    return begin + runs - 1
 
 
 def _leverage(runs: int) -> float:

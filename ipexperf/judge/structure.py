@@ -11,14 +11,13 @@ from types import MappingProxyType
 from typing import Any
 
 from ipexperf.judge import sections
-from ipexperf.judge.operators import operators
 from ipexperf.judge.sections import Section, StructureChange
 from ipexperf.result import WORK, Structure, StructureGate, Verdict
 
 Fingerprint = Mapping[str, Any]
 WORDS = {
     "primitives": sections.primitives,
-    "operators": operators,
+    "operators": sections.operators,
     "kernels": sections.kernels,
     "graph": sections.graph,
     "compiled": sections.compiled,

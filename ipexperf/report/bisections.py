@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ipexperf.judge.bisection import Change
-from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.judge.ratios import Ratio
 from ipexperf.report import units
 

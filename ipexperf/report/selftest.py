@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ipexperf.judge.detectable_effect import SURE, reach
 from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.judge.selftest import CONFIDENCE, SizeRates, Trial, TrialRate, TrialSummary
+from ipexperf.judge.sequential import SURE, reach
 from ipexperf.outcomes import has_numbers
 from ipexperf.report.units import percent, plural, seconds
 

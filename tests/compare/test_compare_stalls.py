@@ -13,7 +13,7 @@ from free_machine import Budget
 from ipexperf.compare.round import Round, Side
 from ipexperf.compare.sequence import Comparison, Contest, Why
 from ipexperf.conduct import launch
-from ipexperf.judge import against, metrics, stalls
+from ipexperf.judge import metrics, screen, stalls
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import gates
 from ipexperf.result import MEAN, Launch, Measurement, PairsEvidence, Sample, Verdict
@@ -59,7 +59,7 @@ def judged(found: Comparison, policy: PairPolicy = POLICY) -> Verdict:
     others = stalls.explained(metrics.of_mean(found.mean, sides, policy, GATE), launches)
     evidence = PairsEvidence("itself", found.stop.text, ("a", "b"))
     measurement = Measurement(A.case, tuple(launches), {}, NOW, NOW)
-    verdict = against.judge(measurement, found.decision, evidence, policy, others)
+    verdict = screen.judge_pairs(measurement, found.decision, evidence, policy, others)
     return metrics.combined(verdict, others)
 
 

@@ -38,8 +38,7 @@ from ipexperf.dashboard.folder import MANIFEST
 from ipexperf.dashboard.story import slug
 from ipexperf.history import History
 from ipexperf.history.selftests import record
-from ipexperf.judge.bisection import Change
-from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.selftest import Trial

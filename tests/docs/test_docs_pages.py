@@ -19,7 +19,7 @@ from page_text import FENCED, LINK, anchor, sections
 from ipexperf import cli
 from ipexperf.dossier.page import Dossier
 from ipexperf.history.changed import Changed
-from ipexperf.judge.bisection_record import BisectionRecord
+from ipexperf.judge.bisection import BisectionRecord
 from ipexperf.plan import options
 
 ROOT = Path(__file__).parents[2]

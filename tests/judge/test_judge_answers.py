@@ -72,10 +72,6 @@ def test_a_slower_case_stays_regressed_and_names_its_answers_too() -> None:
     assert (verdict.outcome, verdict.reason) == ("regressed", "20% slower; its answers changed")
 
 
-def test_what_has_no_numbers_has_no_answers() -> None:
-    assert named(Verdict("failed", "crashed"), CHANGED) == Verdict("failed", "crashed")
-
-
 KNOWN = Baselines("xeon-2c", (baseline(answers=ACCEPTED),))
 OTHER = candidate(QUIET[0], 20, outcome="ok", ratio=1.0, answers=sketch(3.0, 4.6))
 

@@ -104,19 +104,6 @@ def is_tied(world: World, one: Change, other: Change) -> bool:
 
 
 @settings(max_examples=200)
-@given(st.data())
-def test_arbitrary_requirements_make_the_finding_less_exact_but_not_wrong(data: st.DataObject) -> None:
-    changes = packages(data.draw(st.integers(1, 6)))
-    some = st.sampled_from(changes)
-    unfit = data.draw(st.frozensets(st.frozensets(some), max_size=50)) - {frozenset(), frozenset(changes)}
-    culprits = data.draw(st.lists(st.frozensets(some, min_size=1, max_size=2), min_size=1, max_size=3))
-    finding = found(changes, truth(*culprits), lambda candidate: candidate not in unfit)
-    if finding.outcome != "cannot tell":
-        fitting = [candidate for candidate in candidates(changes) if candidate not in unfit]
-        assert explains(finding, lambda candidate: truth(*culprits)(candidate) is Answer.BAD, fitting)
-
-
-@settings(max_examples=200)
 @given(worlds(skips=True), st.lists(st.integers(1, 20), max_size=4))
 def test_unsure_answers_never_lead_to_a_wrong_name(world: World, unsure: list[int]) -> None:
     count = 0
@@ -138,21 +125,6 @@ def test_unsure_answers_never_lead_to_a_wrong_name(world: World, unsure: list[in
 def test_any_answers_end_the_search_within_its_contract(world: World, answers: list[Answer]) -> None:
     course = iter(answers)
     found(world.changes, lambda _: next(course, Answer.GOOD), world.fits, world.ties())
-
-
-def test_every_small_truth_is_found_exactly() -> None:
-    """All ways in which one, two or three of the singles and pairs of five changes are enough."""
-    changes = packages(5)
-    sets = [frozenset(taken) for count in (1, 2) for taken in combinations(changes, count)]
-    for count in (1, 2, 3):
-        for culprits in combinations(sets, count):
-            if any(one < other for one in culprits for other in culprits):
-                continue
-            finding = found(changes, truth(*culprits))
-            if set(finding.culprits) != set(culprits):
-                pytest.fail(f"{finding} is not {culprits}")
-            one_set = "together" if len(culprits[0]) == 2 else "culprit"
-            assert finding.outcome == (one_set if count == 1 else "several")
 
 
 @pytest.mark.parametrize(
@@ -213,15 +185,6 @@ def test_packages_pinned_to_one_another_move_together(*, knows_ties: bool) -> No
         assert finding.questions <= 9
 
 
-def test_two_large_groups_are_split_if_their_ties_are_known() -> None:
-    odd, even = THIRTY[1:20:2], THIRTY[:20:2]
-    ties = {one: list(group) for group in (odd, even) for one in group}
-    finding = found(THIRTY, truth({THIRTY[7]}), tied(odd, even), ties)
-    assert (finding.outcome, finding.culprits) == ("inseparable", (frozenset(odd),))
-    finding = found(THIRTY, truth({THIRTY[25]}), tied(odd, even), ties)
-    assert finding.outcome == "culprit"
-
-
 def test_a_package_that_needs_a_newer_one_is_named_alone() -> None:
     """The newer one is good without it. That the first needs it is no reason to suspect it."""
     plain, extension, other = packages(3)
@@ -255,25 +218,6 @@ def test_a_search_whose_candidates_never_start_names_all_of_them() -> None:
     finding = found(THIRTY, lambda one: Answer.BAD if one == everything else Answer.SKIP)
     assert (finding.outcome, finding.culprits) == ("inseparable", (everything,))
     assert "could not be measured apart" in finding.reason
-
-
-def test_an_unsure_answer_costs_the_name_or_a_question() -> None:
-    for culprit in THIRTY:
-        for place in range(1, 12):
-            count = 0
-
-            def answer(candidate: Candidate, culprit: Change = culprit, place: int = place) -> Answer:
-                nonlocal count
-                count += 1
-                return Answer.UNSURE if count == place else truth({culprit})(candidate)
-
-            finding = found(THIRTY, answer)
-            if finding.outcome == "cannot tell":
-                assert culprit in finding.suspects
-                assert "noise" in finding.reason
-            else:
-                assert finding.culprits == (frozenset({culprit}),)
-                assert finding.questions <= 10
 
 
 def test_a_third_unsure_answer_ends_the_search() -> None:

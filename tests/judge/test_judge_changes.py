@@ -89,20 +89,6 @@ def test_the_first_nights_of_a_noisy_machine_are_no_change(nights):
     assert find(calm + [0.010 * math.exp(0.003 * night) for night in nights]) == []
 
 
-@pytest.mark.parametrize("nights", [(8.7, 7.4, 8.9, 8.1), (-8.2, -7.1, -9.3, -7.7)])
-def test_four_nights_of_another_level_are_a_change(nights):
-    """They scatter as much as the nights before."""
-    calm = noisy([0.010] * 150, sd=0.003)
-    (change,) = find(calm + [0.010 * math.exp(0.003 * night) for night in nights])
-    assert (change.index, change.known_run) == (150, 153)
-
-
-def test_a_step_in_the_noisier_part_is_still_found():
-    """Fifty runs of either level are enough to see 8 % through 1.5 %."""
-    calm, wild = noisy([0.010] * 100, sd=0.003), noisy([0.010] * 50 + [0.0108] * 50, sd=0.015, seed=3)
-    assert any(abs(change.index - 150) <= 1 and 1.05 < change.ratio < 1.11 for change in find(calm + wild))
-
-
 @pytest.mark.parametrize("sd", [0.005, 0.01, 0.02])
 @pytest.mark.parametrize("nights", [150, 365])
 def test_a_drift_is_one_change_and_no_step(nights, sd):
@@ -121,12 +107,6 @@ def test_a_step_on_the_way_of_a_drift_is_still_a_step():
     assert set(kinds) == {"drift", "step"}
     assert kinds["step"].earliest <= 90 <= kinds["step"].latest
     assert kinds["step"].ratio == pytest.approx(1.15, rel=0.02)
-
-
-def test_a_drift_that_ends_is_no_step_where_it_ends():
-    """Level, a hundred nights of drift, level: there is no step."""
-    levels = [0.010] * 60 + [0.010 * 1.001**night for night in range(100)] + [0.010 * 1.001**100] * 60
-    assert [change.kind for change in find(noisy(levels, sd=0.005))] == ["drift"]
 
 
 def sticky(nights, gap=1.08, stay=7, seed=4):
@@ -194,30 +174,11 @@ def test_every_level_has_at_least_four_runs(values):
     assert [piece.begin for piece in course.pieces[1:]] == [piece.end for piece in course.pieces[:-1]]
 
 
-def test_the_unit_does_not_matter():
-    """Seconds or milliseconds: the changes are the same."""
-    values = noisy([0.010] * 30 + [0.013] * 30)
-    assert [x.index for x in find(values)] == [x.index for x in find([1000 * x for x in values])]
-
-
-@pytest.mark.parametrize("count", range(2 * MINIMUM))
-def test_too_few_runs_have_no_change(count):
-    """Seven runs cannot hold two levels of four."""
-    assert find([0.01] * (count // 2) + [1.0] * (count - count // 2)) == []
-
-
 def test_equal_numbers_have_no_change_and_a_step_between_them_is_reported():
     """A memory that never varies is given a floor of noise, not zero."""
     assert find([64e6] * 50) == []
     (change,) = find([64e6] * 30 + [65e6] * 20)
     assert (change.index, change.ratio) == (30, pytest.approx(65 / 64))
-
-
-def test_extreme_numbers_give_a_finite_change():
-    """A counter that went from 1e-300 to 1e300."""
-    (change,) = find([1e-300] * 10 + [1e300] * 10)
-    assert change.index == 10
-    assert math.isfinite(change.ratio)
 
 
 @pytest.mark.parametrize(

@@ -58,11 +58,6 @@ def test_even_quicker_and_few_steps_do_not_slow_down(walls: list[float]) -> None
     assert growth.slowing(launch(walls)) is None
 
 
-def test_a_small_growth_is_none() -> None:
-    assert growth.slowing(launch(growing(1.05, noise=0.0))) is None
-    assert growth.slowing(launch(growing(1.3, noise=0.0))) == pytest.approx(1.3, rel=0.05)
-
-
 @pytest.mark.parametrize(("memory", "noise", "most"), [(0.0, 0.03, 0), (0.9, 0.02, 2), (0.99, 0.01, 2), (1.0, 0.01, 2)])
 def test_noise_hardly_ever_has_a_note(memory: float, noise: float, most: int) -> None:
     """Of 3,000 cases of three launches, with noise that is independent, remembers itself, or wanders."""

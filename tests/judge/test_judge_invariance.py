@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from judge_records import QUIET, baseline, measurement
 
-from ipexperf.judge import ratios, screen
-from ipexperf.judge.pairs import neighbour_ratio
+from ipexperf.judge import screen
 from ipexperf.judge.policy import PairPolicy, Policy
-from ipexperf.judge.sequential import decide
 from ipexperf.result import Verdict
 
 POLICY, PAIRS = Policy(), PairPolicy()
@@ -89,48 +87,3 @@ def test_any_numbers_give_an_outcome_that_json_can_hold(new: list[float]) -> Non
         assert (found.outcome, found.ratio) == ("invalid", None)
     elif len(new) == 1:
         assert (found.outcome, found.p_value) == ("inconclusive", None)
-
-
-@pytest.mark.parametrize(
-    ("new", "old", "outcome"),
-    [
-        ([0.01] * 3, [[0.01] * 3] * 3, "ok"),
-        ([0.02] * 3, [[0.01] * 3] * 3, "regressed"),
-        ([0.005] * 3, [[0.01] * 3] * 3, "improved"),
-        ([0.01] * 2, [[0.01] * 5] * 3, "ok"),
-        ([0.01] * 6, [[0.01] * 2, [0.01] * 5, [0.01] * 3], "ok"),
-        ([0.01], [[0.01]], "inconclusive"),
-    ],
-)
-def test_constant_launches_and_sides_of_different_length_have_an_outcome(
-    new: list[float], old: list[list[float]], outcome: str
-) -> None:
-    """A spread of 0 is taken as a small one."""
-    assert judged(new, old).outcome == outcome
-
-
-@settings(deadline=None, max_examples=60)
-@given(launches, launches, UNITS, st.randoms(use_true_random=False))
-def test_a_ratio_depends_neither_on_the_unit_nor_on_the_order_of_launches(
-    one: list[float], other: list[float], unit: float, chance: random.Random
-) -> None:
-    """Swapping both cases inverts it. A case compared with itself does not differ."""
-    found = ratios.compare(one, other, POLICY)
-    mixed = ratios.compare([x * unit for x in chance.sample(one, len(one))], [x * unit for x in other], POLICY)
-    back = ratios.compare(other, one, POLICY)
-    assert (mixed.ratio, mixed.lo, mixed.hi) == pytest.approx((found.ratio, found.lo, found.hi), rel=1e-6)
-    assert found.ratio * back.ratio == pytest.approx(1)
-    assert not ratios.compare(one, one, POLICY).differs
-
-
-@given(
-    st.lists(st.tuples(seconds, seconds), min_size=1, max_size=8), st.randoms(use_true_random=False), st.integers(4, 24)
-)
-def test_the_order_of_turns_does_not_change_a_pair(
-    turns: list[tuple[float, float]], chance: random.Random, pairs: int
-) -> None:
-    """Turns that were neighbours stay neighbours."""
-    mixed = chance.sample(turns, len(turns))
-    one, other = (neighbour_ratio([a for a, _ in x], [b for _, b in x]) for x in (turns, mixed))
-    assert one == pytest.approx(other, abs=1e-12)
-    assert decide([one] * pairs, PAIRS).outcome == decide([other] * pairs, PAIRS).outcome

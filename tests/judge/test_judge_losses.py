@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from ipexperf.judge import losses
-from ipexperf.judge.operators import operators
-from ipexperf.judge.sections import Section
+from ipexperf.judge.sections import Section, operators
 from ipexperf.judge.structure import WORDS
 
 AVX512 = "Intel AVX-512 with Intel DL Boost and bfloat16 support"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from searches import answered, candidates, explains, truth
+from searches import candidates
 
-from ipexperf.judge.bisection import Answer, Change, Search
+from ipexperf.judge.bisection import Change
 from ipexperf.judge.requirements import Mixes, Packages
 
 GOOD: Packages = {
@@ -64,17 +64,6 @@ def test_a_mix_without_a_required_package_does_not_fit() -> None:
     assert fits(good, bad, "b")
 
 
-def test_a_removed_package_takes_its_requirements_with_it() -> None:
-    good: Packages = {"a": ("1", []), "b": ("1", ["a<2"])}
-    bad: Packages = {"a": ("2", [])}
-    assert not fits(good, bad, "a")
-    assert fits(good, bad, "a", "b")
-
-
-def test_requirements_on_packages_that_neither_end_has_are_ignored() -> None:
-    assert fits({"a": ("1", [])}, {"a": ("2", ["absent>=3"])}, "a")
-
-
 def test_requirements_that_an_end_breaks_itself_are_ignored() -> None:
     good: Packages = {"a": ("1", ["b<1"]), "b": ("1", []), "c": ("1", ["b==1"])}
     bad: Packages = {"a": ("2", ["b<1"]), "b": ("2", []), "c": ("1", ["b==1"])}
@@ -97,19 +86,6 @@ def test_an_installed_pre_release_satisfies_a_requirement() -> None:
     assert not both.fits(taken(both, "a"))
 
 
-def test_unreadable_requirements_are_not_checked() -> None:
-    good: Packages = {"a": ("1", ["b (>=1.x"]), "b": ("1", [])}
-    bad: Packages = {"a": ("2", ["b>=2"]), "b": ("unknown", [])}
-    both = mixes(good, bad)
-    assert not both.fits(taken(both, "a"))
-
-
-def test_changes_other_than_packages_are_ignored() -> None:
-    both = mixes()
-    variable = Change("variable", "OMP_NUM_THREADS", "4", None)
-    assert both.fits(frozenset({variable}))
-
-
 VERSION = st.integers(1, 3)
 TEXTS = st.lists(
     st.builds(
@@ -124,32 +100,8 @@ ENVIRONMENT = st.dictionaries(st.sampled_from("abcde"), st.tuples(VERSION.map(st
 
 
 @given(ENVIRONMENT, ENVIRONMENT)
-def test_both_ends_always_fit(good: Packages, bad: Packages) -> None:
-    both = mixes(good, bad)
-    assert both.fits(frozenset())
-    assert both.fits(frozenset(both.changes()))
-
-
-@given(ENVIRONMENT, ENVIRONMENT)
 def test_a_mix_fits_exactly_if_it_keeps_all_ties(good: Packages, bad: Packages) -> None:
     both = mixes(good, bad)
     ties = both.ties()
     for candidate in candidates(tuple(both.changes())):
         assert both.fits(candidate) == all(candidate.issuperset(ties.get(change, ())) for change in candidate)
-
-
-@given(ENVIRONMENT, ENVIRONMENT, st.data())
-def test_a_finding_over_mixes_explains_every_one_that_fits(good: Packages, bad: Packages, data: st.DataObject) -> None:
-    both = mixes(good, bad)
-    changes = tuple(both.changes())
-    culprits = (
-        data.draw(st.lists(st.frozensets(st.sampled_from(changes), min_size=1, max_size=2), min_size=1, max_size=2))
-        if changes
-        else []
-    )
-    answer = truth(*culprits)
-    finding, questions = answered(Search(changes, both.fits, both.ties()).run(), answer)
-    assert all(both.fits(question) for question in questions)
-    assert finding.outcome != "cannot tell"
-    fitting = [candidate for candidate in candidates(changes) if both.fits(candidate)]
-    assert explains(finding, lambda candidate: answer(candidate) is Answer.BAD, fitting)

@@ -32,11 +32,6 @@ def test_rates_follow_from_items_per_second_and_not_from_the_step_time() -> None
     assert rated.metrics["byte_rate"] == pytest.approx(500_000 * 4 * 100)
 
 
-@pytest.mark.parametrize(("dtype", "width"), [("fp32", 4), ("bf16", 2), ("fp16", 2), ("int8", 1)])
-def test_an_element_has_the_width_of_the_dtype(dtype: str, width: int) -> None:
-    assert roof.with_rates(launch(), WORK, dtype).metrics["byte_rate"] == pytest.approx(500_000 * width * 100)
-
-
 def test_a_case_is_bound_by_the_lower_roof() -> None:
     """1e11 of 2e11 operations, and 2e8 of 2e10 bytes: half of what it could compute."""
     roofed = roof.with_share(roof.with_rates(launch(), WORK, "fp32"), CEILINGS, "fp32")
@@ -76,12 +71,6 @@ def test_a_dtype_without_a_ceiling_has_a_note_and_no_share() -> None:
     assert "of_roof" not in roofed.metrics
     assert roofed.roof is None
     assert roofed.notes == ("has no roof: no product of int8 on cpu: RuntimeError: none",)
-
-
-def test_an_emulated_dtype_is_compared_with_its_own_ceiling_and_marked() -> None:
-    roofed = roof.with_share(roof.with_rates(launch(), WORK, "bf16"), CEILINGS, "bf16")
-    assert roofed.roof is not None
-    assert (roofed.roof["emulated"], roofed.roof["peak"]) == (True, 1e12)
 
 
 def test_a_case_faster_than_its_ceiling_has_a_note_that_the_ceiling_is_too_low() -> None:

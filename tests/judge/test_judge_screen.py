@@ -48,11 +48,6 @@ def test_a_contended_machine_fails_no_test_and_a_failed_proof_does() -> None:
     assert unproven.fails
 
 
-def test_without_a_baseline_there_is_no_verdict_on_speed() -> None:
-    verdict = judge(measurement([0.01, 0.01]), None, POLICY)
-    assert (verdict.outcome, verdict.ratio, verdict.fails) == ("no_baseline", None, False)
-
-
 @pytest.mark.parametrize(
     ("where", "case", "named"),
     [
@@ -116,13 +111,6 @@ def test_what_training_left_of_the_loss_may_be_rounding(
     assert bool(accuracy_change(old, new, Policy())) is changed
 
 
-def test_a_note_names_an_accuracy_that_is_no_longer_measured() -> None:
-    assert (
-        "accuracy in the baseline"
-        in judge(measurement([0.01, 0.01]), baseline(accuracy={"accuracy": 0.9}), POLICY).reason
-    )
-
-
 def test_a_doubled_time_is_caught_with_three_sessions() -> None:
     verdict = judge(measurement([0.02, 0.0201, 0.0199]), baseline(), POLICY)
     assert verdict.outcome == "regressed"
@@ -133,11 +121,6 @@ def test_a_doubled_time_is_caught_with_three_sessions() -> None:
     assert verdict.p_value is not None
     assert verdict.p_value < POLICY.again_alpha
     assert "surely by more than 2%" in verdict.reason
-
-
-def test_a_halved_time_is_an_improvement_and_fails_nothing() -> None:
-    verdict = judge(measurement([0.005, 0.00501, 0.00499]), baseline(), POLICY)
-    assert (verdict.outcome, verdict.fails) == ("improved", False)
 
 
 @pytest.mark.parametrize("sessions", [1, 2])
@@ -154,12 +137,6 @@ def test_one_quiet_session_suffices_to_catch_a_slowdown_and_a_loud_one_does_not(
     slow = measurement([0.0121, 0.0120, 0.0119])
     assert judge(slow, quiet, usual_noise([quiet.log_times], POLICY)).outcome == "regressed"
     assert judge(slow, loud, usual_noise([loud.log_times], POLICY)).outcome == "inconclusive"
-
-
-def test_three_sessions_that_agree_within_four_per_cent_outweigh_the_prior() -> None:
-    known = baseline([(0.0100, 0.0101, 0.0099), (0.0102, 0.0103, 0.0101), (0.0098, 0.0099, 0.0098)])
-    slow = measurement([0.0121, 0.0120, 0.0119])
-    assert judge(slow, known, usual_noise([known.log_times], POLICY)).outcome == "regressed"
 
 
 def test_a_slowdown_under_the_same_software_and_source_is_said_to_be_of_the_machine() -> None:
@@ -311,22 +288,49 @@ def test_identical_code_looks_slower_no_more_often_than_stated(noise: float, ses
     assert _simulated(1, 1.0, noise, sessions, 300).count("regressed") <= 6
 
 
-def test_a_run_of_many_cases_fails_by_chance_no_more_often_than_stated() -> None:
-    """Runs of forty cases, each slower by just the tolerance. Without sharing the alarm rate they would often fail."""
-    runs, cases = 40, 40
-    alarms = {}
-    for policy in (POLICY, POLICY.shared(cases)):
-        seen = _simulated(5, 1 + policy.tolerance, 0.1, 8, runs * cases, policy)
-        alarms[policy] = sum("regressed" in seen[run * cases : (run + 1) * cases] for run in range(runs))
-    assert alarms[POLICY.shared(cases)] <= 4  # two are expected at 5 %
-    assert alarms[POLICY] > alarms[POLICY.shared(cases)]
-
-
-def test_one_odd_session_in_five_does_not_move_the_baseline() -> None:
-    odd = [*QUIET, (0.0100, 0.0101, 0.0100), (0.03, 0.03, 0.03)]
-    assert baseline(odd).step_time == pytest.approx(0.01, rel=0.02)
-
-
 def test_the_uid_of_a_policy_follows_its_content() -> None:
     assert Policy().uid == Policy(**Policy().to_json()).uid != Policy(tolerance=0.04).uid
     assert judge(measurement([1, 1]), None, POLICY).policy == f"screen-2@{POLICY.uid[:12]}"
+
+
+NIGHTS = st.lists(st.floats(-1, 1), min_size=2, max_size=12)
+
+
+def series(noise: float, sessions: int, count: int, seed: int = 1) -> list[list[list[float]]]:
+    """The logs of launches whose sessions spread by this, and launches of a session by half of it."""
+    chance = random.Random(seed)  # noqa: S311 - a simulation, no secret
+    found = []
+    for _ in range(count):
+        levels = [chance.gauss(0, noise) for _ in range(sessions)]
+        found.append([[level + chance.gauss(0, noise / 2) for _ in range(3)] for level in levels])
+    return found
+
+
+def test_without_a_series_the_prior_is_all_that_is_known() -> None:
+    assert usual_noise([], POLICY) == POLICY
+    assert usual_noise([[[0.1]]], POLICY) == POLICY
+
+
+def test_the_launches_of_one_session_tell_a_quiet_machine_from_a_loud_one() -> None:
+    """More cases tell it better, and the prior keeps its say."""
+    quiet, quieter, loud = (
+        usual_noise(series(noise, 1, count), POLICY) for noise, count in ((0.01, 1), (0.01, 20), (0.9, 20))
+    )
+    assert 0.005 < quiet.tau_prior < 0.05 < POLICY.tau_prior < loud.tau_prior
+    assert POLICY.tau_prior_spread > quiet.tau_prior_spread > quieter.tau_prior_spread > POLICY.launch_spread / 2
+
+
+def test_five_series_with_two_sessions_tell_how_much_nights_differ() -> None:
+    """Their launches agree, and the nights do not."""
+    nights = [[[0.0, 0.01, -0.01], [0.5, 0.51, 0.49]]]
+    four, five = (usual_noise(nights * count, POLICY) for count in (4, 5))
+    assert five.tau_prior > 1.2 * four.tau_prior
+
+
+@given(NIGHTS)
+def test_sixty_cases_measured_in_the_same_nights_tell_no_more_of_nights_than_five(nights: list[float]) -> None:
+    """Only of launches do they tell more."""
+    launches = replace(POLICY, launch_spread=1e3)
+    one = [[night, night + 0.01] for night in nights]
+    few, many = (usual_noise([one] * count, launches) for count in (5, 60))
+    assert few.tau_prior == pytest.approx(many.tau_prior, rel=0.01)

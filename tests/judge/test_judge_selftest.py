@@ -6,8 +6,6 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from judge_records import CASE
 
 from ipexperf.judge.selftest import Trial, rate, spread, summarise
@@ -62,14 +60,6 @@ def test_trials_that_failed_or_were_cut_short_are_in_no_rate() -> None:
 def test_the_interval_is_that_of_the_textbook(found: int, of: int, lo: float, hi: float) -> None:
     """It is the one of Clopper and Pearson. Without trials it is 0 to 1."""
     assert (rate(found, of).lo, rate(found, of).hi) == pytest.approx((lo, hi), abs=1e-4)
-
-
-@given(st.integers(1, 60), st.data())
-def test_an_interval_contains_the_observed_rate_and_is_symmetric(of: int, data: st.DataObject) -> None:
-    found = data.draw(st.integers(0, of))
-    one, other = rate(found, of), rate(of - found, of)
-    assert one.lo <= found / of <= one.hi
-    assert (one.lo, one.hi) == pytest.approx((1 - other.hi, 1 - other.lo), abs=1e-9)
 
 
 def test_the_spread_is_that_within_trials() -> None:

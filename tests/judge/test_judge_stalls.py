@@ -65,12 +65,6 @@ def test_stalls_without_a_period_are_told_by_the_largest() -> None:
     assert text.endswith(" ms")
 
 
-def test_steps_that_are_timed_in_blocks_have_no_numbers() -> None:
-    """The stall is that of the whole block."""
-    blocks = [replace(x, block=20) for x in (launch(120, seed=seed) for seed in range(2))]
-    assert stalls.described(blocks).startswith("the largest stall 6")
-
-
 def test_launches_without_a_stall_say_nothing() -> None:
     assert stalls.described([launch(100, every=1000, seed=4), Launch(1, "crashed")]) == ""
 
@@ -103,12 +97,6 @@ def test_a_stored_mean_is_judged_beside_its_typical_step() -> None:
     assert "as a multiple of the typical step" in found.reason
     assert found.level is not None
     assert found.level.now / found.level.before == pytest.approx(found.ratio)
-
-
-def test_a_baseline_from_before_means_were_kept_judges_none() -> None:
-    stored = baseline()
-    values = measurement([0.01] * 5, **{MEAN: 0.02}).of_run
-    assert metrics.in_sessions(values, stored, (PRIMARY, MEAN), 0.005) == ()
 
 
 def test_noisy_nights_raise_no_alarm_in_what_is_stored() -> None:

@@ -61,21 +61,17 @@ class AnswerLog:
         self._answers: dict[str, Measured] = {}
         if fresh:
             path.unlink(missing_ok=True)
-        text = self._text()
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{path} cannot be read: {error}") from error
         for line in text.splitlines():
             # A killed process was writing this line, or a disk damaged it.
             with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
                 document = json.loads(line)
                 self._answers[document["key"]] = Measured.from_json(document["measured"])
-        self._torn = bool(text) and not text.endswith("\n")
-
-    def _text(self) -> str:
-        try:
-            return self.path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return ""
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{self.path} cannot be read: {error}") from error
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -88,14 +84,13 @@ class AnswerLog:
         if measured.answer is Answer.UNSURE or not measured.lasting:
             return
         self._answers[key] = measured
-        line = json.dumps({"key": key, "measured": measured.to_json()}) + "\n"
+        line = json.dumps({"key": key, "measured": measured.to_json()})
         try:
             scratch.made(self.path.parent)
             with self.path.open("a", encoding="utf-8") as stream:
-                stream.write(f"\n{line}" if self._torn else line)
+                stream.write(f"\n{line}\n")  # a killed process may have left half a line
         except OSError as error:
             raise UsageError(f"{self.path} cannot be written: {error}") from error
-        self._torn = False
 
 
 def log_path(cache: Path, case: Case, good: str, bad: str) -> Path:

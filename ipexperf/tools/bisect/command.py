@@ -5,26 +5,23 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import random
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ipexperf.commands import console, planning
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ipexperf.case import Case
-    from ipexperf.judge.bisection import Change
-    from ipexperf.judge.bisection_record import BisectionRecord
+    from ipexperf.judge.bisection import BisectionRecord
     from ipexperf.judge.ratios import Ratio
     from ipexperf.plan.options import Options
     from ipexperf.tools.bisect.answers import AnswerLog, Measured
-    from ipexperf.tools.bisect.search import Report, Strategy
-    from ipexperf.tools.bisect.software import End, Say, Software
+    from ipexperf.tools.bisect.search import Ends, Report
+    from ipexperf.tools.bisect.software import End, Say
 
 SHORT = {"--max-pairs": "max_pairs", "--tolerance": "tolerance"}
 UNKNOWN = 3
@@ -57,18 +54,6 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     parser.set_defaults(run=run_bisect)
 
 
-@dataclass(frozen=True, slots=True)
-class SearchTask:
-    """A search, with the names and the software of both ends."""
-
-    searched: Strategy[Any]
-    good: Software
-    names: tuple[str, str]
-    bad_key: str
-    python: str
-    """The interpreter of the good end, under which the case is planned."""
-
-
 def run_bisect(arguments: argparse.Namespace) -> int:
     """Search, and print what was found. Every answer is kept: after an interruption the same command goes on."""
     from ipexperf.bench import loading
@@ -87,32 +72,32 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     loading.load(options.load)
     cache = (options.cache or Path.cwd() / ".ipexperf").absolute()
     progress = Progress()
-    task = _task(arguments, options, cache, progress.say)
+    ends = _ends(arguments, options, cache, progress.say)
     # Weights and the like are made by the good end: a candidate may be unable to.
-    options = dataclasses.replace(options, python=task.python)
+    options = dataclasses.replace(options, python=ends.python)
     case = _case(options)
-    log = AnswerLog(log_path(cache, case, task.good.key, task.bad_key), fresh=arguments.fresh)
-    count = task.searched.differences
+    log = AnswerLog(log_path(cache, case, ends.good.key, ends.bad.key), fresh=arguments.fresh)
+    count = len(ends.changes)
     progress.say(f"{count} differences between both ends; the answers are kept in {log.path}")
     conductor = Conductor(options, Path.cwd(), progress.say)
     opened = functools.partial(planning.recorder, "bisect", options, progress.say)
     recorder = opened()
     laboratory = Laboratory(
         case,
-        task.good,
+        ends.good,
         cache,
         conductor,
         opened,
         policy,
         progress,
         log,
-        arguments.seed,
+        random.Random(arguments.seed),  # noqa: S311 - a start order, no secret
     )
     started = now()
     try:
         with progress:
-            report = search.find(task.searched, laboratory, progress.say, fingerprint=not arguments.no_fingerprint)
-        record = _record(case, task, report, cache, (started, now()))
+            report = search.find(ends, laboratory, progress.say, fingerprint=not arguments.no_fingerprint)
+        record = _record(case, ends, report, cache, (started, now()))
         recorder.bisection(record)
     except KeyboardInterrupt:
         progress.say(f"interrupted after {len(log)} answers, which are kept: the same command goes on")
@@ -145,25 +130,22 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--index is asked for the versions between two others: say --versions FIRST..LAST")
 
 
-def _task(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> SearchTask:
-    from ipexperf.tools.bisect import software
+def _ends(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> Ends:
+    from ipexperf.tools.bisect import search, software
 
     good = software.end(arguments.good, "--good", options, cache, say)
     if arguments.package:
         return _versions(arguments, good)
     if arguments.commits:
         return _commits(arguments, good, cache)
-    from ipexperf.tools.bisect.mixes import MixSearch
-
     bad = software.end(arguments.bad, "--bad", options, cache, say)
     names = (arguments.good or "this interpreter", arguments.bad or "this interpreter")
-    good_end = software.Locked(good.lock)
-    return SearchTask(MixSearch.between(good, bad), good_end, names, software.Locked(bad.lock).key, good.python)
+    return search.of_environments(good, bad, names)
 
 
-def _versions(arguments: argparse.Namespace, good: End) -> SearchTask:
+def _versions(arguments: argparse.Namespace, good: End) -> Ends:
     from ipexperf.bench.machine.inventory import normalised
-    from ipexperf.tools.bisect import versions
+    from ipexperf.tools.bisect import search, versions
 
     name, python = normalised(arguments.package), good.lock.python
     first, between, last = (arguments.versions or "").partition("..")
@@ -179,52 +161,44 @@ def _versions(arguments: argparse.Namespace, good: End) -> SearchTask:
         count = "one version" if releases else "no version"
         raise UsageError(f"{where} {count} of {name} for Python {python}: a search needs two ends")
     candidates = [versions.WithVersion(good, name, release) for release in releases]
-    ends = (f"{name} {releases[0].version}", f"{name} {releases[-1].version}")
-    return _of_list(candidates, versions.changes(name, releases), ends, good)
+    names = (f"{name} {releases[0].version}", f"{name} {releases[-1].version}")
+    return search.of_list(candidates, versions.changes(name, releases), names, good)
 
 
-def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> SearchTask:
-    from ipexperf.tools.bisect import commits
+def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> Ends:
+    from ipexperf.tools.bisect import commits, search
 
     repository = commits.Repository((arguments.repo or Path.cwd()).absolute(), arguments.build or "")
     listed = repository.commits(arguments.commits)
     repository.clear_remains(cache)
     candidates = [commits.AtCommit(good, repository, commit) for commit in listed]
     changes = commits.changes(listed)
-    return _of_list(candidates, changes, (f"commit {changes[0].name}", f"commit {changes[-1].name}"), good)
+    names = (f"commit {changes[0].name}", f"commit {changes[-1].name}")
+    return search.of_list(candidates, changes, names, good)
 
 
-def _of_list(
-    candidates: Sequence[Software], changes: Sequence[Change], names: tuple[str, str], good: End
-) -> SearchTask:
-    from ipexperf.tools.bisect.ordered import ListedSoftware, ListSearch
+def _record(case: Case, ends: Ends, report: Report, cache: Path, times: tuple[str, str]) -> BisectionRecord:
+    from ipexperf.judge.bisection import BisectionRecord
 
-    entries = [ListedSoftware(*both) for both in zip(candidates, changes, strict=True)]
-    return SearchTask(ListSearch(entries), candidates[0], names, candidates[-1].key, good.python)
-
-
-def _record(case: Case, task: SearchTask, report: Report[Any], cache: Path, times: tuple[str, str]) -> BisectionRecord:
-    from ipexperf.judge.bisection_record import BisectionRecord
-
-    conclusion, searched = report.conclusion, task.searched
-    both = (conclusion.last_good, conclusion.first_bad)
-    locks = [searched.software(candidate).lock(cache) if candidate is not None else None for candidate in both]
+    finding = report.finding
+    both = (finding.last_good, finding.first_bad)
+    locks = [ends.software(candidate).lock(cache) if candidate is not None else None for candidate in both]
     measured = report.culprit or report.ends
     return BisectionRecord(
         case=case,
-        good=task.names[0],
-        bad=task.names[1],
-        outcome=conclusion.outcome,
-        reason=conclusion.reason,
-        culprits=conclusion.culprits,
-        suspects=conclusion.suspects,
+        good=ends.names[0],
+        bad=ends.names[1],
+        outcome=finding.outcome,
+        reason=finding.reason,
+        culprits=tuple(tuple(change for change in ends.changes if change in culprit) for culprit in finding.culprits),
+        suspects=tuple(ends.suspected(finding.suspects)),
         ends=_ratio(report.ends),
         culprit=_ratio(report.culprit),
         ran=measured.ran if measured else (),
         last_good=locks[0].text if locks[0] else "",
         first_bad=locks[1].text if locks[1] else "",
         measured=report.asked,
-        differences=searched.differences,
+        differences=len(ends.changes),
         machine_key=measured.machine if measured else "",
         started_at=times[0],
         finished_at=times[1],

@@ -10,6 +10,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,37 +42,27 @@ ANSWERS = {"regressed": Answer.BAD, "ok": Answer.GOOD, "improved": Answer.GOOD, 
 """The answer for each verdict. Any other verdict is a skip: the candidate did not run as it should."""
 
 
+@dataclass(slots=True)
 class Laboratory:
     """Measures candidates against the good end. The software of the good end stays ready until `close`."""
 
-    def __init__(
-        self,
-        case: Case,
-        good: Software,
-        cache: Path,
-        conductor: Conductor,
-        recorder: Callable[[], Recorder],
-        policy: PairPolicy,
-        progress: Progress,
-        log: AnswerLog,
-        seed: int | None = None,
-    ) -> None:
-        self._case = case
-        self._good = good
-        self._cache = cache
-        self._conductor = conductor
-        self._recorder = recorder
-        self._policy = policy
-        self._progress = progress
-        self.log = log
-        self._chance = random.Random(seed)  # noqa: S311 - a start order, no secret
-        self.kernels: tuple[str, str] | None = None
-        """The digests of the fingerprints of the good and the bad end, if they differ."""
-        self._sized = False
-        """True once the slowdown of the bad end sets the tolerance of candidates."""
-        self._durations: list[float] = []
-        self._open = contextlib.ExitStack()
-        self._good_arm: ArmWords | None = None
+    case: Case
+    good: Software
+    cache: Path
+    conductor: Conductor
+    recorder: Callable[[], Recorder]
+    policy: PairPolicy
+    progress: Progress
+    log: AnswerLog
+    chance: random.Random
+    """Says which arm begins."""
+    kernels: tuple[str, str] | None = None
+    """The digests of the fingerprints of the good and the bad end, if they differ."""
+    _sized: bool = False
+    """True once the slowdown of the bad end sets the tolerance of candidates."""
+    _durations: list[float] = field(default_factory=list)
+    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _good_arm: ArmWords | None = None
 
     def close(self) -> None:
         """Take down the good end."""
@@ -80,8 +71,8 @@ class Laboratory:
 
     def timed(self, candidate: Software) -> Measured:
         """Ask the clock: rounds of the good end against the candidate until the judge is sure."""
-        key = f"clock {self._policy.tolerance:.6f} {candidate.key}"
-        return self._earlier(key) or self._keep(key, self._measure(candidate, self._policy))
+        key = f"clock {self.policy.tolerance:.6f} {candidate.key}"
+        return self._earlier(key) or self._keep(key, self._measure(candidate, self.policy))
 
     def sized(self, bad: Software, ends: Measured) -> Measured:
         """Return how much slower the bad end is. Measure it once more, unless `ends` tell it well enough.
@@ -91,7 +82,7 @@ class Laboratory:
         """
         if ends.ratio is None or ends.lo is None or ends.lo - 1 >= SURE * (ends.ratio - 1):
             return ends
-        pairs, policy = self._policy.max_pairs, self._policy
+        pairs, policy = self.policy.max_pairs, self.policy
         fixed_policy = dataclasses.replace(
             policy, looks=(pairs,), levels=policy.levels[-1:], ok_levels=policy.ok_levels[-1:], max_pairs=pairs
         )
@@ -108,7 +99,7 @@ class Laboratory:
         key = f"kernels {'/'.join(self.kernels)} {candidate.key}"
         if (earlier := self._earlier(key)) is not None:
             return earlier
-        measured = self._measure(candidate, dataclasses.replace(self._policy, max_pairs=1))
+        measured = self._measure(candidate, dataclasses.replace(self.policy, max_pairs=1))
         if measured.kernels not in self.kernels:
             return (
                 self._keep(key, measured)
@@ -125,7 +116,7 @@ class Laboratory:
         if ends.answer is Answer.BAD and ends.lo is not None and ends.lo > 1:
             # A slowdown is regressed if it surely exceeds 0.4 of the tolerance, and ok if it surely stays below the
             # tolerance: the two sides of half the difference.
-            self._policy = dataclasses.replace(self._policy, tolerance=min(SHARE * (ends.lo - 1), 0.9))
+            self.policy = dataclasses.replace(self.policy, tolerance=min(SHARE * (ends.lo - 1), 0.9))
             self._sized = True
         if ends.kernels is not None and ends.others is not None and ends.kernels != ends.others:
             self.kernels = (ends.others, ends.kernels)
@@ -137,7 +128,7 @@ class Laboratory:
     def _earlier(self, key: str) -> Measured | None:
         earlier = self.log.get(key)
         if earlier is not None:
-            self._progress.say("  known from an earlier try:")
+            self.progress.say("  known from an earlier try:")
         return earlier
 
     def _keep(self, key: str, measured: Measured) -> Measured:
@@ -146,31 +137,31 @@ class Laboratory:
 
     def _measure(self, candidate: Software, policy: PairPolicy) -> Measured:
         """Compare a candidate with the good end. A candidate that cannot be installed is a skip."""
-        self._conductor.reserve([self._case])  # before a build, which disturbs others as much as a measurement does
+        self.conductor.reserve([self.case])  # before a build, which disturbs others as much as a measurement does
         began = time.monotonic()
         good = self._good_end()
         with contextlib.ExitStack() as stack:
             try:
-                installed = stack.enter_context(candidate.ready(self._cache, self._progress.say))
+                installed = stack.enter_context(candidate.ready(self.cache, self.progress.say))
             except LockError as error:
                 return Measured(Answer.SKIP, str(error), seconds=time.monotonic() - began, lasting=False)
             own = self._arm(candidate, installed)
             against = Against(
-                good, "--good", {self._case: self._case}, policy, own=own, names=("the good end", "the candidate")
+                good, "--good", {self.case: self.case}, policy, own=own, names=("the good end", "the candidate")
             )
             return self._compared(against, began)
 
     def _good_end(self) -> ArmWords:
         if self._good_arm is None:
             try:
-                installed = self._open.enter_context(self._good.ready(self._cache, self._progress.say))
+                installed = self._open.enter_context(self.good.ready(self.cache, self.progress.say))
             except LockError as error:
                 raise UsageError(f"the good end cannot be measured: {error}") from error
-            self._good_arm = self._arm(self._good, installed)
+            self._good_arm = self._arm(self.good, installed)
         return self._good_arm
 
     def _arm(self, software: Software, installed: Installed) -> ArmWords:
-        lock = software.lock(self._cache)
+        lock = software.lock(self.cache)
         text = f"lock:{lock.digest}" if lock else software.key
         unset = dict.fromkeys(process.tuned_by_user(os.environ), process.UNSET)
         return ArmWords(text, installed.python, variables={**unset, **dict(installed.variables)})
@@ -179,24 +170,24 @@ class Laboratory:
         """Measure the rounds, and record them in the history as a run of their own."""
         rounds = AgainstRun(
             against,
-            [(self._case, AS_ALL)],
-            self._conductor,
-            self._progress.say,
-            chance=self._chance,
-            show=self._progress.show,
+            [(self.case, AS_ALL)],
+            self.conductor,
+            self.progress.say,
+            chance=self.chance,
+            show=self.progress.show,
         )
-        with experiments.recorded(self._recorder()) as recorder:
+        with experiments.recorded(self.recorder()) as recorder:
             try:
                 for _ in rounds.play():
                     """All of them are recorded at the end."""
             finally:
-                measurement, verdict, policy = rounds.judged()[self._case]
+                measurement, verdict, policy = rounds.judged()[self.case]
                 if measurement.launches:
                     recorder.case(measurement, verdict, policy)
                     recorder.add_rounds(rounds.rounds)
         seconds = time.monotonic() - began
         self._durations.append(seconds)
-        measured = _answered(rounds.comparisons().get(self._case), verdict, seconds)
+        measured = _answered(rounds.comparisons().get(self.case), verdict, seconds)
         if self._sized:
             measured = in_doubt(measured, against.policy.margin)
         return dataclasses.replace(measured, machine=str(measurement.environment.get("machine_key", "")))

@@ -1,96 +1,137 @@
 """Search between two ends until the clock confirms a finding.
 
-A strategy (a set of changes, or an ordered list) asks the questions. It names the software of each question, and the
-answers that the clock must confirm.
+The ends differ in a set of changes, or in the entries of an ordered list. They name the software of each question.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from ipexperf.judge.bisection import Answer, Change
+from ipexperf import lock as locks
+from ipexperf.errors import UsageError
+from ipexperf.judge import bisection
+from ipexperf.judge.bisection import Answer, Candidate, Change, OrderedSearch, Search, SearchResult
+from ipexperf.judge.requirements import Mixes
+from ipexperf.lock import Lock
 from ipexperf.report import units
 from ipexperf.tools.bisect.answers import Measured
+from ipexperf.tools.bisect.software import End, Locked, Say, Software
 
 if TYPE_CHECKING:
-    from ipexperf.tools.bisect.software import Software
+    from ipexperf.tools.bisect.laboratory import Laboratory
 
-Say = Callable[[str], None]
-Question = TypeVar("Question")
-Question_co = TypeVar("Question_co", covariant=True)
 BY_KERNELS = "by which kernels run alone, because the clock cannot tell what they cost"
+MOST_NAMED = 4
+"""From this many changes on, a candidate is described by their number, not their names."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Conclusion(Generic[Question]):
-    """The result of a search, of either strategy."""
+class Ends:
+    """Both ends of a search, and what lies between them."""
 
-    outcome: str
-    reason: str
-    culprits: tuple[tuple[Change, ...], ...] = ()
-    suspects: tuple[str, ...] = ()
-    proof: tuple[tuple[Question, Answer], ...] = ()
-    """The answers that must hold if the conclusion is true."""
-    culprit: Question | None = None
-    """The question whose numbers tell the cost of the culprits."""
-    last_good: Question | None = None
-    first_bad: Question | None = None
-
-
-class RunningSearch(Protocol[Question_co]):
-    """One search, which ends with a finding."""
-
-    def run(self) -> Generator[Question_co, Answer, Any]:
-        """Yield questions, be sent their answers, and return the finding."""
-
-    def left(self) -> int:
-        """Return the most questions that can still come."""
+    good: Software
+    bad: Software
+    """Only names it: what is measured is the candidate with all changes."""
+    names: tuple[str, str]
+    """Both ends in the user's words."""
+    python: str
+    """The interpreter of the good end, under which the case is planned."""
+    changes: Sequence[Change]
+    search: Callable[[], Search | OrderedSearch]
+    """Begins a search."""
+    software: Callable[[Candidate], Software]
+    words: Callable[[Candidate], str]
+    """A candidate in words, for people."""
+    suspected: Callable[[Candidate], list[str]]
+    """The names of suspects."""
 
 
-class Strategy(Protocol[Question]):
-    """How to search: the questions, in the order in which they are asked, and what they mean."""
-
-    @property
-    def whole(self) -> Question | None:
-        """The question whose software is the bad end, or None if nothing differs."""
-
-    @property
-    def differences(self) -> int:
-        """The number of changes between the ends."""
-
-    def search(self) -> RunningSearch[Question]:
-        """Begin a search."""
-
-    def conclusion(self, finding: Any) -> Conclusion[Question]:
-        """Return what the finding of a search means."""
-
-    def software(self, question: Question) -> Software:
-        """Return the software to measure for a question."""
-
-    def words(self, question: Question) -> str:
-        """Return the question in words, for people."""
+def of_environments(good: End, bad: End, names: tuple[str, str]) -> Ends:
+    """Two ends whose packages and variables differ. Their installed packages say which versions fit together."""
+    changes = changes_between(good.lock, bad.lock)
+    of_good, of_bad = (
+        {package.name: (package.version, package.requires) for package in end.inventory.packages} for end in (good, bad)
+    )
+    mixes = Mixes(of_good, of_bad, ".".join(locks.series(good.lock.python)))
+    return Ends(
+        Locked(good.lock),
+        Locked(bad.lock),
+        names,
+        good.python,
+        changes,
+        lambda: Search(changes, mixes.fits, mixes.ties()),
+        lambda candidate: Locked(mixed(good.lock, bad.lock, candidate)),
+        _mix_in_words,
+        lambda suspects: sorted(change.name for change in suspects),
+    )
 
 
-class Bench(Protocol):
-    """Answers the questions: a laboratory."""
+def _mix_in_words(candidate: Candidate) -> str:
+    few = len(candidate) < MOST_NAMED
+    return f"the good end with {bisection.listed(candidate) if few else f'{len(candidate)} changes'}"
 
-    kernels: tuple[str, str] | None
 
-    def timed(self, candidate: Software) -> Measured: ...
-    def sized(self, bad: Software, ends: Measured) -> Measured: ...
-    def quick(self, candidate: Software) -> Measured: ...
-    def judge_by(self, ends: Measured) -> None: ...
-    def seconds_each(self) -> float | None: ...
+def of_list(entries: Sequence[Software], changes: Sequence[Change], names: tuple[str, str], good: End) -> Ends:
+    """An ordered list from the good end to the bad one, with the change that made each entry of the one before."""
+    after = changes[1:]
+    return Ends(
+        entries[0],
+        entries[-1],
+        names,
+        good.python,
+        after,
+        lambda: OrderedSearch(after),
+        lambda candidate: entries[len(candidate)],
+        lambda candidate: bisection.described(changes[len(candidate)]),
+        lambda suspects: [bisection.described(change) for change in after if change in suspects],
+    )
+
+
+def changes_between(good: Lock, bad: Lock) -> list[Change]:
+    """Return the changes that can be applied one by one: packages and variables."""
+    if locks.series(good.python) != locks.series(bad.python):
+        raise UsageError(
+            f"the good end has Python {good.python} and the bad end {bad.python}: packages of both cannot be mixed"
+        )
+    rows = locks.differences(good, bad)
+    return [Change(row.kind, row.name, row.old, row.new) for row in rows if row.kind in ("package", "variable")]
+
+
+def mixed(good: Lock, bad: Lock, candidate: Candidate) -> Lock:
+    """Return the lock of the good end with the changes of a candidate."""
+    packages = {package.name: package for package in good.packages}
+    theirs = {package.name: package for package in bad.packages}
+    variables, their_variables = dict(good.variables), dict(bad.variables)
+    for change in candidate:
+        if change.kind == "package":
+            _take(packages, theirs, change.name)
+        else:
+            _take(variables, their_variables, change.name)
+    return dataclasses.replace(
+        good,
+        packages=tuple(packages[name] for name in sorted(packages)),
+        variables=tuple(sorted(variables.items())),
+        libraries=(),
+        name="",
+    )
+
+
+def _take(ours: dict[str, T], theirs: dict[str, T], name: str) -> None:
+    if name in theirs:
+        ours[name] = theirs[name]
+    else:
+        ours.pop(name, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Generic[Question]):
-    """A conclusion with the numbers that prove it."""
+class Report:
+    """A finding with the numbers that prove it."""
 
-    conclusion: Conclusion[Question]
+    finding: SearchResult
     ends: Measured | None = None
     """The numbers of the bad end against the good one."""
     culprit: Measured | None = None
@@ -99,104 +140,88 @@ class Report(Generic[Question]):
     """The number of candidates measured, now or in an earlier try."""
 
 
-Answers = dict[Question, Measured]
-
-
-def find(strategy: Strategy[Question], bench: Bench, say: Say, *, fingerprint: bool = True) -> Report[Question]:
+def find(ends: Ends, laboratory: Laboratory, say: Say, *, fingerprint: bool = True) -> Report:
     """Search until the clock confirms a finding. If the ends' fingerprints differ, these answer on the way there."""
-    whole = strategy.whole
-    if whole is None:
-        return Report(Conclusion("alike", "nothing differs between both ends"))
-    answers: Answers[Question] = {whole: bench.timed(strategy.software(whole))}
-    conclusion = _concluded(strategy, whole, bench, answers, say, fingerprint=fingerprint)
-    culprit = answers.get(conclusion.culprit) if conclusion.culprit is not None else None
-    return Report(conclusion, answers.get(whole), culprit, len(answers))
+    if not ends.changes:
+        return Report(SearchResult("alike", "nothing differs between both ends"))
+    return _Inquiry(ends, laboratory, say).report(fingerprint=fingerprint)
 
 
-def _concluded(
-    strategy: Strategy[Question],
-    whole: Question,
-    bench: Bench,
-    answers: Answers[Question],
-    say: Say,
-    *,
-    fingerprint: bool,
-) -> Conclusion[Question]:
-    ends = answers[whole]
-    if ends.answer is Answer.GOOD:
-        return _exchanged(_run(strategy, bench.timed, bench, answers, say), ends)
-    if ends.answer is Answer.BAD:
-        ends = answers[whole] = bench.sized(strategy.software(whole), ends)
-    bench.judge_by(ends)
-    by_kernels = fingerprint and bench.kernels is not None
-    if ends.answer is not Answer.BAD:
+class _Inquiry:
+    """The searches between two ends, with all answers so far."""
+
+    def __init__(self, ends: Ends, laboratory: Laboratory, say: Say) -> None:
+        self._ends = ends
+        self._laboratory = laboratory
+        self._say = say
+        self._whole: Candidate = frozenset(ends.changes)
+        self._answers = {self._whole: laboratory.timed(ends.software(self._whole))}
+
+    def report(self, *, fingerprint: bool) -> Report:
+        finding = self._finding(fingerprint=fingerprint)
+        slow: list[Candidate] = [candidate for candidate, answer in finding.proof if answer is Answer.BAD]
+        culprit = self._answers.get(frozenset[Change]().union(*slow))
+        return Report(finding, self._answers[self._whole], culprit, len(self._answers))
+
+    def _finding(self, *, fingerprint: bool) -> SearchResult:
+        laboratory, whole = self._laboratory, self._answers[self._whole]
+        if whole.answer is Answer.GOOD:
+            finding = self._search(laboratory.timed)
+            if whole.hi is None or whole.hi >= 1:
+                return finding
+            reason = "the bad end is quicker than the good end: are they exchanged?"
+            return dataclasses.replace(finding, reason=reason)
+        if whole.answer is Answer.BAD:
+            whole = self._answers[self._whole] = laboratory.sized(self._ends.software(self._whole), whole)
+        laboratory.judge_by(whole)
+        by_kernels = fingerprint and laboratory.kernels is not None
         if not by_kernels:
-            return _run(strategy, bench.timed, bench, answers, say)
-        say("the clock cannot tell both ends apart, but they run different kernels: these answer")
-        answers[whole] = dataclasses.replace(ends, answer=Answer.BAD)
-        conclusion = _run(strategy, bench.quick, bench, answers, say)
-        answers[whole] = ends
-        if not conclusion.culprits:
-            return conclusion
-        return dataclasses.replace(conclusion, reason=f"{conclusion.reason}, {BY_KERNELS}")
-    if by_kernels:
-        say("both ends run different kernels, which answer first; the clock proves what they say")
-        conclusion = _run(strategy, bench.quick, bench, answers, say)
-        if conclusion.culprits and _proven(conclusion, strategy, bench, answers, say):
-            return conclusion
-        say("the clock does not confirm what the kernels say: it answers all questions now")
-        answers.clear()
-        answers[whole] = ends
-    return _run(strategy, bench.timed, bench, answers, say)
+            return self._search(laboratory.timed)
+        if whole.answer is not Answer.BAD:
+            self._say("the clock cannot tell both ends apart, but they run different kernels: these answer")
+            self._answers[self._whole] = dataclasses.replace(whole, answer=Answer.BAD)
+            finding = self._search(laboratory.quick)
+            self._answers[self._whole] = whole
+            if not finding.culprits:
+                return finding
+            return dataclasses.replace(finding, reason=f"{finding.reason}, {BY_KERNELS}")
+        self._say("both ends run different kernels, which answer first; the clock proves what they say")
+        finding = self._search(laboratory.quick)
+        if finding.culprits and self._proven(finding):
+            return finding
+        self._say("the clock does not confirm what the kernels say: it answers all questions now")
+        self._answers = {self._whole: whole}
+        return self._search(laboratory.timed)
 
+    def _search(self, measure: Callable[[Software], Measured]) -> SearchResult:
+        """Answer the questions of a search until it ends."""
+        search = self._ends.search()
+        questions = search.run()
+        number = 1
+        try:
+            question = next(questions)
+            while True:
+                if question not in self._answers:
+                    left = search.left()
+                    seconds = self._laboratory.seconds_each()
+                    estimate = f", about {units.seconds(round(left * seconds))}" if seconds else ""
+                    self._ask(f"question {number}, at most {left} left{estimate}", question, measure)
+                question = questions.send(self._answers[question].answer)
+                number += 1
+        except StopIteration as end:
+            finding: SearchResult = end.value
+            return finding
 
-def _exchanged(conclusion: Conclusion[Question], ends: Measured) -> Conclusion[Question]:
-    if conclusion.outcome == "alike" and ends.hi is not None and ends.hi < 1:
-        reason = "the bad end is quicker than the good end: are they exchanged?"
-        return dataclasses.replace(conclusion, reason=reason)
-    return conclusion
+    def _proven(self, finding: SearchResult) -> bool:
+        """Return True if the clock gives the same answers as the kernels."""
+        for question, expected in finding.proof:
+            if question not in self._answers or not self._answers[question].clock:
+                self._ask("the clock proves it", question, self._laboratory.timed)
+            if self._answers[question].answer is not expected:
+                return False
+        return True
 
-
-def _run(
-    strategy: Strategy[Question],
-    measure: Callable[[Software], Measured],
-    bench: Bench,
-    answers: Answers[Question],
-    say: Say,
-) -> Conclusion[Question]:
-    """Answer the questions of a strategy until it concludes."""
-    search = strategy.search()
-    questions = search.run()
-    number = 1
-    try:
-        question = next(questions)
-        while True:
-            if question not in answers:
-                left = search.left()
-                seconds = bench.seconds_each()
-                estimate = f", about {units.seconds(round(left * seconds))}" if seconds else ""
-                say(f"question {number}, at most {left} left{estimate}: {strategy.words(question)}")
-                answers[question] = measure(strategy.software(question))
-                say(f"  {answers[question].answer.value}: {answers[question].reason}")
-            question = questions.send(answers[question].answer)
-            number += 1
-    except StopIteration as end:
-        return strategy.conclusion(end.value)
-
-
-def _proven(
-    conclusion: Conclusion[Question],
-    strategy: Strategy[Question],
-    bench: Bench,
-    answers: Answers[Question],
-    say: Say,
-) -> bool:
-    """Return True if the clock gives the same answers as the kernels."""
-    for question, expected in conclusion.proof:
-        if question not in answers or not answers[question].clock:
-            say(f"the clock proves it: {strategy.words(question)}")
-            answers[question] = bench.timed(strategy.software(question))
-            say(f"  {answers[question].answer.value}: {answers[question].reason}")
-        if answers[question].answer is not expected:
-            return False
-    return True
+    def _ask(self, why: str, question: Candidate, measure: Callable[[Software], Measured]) -> None:
+        self._say(f"{why}: {self._ends.words(question)}")
+        answer = self._answers[question] = measure(self._ends.software(question))
+        self._say(f"  {answer.answer.value}: {answer.reason}")

@@ -15,7 +15,7 @@ from ipexperf.compare.against import Against, Judged, OtherSide
 from ipexperf.compare.request import ArmRequest, GroupRequest, LockArm
 from ipexperf.conduct.conductor import Conductor, now
 from ipexperf.errors import HostLostError, LockError, UsageError
-from ipexperf.judge import against as judge
+from ipexperf.judge import screen
 from ipexperf.result import Launch, LaunchOutcome, Measurement, RoundRecord
 from ipexperf.site import Comparing, Running, Site
 from ipexperf.tools.fleet import code
@@ -363,7 +363,7 @@ class RemoteComparison(RemoteGroup):
             else:  # its host was lost, or refused it
                 policy = self._against.policy_of(self._wishes[case])
                 failed = dataclasses.replace(measurement, case=self._against.recorded(case))
-                judged[case] = failed, judge.judge(failed, None, None, policy), policy
+                judged[case] = failed, screen.judge_pairs(failed, None, None, policy), policy
         return judged
 
     def other_sides(self) -> Mapping[Case, OtherSide]:

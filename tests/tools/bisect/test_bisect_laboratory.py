@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +17,8 @@ from ipexperf.tools.bisect.laboratory import SHARE, Laboratory, in_doubt
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+CHANCE = random.Random(0)  # noqa: S311 - a start order, no secret
 
 
 class Named:
@@ -32,7 +35,7 @@ class Told(Laboratory):
         nothing: Any = None
         progress: Any = self
         log = AnswerLog(folder / "log.jsonl")
-        super().__init__(nothing, nothing, folder, nothing, nothing, policy or PairPolicy(), progress, log)
+        super().__init__(nothing, nothing, folder, nothing, nothing, policy or PairPolicy(), progress, log, CHANCE)
         self.ends = list(ends)
         self.policies: list[PairPolicy] = []
 
@@ -126,7 +129,7 @@ def test_the_device_is_held_before_anything_is_built(tmp_path: Path) -> None:
     case: Any = "case"
     progress: Any = Told(tmp_path)
     log = AnswerLog(tmp_path / "other.jsonl")
-    real = Laboratory(case, stub, tmp_path, stub, lambda: stub, PairPolicy(), progress, log)
+    real = Laboratory(case, stub, tmp_path, stub, lambda: stub, PairPolicy(), progress, log, CHANCE)
     with pytest.raises(UsageError, match="the good end cannot be measured: its build ended with 1"):
         real.timed(stub)
     assert steps == ["case", "build"]

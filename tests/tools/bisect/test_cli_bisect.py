@@ -23,17 +23,16 @@ from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.history import History
-from ipexperf.judge.bisection import Answer, Candidate, Change
+from ipexperf.judge.bisection import Answer, Candidate, Change, Search
 from ipexperf.lock import Lock
 from ipexperf.tools.bisect import command as bisect
-from ipexperf.tools.bisect import mixes
+from ipexperf.tools.bisect import search
 from ipexperf.tools.bisect.answers import AnswerLog, Measured
 from ipexperf.tools.bisect.laboratory import Laboratory
-from ipexperf.tools.bisect.mixes import MixSearch
-from ipexperf.tools.bisect.search import BY_KERNELS, Report, find
+from ipexperf.tools.bisect.search import BY_KERNELS, Ends, Report, find
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ipexperf.tools.bisect.software import Software
 
@@ -80,32 +79,38 @@ class Bench:
         return None
 
 
-def all_packages(needs: Mapping[str, str] | None = None) -> MixSearch:
-    """A search among all packages. `needs` names packages that need another one in its new version."""
-    ties = {a_change(package): [a_change(other)] for package, other in (needs or {}).items()}
-    return MixSearch(
-        [a_change(name) for name in NAMES],
-        lambda candidate: all(set(others) <= candidate for package, others in ties.items() if package in candidate),
-        ties,
-        lambda candidate: frozenset(package.name for package in candidate),  # type: ignore[arg-type, return-value]
+def all_packages(*names: str) -> Ends:
+    """A search among packages that fit in any mix."""
+    nothing: Any = None
+    changes = [a_change(name) for name in names]
+    return Ends(
+        good=nothing,
+        bad=nothing,
+        names=("good", "bad"),
+        python="",
+        changes=changes,
+        search=lambda: Search(changes, lambda _: True),
+        software=lambda candidate: frozenset(package.name for package in candidate),  # type: ignore[arg-type, return-value]
+        words=str,
+        suspected=list,
     )
 
 
-def search_with(bench: Bench, needs: Mapping[str, str] | None = None, **options: bool) -> Report[Candidate]:
+def search_with(bench: Bench, **options: bool) -> Report:
     """The report of a search among all packages that measures in this laboratory."""
-    return find(all_packages(needs), bench, lambda _: None, **options)  # type: ignore[arg-type]
+    return find(all_packages(*NAMES), bench, lambda _: None, **options)  # type: ignore[arg-type]
 
 
-def culprits(report: Report[Candidate]) -> list[set[str]]:
+def culprits(report: Report) -> list[set[str]]:
     """The names of the changes in each culprit."""
-    return [{change.name for change in culprit} for culprit in report.conclusion.culprits]
+    return [{change.name for change in culprit} for culprit in report.finding.culprits]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_clock_finds_a_package_that_runs_the_same_kernels_slower(name: str) -> None:
     bench = Bench({name})
     report = search_with(bench)
-    assert report.conclusion.outcome == "culprit"
+    assert report.finding.outcome == "culprit"
     assert culprits(report) == [{name}]
     assert bench.looked == []
     assert report.ends is not None
@@ -126,20 +131,8 @@ def test_a_package_that_changes_kernels_without_costing_time_is_no_culprit() -> 
     """The clock does not confirm the package that changes the kernels, and finds the other one."""
     bench = Bench({"dep1"}, frozenset({"dep4"}))
     report = search_with(bench)
-    assert report.conclusion.outcome == "culprit"
+    assert report.finding.outcome == "culprit"
     assert culprits(report) == [{"dep1"}]
-
-
-def test_a_culprit_that_needs_another_package_is_confirmed_together_with_it() -> None:
-    """dep4 needs dep0, and dep5 needs dep4: neither dep4 alone nor the bad end without dep4 can be installed."""
-    bench = Bench({"dep4"}, frozenset({"dep4"}))
-    report = search_with(bench, {"dep4": "dep0", "dep5": "dep4"})
-    assert culprits(report) == [{"dep4"}]
-    assert report.conclusion.reason.startswith("dep4 is enough, with dep0 that it needs, and without it")
-    everything = frozenset(NAMES)
-    assert bench.clocked == [everything, {"dep0", "dep4"}, everything - {"dep4", "dep5"}]
-    assert report.culprit is not None
-    assert report.culprit.ratio == 1.5
 
 
 def test_without_fingerprints_the_clock_answers_everything() -> None:
@@ -154,8 +147,8 @@ def test_the_kernels_name_the_culprit_if_the_clock_cannot_tell() -> None:
     timed = bench.timed
     bench.timed = lambda candidate: dataclasses.replace(timed(candidate), answer=Answer.UNSURE)  # type: ignore[method-assign]
     report = search_with(bench)
-    assert (report.conclusion.outcome, culprits(report)) == ("culprit", [{"dep4"}])
-    assert report.conclusion.reason.endswith(BY_KERNELS)
+    assert (report.finding.outcome, culprits(report)) == ("culprit", [{"dep4"}])
+    assert report.finding.reason.endswith(BY_KERNELS)
     assert bench.clocked == [frozenset(NAMES)]
     assert report.ends is not None
     assert report.ends.answer is Answer.UNSURE
@@ -163,19 +156,10 @@ def test_the_kernels_name_the_culprit_if_the_clock_cannot_tell() -> None:
     assert report.culprit.ratio is None
 
 
-def test_without_fingerprints_no_culprit_is_named_if_the_clock_cannot_tell() -> None:
-    bench = Bench(set(), frozenset({"dep4"}))
-    timed = bench.timed
-    bench.timed = lambda candidate: dataclasses.replace(timed(candidate), answer=Answer.UNSURE)  # type: ignore[method-assign]
-    report = search_with(bench, fingerprint=False)
-    assert (report.conclusion.outcome, report.conclusion.culprits) == ("cannot tell", ())
-    assert bench.looked == []
-
-
 def test_ends_that_are_equally_fast_are_reported_as_alike() -> None:
     bench = Bench(set())
     report = search_with(bench)
-    assert report.conclusion.outcome == "alike"
+    assert report.finding.outcome == "alike"
     assert len(bench.clocked) == 1
 
 
@@ -183,13 +167,13 @@ def test_a_bad_end_that_is_faster_is_reported_as_exchanged() -> None:
     bench = Bench(set())
     timed = bench.timed
     bench.timed = lambda candidate: dataclasses.replace(timed(candidate), ratio=0.6, lo=0.5, hi=0.7)  # type: ignore[method-assign]
-    assert "are they exchanged?" in search_with(bench).conclusion.reason
+    assert "are they exchanged?" in search_with(bench).finding.reason
 
 
 def test_ends_without_a_difference_need_no_measurement() -> None:
     bench = Bench({"dep0"})
-    report = find(MixSearch([], lambda _: True, {}, frozenset), bench, lambda _: None)  # type: ignore[arg-type]
-    assert report.conclusion.outcome == "alike"
+    report = find(all_packages(), bench, lambda _: None)  # type: ignore[arg-type]
+    assert report.finding.outcome == "alike"
     assert bench.clocked == []
 
 
@@ -215,14 +199,14 @@ def lock_of(packages: dict[str, str], **variables: str) -> Lock:
 def test_a_candidate_is_the_good_end_with_some_changes_of_the_bad_end() -> None:
     good = lock_of({"a": "1", "b": "1", "gone": "1"}, OMP_NUM_THREADS="4", KMP_AFFINITY="x")
     bad = lock_of({"a": "2", "b": "1", "new": "1"}, OMP_NUM_THREADS="1")
-    changes = mixes.changes_between(good, bad)
+    changes = search.changes_between(good, bad)
     names = ["a", "gone", "new", "KMP_AFFINITY", "OMP_NUM_THREADS"]
     assert [change.name for change in changes] == names
     assert [change.kind for change in changes] == ["package"] * 3 + ["variable"] * 2
 
     def mixed(*names: str) -> Lock:
         candidate: Candidate = frozenset(change for change in changes if change.name in names)
-        return mixes.mixed(good, bad, candidate)
+        return search.mixed(good, bad, candidate)
 
     assert mixed() == good
     assert mixed(*(change.name for change in changes)) == bad
@@ -233,7 +217,7 @@ def test_a_candidate_is_the_good_end_with_some_changes_of_the_bad_end() -> None:
 def test_packages_of_two_pythons_are_not_mixed() -> None:
     good = lock_of({"a": "1"})
     with pytest.raises(UsageError, match=r"Python 3.11.7 and the bad end 3.12.0: packages of both cannot be mixed"):
-        mixes.changes_between(good, dataclasses.replace(good, python="3.12.0"))
+        search.changes_between(good, dataclasses.replace(good, python="3.12.0"))
 
 
 @pytest.fixture(scope="module")
@@ -258,9 +242,9 @@ def command(
 
     def measure(self: Laboratory, candidate: Software, policy: object) -> Measured:
         del policy
-        lock = candidate.lock(self._cache)
+        lock = candidate.lock(self.cache)
         assert lock is not None
-        with candidate.ready(self._cache, lambda _: None) as installed:
+        with candidate.ready(self.cache, lambda _: None) as installed:
             assert Path(installed.python).exists()
         slow = lock.versions["pace"] == "2.0" or dict(lock.variables).get("OMP_WAIT") == "slow"
         assert lock.versions["dep5"] == lock.versions["dep0"], "the search asked for packages that do not fit together"
