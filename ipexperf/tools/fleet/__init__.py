@@ -1,5 +1,5 @@
 """Many hosts, one run: groups of rounds are measured by the hosts of a Ray cluster, judged and recorded here.
 
-`hosts` describes a host, `choice` selects some, `agent` starts the process that measures on a host, `worker` is
+`hosts` describes hosts and selects some, `agent` starts the process that measures on a host, `worker` is
 that process, `link` talks to it, `remote` is the site of a run, `cluster` is the one file that knows Ray.
 """

@@ -15,7 +15,7 @@ from ipexperf.errors import HostLostError, UsageError
 from ipexperf.history.values import run_uid
 from ipexperf.invocation import Elsewhere
 from ipexperf.run import Run
-from ipexperf.tools.fleet import choice, code, hosts, local
+from ipexperf.tools.fleet import code, hosts, local
 from ipexperf.tools.fleet.hosts import Host
 from ipexperf.tools.fleet.link import Channel, Link, MessageBoard
 from ipexperf.tools.fleet.messages import Open
@@ -69,7 +69,7 @@ def start(
     With a lock, each host measures in the environment of that lock, which it makes unless it has it.
     With `collecting` a host makes no environment, because nothing will be measured.
     """
-    chosen = choice.chosen(_hosts(cluster, say), options.hosts)
+    chosen = hosts.chosen(_hosts(cluster, say), options.hosts)
     board, name = MessageBoard(say), run_uid()
     if "record" not in options.without:
         say(f"fleet: if this is cut off, --perf-resume {name} goes on with what the hosts have")

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ipexperf.dashboard import single_page
 from ipexperf.report import units
-from ipexperf.tools.fleet import choice
+from ipexperf.tools.fleet import hosts as naming
 from ipexperf.tools.fleet.hosts import Host
 from ipexperf.tools.fleet.snapshots import Snapshot
 from ipexperf.tools.fleet.status import DAY, Status
@@ -48,7 +48,7 @@ class HostView:
 
 def make(fleet: Fleet, test: str | None = None) -> list[HostView]:
     """Survey the hosts that a test chooses, and without one also at those that died."""
-    hosts = choice.chosen(fleet.hosts(), test)
+    hosts = naming.chosen(fleet.hosts(), test)
     snapshots, free = fleet.snapshots(hosts), fleet.free()
     gone = fleet.gone()  # after the snapshots, so that a host that dies meanwhile is listed once, as gone
     views = [
