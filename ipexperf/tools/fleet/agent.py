@@ -157,12 +157,12 @@ class Agent:
     def look(self) -> str:
         """Return a `Snapshot` of this host as JSON. Controllers of other versions call this method by its name."""
         from ipexperf.tools import codec
-        from ipexperf.tools.fleet import snapshots
+        from ipexperf.tools.fleet import host_files
 
         joined = None
         with contextlib.suppress(OSError):
             joined = membership.started(os.getppid())  # Ray's daemon of this host
-        return json.dumps(codec.plain(snapshots.take(self._folder, joined)))
+        return json.dumps(codec.plain(host_files.snapshot(self._folder, joined)))
 
     def close(self) -> None:
         """Wait for the process to end after a stop or a goodbye, and end it if it does not."""

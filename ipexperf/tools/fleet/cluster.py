@@ -20,8 +20,8 @@ from typing import Any
 from ipexperf.errors import HostLostError, UsageError
 from ipexperf.tools import codec
 from ipexperf.tools.fleet.agent import Agent
+from ipexperf.tools.fleet.host_files import Snapshot
 from ipexperf.tools.fleet.hosts import Host
-from ipexperf.tools.fleet.snapshots import Snapshot
 
 RESOURCE = "ipexperf"
 """Each host has one of this resource. The agent of a run takes it, so that other runs wait for the host."""

@@ -11,9 +11,8 @@ from typing import Any, Protocol
 from ipexperf.dashboard import single_page
 from ipexperf.report import units
 from ipexperf.tools.fleet import hosts as naming
+from ipexperf.tools.fleet.host_files import DAY, Snapshot, Status
 from ipexperf.tools.fleet.hosts import Host
-from ipexperf.tools.fleet.snapshots import Snapshot
-from ipexperf.tools.fleet.status import DAY, Status
 
 TEMPLATE = Path(__file__).with_name("hosts.html")
 SILENT, GONE, FREE, TAKEN, ALONE = "does not answer", "gone", "free", "taken", "finishing"
@@ -87,13 +86,8 @@ def _row(view: HostView) -> dict[str, Any]:
         "doing": _doing(view.snapshot.doing, view.snapshot.now) if view.snapshot.doing else None,
         "busy": float(f"{view.snapshot.busy:.4g}"),  # a second of a day must not round to 0
         "busy_seconds": round(view.snapshot.seconds),
-        "keeps": keeps(view.snapshot),
+        "keeps": view.snapshot.keeps,
     }
-
-
-def keeps(snapshot: Snapshot) -> list[str]:
-    """The runs that left results on a host and whose process has ended."""
-    return [entry.run for entry in snapshot.journals if not entry.busy]
 
 
 def _doing(doing: Status, now: float) -> dict[str, Any]:
@@ -119,7 +113,7 @@ def _lines(view: HostView) -> Iterator[str]:
     if sentence := doing_text(view):
         yield f"    {sentence}"
     yield f"    {busy_text(view.snapshot)}"
-    for run in keeps(view.snapshot):
+    for run in view.snapshot.keeps:
         yield f"    keeps what it measured of a run that was cut off: --perf-resume {run}"
 
 
@@ -185,7 +179,7 @@ def page(views: Sequence[HostView], seconds: int | None = None) -> str:
             if view.snapshot and view.snapshot.seconds
             else "-",
             "bars": bars(view.snapshot, span) if view.snapshot else [],
-            "keeps": ", ".join(keeps(view.snapshot)) if view.snapshot else "",
+            "keeps": ", ".join(view.snapshot.keeps) if view.snapshot else "",
             "labels": ", ".join(f"{name}={content}" for name, content in sorted(view.host.labels.items())),
         }
         for view in views

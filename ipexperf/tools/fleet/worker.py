@@ -41,8 +41,8 @@ from ipexperf.report.units import plural
 from ipexperf.result import PRIMARY, RoundRecord, Verdict
 from ipexperf.site import Comparing, LocalSite, Running
 from ipexperf.tools import codec
-from ipexperf.tools.fleet import code, messages, snapshots
-from ipexperf.tools.fleet.journal import Journal, folder_of
+from ipexperf.tools.fleet import code, host_files, messages
+from ipexperf.tools.fleet.host_files import GroupSpan, Journal
 from ipexperf.tools.fleet.messages import (
     Alive,
     Answer,
@@ -63,7 +63,6 @@ from ipexperf.tools.fleet.messages import (
     Request,
     Stop,
 )
-from ipexperf.tools.fleet.status import GroupSpan, Status, StatusFile
 
 HEARTBEAT_SECONDS = 5.0
 UNFINISHED = "its comparison is not over"
@@ -146,12 +145,10 @@ class HostServer:
         self._facts: Facts | None = None
         self._complete: list[GroupProgress] = []
         """The groups that it completed then."""
-        self._status: StatusFile | None = None
-        self._activity = snapshots.activity_of(folder)
         self._round = 0
         """The round of the group that is being measured."""
-        self._unwritable: set[Path] = set()
-        """The files of which it was said that they cannot be written."""
+        self._unwritable = False
+        """Whether it was said that the journal cannot be written."""
 
     def serve(self) -> int:
         """Answer requests until the controller says goodbye, or is gone and nothing is left to measure."""
@@ -171,10 +168,10 @@ class HostServer:
                 if not self._pipe.stopped.is_set():
                     status = 130
                     break
-        if self._status is not None:
-            self._status.remove()
         if self._here is not None:
             self._here.close()
+        if self._journal is not None:
+            self._journal.close()
         return status
 
     def _forget(self) -> None:
@@ -226,10 +223,7 @@ class HostServer:
         if request.resume:
             self._resume(request.resume)
         self._run = request.run
-        self._journal = Journal(folder_of(self._folder), request.run, self._code, only=True)
-        self._status = StatusFile(self._journal.path, Status(request.run, "quiet", time.time()))
-        if self._status.problem:
-            self._cannot_write(self._status.path, self._status.problem)
+        self._journal = Journal(host_files.runs_of(self._folder), request.run, self._code, only=True)
         self._pipe.noticed = self._notice
         self._notice()
         self._here = LocalSite(options, self._folder, self._say)
@@ -253,7 +247,7 @@ class HostServer:
         return OtherArm(self._against.words, tuple(self._against.cases.items()))
 
     def _resume(self, run: str) -> None:
-        self._before = Journal(folder_of(self._folder), run, self._code, self._say)
+        self._before = Journal(host_files.runs_of(self._folder), run, self._code, self._say)
         self._complete = self._before.complete()
         self._say(f"{plural(len(self._complete), 'group')} of run {run}, complete and measured by this code, kept here")
 
@@ -263,8 +257,8 @@ class HostServer:
 
     def _show(self, **fields: Any) -> None:
         """Change the status that `ipexperf fleet hosts` shows."""
-        if self._status is not None:
-            self._status.change(**fields)
+        if self._journal is not None:
+            self._journal.show(**fields)
 
     def _notice(self) -> None:
         self._show(queue=self._pipe.groups(), alone=self._pipe.gone.is_set())
@@ -297,7 +291,7 @@ class HostServer:
                 cut = "the run was interrupted before its other launches"
             with interrupts.deferred():
                 self._report(message, running, over=True, cut=cut)
-                self._remember(GroupSpan(began, time.time(), self._run, group))
+                host_files.remember(self._folder, GroupSpan(began, time.time(), self._run, group))
         finally:
             self._show(state="quiet", since=time.time(), group="", round=0, rounds=0)
             self._notice()
@@ -342,11 +336,6 @@ class HostServer:
         # One more than planned is made where the machine was busy, or a ratio is vague.
         self._show(round=self._round, rounds=max(self._round, self._planned_rounds(message)))
 
-    def _remember(self, stretch: GroupSpan) -> None:
-        """Record when this host measured, from which `busy` is computed."""
-        if problem := self._activity.add(stretch):
-            self._cannot_write(self._activity.path, problem)
-
     def _report(self, message: Measure | Compare, running: Running | Comparing, *, over: bool, cut: str = "") -> None:
         """Send the results of a group so far, and write them into the journal."""
         rounds: list[RoundRecord] = []
@@ -374,14 +363,13 @@ class HostServer:
 
     def _keep(self, progress: GroupProgress) -> None:
         assert self._journal is not None  # noqa: S101 - the caller has looked
-        if problem := self._journal.add(self._pipe.send(progress)):
-            self._cannot_write(self._journal.path, problem)
-
-    def _cannot_write(self, path: Path, problem: str) -> None:
-        """Say once of a file that it cannot be written. The host measures on: what arrives is kept."""
-        if path not in self._unwritable:
-            self._unwritable.add(path)
-            self._say(f"{path} cannot be written ({problem}): only what arrives is kept")
+        line = self._pipe.send(progress)
+        try:
+            self._journal.add(line)
+        except OSError as error:
+            if not self._unwritable:  # said once, and the host measures on
+                self._unwritable = True
+                self._say(f"{self._journal.path} cannot be written ({error.strerror}): only what arrives is kept")
 
 
 def _suffices(complete: GroupProgress, request: GroupRequest) -> bool:
