@@ -119,20 +119,10 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to `Key` and `LockRequest`."""
+    """The answer to a question: a text, or the arm that was made."""
 
     number: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The answer to `Prepare`."""
-
-    number: int
-    arm: LockArm | None
-    problem: str = ""
-    """Why this host cannot make the software, if there is no arm."""
+    content: str | LockArm
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +165,8 @@ class Refused:
     number: int
     """The number of the request, or 0."""
     reason: str
+    of_lock: bool = False
+    """Whether the software of a lock cannot be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +180,7 @@ class Exited:
 
 Question = Key | LockRequest | Prepare
 Request = Open | Measure | Compare | Question | Stop | Bye
-Reply = Opened | Answer | Prepared | ProgressLine | Alive | GroupProgress | Refused | Exited
+Reply = Opened | Answer | ProgressLine | Alive | GroupProgress | Refused | Exited
 
 
 def line(message: Request | Reply) -> str:

@@ -23,7 +23,7 @@ from ipexperf.tools.fleet import hosts as naming
 from ipexperf.tools.fleet.hosts import Host
 from ipexperf.tools.fleet.labels import UNKNOWN
 from ipexperf.tools.fleet.link import Inbox, Link, MessageBoard
-from ipexperf.tools.fleet.messages import Answer, Compare, Key, LockRequest, Measure, Opened, Prepare, Prepared
+from ipexperf.tools.fleet.messages import Compare, Key, LockRequest, Measure, Opened, Prepare
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
@@ -114,15 +114,12 @@ class RemoteSite:
 
     def machine_key(self, device: str, facts: Facts) -> str:
         del facts  # the host has them
-        answer = self._first().ask(Key(next(self._numbers), device))()
-        assert isinstance(answer, Answer)  # noqa: S101 - it is that to this question
-        return answer.text
+        key: str = self._first().ask(Key(next(self._numbers), device))()
+        return key
 
     def software(self) -> Lock:
         """The lock of what the host measures, or the first of several equal ones."""
-        answer = self._first().ask(LockRequest(next(self._numbers)))()
-        assert isinstance(answer, Answer)  # noqa: S101 - it is that to this question
-        return locks.parse(answer.text, "the software of a host")
+        return locks.parse(self._first().ask(LockRequest(next(self._numbers)))(), "the software of a host")
 
     def locked(self, request: ArmRequest) -> LockArm:
         """Have each host make the environment, all at the same time. Return the arm of the first one.
@@ -132,10 +129,10 @@ class RemoteSite:
         lock = locks.parse(request.lock, "the lock of an arm")
         digest, archive = code.pack_wheels(code.wheels_of(lock, self._store)) if self._store else ("", b"")
         waiting = [(link, self._prepare(link, request, digest, archive)) for link in self._links.values()]
-        arms = []
+        arms: list[LockArm] = []
         for link, wait in waiting:
             with self._losing(link):
-                arms.append(_arm(f"host {link.host.name}: " * self.several, wait()))
+                arms.append(wait())
         if not arms:
             raise HostLostError(_why_lost(self._first()))
         return arms[0]
@@ -144,7 +141,7 @@ class RemoteSite:
         """Hosts have the files of this run alone."""
         raise LockError(f"on a fleet the accepted source {kept.source.digest} is not run again")
 
-    def _prepare(self, link: Link, request: ArmRequest, wheels: str, archive: bytes) -> Callable[[], Answer | Prepared]:
+    def _prepare(self, link: Link, request: ArmRequest, wheels: str, archive: bytes) -> Callable[[], LockArm]:
         with self._losing(link):
             if archive:
                 link.install(wheels, archive)
@@ -152,9 +149,11 @@ class RemoteSite:
 
     @contextlib.contextmanager
     def _losing(self, link: Link) -> Iterator[None]:
-        """Go on without the host if it is lost and others are left."""
+        """Go on without one of several hosts if it is lost. Name it if it cannot make an environment."""
         try:
             yield
+        except LockError as error:
+            raise LockError(f"host {link.host.name}: {error}" if self.several else str(error)) from None
         except HostLostError as error:
             if not self.several:
                 raise
@@ -374,14 +373,6 @@ class RemoteComparison(RemoteGroup):
 
     def _cut(self, measurement: Measurement, reason: str) -> str:
         return reason if measurement.cut else ""
-
-
-def _arm(where: str, answer: Answer | Prepared) -> LockArm:
-    """The arm that a host has made. Raises LockError if it could not, with `where` before the reason."""
-    assert isinstance(answer, Prepared)  # noqa: S101 - it is that to this question
-    if answer.arm is None:
-        raise LockError(f"{where}{answer.problem}")
-    return answer.arm
 
 
 def _why_lost(link: Link) -> str:

@@ -30,7 +30,7 @@ from ipexperf.bench.process import environment as surroundings
 from ipexperf.case import Case
 from ipexperf.compare import against, locked
 from ipexperf.compare.against import Against, OtherSide
-from ipexperf.compare.request import GroupRequest
+from ipexperf.compare.request import GroupRequest, LockArm
 from ipexperf.conduct import interrupts
 from ipexperf.environments.store import Store
 from ipexperf.errors import IpexperfError, LockError, UsageError
@@ -55,7 +55,6 @@ from ipexperf.tools.fleet.messages import (
     Open,
     Opened,
     OtherArm,
-    Prepared,
     ProgressLine,
     Question,
     Refused,
@@ -187,25 +186,22 @@ class HostServer:
             elif isinstance(request, Measure | Compare):
                 self._measure(request)
             elif isinstance(request, Question):
-                self._pipe.send(self._reply(request))
+                self._pipe.send(Answer(request.number, self._answer_to(request)))
         except IpexperfError as error:
-            self._pipe.send(Refused(0 if isinstance(request, Open | Stop | Bye) else request.number, str(error)))
+            number = 0 if isinstance(request, Open | Stop | Bye) else request.number
+            self._pipe.send(Refused(number, str(error), isinstance(error, LockError)))
 
-    def _reply(self, question: Question) -> Answer | Prepared:
+    def _answer_to(self, question: Question) -> str | LockArm:
         if self._here is None or self._facts is None:
             raise UsageError("nothing was opened")
         if isinstance(question, Key):
-            return Answer(question.number, self._here.machine_key(question.device, self._facts))
+            return self._here.machine_key(question.device, self._facts)
         if isinstance(question, LockRequest):
-            return Answer(question.number, self._here.software().text)
-        request = question.request
-        try:
-            prepared = self._here.locked(request, self._stores(question.wheels))
-        except LockError as error:
-            return Prepared(question.number, None, str(error))
-        arm = locked.against(request, prepared, self._here.options)
+            return self._here.software().text
+        prepared = self._here.locked(question.request, self._stores(question.wheels))
+        arm = locked.against(question.request, prepared, self._here.options)
         self._locked[arm.lock] = arm
-        return Prepared(question.number, prepared)
+        return prepared
 
     def _open(self, request: Open) -> None:
         load = tuple(str(self._loaded / name) if name.endswith(".py") else name for name in request.options.load)

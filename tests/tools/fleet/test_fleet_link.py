@@ -37,7 +37,6 @@ from ipexperf.tools.fleet.messages import (
     Open,
     Opened,
     Prepare,
-    Prepared,
     ProgressLine,
     Refused,
     Stop,
@@ -212,7 +211,9 @@ def prepares(made: LockArm | None, problem: str = "") -> Script:
     """A host that can make the software of a lock, or cannot."""
 
     def script(request: messages.Request) -> list[Any]:
-        return [Prepared(request.number, made, problem)] if isinstance(request, Prepare) else whole(request)
+        if not isinstance(request, Prepare):
+            return whole(request)
+        return [Answer(request.number, made) if made else Refused(request.number, problem, of_lock=True)]
 
     return script
 
