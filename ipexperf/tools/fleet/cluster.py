@@ -14,6 +14,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from pathlib import Path
 from typing import Any
 
@@ -210,23 +212,18 @@ def _keeping_sigterm() -> Iterator[None]:
 
 def _answer_of_head(question: Callable[[], Any]) -> Any:
     """Return the answer of the head. Raise UsageError if there is none in CALL_SECONDS: Ray would wait for hours."""
-    answers: list[Any] = []
-    errors: list[Exception] = []
+    answer: Future[Any] = Future()
 
     def ask() -> None:
         try:
-            answers.append(question())
+            answer.set_result(question())
         except Exception as error:  # noqa: BLE001 - raised again below, in the thread that waits
-            errors.append(error)
+            answer.set_exception(error)
 
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(CALL_SECONDS)
-    for error in errors:
-        raise error
-    if not answers:
+    threading.Thread(target=ask, daemon=True).start()
+    if not wait_for([answer], CALL_SECONDS).done:
         raise UsageError(f"the head of the fleet did not answer within {CALL_SECONDS:.0f} s")
-    return answers[0]
+    return answer.result()
 
 
 def agree(address: str, source: str) -> None:
@@ -295,7 +292,8 @@ class RayChannel:
         return bool(self._get(self._actor.has.remote(digest)))
 
     def install(self, archive: bytes, digest: str) -> None:
-        self._get(self._actor.install.remote(archive, digest))
+        if not self.has(digest):
+            self._get(self._actor.install.remote(archive, digest))
 
     def start(self, digest: str) -> None:
         self._get(self._actor.start.remote(digest))

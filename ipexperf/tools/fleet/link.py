@@ -49,8 +49,9 @@ WAKE_SECONDS = 0.2
 class Channel(Protocol):
     """Carries lines to and from the process on a host. Every method raises HostLostError if the host is gone."""
 
-    def has(self, digest: str) -> bool: ...
-    def install(self, archive: bytes, digest: str) -> None: ...
+    def install(self, archive: bytes, digest: str) -> None:
+        """Unpack an archive, unless this digest is there already."""
+
     def start(self, digest: str) -> None: ...
     def send(self, lines: list[str]) -> None: ...
     def receive(self, seconds: float) -> list[str]: ...
@@ -195,8 +196,7 @@ class Link:
     def install(self, digest: str, archive: bytes) -> None:
         """Have the host unpack an archive, unless it has it."""
         try:
-            if not self._channel.has(digest):
-                self._channel.install(archive, digest)
+            self._channel.install(archive, digest)
         except HostLostError as error:
             self._lose(str(error))
             raise
