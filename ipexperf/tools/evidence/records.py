@@ -6,13 +6,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ipexperf.bench.evidence import fingerprint, instructions
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
 from ipexperf.result import Check
+from ipexperf.tools import codec
 from ipexperf.tools.evidence import features
 from ipexperf.tools.evidence.features import Row
 
@@ -214,23 +215,9 @@ def digest(values: Mapping[str, Any]) -> str:
 
 
 def _case(record: CaseRecord) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "id": record.case.id,
-        "uid": record.case.uid,
-        "case": record.case.to_json(),
-        "outcome": record.outcome,
-        "emulated": record.emulated,
-        "proof": [asdict(check) for check in record.proof],
-        "accuracy": [asdict(check) for check in record.accuracy],
-        "metrics": dict(record.metrics),
-        "fingerprint": record.fingerprint,
-    }
-    optional = {
-        "reason": record.reason,
-        "busy": record.busy,
-        "speed": asdict(record.speed) if record.speed else None,
-        "log": list(record.log),
-    }
+    values: dict[str, Any] = codec.plain(record)
+    optional = {name: values.pop(name) for name in ("reason", "busy", "speed", "log")}
+    values = {"id": record.case.id, "uid": record.case.uid, **values, "case": record.case.to_json()}
     return values | {name: value for name, value in optional.items() if value}
 
 
