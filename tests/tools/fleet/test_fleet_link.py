@@ -288,16 +288,6 @@ def test_a_host_that_refuses_the_options_is_named(rack: Rack) -> None:
         site.facts(Options())
 
 
-def test_a_group_that_is_refused_fails_its_cases(rack: Rack) -> None:
-    def refuses(request: messages.Request) -> list[Any]:
-        return [Refused(request.number, "the CPU is not free")] if isinstance(request, Measure) else whole(request)
-
-    site = rack.site(a=refuses)
-    measured = measured_by(site)
-    assert measured.failure == "refused: by the host a: the CPU is not free"
-    assert measured.environment["machine_key"] == "key"
-
-
 def dies(rack: Rack, name: str, *replies: Any) -> Callable[[messages.Request], list[Any]]:
     """The script of a host that is lost while it measures, after these replies."""
 
@@ -444,23 +434,6 @@ def test_a_host_with_an_invalid_reply_is_lost(rack: Rack, text: str) -> None:
     run(group)
     (measured,) = group.measurements().values()
     assert "what it says cannot be read" in measured.failure
-
-
-def test_an_interrupted_run_stops_its_hosts_and_keeps_their_results(rack: Rack) -> None:
-    site = rack.site(a=half)
-    site.facts(Options())
-    group = running(site, launches=3)
-
-    def interrupt() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        group.run(interrupt)
-    (measured,) = group.measurements("interrupted").values()
-    assert measured.cut == "interrupted"
-    assert len(measured.launches) == 1
-    site.close()
-    assert [one for one in rack.channels["a"].requests if isinstance(one, Stop | Bye)] == [Stop(), Bye()]
 
 
 class Cluster:
