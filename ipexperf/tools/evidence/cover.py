@@ -89,8 +89,8 @@ class Planner:
 
     def alone(self, planned: CoveringCase) -> list[CoveringCase]:
         """Return simpler cases to run after a case failed: one with none of its settings, and one with each alone."""
-        case = features.without_conditions(planned.case)
-        if planned.case != case:
+        case = planned.case
+        if case.settings != case.knobs:
             return []
         plain = dataclasses.replace(features.cell_of(case), knobs=())
         cases = [self._case((plain, settings)) for settings in ((), *((setting,) for setting in case.knobs))]
@@ -197,7 +197,7 @@ class Planner:
         """Add settings to the case while it shows more rows and loses none. Return it with the rows it shows."""
         rows = {row for row in uncovered if self.shows(row, planned.case)}
         case = planned.case
-        if case != features.without_conditions(case) or not features.is_whole(case) or case.model == features.LINEAR:
+        if case.settings != case.knobs or not features.is_whole(case) or case.model == features.LINEAR:
             return planned, rows
         cell = dataclasses.replace(features.cell_of(case), knobs=())
         for row in self.rows:

@@ -322,8 +322,6 @@ class RayChannel:
             raise HostLostError(f"it did not answer within {seconds:.0f} s") from None
         except errors.ActorUnavailableError:  # Ray says "temporarily", but the call may have been made
             raise HostLostError("its agent cannot be reached any more") from None
-        except errors.RayActorError as error:
-            raise HostLostError(_brief(error)) from None
         except errors.RayTaskError as error:
             raise HostLostError(f"its agent failed: {_brief(error.cause or error)}") from None
         except errors.RayError as error:

@@ -154,8 +154,8 @@ class GroupProgress:
     """The verdict on each measurement, in their order, if the group is compared with another arm."""
     others: tuple[tuple[Case, OtherSide], ...] = ()
     """The results of the other arm, once the group is complete, if it runs the software of a lock."""
-    comparison: str = ""
-    """A digest of both arms and of how they were judged, if the group is compared with another arm."""
+    asked: str = ""
+    """A digest of what was asked for: the request, and both arms if the group is compared with another one."""
 
 
 @dataclass(frozen=True, slots=True)

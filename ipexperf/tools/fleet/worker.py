@@ -30,7 +30,7 @@ from ipexperf.bench.process import environment as surroundings
 from ipexperf.case import Case
 from ipexperf.compare import against, locked
 from ipexperf.compare.against import Against, OtherSide
-from ipexperf.compare.request import GroupRequest, LockArm
+from ipexperf.compare.request import LockArm
 from ipexperf.conduct import interrupts
 from ipexperf.environments.store import Store
 from ipexperf.errors import IpexperfError, LockError, UsageError
@@ -38,7 +38,7 @@ from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 from ipexperf.report.units import plural
-from ipexperf.result import PRIMARY, RoundRecord, Verdict
+from ipexperf.result import RoundRecord, Verdict
 from ipexperf.site import Comparing, LocalSite, Running
 from ipexperf.tools import codec
 from ipexperf.tools.fleet import code, host_files, messages
@@ -264,7 +264,7 @@ class HostServer:
             raise UsageError("nothing was opened")
         if self._pipe.stopped.is_set():
             return
-        complete = next((progress for progress in self._complete if self._fits(progress, message)), None)
+        complete = next((progress for progress in self._complete if progress.asked == self._asked(message)), None)
         if complete is not None:
             self._complete.remove(complete)
             # The history may have some of these rounds, of the run that was cut off. Each run has its own.
@@ -292,20 +292,14 @@ class HostServer:
             self._show(state="quiet", since=time.time(), group="", round=0, rounds=0)
             self._notice()
 
-    def _fits(self, complete: GroupProgress, message: Measure | Compare) -> bool:
-        """Whether a completed group is the one that this message requests."""
-        if complete.group != message.group.name or complete.comparison != self._comparison(message):
-            return False
-        return isinstance(message, Compare) or _suffices(complete, message.request)
-
-    def _comparison(self, message: Measure | Compare) -> str:
-        """Return a digest of both arms and of how they are judged, or an empty text if nothing is compared."""
-        if isinstance(message, Measure):
-            return ""
-        arm = self._arm_of(message)
-        parts = [dataclasses.replace(message, number=0), arm.words, arm.policy, arm.gate, arm.metrics]
-        pairs = [arm.cases[case] for case in message.group.cases]
-        text = json.dumps(codec.plain([*parts, *pairs]), sort_keys=True)
+    def _asked(self, message: Measure | Compare) -> str:
+        """Return a digest of what a message asks for, of both arms and of how they are judged."""
+        parts: list[Any] = [dataclasses.replace(message, number=0)]
+        if isinstance(message, Compare):
+            arm = self._arm_of(message)
+            parts += [arm.words, arm.policy, arm.gate, arm.metrics]
+            parts += [arm.cases[case] for case in message.group.cases]
+        text = json.dumps(codec.plain(parts), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def _prepare(self, here: LocalSite, message: Measure | Compare) -> Running | Comparing:
@@ -353,7 +347,7 @@ class HostServer:
             over,
             tuple(verdicts),
             tuple(others.items()),
-            self._comparison(message),
+            self._asked(message),
         )
         self._keep(GroupProgress(message.number, name, *content))
 
@@ -366,16 +360,6 @@ class HostServer:
             if not self._unwritable:  # said once, and the host measures on
                 self._unwritable = True
                 self._say(f"{self._journal.path} cannot be written ({error.strerror}): only what arrives is kept")
-
-
-def _suffices(complete: GroupProgress, request: GroupRequest) -> bool:
-    """Whether a completed group has the cases and launches that are requested now."""
-    measured = dict(complete.measurements)
-    if measured.keys() != set(request.group.cases) or request.before or request.numbers:
-        return False
-    return all(
-        measurement.failure or len(measurement.values(PRIMARY)) >= request.launches for measurement in measured.values()
-    )
 
 
 def main() -> int:
