@@ -125,29 +125,52 @@ class Pipe:
 class HostServer:
     """Measures what a controller asks for."""
 
-    def __init__(self, pipe: Pipe, folder: Path, loaded: Path) -> None:
-        """`folder` keeps weights and journals. `loaded` has the code and is named by its digest."""
-        self._pipe = pipe
-        self._folder = folder
-        self._loaded = loaded
-        self._here: LocalSite | None = None
-        self._run = ""
-        self._code = ""
-        """Names the code, and the environment if that is of a lock: what others measured is not taken over."""
+    def __init__(self, pipe: Pipe, folder: Path, loaded: Path, opening: Open) -> None:
+        """Open a run. Raise IpexperfError if this host cannot take part.
+
+        `folder` keeps weights and journals. `loaded` has the code and is named by its digest.
+        """
+        self._pipe, self._folder, self._loaded, self._run = pipe, folder, loaded, opening.run
         self._journal: Journal | None = None
         self._before: Journal | None = None
         """What this host keeps of a run whose controller went away."""
+        self._complete: list[GroupProgress] = []
+        """The groups that it completed then."""
         self._against: Against | None = None
         """The other arm of the run, unless it runs the software of a lock."""
         self._locked: dict[str, Against] = {}
         """The arms that do, by the digests of their locks."""
-        self._facts: Facts | None = None
-        self._complete: list[GroupProgress] = []
-        """The groups that it completed then."""
         self._round = 0
         """The round of the group that is being measured."""
         self._unwritable = False
         """Whether it was said that the journal cannot be written."""
+        options = opening.options
+        load = tuple(str(loaded / name) if name.endswith(".py") else name for name in options.load)
+        options = dataclasses.replace(options, load=load)
+        loading.load(options.load)
+        matrix.check_names(options)
+        measured_by = loaded.name  # and the environment if that is of a lock: what others measured is not taken over
+        if opening.lock:
+            lock = locks.parse(opening.lock, "the lock of the run")
+            stores = self._stores(opening.wheels)
+            options = site.in_environment(options, lock, folder, self._say, stores, collecting=opening.collecting)
+            measured_by += f"-{lock.environment}"
+        self._facts = site.facts(options)
+        other = self._other_arm(options, self._facts)
+        journals = host_files.runs_of(folder)
+        if opening.resume:
+            self._before = Journal(journals, opening.resume, measured_by, self._say)
+            self._complete = self._before.complete()
+            count = plural(len(self._complete), "group")
+            self._say(f"{count} of run {opening.resume}, complete and measured by this code, kept here")
+        self._journal = Journal(journals, opening.run, measured_by, only=True)
+        self._here = LocalSite(options, folder, self._say)
+        pipe.noticed = self._notice
+        self._notice()
+        machine = surroundings.hardware()
+        hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
+        clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        pipe.send(Opened(self._facts, hardware, clock, other))
 
     def serve(self) -> int:
         """Answer requests until the controller says goodbye, or is gone and nothing is left to measure."""
@@ -155,35 +178,27 @@ class HostServer:
         while True:
             try:
                 request = self._pipe.waiting.get()
-                if isinstance(request, Bye):
-                    self._forget()
+                if isinstance(request, Bye):  # the controller has everything
+                    for journal in filter(None, (self._journal, self._before)):
+                        journal.remove()
                     break
                 if request is None or self._pipe.gone.is_set():
                     break
                 self._answer(request)
-                if self._pipe.waiting.empty() and self._here is not None:
+                if self._pipe.waiting.empty():
                     self._here.conductor.give_back()  # another run may want the devices
             except KeyboardInterrupt:
                 if not self._pipe.stopped.is_set():
                     status = 130
                     break
-        if self._here is not None:
-            self._here.close()
+        self._here.close()
         if self._journal is not None:
             self._journal.close()
         return status
 
-    def _forget(self) -> None:
-        """Remove the journal, because the controller has everything."""
-        for journal in (self._journal, self._before):
-            if journal is not None:
-                journal.remove()
-
     def _answer(self, request: Request) -> None:
         try:
-            if isinstance(request, Open):
-                self._open(request)
-            elif isinstance(request, Measure | Compare):
+            if isinstance(request, Measure | Compare):
                 self._measure(request)
             elif isinstance(request, Question):
                 self._pipe.send(Answer(request.number, self._answer_to(request)))
@@ -192,8 +207,6 @@ class HostServer:
             self._pipe.send(Refused(number, str(error), isinstance(error, LockError)))
 
     def _answer_to(self, question: Question) -> str | LockArm:
-        if self._here is None or self._facts is None:
-            raise UsageError("nothing was opened")
         if isinstance(question, Key):
             return self._here.machine_key(question.device, self._facts)
         if isinstance(question, LockRequest):
@@ -202,31 +215,6 @@ class HostServer:
         arm = locked.against(question.request, prepared, self._here.options)
         self._locked[arm.lock] = arm
         return prepared
-
-    def _open(self, request: Open) -> None:
-        load = tuple(str(self._loaded / name) if name.endswith(".py") else name for name in request.options.load)
-        options = dataclasses.replace(request.options, load=load)
-        loading.load(options.load)
-        matrix.check_names(options)
-        self._code = self._loaded.name
-        if request.lock:
-            lock = locks.parse(request.lock, "the lock of the run")
-            stores = self._stores(request.wheels)
-            options = site.in_environment(options, lock, self._folder, self._say, stores, collecting=request.collecting)
-            self._code += f"-{lock.environment}"
-        facts = self._facts = site.facts(options)
-        other = self._other_arm(options, facts)
-        if request.resume:
-            self._resume(request.resume)
-        self._run = request.run
-        self._journal = Journal(host_files.runs_of(self._folder), request.run, self._code, only=True)
-        self._pipe.noticed = self._notice
-        self._notice()
-        self._here = LocalSite(options, self._folder, self._say)
-        machine = surroundings.hardware()
-        hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
-        clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        self._pipe.send(Opened(facts, hardware, clock, other))
 
     def _stores(self, wheels: str) -> list[Store]:
         """The store that was sent in an archive of this digest, if any."""
@@ -242,11 +230,6 @@ class HostServer:
         self._against.check(options)
         return OtherArm(self._against.words, tuple(self._against.cases.items()))
 
-    def _resume(self, run: str) -> None:
-        self._before = Journal(host_files.runs_of(self._folder), run, self._code, self._say)
-        self._complete = self._before.complete()
-        self._say(f"{plural(len(self._complete), 'group')} of run {run}, complete and measured by this code, kept here")
-
     def _say(self, text: str) -> None:
         self._pipe.send(ProgressLine(text))
         self._show(said=text)
@@ -260,8 +243,6 @@ class HostServer:
         self._show(queue=self._pipe.groups(), alone=self._pipe.gone.is_set())
 
     def _measure(self, message: Measure | Compare) -> None:
-        if self._here is None or self._journal is None:
-            raise UsageError("nothing was opened")
         if self._pipe.stopped.is_set():
             return
         complete = next((progress for progress in self._complete if progress.asked == self._asked(message)), None)
@@ -279,7 +260,7 @@ class HostServer:
             began = time.time()
             self._round = 1
             self._show(state="measuring", since=began, round=1)
-            running = self._prepare(self._here, message)
+            running = self._prepare(message)
             cut = ""
             try:
                 running.run(lambda: self._between_rounds(message, running))
@@ -302,10 +283,10 @@ class HostServer:
         text = json.dumps(codec.plain(parts), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def _prepare(self, here: LocalSite, message: Measure | Compare) -> Running | Comparing:
+    def _prepare(self, message: Measure | Compare) -> Running | Comparing:
         if isinstance(message, Measure):
-            return here.running(message.request)
-        return here.comparing(self._arm_of(message), message.group, message.wishes)
+            return self._here.running(message.request)
+        return self._here.comparing(self._arm_of(message), message.group, message.wishes)
 
     def _arm_of(self, message: Compare) -> Against:
         """Return the arm that a group is compared with."""
@@ -340,16 +321,18 @@ class HostServer:
                 others = running.other_sides()
         else:
             measured = list(running.measurements(cut).items())
-        name = message.group.name
-        content = (
-            tuple(measured),
-            tuple(rounds),
-            over,
-            tuple(verdicts),
-            tuple(others.items()),
-            self._asked(message),
+        self._keep(
+            GroupProgress(
+                message.number,
+                message.group.name,
+                tuple(measured),
+                tuple(rounds),
+                over,
+                tuple(verdicts),
+                tuple(others.items()),
+                self._asked(message),
+            )
         )
-        self._keep(GroupProgress(message.number, name, *content))
 
     def _keep(self, progress: GroupProgress) -> None:
         assert self._journal is not None  # noqa: S101 - the caller has looked
@@ -376,7 +359,15 @@ def main() -> int:
     pipe = Pipe(requests, replies)
     pipe.open()
     with interrupts.sigterm_as_interrupt():
-        return HostServer(pipe, arguments.folder, arguments.loaded).serve()
+        opening = pipe.waiting.get()
+        if not isinstance(opening, Open):
+            return 0  # the controller is gone already
+        try:
+            server = HostServer(pipe, arguments.folder, arguments.loaded, opening)
+        except IpexperfError as error:
+            pipe.send(Refused(0, str(error)))
+            return 0
+        return server.serve()
 
 
 if __name__ == "__main__":
