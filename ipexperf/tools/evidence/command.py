@@ -232,7 +232,7 @@ def _added(before: Evidence | None, new: Evidence, planner: Planner, folder: Pat
     cases = (*(item for item in before.cases if item.case not in fresh), *new.cases)
     why = {item.row: item.why for item in new.rows if item.state == "impossible"}
     unreached = next((item.why for item in new.rows if item.state == "unreached"), "no case was tried")
-    rows = records.resolve(planner.rows, cases, why, records.facts(new.hardware), unreached)
+    rows = [records.resolved(row, cases, why, new.facts, unreached) for row in planner.rows]
     times = {name: before.made[name] + new.made[name] for name in ("minutes", "seconds")}
     software = {**before.software, **new.software}
     return dataclasses.replace(
@@ -265,7 +265,8 @@ def _evidence(planner: Planner, cover: Cover, experiment: EvidenceRun, minutes: 
             rows_shown = [row for row in planner.rows if features.shows(row, planned.case, planner.facts)]
             impossible |= {row: reason for row in rows_shown if row.kind == "condition"}
     cases = [_scrubbed(record, names) for record in experiment.records]
-    rows = records.resolve(planner.rows, cases, impossible, records.facts(hardware), unreached)
+    facts = records.facts(hardware)
+    rows = [records.resolved(row, cases, impossible, facts, unreached) for row in planner.rows]
     origin = {
         "at": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "ipexperf": __version__,

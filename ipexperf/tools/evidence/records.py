@@ -162,20 +162,10 @@ def holds(row: Row, record: CaseRecord) -> bool:
     return True
 
 
-def resolve(
-    rows: Sequence[Row],
-    cases: Sequence[CaseRecord],
-    impossible: Mapping[Row, str],
-    facts: Facts,
-    unreached: str,
-) -> list[RowRecord]:
-    """Return the state of every row. One proving case is enough; else the first that should have says why not."""
-    return [_resolved(row, cases, impossible, facts, unreached) for row in rows]
-
-
-def _resolved(
+def resolved(
     row: Row, cases: Sequence[CaseRecord], impossible: Mapping[Row, str], facts: Facts, unreached: str
 ) -> RowRecord:
+    """Return the state of a row. One proving case is enough; else the first that should have says why not."""
     showing = [record for record in cases if features.shows(row, record.case, facts)]
     if good := next((record for record in showing if holds(row, record)), None):
         return RowRecord(row, "held", good.case.uid)

@@ -155,13 +155,21 @@ class RayCluster:
 
     def snapshots(self, hosts: Sequence[Host]) -> dict[str, Snapshot | str]:
         """A snapshot of each host, by its name, or why it does not answer. All are asked at once."""
-        requests = {host.name: self._observer(host).look.remote() for host in hosts}
-        self._ray.wait(list(requests.values()), num_returns=len(requests), timeout=ANSWER_SECONDS)
+        requests = [self._observer(host).look.remote() for host in hosts]
+        answered, _ = self._ray.wait(requests, num_returns=len(requests), timeout=ANSWER_SECONDS)
         answers: dict[str, Snapshot | str] = {}
-        for host in hosts:
-            answers[host.name] = self._answer(requests[host.name])
-            if isinstance(answers[host.name], str):  # so that the next request starts a new actor
-                self._dismiss(host.node)
+        for host, request in zip(hosts, requests, strict=True):
+            try:
+                if request in answered:
+                    answers[host.name] = codec.record(Snapshot, json.loads(_get(self._ray, request, CALL_SECONDS)))
+                    continue
+                reason = f"nothing within {ANSWER_SECONDS:.0f} s"
+            except HostLostError as error:
+                reason = str(error)
+            except ValueError as error:
+                reason = f"what it says cannot be read: {error}"
+            answers[host.name] = reason
+            self._dismiss(host.node)  # so that the next request starts a new actor
         return answers
 
     def _observer(self, host: Host) -> Any:
@@ -174,19 +182,6 @@ class RayCluster:
     def _dismiss(self, node: str) -> None:
         with contextlib.suppress(Exception):
             self._ray.kill(self._observers.pop(node))
-
-    def _answer(self, request: Any) -> Snapshot | str:
-        errors = self._ray.exceptions
-        try:
-            return codec.record(Snapshot, json.loads(self._ray.get(request, timeout=0.1)))
-        except errors.GetTimeoutError:
-            return f"nothing within {ANSWER_SECONDS:.0f} s"
-        except errors.RayTaskError as error:
-            return f"it cannot be looked at: {_brief(error.cause or error)}"
-        except errors.RayError as error:
-            return _brief(error)
-        except ValueError as error:
-            return f"what it says cannot be read: {error}"
 
     def _pinned_to(self, host: Host) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -315,17 +310,22 @@ class RayChannel:
             self._ray.kill(self._actor)
 
     def _get(self, reference: Any, seconds: float = CALL_SECONDS) -> Any:
-        errors = self._ray.exceptions
-        try:
-            return self._ray.get(reference, timeout=seconds)
-        except errors.GetTimeoutError:
-            raise HostLostError(f"it did not answer within {seconds:.0f} s") from None
-        except errors.ActorUnavailableError:  # Ray says "temporarily", but the call may have been made
-            raise HostLostError("its agent cannot be reached any more") from None
-        except errors.RayTaskError as error:
-            raise HostLostError(f"its agent failed: {_brief(error.cause or error)}") from None
-        except errors.RayError as error:
-            raise HostLostError(_brief(error)) from None
+        return _get(self._ray, reference, seconds)
+
+
+def _get(module: Any, reference: Any, seconds: float) -> Any:
+    """The answer of an agent. Raises HostLostError if there is none."""
+    errors = module.exceptions
+    try:
+        return module.get(reference, timeout=seconds)
+    except errors.GetTimeoutError:
+        raise HostLostError(f"it did not answer within {seconds:.0f} s") from None
+    except errors.ActorUnavailableError:  # Ray says "temporarily", but the call may have been made
+        raise HostLostError("its agent cannot be reached any more") from None
+    except errors.RayTaskError as error:
+        raise HostLostError(f"its agent failed: {_brief(error.cause or error)}") from None
+    except errors.RayError as error:
+        raise HostLostError(_brief(error)) from None
 
 
 def _brief(error: BaseException) -> str:

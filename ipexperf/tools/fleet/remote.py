@@ -64,7 +64,7 @@ class RemoteSite:
         `store` has wheels that no index has.
         """
         self._links = {link.host.name: link for link in links}
-        self._board = board
+        self.board = board
         self._run = run
         self._store = store
         self.source = source
@@ -157,7 +157,7 @@ class RemoteSite:
         except HostLostError as error:
             if not self.several:
                 raise
-            self.say(f"{link.host.name} measures nothing: {error}")
+            self.board.put(f"{link.host.name} measures nothing: {error}")
 
     def _first(self) -> Link:
         """The host, or the first of several equal ones that is not lost, if there is one."""
@@ -181,12 +181,6 @@ class RemoteSite:
 
     def moved(self, group: str, to: Link) -> None:
         self._moved[group] = to.host.name
-
-    def wait(self, until: Callable[[], bool]) -> None:
-        self._board.wait(until)
-
-    def say(self, line: str) -> None:
-        self._board.put(line)
 
     def adapted(self, measurement: Measurement, link: Link, notes: Sequence[str]) -> Measurement:
         """Return a host's measurement with the commit under test and times by our clock."""
@@ -215,7 +209,7 @@ class RemoteSite:
     def close(self) -> None:
         """End the processes on the hosts. Groups that are still being measured are cut short."""
         busy = {group.link for group in self._groups if group.link is not None and not group.over}
-        self._board.all_at_once(lambda link: link.close(stop=link in busy), self._links.values())
+        self.board.all_at_once(lambda link: link.close(stop=link in busy), self._links.values())
 
 
 class RemoteGroup:
@@ -261,7 +255,7 @@ class RemoteGroup:
         try:
             while True:
                 link, news_before = self.link, self._inbox.news
-                self._site.wait(lambda: link.arrived(number).news > news_before or self.over)  # noqa: B023 - called before the next turn
+                self._site.board.wait(lambda: link.arrived(number).news > news_before or self.over)  # noqa: B023 - called before the next turn
                 lost = link.lost  # looked at first: the last report of a host may arrive just before it is lost
                 inbox = self._inbox = link.arrived(number)
                 if inbox.refused:
@@ -283,10 +277,10 @@ class RemoteGroup:
         other = self._site.host_of(self.group) if self._stood_in < STAND_INS else None
         if other is None:
             self._lost = reason
-            self._site.say(f"{self.group}: {reason}")
+            self._site.board.put(f"{self.group}: {reason}")
             return False
         self._stood_in += 1
-        self._site.say(f"{self.group}: {reason}: {other.host.name} measures it")
+        self._site.board.put(f"{self.group}: {reason}: {other.host.name} measures it")
         self._site.moved(self.group, other)
         self._notes = (f"{lost.host.name} was lost before it had finished",)
         self.link, self._inbox, self._handed = other, Inbox(), 0

@@ -71,12 +71,8 @@ def _view(host: Host, snapshot: Snapshot | str, *, free: bool) -> HostView:
     return HostView(host, snapshot, ALONE if doing.alone and doing.state != "quiet" else doing.state)
 
 
-def rows(views: Sequence[HostView]) -> list[dict[str, Any]]:
-    """The survey as JSON."""
-    return [_row(view) for view in views]
-
-
-def _row(view: HostView) -> dict[str, Any]:
+def row(view: HostView) -> dict[str, Any]:
+    """A host as JSON."""
     labels = {name: content for name, content in sorted(view.host.labels.items()) if name not in OURS}
     whole = {"host": view.host.name, "state": view.state, **labels}
     if view.snapshot is None:
@@ -100,12 +96,8 @@ def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
 
 
-def lines(views: Sequence[HostView]) -> list[str]:
-    """The survey as text."""
-    return [line for view in views for line in _lines(view)]
-
-
-def _lines(view: HostView) -> Iterator[str]:
+def lines(view: HostView) -> Iterator[str]:
+    """A host as text."""
     labels = "".join(f"  {name}={content}" for name, content in sorted(view.host.labels.items()))
     yield f"{view.host.name}  {view.state}{f': {view.reason}' if view.reason else ''}{labels}"
     if view.snapshot is None:

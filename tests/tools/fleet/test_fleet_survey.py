@@ -66,6 +66,10 @@ def seen_at(doing: Status | None = None, busy: float = 0.37, **more: tuple[Group
     return Snapshot(NOW, (JournalSummary("run1", True, doing),) if doing else (), 5 * 3600.0, busy, **more)
 
 
+def told(views: Sequence[survey.HostView]) -> list[str]:
+    return [line for view in views for line in survey.lines(view)]
+
+
 def test_the_survey_shows_what_every_host_does() -> None:
     rack = Rack(
         one=seen_at(MEASURING),
@@ -88,7 +92,7 @@ def test_the_survey_shows_what_every_host_does() -> None:
         ("seven", "waiting"),
         ("eight", "gone"),
     ]
-    assert survey.lines(seen) == [
+    assert told(seen) == [
         "one  measuring  device=cpu  room=a",
         f"    run run1: {GROUP}, round 2 of 5, for 3 min 20 s; 4 groups to come",
         "    measured 37% of the last 5 h 00 min",
@@ -108,12 +112,12 @@ def test_the_survey_shows_what_every_host_does() -> None:
         "    measured 37% of the last 5 h 00 min",
         "eight  gone: it was killed",
     ]
-    first, *_, last = survey.rows(seen)
+    first, *_, last = map(survey.row, seen)
     assert first["doing"]["group"] == GROUP
     assert (first["doing"]["round"], first["doing"]["rounds"], first["doing"]["queue"]) == (2, 5, 4)
     assert (first["doing"]["seconds"], first["busy"], first["room"]) == (200, 0.37, "a")
     assert last == {"host": "eight", "state": "gone", "reason": "it was killed"}
-    (brief,) = survey.rows(survey.make(Rack(one=seen_at(busy=1 / DAY))))
+    (brief,) = map(survey.row, survey.make(Rack(one=seen_at(busy=1 / DAY))))
     assert brief["busy"] == pytest.approx(1 / DAY, rel=1e-3), "a second of a day"
 
 
@@ -131,7 +135,7 @@ def test_a_host_that_dies_during_the_survey_is_listed_once() -> None:
 
 def test_a_run_that_was_cut_off_is_named() -> None:
     snapshot = Snapshot(NOW, (JournalSummary("run1", False), JournalSummary("run2", True)), DAY, 0.0)
-    (line,) = [line for line in survey.lines(survey.make(Rack(one=snapshot))) if "--perf-resume" in line]
+    (line,) = [line for line in told(survey.make(Rack(one=snapshot))) if "--perf-resume" in line]
     assert line == "    keeps what it measured of a run that was cut off: --perf-resume run1"
 
 
