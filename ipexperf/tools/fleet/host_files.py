@@ -80,22 +80,19 @@ class Journal:
             self._file: IO[str] = self.path.open("a+", encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{folder}: nothing can be kept there: {error.strerror}") from None
-        if only and not _locked(self._file, fcntl.LOCK_EX):
-            self._file.close()
-            raise UsageError(
-                f"{folder.parents[2]} is the folder of another host too: "
-                "give each its own, by ipexperf fleet join --folder"
-            )
         self._status = Status(run, "quiet", time.time())
         self._changing = threading.Lock()
-        self._wait(f"waiting for the group that is still being measured here for run {run}", say)
-
-    def _wait(self, line: str, say: Callable[[str], None]) -> None:
         announced_at = -math.inf
         while not _locked(self._file, fcntl.LOCK_EX):
+            if only:
+                self._file.close()
+                raise UsageError(
+                    f"{folder.parents[2]} is the folder of another host too: "
+                    "give each its own, by ipexperf fleet join --folder"
+                )
             if time.monotonic() - announced_at > LINE_SECONDS:
                 announced_at = time.monotonic()
-                say(line)
+                say(f"waiting for the group that is still being measured here for run {run}")
             time.sleep(POLL_SECONDS)
 
     def add(self, text: str) -> None:
@@ -155,7 +152,7 @@ def _lines(file: IO[str]) -> Iterator[GroupProgress]:
     """Yield the lines that can be read. The last one may be cut if the host lost its power."""
     for text in file:
         with contextlib.suppress(ValueError):
-            reply = messages.reply(text)
+            reply = messages.read(text)
             if isinstance(reply, GroupProgress):
                 yield reply
 

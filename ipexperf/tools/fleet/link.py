@@ -246,7 +246,7 @@ class Link:
     def _receive(self) -> None:
         lines = self._channel.receive(POLL_SECONDS)
         for text in lines:
-            self._take(messages.reply(text))
+            self._take(messages.read(text))
         if lines:
             self._heard = time.monotonic()
         elif time.monotonic() - self._heard > SILENT_SECONDS:

@@ -188,22 +188,11 @@ def line(message: Request | Reply) -> str:
     return json.dumps({"is": type(message).__name__, **codec.plain(message)}, separators=(",", ":"))
 
 
-def request(text: str) -> Request:
-    """The request that a line holds. Raises ValueError if it holds none."""
-    message: Request = _read(text, get_args(Request))
-    return message
-
-
-def reply(text: str) -> Reply:
-    """The reply that a line holds. Raises ValueError if it holds none."""
-    message: Reply = _read(text, get_args(Reply))
-    return message
-
-
-def _read(text: str, kinds: tuple[type[Any], ...]) -> Any:
+def read(text: str) -> Any:
+    """The message that a line holds. Raises ValueError if it holds none."""
     document = json.loads(text)
     name = document.pop("is", None) if isinstance(document, dict) else None
-    for kind in kinds:
+    for kind in get_args(Request | Reply):
         if name == kind.__name__:
             return codec.record(kind, document)
     raise ValueError(f"no message is called {name!r}")

@@ -102,7 +102,7 @@ class Pipe:
 
     def _read(self) -> None:
         for text in self._requests:
-            request = messages.request(text)
+            request = messages.read(text)
             if isinstance(request, Stop) and not self.stopped.is_set():
                 self.stopped.set()
                 os.kill(os.getpid(), signal.SIGINT)

@@ -76,7 +76,7 @@ class Scripted:
     def send(self, lines: list[str]) -> None:
         self._check()
         for text in lines:
-            request = messages.request(text)
+            request = messages.read(text)
             self.requests.append(request)
             for reply in self._answer(request):
                 self.put(reply)
