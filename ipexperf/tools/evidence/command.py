@@ -90,10 +90,10 @@ def _check(paths: Sequence[Path], folder: Path) -> int:
 
 def _fault(path: Path) -> str:
     """Print what a file shows. Return what is wrong with it, or an empty text."""
-    from ipexperf.tools.evidence import files
+    from ipexperf.tools.evidence import records
 
     try:
-        console.say(f"{path}: {_summary(files.read(path))}")
+        console.say(f"{path}: {_summary(records.read(path))}")
     except EvidenceError as error:
         return str(error)
     return ""
@@ -101,9 +101,9 @@ def _fault(path: Path) -> str:
 
 def _pages(folder: Path) -> int:
     from ipexperf.judge.baseline import write_text
-    from ipexperf.tools.evidence import files, tables
+    from ipexperf.tools.evidence import records, tables
 
-    blocks = tables.blocks(files.all_of(folder))
+    blocks = tables.blocks(records.all_of(folder))
     for page in tables.PAGES:
         if not page.is_file():
             raise UsageError(f"--pages: there is no {page} here: run it in the root of a checkout")
@@ -206,10 +206,10 @@ def _device(options: Options) -> tuple[Options, Facts]:
 def _before(folder: Path, device: str) -> Evidence:
     """The file of this machine in a folder."""
     from ipexperf.bench.process import environment
-    from ipexperf.tools.evidence import files
+    from ipexperf.tools.evidence import records
 
     here = environment.hardware()
-    for evidence in files.all_of(folder):
+    for evidence in records.all_of(folder):
         if evidence.device == device and all(evidence.hardware[name] == here[name] for name in ("cpu", "isa", "cores")):
             return evidence
     raise UsageError(f"--add: {folder} has no file of this machine and {device}: leave it out")
@@ -305,10 +305,10 @@ def _scrubbed(record: Any, names: dict[str, str]) -> Any:
 def _write(evidence: Evidence, folder: Path) -> Path:
     """Write the file, and hold it to the rules for everybody's files."""
     from ipexperf.judge.baseline import write_text
-    from ipexperf.tools.evidence import files, records
+    from ipexperf.tools.evidence import records
 
     path = write_text(folder / f"{evidence.machine}.json", records.text(evidence))
-    files.read(path)
+    records.read(path)
     return path
 
 
