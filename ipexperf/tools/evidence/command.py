@@ -189,17 +189,15 @@ def _device(options: Options) -> tuple[Options, Facts]:
     from ipexperf.plan import matrix
     from ipexperf.plan.arms import ArmWords
 
-    if options.device is not None:
-        matrix.check_names(options)
-        facts = arm.facts(ArmWords(), options)
-        if reason := registry.devices.get(options.device[0]).why_not(facts):
-            raise UsageError(f"{options.sources['device']} {options.device[0]} cannot run here: {reason}")
-        return options, facts
+    matrix.check_names(options)
     cards = tuple(name for name in registry.devices.names() if registry.devices.get(name).accelerator)
-    facts = arm.facts(ArmWords(), dataclasses.replace(options, device=cards))
-    device = next((name for name in cards if registry.devices.get(name).why_not(facts) is None), LAST)
-    if reason := registry.devices.get(device).why_not(facts):
-        raise UsageError(f"{device} cannot run here: {reason}")
+    facts = arm.facts(ArmWords(), dataclasses.replace(options, device=options.device or cards))
+    why_not = {name: registry.devices.get(name).why_not(facts) for name in options.device or (*cards, LAST)}
+    device = next((name for name, reason in why_not.items() if reason is None), None)
+    if device is None:
+        name, reason = list(why_not.items())[-1]
+        asked = f"{options.sources['device']} " if options.device else ""
+        raise UsageError(f"{asked}{name} cannot run here: {reason}")
     return dataclasses.replace(options, device=(device,)), facts
 
 

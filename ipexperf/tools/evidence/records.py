@@ -28,6 +28,8 @@ SCHEMA = 1
 """The version of the format. A file of another version is refused."""
 State = Literal["held", "failed", "unreached", "impossible"]
 """`held`: a case proved the row. `unreached`: the budget was spent before. `impossible`: the machine cannot show it."""
+OF_MACHINE = ("device", "made", "hardware", "software", "variables")
+"""The keys of a file that are as in `Evidence`."""
 OK = "ok"
 OUTCOMES = tuple(name for name in LAUNCH_OUTCOMES if name not in ("contended", "interrupted", "refused"))
 """The outcomes that count as evidence. A contended, interrupted or refused launch proves nothing."""
@@ -196,11 +198,7 @@ def document(evidence: Evidence) -> dict[str, Any]:
     values = {
         "schema": SCHEMA,
         "machine": evidence.machine,
-        "device": evidence.device,
-        "made": dict(evidence.made),
-        "hardware": dict(evidence.hardware),
-        "software": dict(evidence.software),
-        "variables": dict(evidence.variables),
+        **{name: getattr(evidence, name) for name in OF_MACHINE},
         "cases": [_case(record) for record in evidence.cases],
         "rows": [_row(record) for record in evidence.rows],
     }
@@ -270,13 +268,9 @@ def _evidence_of(document: Any) -> Evidence:
     if document["digest"] != digest(document):
         raise ValueError("its digest does not match its content: it was changed after it was written")
     evidence = Evidence(
-        document["device"],
-        document["made"],
-        document["hardware"],
-        document["software"],
-        document["variables"],
-        tuple(_case_of(**case) for case in document["cases"]),
-        tuple(_row_of(**row) for row in document["rows"]),
+        **{name: document[name] for name in OF_MACHINE},
+        cases=tuple(_case_of(**case) for case in document["cases"]),
+        rows=tuple(_row_of(**row) for row in document["rows"]),
     )
     if document["machine"] != evidence.machine:
         raise ValueError(f"its machine is {document['machine']!r}, and its hardware is called {evidence.machine}")

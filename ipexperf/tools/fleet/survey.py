@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -43,6 +43,10 @@ class HostView:
     state: str
     reason: str = ""
     """Why there is no snapshot."""
+
+    @property
+    def labels(self) -> list[str]:
+        return [f"{name}={content}" for name, content in sorted(self.host.labels.items())]
 
 
 def make(fleet: Fleet, test: str | None = None) -> list[HostView]:
@@ -98,8 +102,7 @@ def _moment(seconds: float) -> str:
 
 def lines(view: HostView) -> Iterator[str]:
     """A host as text."""
-    labels = "".join(f"  {name}={content}" for name, content in sorted(view.host.labels.items()))
-    yield f"{view.host.name}  {view.state}{f': {view.reason}' if view.reason else ''}{labels}"
+    yield "  ".join([view.host.name, f"{view.state}{f': {view.reason}' if view.reason else ''}", *view.labels])
     if view.snapshot is None:
         return
     if sentence := doing_text(view):
@@ -162,21 +165,15 @@ def page(views: Sequence[HostView], seconds: int | None = None) -> str:
     The lines begin when the first of the hosts joined, at most a day ago.
     """
     span = max((view.snapshot.seconds for view in views if view.snapshot), default=0.0) or DAY
-    hosts: list[Mapping[str, Any]] = [
-        {
-            "name": view.host.name,
-            "state": view.state,
-            "doing": view.reason or doing_text(view),
-            "busy": f"{view.snapshot.busy:.0%} of {units.seconds(view.snapshot.seconds)}"
-            if view.snapshot and view.snapshot.seconds
-            else "-",
-            "bars": bars(view.snapshot, span) if view.snapshot else [],
-            "keeps": ", ".join(view.snapshot.keeps) if view.snapshot else "",
-            "labels": ", ".join(f"{name}={content}" for name, content in sorted(view.host.labels.items())),
-        }
-        for view in views
-    ]
     written_at = datetime.now(timezone.utc).isoformat(" ", "seconds").removesuffix("+00:00")
     return single_page.render(
-        TEMPLATE, hosts=hosts, made=written_at, span=units.seconds(span), width=WIDTH, seconds=seconds
+        TEMPLATE,
+        views=views,
+        bars=lambda snapshot: bars(snapshot, span),
+        doing=doing_text,
+        duration=units.seconds,
+        made=written_at,
+        span=units.seconds(span),
+        width=WIDTH,
+        seconds=seconds,
     )
