@@ -166,16 +166,14 @@ class Agent:
 
     def close(self) -> None:
         """Wait for the process to end after a stop or a goodbye, and end it if it does not."""
-        if self._process is None:
-            self.abandon()
-            return
-        if self._process.stdin is not None:
+        if self._process is not None:
+            assert self._process.stdin is not None  # noqa: S101 - it is a pipe
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
-        try:
-            self._process.wait(CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.terminate()
+            try:
+                self._process.wait(CLOSE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.terminate()
         self.abandon()
 
     def abandon(self) -> None:

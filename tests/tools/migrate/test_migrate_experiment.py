@@ -54,16 +54,7 @@ class Trial:
         conductor = Conductor(options, folder, lambda _: None, policy=FREE, clock=self._clock)
         plan = migrate_records.plan()
         self.off = [setting.off for setting in plan.settings]
-        self.experiment = Experiment(
-            plan.contests,
-            launches,
-            {},
-            conductor,
-            lambda _: None,
-            clock=self._clock,
-            together=self,
-            settings=plan.settings,
-        )
+        self.experiment = Experiment(plan, launches, {}, conductor, lambda _: None, clock=self._clock, together=self)
 
     def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
         del effort, chance, say
