@@ -115,7 +115,6 @@ class Planner:
         """Return the first case that shows a row, or the reason why no case does."""
         options = self._under(row) if row.kind == "condition" else self._options
         left_out: list[LeftOut] = []
-        tried = None
         for tried in self._tries(row):
             case = self._case(tried, options)
             if isinstance(case, LeftOut):
@@ -123,12 +122,14 @@ class Planner:
             elif self.shows(row, case):
                 return CoveringCase(case, options)
         if left_out and row.kind in ("mode", "knob", "model"):
-            first = [one.reason for one in left_out if one.cell.model == left_out[0].cell.model]
-            by_name = row.kind == "mode" and registry.stacks.get(row.of("stack")).by_name
-            return first[-1] if by_name else first[0]
+            reasons = [one.reason for one in left_out if one.cell.model == left_out[0].cell.model]
+            # A stack that is asked for by name may have nothing to do at its defaults: its last setting tells more.
+            last = row.kind == "mode" and registry.stacks.get(row.of("stack")).by_name
+            return reasons[-1] if last else reasons[0]
         if row.kind == "knob":
             stack, knob = row.of("stack"), row.of("knob")
-            return f"{stack} has it by default alone" if tried else f"no case of {stack} has the knob {knob}"
+            has_it = next(self._tries(row), None) is not None
+            return f"{stack} has it by default alone" if has_it else f"no case of {stack} has the knob {knob}"
         return "no case has it"
 
     def _tries(self, row: Row) -> Iterator[Try]:
