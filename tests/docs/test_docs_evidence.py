@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.tools.evidence import files, tables
+from ipexperf.tools.evidence import records, tables
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted((ROOT / files.FOLDER).glob("*.json"))
+FILES = sorted((ROOT / records.FOLDER).glob("*.json"))
 
 
 def test_there_is_a_file() -> None:
@@ -18,7 +18,7 @@ def test_there_is_a_file() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_file_claims_nothing_beyond_what_it_holds(path: Path) -> None:
-    assert files.read(path).machine == path.stem
+    assert records.read(path).machine == path.stem
 
 
 @pytest.mark.parametrize("page", tables.PAGES, ids=lambda page: page.stem)
@@ -26,7 +26,7 @@ def test_a_page_has_the_tables_of_the_files(page: Path) -> None:
     """Run `ipexperf evidence --pages` if this fails."""
     text = (ROOT / page).read_text()
     assert text.count("<!-- evidence: ") == text.count("<!-- end of evidence -->") > 0
-    assert tables.filled(text, tables.blocks(files.all_of(ROOT / files.FOLDER)), page) == text
+    assert tables.filled(text, tables.blocks(records.all_of(ROOT / records.FOLDER)), page) == text
 
 
 def test_every_table_is_on_a_page() -> None:

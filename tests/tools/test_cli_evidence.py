@@ -20,7 +20,7 @@ from ipexperf.errors import HistoryError, WorkerError
 from ipexperf.recorder import Recorder
 from ipexperf.result import Check
 from ipexperf.tools.evidence import command as evidence
-from ipexperf.tools.evidence import files
+from ipexperf.tools.evidence import records
 
 if TYPE_CHECKING:
     from ipexperf.compare.arm import Arm
@@ -50,7 +50,7 @@ def folder(tmp_path: Path, registries: None, monkeypatch: pytest.MonkeyPatch) ->
         if name != "tiny":
             del registry.models._items[name]
     monkeypatch.delitem(DTYPES, "int8")  # a worker would quantise its networks
-    for room in (evidence, files):  # the networks that fail would run on the fake device too
+    for room in (evidence, records):  # the networks that fail would run on the fake device too
         monkeypatch.setattr(room, "NETWORKS", FAKES / "movers.py")
     return tmp_path
 
@@ -73,7 +73,7 @@ def test_the_results_are_written_to_a_file_named_after_the_machine(
     played(monkeypatch, a_second, HELD, environment=WHERE)
     assert run() == 0
     path = folder / "out" / NAME
-    whole = files.read(path)
+    whole = records.read(path)
     held = {str(record.row) for record in whole.rows if record.state == "held"}
     assert {"spin fp32 plain", "whirl bf16 new", "packed=off on old", "update=own on old", "model tiny"} <= held
     assert {record.state for record in whole.rows} == {"held", "impossible"}
@@ -101,7 +101,7 @@ def test_a_case_that_fails_is_reported_and_run_again_with_fewer_settings(
     played(monkeypatch, fails, HELD, environment=WHERE)
     assert run() == evidence.WRONG
     assert "did not hold: error: no such update\n  update=own on old\n" in capsys.readouterr().out
-    whole = files.read(folder / "out" / NAME)
+    whole = records.read(folder / "out" / NAME)
     [bad] = [record for record in whole.cases if not record.sound]
     assert (bad.outcome, bad.reason, bad.log) == ("error", "no such update", ("the last", "words"))
     assert bad.case.knobs == (("update", "own"),)
@@ -130,7 +130,7 @@ def test_an_interruption_keeps_what_was_measured(
     """The file and the history have it. The other rows are reported as not reached."""
     interrupted_after_six(monkeypatch)
     assert "not reached: it was interrupted before" in capsys.readouterr().out
-    states = [record.state for record in files.read(folder / "out" / NAME).rows]
+    states = [record.state for record in records.read(folder / "out" / NAME).rows]
     assert {"held", "unreached"} <= set(states)
     with closing(sqlite3.connect("ipexperf.db")) as connection:
         assert connection.execute("SELECT status FROM run").fetchone() == ("interrupted",)
@@ -151,7 +151,7 @@ def test_a_history_that_fails_loses_nothing_that_was_measured(
     monkeypatch.setattr(Recorder, "round", fails)
     assert run() == cli.USAGE_ERROR
     assert "the disk is full" in capsys.readouterr().err
-    whole = files.read(folder / "out" / NAME)
+    whole = records.read(folder / "out" / NAME)
     assert len(whole.cases) > 4
     assert "the run ended before: the disk is full" in {record.why for record in whole.rows}
 
@@ -170,7 +170,7 @@ def test_no_case_begins_that_would_end_too_late(
     played(monkeypatch, slow, HELD, environment=WHERE)
     assert run("--minutes", "2") == 0
     assert "not reached: the 2 minutes were over before" in capsys.readouterr().out
-    assert len(files.read(folder / "out" / NAME).cases) == 4
+    assert len(records.read(folder / "out" / NAME).cases) == 4
 
 
 def test_a_second_run_adds_what_the_first_did_not_reach(
@@ -180,9 +180,9 @@ def test_a_second_run_adds_what_the_first_did_not_reach(
     assert run("--add") == cli.USAGE_ERROR
     assert "--add: out has no file of this machine and fake: leave it out" in capsys.readouterr().err
     arms_played = interrupted_after_six(monkeypatch)
-    before = files.read(folder / "out" / NAME)
+    before = records.read(folder / "out" / NAME)
     assert run("--add") == 0
-    whole = files.read(folder / "out" / NAME)
+    whole = records.read(folder / "out" / NAME)
     assert {record.state for record in whole.rows} == {"held", "impossible"}
     assert {record.case for record in before.cases} < {record.case for record in whole.cases}
     added_cases = [arm.case for arm in arms_played[6:]]
@@ -199,7 +199,7 @@ def test_results_of_other_software_go_to_a_file_of_their_own(folder: Path, monke
     played(monkeypatch, a_second, HELD, environment={**WHERE, "software": {"torch": "2.9.0"}})
     assert run("--add") == 0
     assert (folder / "out" / NAME).read_text() == before
-    assert files.read(folder / "out" / "other-software" / NAME).software["torch"] == "2.9.0"
+    assert records.read(folder / "out" / "other-software" / NAME).software["torch"] == "2.9.0"
 
 
 def test_the_plan_lists_cases_and_what_cannot_be_shown(

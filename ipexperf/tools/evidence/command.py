@@ -90,10 +90,10 @@ def _check(paths: Sequence[Path], folder: Path) -> int:
 
 def _fault(path: Path) -> str:
     """Print what a file shows. Return what is wrong with it, or an empty text."""
-    from ipexperf.tools.evidence import files
+    from ipexperf.tools.evidence import records
 
     try:
-        console.say(f"{path}: {_summary(files.read(path))}")
+        console.say(f"{path}: {_summary(records.read(path))}")
     except EvidenceError as error:
         return str(error)
     return ""
@@ -101,9 +101,9 @@ def _fault(path: Path) -> str:
 
 def _pages(folder: Path) -> int:
     from ipexperf.judge.baseline import write_text
-    from ipexperf.tools.evidence import files, tables
+    from ipexperf.tools.evidence import records, tables
 
-    blocks = tables.blocks(files.all_of(folder))
+    blocks = tables.blocks(records.all_of(folder))
     for page in tables.PAGES:
         if not page.is_file():
             raise UsageError(f"--pages: there is no {page} here: run it in the root of a checkout")
@@ -189,27 +189,25 @@ def _device(options: Options) -> tuple[Options, Facts]:
     from ipexperf.plan import matrix
     from ipexperf.plan.arms import ArmWords
 
-    if options.device is not None:
-        matrix.check_names(options)
-        facts = arm.facts(ArmWords(), options)
-        if reason := registry.devices.get(options.device[0]).why_not(facts):
-            raise UsageError(f"{options.sources['device']} {options.device[0]} cannot run here: {reason}")
-        return options, facts
+    matrix.check_names(options)
     cards = tuple(name for name in registry.devices.names() if registry.devices.get(name).accelerator)
-    facts = arm.facts(ArmWords(), dataclasses.replace(options, device=cards))
-    device = next((name for name in cards if registry.devices.get(name).why_not(facts) is None), LAST)
-    if reason := registry.devices.get(device).why_not(facts):
-        raise UsageError(f"{device} cannot run here: {reason}")
+    facts = arm.facts(ArmWords(), dataclasses.replace(options, device=options.device or cards))
+    why_not = {name: registry.devices.get(name).why_not(facts) for name in options.device or (*cards, LAST)}
+    device = next((name for name, reason in why_not.items() if reason is None), None)
+    if device is None:
+        name, reason = list(why_not.items())[-1]
+        asked = f"{options.sources['device']} " if options.device else ""
+        raise UsageError(f"{asked}{name} cannot run here: {reason}")
     return dataclasses.replace(options, device=(device,)), facts
 
 
 def _before(folder: Path, device: str) -> Evidence:
     """The file of this machine in a folder."""
     from ipexperf.bench.process import environment
-    from ipexperf.tools.evidence import files
+    from ipexperf.tools.evidence import records
 
     here = environment.hardware()
-    for evidence in files.all_of(folder):
+    for evidence in records.all_of(folder):
         if evidence.device == device and all(evidence.hardware[name] == here[name] for name in ("cpu", "isa", "cores")):
             return evidence
     raise UsageError(f"--add: {folder} has no file of this machine and {device}: leave it out")
@@ -232,7 +230,7 @@ def _added(before: Evidence | None, new: Evidence, planner: Planner, folder: Pat
     cases = (*(item for item in before.cases if item.case not in fresh), *new.cases)
     why = {item.row: item.why for item in new.rows if item.state == "impossible"}
     unreached = next((item.why for item in new.rows if item.state == "unreached"), "no case was tried")
-    rows = records.resolve(planner.rows, cases, why, records.facts(new.hardware), unreached)
+    rows = [records.resolved(row, cases, why, new.facts, unreached) for row in planner.rows]
     times = {name: before.made[name] + new.made[name] for name in ("minutes", "seconds")}
     software = {**before.software, **new.software}
     return dataclasses.replace(
@@ -265,7 +263,8 @@ def _evidence(planner: Planner, cover: Cover, experiment: EvidenceRun, minutes: 
             rows_shown = [row for row in planner.rows if features.shows(row, planned.case, planner.facts)]
             impossible |= {row: reason for row in rows_shown if row.kind == "condition"}
     cases = [_scrubbed(record, names) for record in experiment.records]
-    rows = records.resolve(planner.rows, cases, impossible, records.facts(hardware), unreached)
+    facts = records.facts(hardware)
+    rows = [records.resolved(row, cases, impossible, facts, unreached) for row in planner.rows]
     origin = {
         "at": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "ipexperf": __version__,
@@ -304,10 +303,10 @@ def _scrubbed(record: Any, names: dict[str, str]) -> Any:
 def _write(evidence: Evidence, folder: Path) -> Path:
     """Write the file, and hold it to the rules for everybody's files."""
     from ipexperf.judge.baseline import write_text
-    from ipexperf.tools.evidence import files, records
+    from ipexperf.tools.evidence import records
 
     path = write_text(folder / f"{evidence.machine}.json", records.text(evidence))
-    files.read(path)
+    records.read(path)
     return path
 
 

@@ -6,7 +6,6 @@ A new mode, stack, dtype, knob or model is a new row without a list to remember.
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -218,17 +217,11 @@ def is_whole(case: Case) -> bool:
 
 
 def cell_of(case: Case) -> Cell:
-    """Return the cell of a case without placement and start, which are no leaf's knobs."""
-    knobs_of_leaves = tuple(setting for setting in case.knobs if setting[0] != placement.KNOB)
-    return Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=knobs_of_leaves)
+    """Return the cell of a case without its placement, which is no leaf's knob."""
+    return Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.settings)
 
 
 def emulated(row: Row, device: str, facts: Facts) -> bool:
     """Return True if this processor only emulates the dtype of a row."""
     dtype = row.of("dtype")
     return bool(dtype) and precision.emulated(device, dtype, facts.cpu_flags)
-
-
-def without_conditions(case: Case) -> Case:
-    """Return the case without placement and start."""
-    return dataclasses.replace(case, knobs=cell_of(case).knobs)

@@ -1,26 +1,38 @@
-"""The records in a file of evidence: the machine, the cases with their proof, and the rows that they show."""
+"""A file of evidence: the machine, the cases with their proof, and the rows that these prove. Others are refused."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
+from ipexperf.bench import loading, precision, registry
 from ipexperf.bench.evidence import fingerprint, instructions
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case
-from ipexperf.result import Check
-from ipexperf.tools.evidence import features
+from ipexperf.dtypes import DTYPES
+from ipexperf.errors import EvidenceError
+from ipexperf.plan import knobs
+from ipexperf.result import LAUNCH_OUTCOMES, METRICS, Check
+from ipexperf.tools import codec
+from ipexperf.tools.evidence import NETWORKS, features
 from ipexperf.tools.evidence.features import Row
 
+FOLDER = Path("docs") / "evidence"
+"""The folder of the files, from the root of a checkout."""
 SCHEMA = 1
 """The version of the format. A file of another version is refused."""
 State = Literal["held", "failed", "unreached", "impossible"]
 """`held`: a case proved the row. `unreached`: the budget was spent before. `impossible`: the machine cannot show it."""
+OF_MACHINE = ("device", "made", "hardware", "software", "variables")
+"""The keys of a file that are as in `Evidence`."""
 OK = "ok"
+OUTCOMES = tuple(name for name in LAUNCH_OUTCOMES if name not in ("contended", "interrupted", "refused"))
+"""The outcomes that count as evidence. A contended, interrupted or refused launch proves nothing."""
 LEVELS = (
     ("amx", "AMX", ("amx_tile", "amx_bf16", "amx_int8")),
     ("avx512-bf16", "AVX-512 BF16", ("avx512_bf16",)),
@@ -161,20 +173,10 @@ def holds(row: Row, record: CaseRecord) -> bool:
     return True
 
 
-def resolve(
-    rows: Sequence[Row],
-    cases: Sequence[CaseRecord],
-    impossible: Mapping[Row, str],
-    facts: Facts,
-    unreached: str,
-) -> list[RowRecord]:
-    """Return the state of every row. One proving case is enough; else the first that should have says why not."""
-    return [_resolved(row, cases, impossible, facts, unreached) for row in rows]
-
-
-def _resolved(
+def resolved(
     row: Row, cases: Sequence[CaseRecord], impossible: Mapping[Row, str], facts: Facts, unreached: str
 ) -> RowRecord:
+    """Return the state of a row. One proving case is enough; else the first that should have says why not."""
     showing = [record for record in cases if features.shows(row, record.case, facts)]
     if good := next((record for record in showing if holds(row, record)), None):
         return RowRecord(row, "held", good.case.uid)
@@ -196,11 +198,7 @@ def document(evidence: Evidence) -> dict[str, Any]:
     values = {
         "schema": SCHEMA,
         "machine": evidence.machine,
-        "device": evidence.device,
-        "made": dict(evidence.made),
-        "hardware": dict(evidence.hardware),
-        "software": dict(evidence.software),
-        "variables": dict(evidence.variables),
+        **{name: getattr(evidence, name) for name in OF_MACHINE},
         "cases": [_case(record) for record in evidence.cases],
         "rows": [_row(record) for record in evidence.rows],
     }
@@ -214,23 +212,9 @@ def digest(values: Mapping[str, Any]) -> str:
 
 
 def _case(record: CaseRecord) -> dict[str, Any]:
-    values: dict[str, Any] = {
-        "id": record.case.id,
-        "uid": record.case.uid,
-        "case": record.case.to_json(),
-        "outcome": record.outcome,
-        "emulated": record.emulated,
-        "proof": [asdict(check) for check in record.proof],
-        "accuracy": [asdict(check) for check in record.accuracy],
-        "metrics": dict(record.metrics),
-        "fingerprint": record.fingerprint,
-    }
-    optional = {
-        "reason": record.reason,
-        "busy": record.busy,
-        "speed": asdict(record.speed) if record.speed else None,
-        "log": list(record.log),
-    }
+    values: dict[str, Any] = codec.plain(record)
+    optional = {name: values.pop(name) for name in ("reason", "busy", "speed", "log")}
+    values = {"id": record.case.id, "uid": record.case.uid, **values, "case": record.case.to_json()}
     return values | {name: value for name, value in optional.items() if value}
 
 
@@ -249,3 +233,149 @@ def text(evidence: Evidence) -> str:
         else:
             lines.append(f'"{name}": {json.dumps(value, allow_nan=False)}')
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def all_of(folder: Path) -> list[Evidence]:
+    """Read every file in a folder, in the order of names. Raise EvidenceError for the first that is wrong."""
+    return [read(path) for path in sorted(folder.glob("*.json"))]
+
+
+def read(path: Path) -> Evidence:
+    """Read a file. Raise EvidenceError, in one sentence, if it is malformed or claims what its cases do not prove."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise EvidenceError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise EvidenceError(f"{path}: it is not JSON: {error}") from None
+    try:
+        evidence = _evidence_of(document)
+        reason = next(_wrong(evidence, path), "")
+    except ValueError as error:
+        reason = str(error)
+    except (KeyError, TypeError, AttributeError) as error:
+        reason = f"it is no file of evidence: {error!r}"
+    if reason:
+        raise EvidenceError(f"{path}: {reason}")
+    return evidence
+
+
+def _evidence_of(document: Any) -> Evidence:
+    """Make the records of a document. Raise ValueError with the reason, or what Python raises for other documents."""
+    if document["schema"] != SCHEMA:
+        text = f"its schema is {document['schema']!r}, and this version reads {SCHEMA}"
+        raise ValueError(f"{text}: make it again with ipexperf evidence")
+    if document["digest"] != digest(document):
+        raise ValueError("its digest does not match its content: it was changed after it was written")
+    evidence = Evidence(
+        **{name: document[name] for name in OF_MACHINE},
+        cases=tuple(_case_of(**case) for case in document["cases"]),
+        rows=tuple(_row_of(**row) for row in document["rows"]),
+    )
+    if document["machine"] != evidence.machine:
+        raise ValueError(f"its machine is {document['machine']!r}, and its hardware is called {evidence.machine}")
+    return evidence
+
+
+def _case_of(case: dict[str, Any], id: str, uid: str, **values: Any) -> CaseRecord:  # noqa: A002 - the file calls it so
+    known = Case.from_json(case)
+    if (id, uid) != (known.id, known.uid):
+        raise ValueError(f"{known.id}: its id or uid is that of another case")
+    record = codec.record(CaseRecord, {**values, "case": codec.plain(known)})
+    if record.outcome not in OUTCOMES:
+        raise ValueError(f"{known.id}: its outcome {record.outcome!r} is none of {', '.join(OUTCOMES)}")
+    if unknown := [name for name in record.metrics if name not in METRICS]:
+        raise ValueError(f"{known.id}: its metric {unknown[0]!r} is unknown")
+    if record.speed is not None and not 0 < record.speed.lo <= record.speed.ratio <= record.speed.hi:
+        raise ValueError(f"{known.id}: the interval of its speed does not contain the ratio")
+    return record
+
+
+def _row_of(kind: str, state: str, case: str = "", why: str = "", **subject: str) -> RowRecord:
+    row = {"kind": kind, "subject": list(subject.items())}
+    return codec.record(RowRecord, {"row": row, "state": state, "case": case, "why": why})
+
+
+def _wrong(evidence: Evidence, path: Path) -> Iterator[str]:
+    """Yield a sentence for each claim of the file that does not hold."""
+    if path.stem != evidence.machine:
+        yield f"it should be called {evidence.machine}.json, after its hardware"
+    if evidence.device not in registry.devices.names():
+        yield f"its device {evidence.device!r} is none of {', '.join(registry.devices.names())}"
+        return
+    accelerator = evidence.hardware.get("accelerator") or {}
+    device = registry.devices.get(evidence.device)
+    if device.accelerator and accelerator.get("name") != device.name and any(record.sound for record in evidence.cases):
+        yield f"its device is {device.name}, and its hardware has none"
+    if limit := limited(evidence.variables):
+        yield f"{limit} kept libraries from using the instructions of its hardware"
+    yield from _wrong_cases(evidence)
+    yield from _wrong_rows(evidence)
+
+
+def _wrong_cases(evidence: Evidence) -> Iterator[str]:
+    uids = set()
+    for record in evidence.cases:
+        case = record.case
+        if case.uid in uids:
+            yield f"{case.id} is there twice"
+        uids.add(case.uid)
+        if case.device != evidence.device:
+            yield f"{case.id} ran on {case.device}, and the file is of {evidence.device}"
+        if case.dtype not in DTYPES:
+            yield f"{case.id}: there is no dtype {case.dtype}"
+            continue
+        emulated = precision.emulated(case.device, case.dtype, evidence.facts.cpu_flags)
+        if record.outcome == OK and record.emulated != emulated:
+            has = "only emulates" if emulated else "has instructions for"
+            yield f"{case.id}: its hardware {has} {case.dtype}, and the case says otherwise"
+    for record in evidence.cases:
+        if record.speed is not None and record.speed.of not in uids:
+            yield f"{record.case.id}: its speed is compared with a case that is not in the file"
+
+
+def _wrong_rows(evidence: Evidence) -> Iterator[str]:
+    loading.load([str(NETWORKS)])
+    all_rows = set(features.every(evidence.device))
+    cases = {record.case.uid: record for record in evidence.cases}
+    rows_so_far = set()
+    for record in evidence.rows:
+        row = record.row
+        if row not in all_rows:
+            yield f"there is no row {row}"
+            continue
+        if row in rows_so_far:
+            yield f"the row {row} is there twice"
+        rows_so_far.add(row)
+        if record.state == "held":
+            yield from _unproven(record, cases.get(record.case), evidence)
+        elif not record.why:
+            yield f"the row {row} is {record.state} without a reason"
+
+
+def _unproven(claim: RowRecord, case: CaseRecord | None, evidence: Evidence) -> Iterator[str]:
+    """Yield the reason why a row that the file calls held is not proved, if there is one."""
+    row = claim.row
+    if reason := features.not_here(row, evidence.device, evidence.facts):
+        yield f"the row {row} cannot hold on this hardware: {reason}"
+    elif case is None:
+        yield f"the row {row} holds by a case that is not in the file"
+    elif not _shows(row, case, evidence):
+        yield f"the row {row} holds by {case.case.id}, which does not show it"
+    elif not holds(row, case):
+        yield f"the row {row} holds without its proof: {case.case.id}: {case.why or 'its proof has no check of this'}"
+
+
+def _shows(row: Row, case: CaseRecord, evidence: Evidence) -> bool:
+    """Return True if the case shows the row. A case with unknown leaves or impossible settings shows nothing."""
+    registered: Mapping[str, Callable[[], tuple[str, ...]]] = {
+        "mode": registry.modes.names,
+        "stack": registry.stacks.names,
+        "model": registry.models.names,
+    }
+    if any(getattr(case.case, name) not in names() for name, names in registered.items()):
+        return False
+    knobs_of_case = knobs.of(features.cell_of(case.case))
+    if any(name in knobs_of_case and knobs_of_case[name].wrong(value) for name, value in case.case.knobs):
+        return False
+    return features.shows(row, case.case, evidence.facts)

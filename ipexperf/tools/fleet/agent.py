@@ -157,25 +157,23 @@ class Agent:
     def look(self) -> str:
         """Return a `Snapshot` of this host as JSON. Controllers of other versions call this method by its name."""
         from ipexperf.tools import codec
-        from ipexperf.tools.fleet import snapshots
+        from ipexperf.tools.fleet import host_files
 
         joined = None
         with contextlib.suppress(OSError):
             joined = membership.started(os.getppid())  # Ray's daemon of this host
-        return json.dumps(codec.plain(snapshots.take(self._folder, joined)))
+        return json.dumps(codec.plain(host_files.snapshot(self._folder, joined)))
 
     def close(self) -> None:
         """Wait for the process to end after a stop or a goodbye, and end it if it does not."""
-        if self._process is None:
-            self.abandon()
-            return
-        if self._process.stdin is not None:
+        if self._process is not None:
+            assert self._process.stdin is not None  # noqa: S101 - it is a pipe
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
-        try:
-            self._process.wait(CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.terminate()
+            try:
+                self._process.wait(CLOSE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.terminate()
         self.abandon()
 
     def abandon(self) -> None:

@@ -14,14 +14,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures import wait as wait_for
 from pathlib import Path
 from typing import Any
 
 from ipexperf.errors import HostLostError, UsageError
 from ipexperf.tools import codec
 from ipexperf.tools.fleet.agent import Agent
+from ipexperf.tools.fleet.host_files import Snapshot
 from ipexperf.tools.fleet.hosts import Host
-from ipexperf.tools.fleet.snapshots import Snapshot
 
 RESOURCE = "ipexperf"
 """Each host has one of this resource. The agent of a run takes it, so that other runs wait for the host."""
@@ -153,13 +155,21 @@ class RayCluster:
 
     def snapshots(self, hosts: Sequence[Host]) -> dict[str, Snapshot | str]:
         """A snapshot of each host, by its name, or why it does not answer. All are asked at once."""
-        requests = {host.name: self._observer(host).look.remote() for host in hosts}
-        self._ray.wait(list(requests.values()), num_returns=len(requests), timeout=ANSWER_SECONDS)
+        requests = [self._observer(host).look.remote() for host in hosts]
+        answered, _ = self._ray.wait(requests, num_returns=len(requests), timeout=ANSWER_SECONDS)
         answers: dict[str, Snapshot | str] = {}
-        for host in hosts:
-            answers[host.name] = self._answer(requests[host.name])
-            if isinstance(answers[host.name], str):  # so that the next request starts a new actor
-                self._dismiss(host.node)
+        for host, request in zip(hosts, requests, strict=True):
+            try:
+                if request in answered:
+                    answers[host.name] = codec.record(Snapshot, json.loads(_get(self._ray, request, CALL_SECONDS)))
+                    continue
+                reason = f"nothing within {ANSWER_SECONDS:.0f} s"
+            except HostLostError as error:
+                reason = str(error)
+            except ValueError as error:
+                reason = f"what it says cannot be read: {error}"
+            answers[host.name] = reason
+            self._dismiss(host.node)  # so that the next request starts a new actor
         return answers
 
     def _observer(self, host: Host) -> Any:
@@ -172,19 +182,6 @@ class RayCluster:
     def _dismiss(self, node: str) -> None:
         with contextlib.suppress(Exception):
             self._ray.kill(self._observers.pop(node))
-
-    def _answer(self, request: Any) -> Snapshot | str:
-        errors = self._ray.exceptions
-        try:
-            return codec.record(Snapshot, json.loads(self._ray.get(request, timeout=0.1)))
-        except errors.GetTimeoutError:
-            return f"nothing within {ANSWER_SECONDS:.0f} s"
-        except errors.RayTaskError as error:
-            return f"it cannot be looked at: {_brief(error.cause or error)}"
-        except errors.RayError as error:
-            return _brief(error)
-        except ValueError as error:
-            return f"what it says cannot be read: {error}"
 
     def _pinned_to(self, host: Host) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -210,23 +207,18 @@ def _keeping_sigterm() -> Iterator[None]:
 
 def _answer_of_head(question: Callable[[], Any]) -> Any:
     """Return the answer of the head. Raise UsageError if there is none in CALL_SECONDS: Ray would wait for hours."""
-    answers: list[Any] = []
-    errors: list[Exception] = []
+    answer: Future[Any] = Future()
 
     def ask() -> None:
         try:
-            answers.append(question())
+            answer.set_result(question())
         except Exception as error:  # noqa: BLE001 - raised again below, in the thread that waits
-            errors.append(error)
+            answer.set_exception(error)
 
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    thread.join(CALL_SECONDS)
-    for error in errors:
-        raise error
-    if not answers:
+    threading.Thread(target=ask, daemon=True).start()
+    if not wait_for([answer], CALL_SECONDS).done:
         raise UsageError(f"the head of the fleet did not answer within {CALL_SECONDS:.0f} s")
-    return answers[0]
+    return answer.result()
 
 
 def agree(address: str, source: str) -> None:
@@ -295,7 +287,8 @@ class RayChannel:
         return bool(self._get(self._actor.has.remote(digest)))
 
     def install(self, archive: bytes, digest: str) -> None:
-        self._get(self._actor.install.remote(archive, digest))
+        if not self.has(digest):
+            self._get(self._actor.install.remote(archive, digest))
 
     def start(self, digest: str) -> None:
         self._get(self._actor.start.remote(digest))
@@ -317,19 +310,22 @@ class RayChannel:
             self._ray.kill(self._actor)
 
     def _get(self, reference: Any, seconds: float = CALL_SECONDS) -> Any:
-        errors = self._ray.exceptions
-        try:
-            return self._ray.get(reference, timeout=seconds)
-        except errors.GetTimeoutError:
-            raise HostLostError(f"it did not answer within {seconds:.0f} s") from None
-        except errors.ActorUnavailableError:  # Ray says "temporarily", but the call may have been made
-            raise HostLostError("its agent cannot be reached any more") from None
-        except errors.RayActorError as error:
-            raise HostLostError(_brief(error)) from None
-        except errors.RayTaskError as error:
-            raise HostLostError(f"its agent failed: {_brief(error.cause or error)}") from None
-        except errors.RayError as error:
-            raise HostLostError(_brief(error)) from None
+        return _get(self._ray, reference, seconds)
+
+
+def _get(module: Any, reference: Any, seconds: float) -> Any:
+    """The answer of an agent. Raises HostLostError if there is none."""
+    errors = module.exceptions
+    try:
+        return module.get(reference, timeout=seconds)
+    except errors.GetTimeoutError:
+        raise HostLostError(f"it did not answer within {seconds:.0f} s") from None
+    except errors.ActorUnavailableError:  # Ray says "temporarily", but the call may have been made
+        raise HostLostError("its agent cannot be reached any more") from None
+    except errors.RayTaskError as error:
+        raise HostLostError(f"its agent failed: {_brief(error.cause or error)}") from None
+    except errors.RayError as error:
+        raise HostLostError(_brief(error)) from None
 
 
 def _brief(error: BaseException) -> str:

@@ -159,9 +159,12 @@ def run_hosts(arguments: argparse.Namespace) -> int:
     try:
         while True:
             views = survey.make(fleet, arguments.hosts)
-            lines = [json.dumps(survey.rows(views), indent=2)] if arguments.json else survey.lines(views)
+            if arguments.json:
+                text = json.dumps([survey.row(view) for view in views], indent=2)
+            else:
+                text = "\n".join(line for view in views for line in survey.lines(view))
             again = arguments.watch is not None and sys.stdout.isatty()
-            console.say(CLEAR * again + "\n".join(lines))
+            console.say(CLEAR * again + text)
             if arguments.html is not None:
                 write_text(arguments.html, survey.page(views, arguments.watch))
             if arguments.watch is None:

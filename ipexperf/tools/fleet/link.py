@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from ipexperf.case import Case
 from ipexperf.compare.against import OtherSide
-from ipexperf.errors import HostLostError, UsageError
+from ipexperf.errors import HostLostError, LockError, UsageError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.result import Measurement, RoundRecord, Verdict
 from ipexperf.tools.fleet import messages
@@ -27,7 +27,6 @@ from ipexperf.tools.fleet.messages import (
     Measure,
     Open,
     Opened,
-    Prepared,
     ProgressLine,
     Question,
     Refused,
@@ -50,8 +49,9 @@ WAKE_SECONDS = 0.2
 class Channel(Protocol):
     """Carries lines to and from the process on a host. Every method raises HostLostError if the host is gone."""
 
-    def has(self, digest: str) -> bool: ...
-    def install(self, archive: bytes, digest: str) -> None: ...
+    def install(self, archive: bytes, digest: str) -> None:
+        """Unpack an archive, unless this digest is there already."""
+
     def start(self, digest: str) -> None: ...
     def send(self, lines: list[str]) -> None: ...
     def receive(self, seconds: float) -> list[str]: ...
@@ -138,7 +138,7 @@ class Link:
         self._inboxes: dict[int, Inbox] = {}
         self._environment: Mapping[str, Any] = {}
         """Of the last measurement: that of the next one is usually equal."""
-        self._answers: dict[int, Future[Answer | Prepared | Refused]] = {}
+        self._answers: dict[int, Future[Any]] = {}
         """The answer to each question, which a thread may wait for.
 
         A thousand threads that waited for the board would all wake at each message.
@@ -180,31 +180,23 @@ class Link:
         """The results so far of the group whose request has this number."""
         return self._inboxes.get(number, Inbox())
 
-    def ask(self, question: Question) -> Callable[[], Answer | Prepared]:
+    def ask(self, question: Question) -> Callable[[], Any]:
         """Send a question, and return a function that waits for the answer. Any thread may call it: it prints nothing.
 
-        The function raises UsageError if the host refuses, and HostLostError if it is lost.
+        The function raises UsageError or LockError if the host refuses, and HostLostError if it is lost.
         """
-        future: Future[Answer | Prepared | Refused] = Future()
+        answer: Future[Any] = Future()
         with self._board.changed:
-            self._answers[question.number] = future
+            self._answers[question.number] = answer
             if self.lost:
                 self._give_up_answers()
         self._send(question)
-
-        def wait() -> Answer | Prepared:
-            answer = future.result()
-            if isinstance(answer, Refused):
-                raise UsageError(answer.reason)
-            return answer
-
-        return wait
+        return answer.result
 
     def install(self, digest: str, archive: bytes) -> None:
         """Have the host unpack an archive, unless it has it."""
         try:
-            if not self._channel.has(digest):
-                self._channel.install(archive, digest)
+            self._channel.install(archive, digest)
         except HostLostError as error:
             self._lose(str(error))
             raise
@@ -235,16 +227,11 @@ class Link:
             self._give_up_answers()
             self._board.changed.notify_all()
 
-    def _answer(self, number: int, answer: Answer | Prepared | Refused) -> None:
-        future = self._answers.get(number)
-        if future and not future.done():
-            future.set_result(answer)
-
     def _give_up_answers(self) -> None:
         """Have all who wait for an answer of a lost host raise HostLostError."""
-        for future in self._answers.values():
-            if not future.done():
-                future.set_exception(HostLostError(self.lost))
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(HostLostError(self.lost))
 
     def _pump(self) -> None:
         """Read until the process ends or the host is lost."""
@@ -259,7 +246,7 @@ class Link:
     def _receive(self) -> None:
         lines = self._channel.receive(POLL_SECONDS)
         for text in lines:
-            self._take(messages.reply(text))
+            self._take(messages.read(text))
         if lines:
             self._heard = time.monotonic()
         elif time.monotonic() - self._heard > SILENT_SECONDS:
@@ -279,8 +266,8 @@ class Link:
             if isinstance(reply, Opened):
                 self.opened = reply
                 self.ahead = (datetime.fromisoformat(reply.time) - datetime.now(timezone.utc)).total_seconds()
-            elif isinstance(reply, Answer | Prepared):
-                self._answer(reply.number, reply)
+            elif isinstance(reply, Answer):
+                self._answers[reply.number].set_result(reply.content)
             elif isinstance(reply, Refused):
                 self._refuse(reply)
             elif isinstance(reply, GroupProgress):
@@ -310,7 +297,7 @@ class Link:
 
     def _refuse(self, reply: Refused) -> None:
         if reply.number in self._answers:
-            self._answer(reply.number, reply)
+            self._answers[reply.number].set_exception((LockError if reply.of_lock else UsageError)(reply.reason))
         elif reply.number in self._inboxes:
             self._inboxes[reply.number] = replace(self._inboxes[reply.number], refused=reply.reason)
         else:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from ipexperf import scratch
 from ipexperf.errors import UsageError
-from ipexperf.tools.fleet import snapshots
+from ipexperf.tools.fleet import host_files
 from ipexperf.tools.fleet.agent import Agent
+from ipexperf.tools.fleet.host_files import Snapshot
 from ipexperf.tools.fleet.hosts import Host
 from ipexperf.tools.fleet.link import Channel
-from ipexperf.tools.fleet.snapshots import Snapshot
 
 PREFIX = "local:"
 JOINED = "joined"
@@ -62,7 +62,7 @@ class LocalFleet:
     def _snapshot(self, folder: Path) -> Snapshot:
         now = time.time()
         mark = folder / JOINED
-        return snapshots.take(folder, min(mark.stat().st_mtime, now) if mark.exists() else now, now)
+        return host_files.snapshot(folder, min(mark.stat().st_mtime, now) if mark.exists() else now, now)
 
     def close(self) -> None:
         """Nothing to do."""

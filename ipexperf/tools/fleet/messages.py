@@ -119,20 +119,10 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to `Key` and `LockRequest`."""
+    """The answer to a question: a text, or the arm that was made."""
 
     number: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The answer to `Prepare`."""
-
-    number: int
-    arm: LockArm | None
-    problem: str = ""
-    """Why this host cannot make the software, if there is no arm."""
+    content: str | LockArm
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +154,8 @@ class GroupProgress:
     """The verdict on each measurement, in their order, if the group is compared with another arm."""
     others: tuple[tuple[Case, OtherSide], ...] = ()
     """The results of the other arm, once the group is complete, if it runs the software of a lock."""
-    comparison: str = ""
-    """A digest of both arms and of how they were judged, if the group is compared with another arm."""
+    asked: str = ""
+    """A digest of what was asked for: the request, and both arms if the group is compared with another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +165,8 @@ class Refused:
     number: int
     """The number of the request, or 0."""
     reason: str
+    of_lock: bool = False
+    """Whether the software of a lock cannot be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +180,7 @@ class Exited:
 
 Question = Key | LockRequest | Prepare
 Request = Open | Measure | Compare | Question | Stop | Bye
-Reply = Opened | Answer | Prepared | ProgressLine | Alive | GroupProgress | Refused | Exited
+Reply = Opened | Answer | ProgressLine | Alive | GroupProgress | Refused | Exited
 
 
 def line(message: Request | Reply) -> str:
@@ -196,22 +188,11 @@ def line(message: Request | Reply) -> str:
     return json.dumps({"is": type(message).__name__, **codec.plain(message)}, separators=(",", ":"))
 
 
-def request(text: str) -> Request:
-    """The request that a line holds. Raises ValueError if it holds none."""
-    message: Request = _read(text, get_args(Request))
-    return message
-
-
-def reply(text: str) -> Reply:
-    """The reply that a line holds. Raises ValueError if it holds none."""
-    message: Reply = _read(text, get_args(Reply))
-    return message
-
-
-def _read(text: str, kinds: tuple[type[Any], ...]) -> Any:
+def read(text: str) -> Any:
+    """The message that a line holds. Raises ValueError if it holds none."""
     document = json.loads(text)
     name = document.pop("is", None) if isinstance(document, dict) else None
-    for kind in kinds:
+    for kind in get_args(Request | Reply):
         if name == kind.__name__:
             return codec.record(kind, document)
     raise ValueError(f"no message is called {name!r}")

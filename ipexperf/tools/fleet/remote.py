@@ -23,7 +23,7 @@ from ipexperf.tools.fleet import hosts as naming
 from ipexperf.tools.fleet.hosts import Host
 from ipexperf.tools.fleet.labels import UNKNOWN
 from ipexperf.tools.fleet.link import Inbox, Link, MessageBoard
-from ipexperf.tools.fleet.messages import Answer, Compare, Key, LockRequest, Measure, Opened, Prepare, Prepared
+from ipexperf.tools.fleet.messages import Compare, Key, LockRequest, Measure, Opened, Prepare
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
@@ -62,7 +62,7 @@ class RemoteSite(Site):
         `store` has wheels that no index has.
         """
         self._links = {link.host.name: link for link in links}
-        self._board = board
+        self.board = board
         self._run = run
         self._store = store
         self.source = source
@@ -112,15 +112,12 @@ class RemoteSite(Site):
 
     def machine_key(self, device: str, facts: Facts) -> str:
         del facts  # the host has them
-        answer = self._first().ask(Key(next(self._numbers), device))()
-        assert isinstance(answer, Answer)  # noqa: S101 - it is that to this question
-        return answer.text
+        key: str = self._first().ask(Key(next(self._numbers), device))()
+        return key
 
     def software(self) -> Lock:
         """The lock of what the host measures, or the first of several equal ones."""
-        answer = self._first().ask(LockRequest(next(self._numbers)))()
-        assert isinstance(answer, Answer)  # noqa: S101 - it is that to this question
-        return locks.parse(answer.text, "the software of a host")
+        return locks.parse(self._first().ask(LockRequest(next(self._numbers)))(), "the software of a host")
 
     def locked(self, request: ArmRequest, stores: Sequence[Store] = ()) -> LockArm:
         """Have each host make the environment, all at the same time. Return the arm of the first one.
@@ -131,10 +128,10 @@ class RemoteSite(Site):
         lock = locks.parse(request.lock, "the lock of an arm")
         digest, archive = code.pack_wheels(code.wheels_of(lock, self._store)) if self._store else ("", b"")
         waiting = [(link, self._prepare(link, request, digest, archive)) for link in self._links.values()]
-        arms = []
+        arms: list[LockArm] = []
         for link, wait in waiting:
             with self._losing(link):
-                arms.append(_arm(f"host {link.host.name}: " * self.several, wait()))
+                arms.append(wait())
         if not arms:
             raise HostLostError(_why_lost(self._first()))
         return arms[0]
@@ -143,7 +140,7 @@ class RemoteSite(Site):
         """Hosts have the files of this run alone."""
         raise LockError(f"on a fleet the accepted source {kept.source.digest} is not run again")
 
-    def _prepare(self, link: Link, request: ArmRequest, wheels: str, archive: bytes) -> Callable[[], Answer | Prepared]:
+    def _prepare(self, link: Link, request: ArmRequest, wheels: str, archive: bytes) -> Callable[[], LockArm]:
         with self._losing(link):
             if archive:
                 link.install(wheels, archive)
@@ -151,13 +148,15 @@ class RemoteSite(Site):
 
     @contextlib.contextmanager
     def _losing(self, link: Link) -> Iterator[None]:
-        """Go on without the host if it is lost and others are left."""
+        """Go on without one of several hosts if it is lost. Name it if it cannot make an environment."""
         try:
             yield
+        except LockError as error:
+            raise LockError(f"host {link.host.name}: {error}" if self.several else str(error)) from None
         except HostLostError as error:
             if not self.several:
                 raise
-            self.say(f"{link.host.name} measures nothing: {error}")
+            self.board.put(f"{link.host.name} measures nothing: {error}")
 
     def _first(self) -> Link:
         """The host, or the first of several equal ones that is not lost, if there is one."""
@@ -181,12 +180,6 @@ class RemoteSite(Site):
 
     def moved(self, group: str, to: Link) -> None:
         self._moved[group] = to.host.name
-
-    def wait(self, until: Callable[[], bool]) -> None:
-        self._board.wait(until)
-
-    def say(self, line: str) -> None:
-        self._board.put(line)
 
     def adapted(self, measurement: Measurement, link: Link, notes: Sequence[str]) -> Measurement:
         """Return a host's measurement with the commit under test and times by our clock."""
@@ -215,7 +208,7 @@ class RemoteSite(Site):
     def close(self) -> None:
         """End the processes on the hosts. Groups that are still being measured are cut short."""
         busy = {group.link for group in self._groups if group.link is not None and not group.over}
-        self._board.all_at_once(lambda link: link.close(stop=link in busy), self._links.values())
+        self.board.all_at_once(lambda link: link.close(stop=link in busy), self._links.values())
 
 
 class RemoteGroup:
@@ -260,7 +253,7 @@ class RemoteGroup:
         try:
             while True:
                 link, news_before = self.link, self._inbox.news
-                self._site.wait(lambda: link.arrived(number).news > news_before or self.over)  # noqa: B023 - called before the next turn
+                self._site.board.wait(lambda: link.arrived(number).news > news_before or self.over)  # noqa: B023 - called before the next turn
                 lost = link.lost  # looked at first: the last report of a host may arrive just before it is lost
                 inbox = self._inbox = link.arrived(number)
                 if inbox.refused:
@@ -282,10 +275,10 @@ class RemoteGroup:
         other = self._site.host_of(self.group) if self._stood_in < STAND_INS else None
         if other is None:
             self._lost = reason
-            self._site.say(f"{self.group}: {reason}")
+            self._site.board.put(f"{self.group}: {reason}")
             return False
         self._stood_in += 1
-        self._site.say(f"{self.group}: {reason}: {other.host.name} measures it")
+        self._site.board.put(f"{self.group}: {reason}: {other.host.name} measures it")
         self._site.moved(self.group, other)
         self._notes = (f"{lost.host.name} was lost before it had finished",)
         self.link, self._inbox = other, Inbox()
@@ -371,14 +364,6 @@ class RemoteComparison(RemoteGroup):
 
     def _cut(self, measurement: Measurement, reason: str) -> str:
         return reason if measurement.cut else ""
-
-
-def _arm(where: str, answer: Answer | Prepared) -> LockArm:
-    """The arm that a host has made. Raises LockError if it could not, with `where` before the reason."""
-    assert isinstance(answer, Prepared)  # noqa: S101 - it is that to this question
-    if answer.arm is None:
-        raise LockError(f"{where}{answer.problem}")
-    return answer.arm
 
 
 def _why_lost(link: Link) -> str:

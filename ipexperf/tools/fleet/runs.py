@@ -14,8 +14,9 @@ from ipexperf.environments import make
 from ipexperf.errors import HostLostError, UsageError
 from ipexperf.history.values import run_uid
 from ipexperf.invocation import Elsewhere
+from ipexperf.report import units
 from ipexperf.run import Run
-from ipexperf.tools.fleet import choice, code, hosts, local
+from ipexperf.tools.fleet import code, hosts, local
 from ipexperf.tools.fleet.hosts import Host
 from ipexperf.tools.fleet.link import Channel, Link, MessageBoard
 from ipexperf.tools.fleet.messages import Open
@@ -69,16 +70,13 @@ def start(
     With a lock, each host measures in the environment of that lock, which it makes unless it has it.
     With `collecting` a host makes no environment, because nothing will be measured.
     """
-    chosen = choice.chosen(_hosts(cluster, say), options.hosts)
-    board, name = MessageBoard(say), run_uid()
-    if "record" not in options.without:
-        say(f"fleet: if this is cut off, --perf-resume {name} goes on with what the hosts have")
-    say(f"fleet: {len(chosen)} {'host' if len(chosen) == 1 else 'hosts'}: {', '.join(host.name for host in chosen)}")
-    starting = _Starting(options, folder, say, board, name)
+    starting = _Starting(options, folder, say, hosts.chosen(_hosts(cluster, say), options.hosts))
     try:
-        starting.open(chosen, cluster, lock, collecting=collecting)
-        runs, absent = starting.plan(collecting=collecting)
-        return Elsewhere(runs, absent, cluster.close)
+        starting.open(cluster, lock, collecting=collecting)
+        runs = starting.plan()
+        if not collecting:
+            starting.find_baselines(runs)
+        return Elsewhere(runs, starting.absent(runs), cluster.close)
     except BaseException:
         starting.close()
         raise
@@ -87,80 +85,68 @@ def start(
 class _Starting:
     """Opens hosts and plans their runs."""
 
-    def __init__(
-        self, options: Options, folder: Path, say: Callable[[str], None], board: MessageBoard, name: str
-    ) -> None:
-        self._options, self._folder, self._say, self._board, self._name = options, folder, say, board, name
+    def __init__(self, options: Options, folder: Path, say: Callable[[str], None], chosen: Sequence[Host]) -> None:
+        self._options, self._folder, self._say, self._chosen = options, folder, say, chosen
+        self._board, self._name = MessageBoard(say), run_uid()
         self._store = make.store_of(options.cache or folder / ".ipexperf")
         """Has wheels of packages that no index has."""
-        self._chosen: list[str] = []
-        self._links: list[Link] = []
+        self._links: dict[str, Link] = {}
         self._absent: dict[str, str] = {}
+        if "record" not in options.without:
+            say(f"fleet: if this is cut off, --perf-resume {self._name} goes on with what the hosts have")
+        say(f"fleet: {units.plural(len(chosen), 'host')}: {', '.join(host.name for host in chosen)}")
 
-    def open(self, chosen: Sequence[Host], cluster: Cluster, lock: Lock | None, *, collecting: bool) -> None:
+    def open(self, cluster: Cluster, lock: Lock | None, *, collecting: bool) -> None:
         """Start the process on each host, all at once, so that none waits for a busy one."""
         options = self._options
-        self._chosen = [host.name for host in chosen]
         digest, archive = code.pack(options.load)
         wheels, sent = code.pack_wheels(code.wheels_of(lock, self._store)) if lock else ("", b"")
         load = tuple(code.loaded(name) if name.endswith(".py") else name for name in options.load)
         sent_options = dataclasses.replace(options, load=load, db="")  # which may have a password
         request = Open(self._name, sent_options, lock.text if lock else "", wheels, options.resume or "", collecting)
-        links: dict[str, Link] = {}
 
         def begin(host: Host) -> None:
-            with self._taking_part(host):
+            with self._taking_part(host.name):
                 channel = cluster.channel(host, self._board.put, wait=options.lease != "fail")
-                link = links[host.name] = Link(host, channel, self._board)
+                link = self._links[host.name] = Link(host, channel, self._board)
                 if wheels:
                     link.install(wheels, sent)
                 link.open(request, digest, archive)
 
-        try:
-            self._board.all_at_once(begin, chosen)
-        finally:
-            self._links = [links[host.name] for host in chosen if host.name in links]
-            self._sort_absent()
-        for link in self._links:
-            if link.host.name not in self._absent:  # else it has failed already
-                with self._taking_part(link.host):
-                    link.wait_open()
+        self._board.all_at_once(begin, self._chosen)
+        for link in self._here:
+            with self._taking_part(link.host.name):
+                link.wait_open()
 
-    def plan(self, *, collecting: bool) -> tuple[dict[str, Run], dict[str, str]]:
-        """Make the runs of the hosts that are left, and say why others are not.
+    @property
+    def _here(self) -> list[Link]:
+        """The hosts that take part so far."""
+        return [self._links[host.name] for host in self._chosen if host.name not in self._absent]
 
-        `collecting`: no host makes the environment of an arm.
-        """
+    def plan(self) -> dict[str, Run]:
+        """Plan the runs of the hosts that are left, by their names, or the one that all of them share."""
         source = surroundings.source(self._folder)
         judged = dataclasses.replace(self._options, fleet=None)
-        here = [link for link in self._links if link.host.name not in self._absent]
-        runs: dict[str, Run] = {}
-        if here and self._options.spread == "share":
-            site = RemoteSite(here, self._board, self._name, source, self._store)
-            runs[""] = Run(judged, self._folder, self._say, site)
-        else:
-            for link in here:
-                with self._taking_part(link.host):
-                    site = RemoteSite([link], self._board, self._name, source, self._store)
-                    runs[link.host.name] = Run(judged, self._folder, self._say, site)
-        if not collecting:
-            self._find_baselines(runs)
-        if not runs:
-            host, reason = next(iter(self._absent.items()))
-            raise UsageError(f"host {host}: {reason}")
-        for host, reason in self._absent.items():
-            self._say(f"{host} takes no part: {reason}")
-        absent = [link for link in self._links if link.host.name in self._absent]
-        self._board.all_at_once(lambda link: link.close(stop=False), absent)
-        return runs, dict(self._absent)
 
-    def _find_baselines(self, runs: dict[str, Run]) -> None:
+        def run(links: Sequence[Link]) -> Run:
+            site = RemoteSite(links, self._board, self._name, source, self._store)
+            return Run(judged, self._folder, self._say, site)
+
+        here = self._here
+        if here and self._options.spread == "share":
+            return {"": run(here)}
+        runs: dict[str, Run] = {}
+        for link in here:
+            with self._taking_part(link.host.name):
+                runs[link.host.name] = run([link])
+        return runs
+
+    def find_baselines(self, runs: dict[str, Run]) -> None:
         """Find the baselines of each run. All hosts make the environments for them at the same time."""
-        named = {link.host.name: link.host for link in self._links}
 
         def find(name: str) -> None:
-            if name in named:
-                with self._taking_part(named[name]):
+            if name:
+                with self._taking_part(name):
                     runs[name].find_baselines()
             else:  # of several equal hosts
                 try:
@@ -169,24 +155,31 @@ class _Starting:
                     raise UsageError(str(error)) from None
 
         self._board.all_at_once(find, list(runs))
-        self._sort_absent()
         for name in self._absent:
             runs.pop(name, None)
 
-    def _sort_absent(self) -> None:
-        """Sort the hosts that take no part like the others, because threads end in any order."""
-        self._absent = {name: self._absent[name] for name in self._chosen if name in self._absent}
-
     @contextlib.contextmanager
-    def _taking_part(self, host: Host) -> Iterator[None]:
+    def _taking_part(self, name: str) -> Iterator[None]:
         """Leave the host out if something goes wrong."""
         try:
             yield
         except (HostLostError, UsageError) as error:
-            self._absent.setdefault(host.name, str(error))
+            self._absent.setdefault(name, str(error))
+
+    def absent(self, runs: dict[str, Run]) -> dict[str, str]:
+        """Let go of the hosts that take no part. Return them with the reasons, in the order of all hosts."""
+        absent = {host.name: self._absent[host.name] for host in self._chosen if host.name in self._absent}
+        if not runs:
+            host, reason = next(iter(absent.items()))
+            raise UsageError(f"host {host}: {reason}")
+        for host, reason in absent.items():
+            self._say(f"{host} takes no part: {reason}")
+        links = [self._links[name] for name in absent if name in self._links]
+        self._board.all_at_once(lambda link: link.close(stop=False), links)
+        return absent
 
     def close(self) -> None:
-        self._board.all_at_once(lambda link: link.close(stop=False), self._links)
+        self._board.all_at_once(lambda link: link.close(stop=False), list(self._links.values()))
 
 
 def _hosts(cluster: Cluster, say: Callable[[str], None]) -> list[Host]:

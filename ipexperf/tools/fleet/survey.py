@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -10,10 +10,9 @@ from typing import Any, Protocol
 
 from ipexperf.dashboard import single_page
 from ipexperf.report import units
-from ipexperf.tools.fleet import choice
+from ipexperf.tools.fleet import hosts as naming
+from ipexperf.tools.fleet.host_files import DAY, Snapshot, Status
 from ipexperf.tools.fleet.hosts import Host
-from ipexperf.tools.fleet.snapshots import Snapshot
-from ipexperf.tools.fleet.status import DAY, Status
 
 TEMPLATE = Path(__file__).with_name("hosts.html")
 SILENT, GONE, FREE, TAKEN, ALONE = "does not answer", "gone", "free", "taken", "finishing"
@@ -45,10 +44,14 @@ class HostView:
     reason: str = ""
     """Why there is no snapshot."""
 
+    @property
+    def labels(self) -> list[str]:
+        return [f"{name}={content}" for name, content in sorted(self.host.labels.items())]
+
 
 def make(fleet: Fleet, test: str | None = None) -> list[HostView]:
     """Survey the hosts that a test chooses, and without one also at those that died."""
-    hosts = choice.chosen(fleet.hosts(), test)
+    hosts = naming.chosen(fleet.hosts(), test)
     snapshots, free = fleet.snapshots(hosts), fleet.free()
     gone = fleet.gone()  # after the snapshots, so that a host that dies meanwhile is listed once, as gone
     views = [
@@ -72,12 +75,8 @@ def _view(host: Host, snapshot: Snapshot | str, *, free: bool) -> HostView:
     return HostView(host, snapshot, ALONE if doing.alone and doing.state != "quiet" else doing.state)
 
 
-def rows(views: Sequence[HostView]) -> list[dict[str, Any]]:
-    """The survey as JSON."""
-    return [_row(view) for view in views]
-
-
-def _row(view: HostView) -> dict[str, Any]:
+def row(view: HostView) -> dict[str, Any]:
+    """A host as JSON."""
     labels = {name: content for name, content in sorted(view.host.labels.items()) if name not in OURS}
     whole = {"host": view.host.name, "state": view.state, **labels}
     if view.snapshot is None:
@@ -87,13 +86,8 @@ def _row(view: HostView) -> dict[str, Any]:
         "doing": _doing(view.snapshot.doing, view.snapshot.now) if view.snapshot.doing else None,
         "busy": float(f"{view.snapshot.busy:.4g}"),  # a second of a day must not round to 0
         "busy_seconds": round(view.snapshot.seconds),
-        "keeps": keeps(view.snapshot),
+        "keeps": view.snapshot.keeps,
     }
-
-
-def keeps(snapshot: Snapshot) -> list[str]:
-    """The runs that left results on a host and whose process has ended."""
-    return [entry.run for entry in snapshot.journals if not entry.busy]
 
 
 def _doing(doing: Status, now: float) -> dict[str, Any]:
@@ -106,20 +100,15 @@ def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
 
 
-def lines(views: Sequence[HostView]) -> list[str]:
-    """The survey as text."""
-    return [line for view in views for line in _lines(view)]
-
-
-def _lines(view: HostView) -> Iterator[str]:
-    labels = "".join(f"  {name}={content}" for name, content in sorted(view.host.labels.items()))
-    yield f"{view.host.name}  {view.state}{f': {view.reason}' if view.reason else ''}{labels}"
+def lines(view: HostView) -> Iterator[str]:
+    """A host as text."""
+    yield "  ".join([view.host.name, f"{view.state}{f': {view.reason}' if view.reason else ''}", *view.labels])
     if view.snapshot is None:
         return
     if sentence := doing_text(view):
         yield f"    {sentence}"
     yield f"    {busy_text(view.snapshot)}"
-    for run in keeps(view.snapshot):
+    for run in view.snapshot.keeps:
         yield f"    keeps what it measured of a run that was cut off: --perf-resume {run}"
 
 
@@ -176,21 +165,15 @@ def page(views: Sequence[HostView], seconds: int | None = None) -> str:
     The lines begin when the first of the hosts joined, at most a day ago.
     """
     span = max((view.snapshot.seconds for view in views if view.snapshot), default=0.0) or DAY
-    hosts: list[Mapping[str, Any]] = [
-        {
-            "name": view.host.name,
-            "state": view.state,
-            "doing": view.reason or doing_text(view),
-            "busy": f"{view.snapshot.busy:.0%} of {units.seconds(view.snapshot.seconds)}"
-            if view.snapshot and view.snapshot.seconds
-            else "-",
-            "bars": bars(view.snapshot, span) if view.snapshot else [],
-            "keeps": ", ".join(keeps(view.snapshot)) if view.snapshot else "",
-            "labels": ", ".join(f"{name}={content}" for name, content in sorted(view.host.labels.items())),
-        }
-        for view in views
-    ]
     written_at = datetime.now(timezone.utc).isoformat(" ", "seconds").removesuffix("+00:00")
     return single_page.render(
-        TEMPLATE, hosts=hosts, made=written_at, span=units.seconds(span), width=WIDTH, seconds=seconds
+        TEMPLATE,
+        views=views,
+        bars=lambda snapshot: bars(snapshot, span),
+        doing=doing_text,
+        duration=units.seconds,
+        made=written_at,
+        span=units.seconds(span),
+        width=WIDTH,
+        seconds=seconds,
     )

@@ -30,7 +30,7 @@ from ipexperf.bench.process import environment as surroundings
 from ipexperf.case import Case
 from ipexperf.compare import against, locked
 from ipexperf.compare.against import Against, OtherSide
-from ipexperf.compare.request import GroupRequest
+from ipexperf.compare.request import LockArm
 from ipexperf.conduct import interrupts
 from ipexperf.environments.store import Store
 from ipexperf.errors import IpexperfError, LockError, UsageError
@@ -38,11 +38,11 @@ from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 from ipexperf.report.units import plural
-from ipexperf.result import PRIMARY, Verdict
+from ipexperf.result import Verdict
 from ipexperf.site import Comparing, Running, Site
 from ipexperf.tools import codec
-from ipexperf.tools.fleet import code, messages, snapshots
-from ipexperf.tools.fleet.journal import Journal, folder_of
+from ipexperf.tools.fleet import code, host_files, messages
+from ipexperf.tools.fleet.host_files import GroupSpan, Journal
 from ipexperf.tools.fleet.messages import (
     Alive,
     Answer,
@@ -55,7 +55,6 @@ from ipexperf.tools.fleet.messages import (
     Open,
     Opened,
     OtherArm,
-    Prepared,
     ProgressLine,
     Question,
     Refused,
@@ -63,7 +62,6 @@ from ipexperf.tools.fleet.messages import (
     Request,
     Stop,
 )
-from ipexperf.tools.fleet.status import GroupSpan, Status, StatusFile
 
 HEARTBEAT_SECONDS = 5.0
 UNFINISHED = "its comparison is not over"
@@ -104,7 +102,7 @@ class Pipe:
 
     def _read(self) -> None:
         for text in self._requests:
-            request = messages.request(text)
+            request = messages.read(text)
             if isinstance(request, Stop) and not self.stopped.is_set():
                 self.stopped.set()
                 os.kill(os.getpid(), signal.SIGINT)
@@ -127,31 +125,52 @@ class Pipe:
 class HostServer:
     """Measures what a controller asks for."""
 
-    def __init__(self, pipe: Pipe, folder: Path, loaded: Path) -> None:
-        """`folder` keeps weights and journals. `loaded` has the code and is named by its digest."""
-        self._pipe = pipe
-        self._folder = folder
-        self._loaded = loaded
-        self._here: Site | None = None
-        self._run = ""
-        self._code = ""
-        """Names the code, and the environment if that is of a lock: what others measured is not taken over."""
+    def __init__(self, pipe: Pipe, folder: Path, loaded: Path, opening: Open) -> None:
+        """Open a run. Raise IpexperfError if this host cannot take part.
+
+        `folder` keeps weights and journals. `loaded` has the code and is named by its digest.
+        """
+        self._pipe, self._folder, self._loaded, self._run = pipe, folder, loaded, opening.run
         self._journal: Journal | None = None
         self._before: Journal | None = None
         """What this host keeps of a run whose controller went away."""
+        self._complete: list[GroupProgress] = []
+        """The groups that it completed then."""
         self._against: Against | None = None
         """The other arm of the run, unless it runs the software of a lock."""
         self._locked: dict[str, Against] = {}
         """The arms that do, by the digests of their locks."""
-        self._facts: Facts | None = None
-        self._complete: list[GroupProgress] = []
-        """The groups that it completed then."""
-        self._status: StatusFile | None = None
-        self._activity = snapshots.activity_of(folder)
         self._round, self._sent = 0, 0
         """The round of the group that is being measured, and how many of its rounds were sent."""
-        self._unwritable: set[Path] = set()
-        """The files of which it was said that they cannot be written."""
+        self._unwritable = False
+        """Whether it was said that the journal cannot be written."""
+        options = opening.options
+        load = tuple(str(loaded / name) if name.endswith(".py") else name for name in options.load)
+        options = dataclasses.replace(options, load=load)
+        loading.load(options.load)
+        matrix.check_names(options)
+        measured_by = loaded.name  # and the environment if that is of a lock: what others measured is not taken over
+        if opening.lock:
+            lock = locks.parse(opening.lock, "the lock of the run")
+            stores = self._stores(opening.wheels)
+            options = site.in_environment(options, lock, folder, self._say, stores, collecting=opening.collecting)
+            measured_by += f"-{lock.environment}"
+        self._facts = site.facts(options)
+        other = self._other_arm(options, self._facts)
+        journals = host_files.runs_of(folder)
+        if opening.resume:
+            self._before = Journal(journals, opening.resume, measured_by, self._say)
+            self._complete = self._before.complete()
+            count = plural(len(self._complete), "group")
+            self._say(f"{count} of run {opening.resume}, complete and measured by this code, kept here")
+        self._journal = Journal(journals, opening.run, measured_by, only=True)
+        self._here = Site(options, folder, self._say)
+        pipe.noticed = self._notice
+        self._notice()
+        machine = surroundings.hardware()
+        hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
+        clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        pipe.send(Opened(self._facts, hardware, clock, other))
 
     def serve(self) -> int:
         """Answer requests until the controller says goodbye, or is gone and nothing is left to measure."""
@@ -159,84 +178,43 @@ class HostServer:
         while True:
             try:
                 request = self._pipe.waiting.get()
-                if isinstance(request, Bye):
-                    self._forget()
+                if isinstance(request, Bye):  # the controller has everything
+                    for journal in filter(None, (self._journal, self._before)):
+                        journal.remove()
                     break
                 if request is None or self._pipe.gone.is_set():
                     break
                 self._answer(request)
-                if self._pipe.waiting.empty() and self._here is not None:
+                if self._pipe.waiting.empty():
                     self._here.conductor.give_back()  # another run may want the devices
             except KeyboardInterrupt:
                 if not self._pipe.stopped.is_set():
                     status = 130
                     break
-        if self._status is not None:
-            self._status.remove()
-        if self._here is not None:
-            self._here.close()
+        self._here.close()
+        if self._journal is not None:
+            self._journal.close()
         return status
-
-    def _forget(self) -> None:
-        """Remove the journal, because the controller has everything."""
-        for journal in (self._journal, self._before):
-            if journal is not None:
-                journal.remove()
 
     def _answer(self, request: Request) -> None:
         try:
-            if isinstance(request, Open):
-                self._open(request)
-            elif isinstance(request, Measure | Compare):
+            if isinstance(request, Measure | Compare):
                 self._measure(request)
             elif isinstance(request, Question):
-                self._pipe.send(self._reply(request))
+                self._pipe.send(Answer(request.number, self._answer_to(request)))
         except IpexperfError as error:
-            self._pipe.send(Refused(0 if isinstance(request, Open | Stop | Bye) else request.number, str(error)))
+            number = 0 if isinstance(request, Open | Stop | Bye) else request.number
+            self._pipe.send(Refused(number, str(error), isinstance(error, LockError)))
 
-    def _reply(self, question: Question) -> Answer | Prepared:
-        if self._here is None or self._facts is None:
-            raise UsageError("nothing was opened")
+    def _answer_to(self, question: Question) -> str | LockArm:
         if isinstance(question, Key):
-            return Answer(question.number, self._here.machine_key(question.device, self._facts))
+            return self._here.machine_key(question.device, self._facts)
         if isinstance(question, LockRequest):
-            return Answer(question.number, self._here.software().text)
-        request = question.request
-        try:
-            prepared = self._here.locked(request, self._stores(question.wheels))
-        except LockError as error:
-            return Prepared(question.number, None, str(error))
-        arm = locked.against(request, prepared, self._here.options)
+            return self._here.software().text
+        prepared = self._here.locked(question.request, self._stores(question.wheels))
+        arm = locked.against(question.request, prepared, self._here.options)
         self._locked[arm.lock] = arm
-        return Prepared(question.number, prepared)
-
-    def _open(self, request: Open) -> None:
-        load = tuple(str(self._loaded / name) if name.endswith(".py") else name for name in request.options.load)
-        options = dataclasses.replace(request.options, load=load)
-        loading.load(options.load)
-        matrix.check_names(options)
-        self._code = self._loaded.name
-        if request.lock:
-            lock = locks.parse(request.lock, "the lock of the run")
-            stores = self._stores(request.wheels)
-            options = site.in_environment(options, lock, self._folder, self._say, stores, collecting=request.collecting)
-            self._code += f"-{lock.environment}"
-        facts = self._facts = site.facts(options)
-        other = self._other_arm(options, facts)
-        if request.resume:
-            self._resume(request.resume)
-        self._run = request.run
-        self._journal = Journal(folder_of(self._folder), request.run, self._code, only=True)
-        self._status = StatusFile(self._journal.path, Status(request.run, "quiet", time.time()))
-        if self._status.problem:
-            self._cannot_write(self._status.path, self._status.problem)
-        self._pipe.noticed = self._notice
-        self._notice()
-        self._here = Site(options, self._folder, self._say)
-        machine = surroundings.hardware()
-        hardware = {**machine, "machine_key": surroundings.machine_key({**machine, "accelerator": None})}
-        clock = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        self._pipe.send(Opened(facts, hardware, clock, other))
+        return prepared
 
     def _stores(self, wheels: str) -> list[Store]:
         """The store that was sent in an archive of this digest, if any."""
@@ -252,29 +230,22 @@ class HostServer:
         self._against.check(options)
         return OtherArm(self._against.words, tuple(self._against.cases.items()))
 
-    def _resume(self, run: str) -> None:
-        self._before = Journal(folder_of(self._folder), run, self._code, self._say)
-        self._complete = self._before.complete()
-        self._say(f"{plural(len(self._complete), 'group')} of run {run}, complete and measured by this code, kept here")
-
     def _say(self, text: str) -> None:
         self._pipe.send(ProgressLine(text))
         self._show(said=text)
 
     def _show(self, **fields: Any) -> None:
         """Change the status that `ipexperf fleet hosts` shows."""
-        if self._status is not None:
-            self._status.change(**fields)
+        if self._journal is not None:
+            self._journal.show(**fields)
 
     def _notice(self) -> None:
         self._show(queue=self._pipe.groups(), alone=self._pipe.gone.is_set())
 
     def _measure(self, message: Measure | Compare) -> None:
-        if self._here is None or self._journal is None:
-            raise UsageError("nothing was opened")
         if self._pipe.stopped.is_set():
             return
-        complete = next((progress for progress in self._complete if self._fits(progress, message)), None)
+        complete = next((progress for progress in self._complete if progress.asked == self._asked(message)), None)
         if complete is not None:
             self._complete.remove(complete)
             # The history may have some of these rounds, of the run that was cut off. Each run has its own.
@@ -289,7 +260,7 @@ class HostServer:
             began = time.time()
             self._round, self._sent = 1, 0
             self._show(state="measuring", since=began, round=1)
-            running = self._prepare(self._here, message)
+            running = self._prepare(message)
             cut = ""
             try:
                 for _ in running.play():
@@ -298,31 +269,25 @@ class HostServer:
                 cut = "the run was interrupted before its other launches"
             with interrupts.deferred():
                 self._report(message, running, over=True, cut=cut)
-                self._remember(GroupSpan(began, time.time(), self._run, group))
+                host_files.remember(self._folder, GroupSpan(began, time.time(), self._run, group))
         finally:
             self._show(state="quiet", since=time.time(), group="", round=0, rounds=0)
             self._notice()
 
-    def _fits(self, complete: GroupProgress, message: Measure | Compare) -> bool:
-        """Whether a completed group is the one that this message requests."""
-        if complete.group != message.group.name or complete.comparison != self._comparison(message):
-            return False
-        return isinstance(message, Compare) or _suffices(complete, message.request)
-
-    def _comparison(self, message: Measure | Compare) -> str:
-        """Return a digest of both arms and of how they are judged, or an empty text if nothing is compared."""
-        if isinstance(message, Measure):
-            return ""
-        arm = self._arm_of(message)
-        parts = [dataclasses.replace(message, number=0), arm.words, arm.policy, arm.gate, arm.metrics]
-        pairs = [arm.cases[case] for case in message.group.cases]
-        text = json.dumps(codec.plain([*parts, *pairs]), sort_keys=True)
+    def _asked(self, message: Measure | Compare) -> str:
+        """Return a digest of what a message asks for, of both arms and of how they are judged."""
+        parts: list[Any] = [dataclasses.replace(message, number=0)]
+        if isinstance(message, Compare):
+            arm = self._arm_of(message)
+            parts += [arm.words, arm.policy, arm.gate, arm.metrics]
+            parts += [arm.cases[case] for case in message.group.cases]
+        text = json.dumps(codec.plain(parts), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def _prepare(self, here: Site, message: Measure | Compare) -> Running | Comparing:
+    def _prepare(self, message: Measure | Compare) -> Running | Comparing:
         if isinstance(message, Measure):
-            return here.running(message.request)
-        return here.comparing(self._arm_of(message), message.group, message.wishes)
+            return self._here.running(message.request)
+        return self._here.comparing(self._arm_of(message), message.group, message.wishes)
 
     def _arm_of(self, message: Compare) -> Against:
         """Return the arm that a group is compared with."""
@@ -343,11 +308,6 @@ class HostServer:
         # One more than planned is made where the machine was busy, or a ratio is vague.
         self._show(round=self._round, rounds=max(self._round, self._planned_rounds(message)))
 
-    def _remember(self, stretch: GroupSpan) -> None:
-        """Record when this host measured, from which `busy` is computed."""
-        if problem := self._activity.add(stretch):
-            self._cannot_write(self._activity.path, problem)
-
     def _report(self, message: Measure | Compare, running: Running | Comparing, *, over: bool, cut: str = "") -> None:
         """Send the results of a group so far, and write them into the journal."""
         rounds = running.rounds[self._sent :]
@@ -362,37 +322,28 @@ class HostServer:
                 others = running.other_sides()
         else:
             measured = list(running.measurements(cut).items())
-        name = message.group.name
-        content = (
-            tuple(measured),
-            tuple(rounds),
-            over,
-            tuple(verdicts),
-            tuple(others.items()),
-            self._comparison(message),
+        self._keep(
+            GroupProgress(
+                message.number,
+                message.group.name,
+                tuple(measured),
+                tuple(rounds),
+                over,
+                tuple(verdicts),
+                tuple(others.items()),
+                self._asked(message),
+            )
         )
-        self._keep(GroupProgress(message.number, name, *content))
 
     def _keep(self, progress: GroupProgress) -> None:
         assert self._journal is not None  # noqa: S101 - the caller has looked
-        if problem := self._journal.add(self._pipe.send(progress)):
-            self._cannot_write(self._journal.path, problem)
-
-    def _cannot_write(self, path: Path, problem: str) -> None:
-        """Say once of a file that it cannot be written. The host measures on: what arrives is kept."""
-        if path not in self._unwritable:
-            self._unwritable.add(path)
-            self._say(f"{path} cannot be written ({problem}): only what arrives is kept")
-
-
-def _suffices(complete: GroupProgress, request: GroupRequest) -> bool:
-    """Whether a completed group has the cases and launches that are requested now."""
-    measured = dict(complete.measurements)
-    if measured.keys() != set(request.group.cases) or request.before or request.numbers:
-        return False
-    return all(
-        measurement.failure or len(measurement.values(PRIMARY)) >= request.launches for measurement in measured.values()
-    )
+        line = self._pipe.send(progress)
+        try:
+            self._journal.add(line)
+        except OSError as error:
+            if not self._unwritable:  # said once, and the host measures on
+                self._unwritable = True
+                self._say(f"{self._journal.path} cannot be written ({error.strerror}): only what arrives is kept")
 
 
 def main() -> int:
@@ -409,7 +360,15 @@ def main() -> int:
     pipe = Pipe(requests, replies)
     pipe.open()
     with interrupts.sigterm_as_interrupt():
-        return HostServer(pipe, arguments.folder, arguments.loaded).serve()
+        opening = pipe.waiting.get()
+        if not isinstance(opening, Open):
+            return 0  # the controller is gone already
+        try:
+            server = HostServer(pipe, arguments.folder, arguments.loaded, opening)
+        except IpexperfError as error:
+            pipe.send(Refused(0, str(error)))
+            return 0
+        return server.serve()
 
 
 if __name__ == "__main__":

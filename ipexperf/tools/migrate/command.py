@@ -65,7 +65,7 @@ def run_migrate(arguments: argparse.Namespace) -> int:
     progress.say(f"{len(plan.rows)} rows in {len(plan.contests)} rounds of {len(plan.cases)} cases")
     conductor = Conductor(options, Path.cwd(), progress.say)
     launches = options.launches or LAUNCHES
-    experiment = Experiment(plan.contests, launches, software, conductor, progress.say, settings=plan.settings)
+    experiment = Experiment(plan, launches, software, conductor, progress.say)
     interruption: KeyboardInterrupt | None = None
     with contextlib.closing(conductor), recorded(planning.recorder("migrate", options, progress.say)) as recorder:
         try:

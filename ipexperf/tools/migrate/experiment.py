@@ -7,7 +7,7 @@ accuracy of the first training: a page with every ratio and half of the accuraci
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ipexperf.bench import registry
@@ -19,10 +19,9 @@ from ipexperf.tools.experiments import POLICY, judged
 if TYPE_CHECKING:
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.arms import ArmWords
-    from ipexperf.plan.groups import Group
     from ipexperf.recorder import Recorder
     from ipexperf.result import Measurement, RoundRecord
-    from ipexperf.tools.migrate.plan import LostSetting
+    from ipexperf.tools.migrate.plan import MigrationPlan
 
 
 class Experiment:
@@ -30,18 +29,14 @@ class Experiment:
 
     def __init__(
         self,
-        contests: Sequence[Group],
+        plan: MigrationPlan,
         launches: int,
         software: Mapping[str, ArmWords],
         conductor: Conductor,
         say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
-        settings: Sequence[LostSetting] = (),
     ) -> None:
-        """Plan the rounds. `software` has the interpreter and variables of each stack.
-
-        A case without one of the `settings` is only timed, to show the effect of the setting.
-        """
+        """Plan the rounds. `software` has the interpreter and variables of each stack."""
         self._conductor = conductor
         self._clock = clock
         self._costs: dict[int, float] = {}
@@ -55,9 +50,9 @@ class Experiment:
                 say,
                 software=software,
                 ratios_alone=True,
-                timed_alone=[setting.off for setting in settings],
+                timed_alone=[setting.off for setting in plan.settings],  # which shows the effect of the setting
             )
-            for contest in contests
+            for contest in plan.contests
         ]
 
     def run(self, recorder: Recorder) -> None:

@@ -11,15 +11,58 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ipexperf.bench.evidence import fingerprint, onednn
 from ipexperf.commands import console
 from ipexperf.commands.lease import passing_on
 from ipexperf.errors import UsageError
-from ipexperf.tools.prove import log
+from ipexperf.judge import losses
 
 LOST = 1
 """Exit status if something was lost beside the other file, and the command itself ended well."""
 SHOWN = 12
 """Most kinds of primitives to show. The file has all."""
+KEPT = 20
+"""Most lines of an unknown form to keep."""
+MARK = onednn.MARK.encode()
+
+
+class Heard:
+    """oneDNN's log as it comes out of a process, counted while it comes: a server may print for days."""
+
+    def __init__(self) -> None:
+        self._calls: dict[onednn.Primitive, tuple[int, float]] = {}
+        self._isas: dict[str, None] = {}
+        self._unparsed: list[str] = []
+
+    def take(self, line: bytes) -> bytes:
+        """Take what is oneDNN's out of a line of output. Returns the rest, which is the process's own."""
+        own, mark, rest = line.partition(MARK)
+        if not mark:
+            return line
+        found = onednn.read((mark + rest).decode(errors="replace"))
+        self._isas |= dict.fromkeys(found.isas)
+        self._unparsed = [*self._unparsed, *found.unparsed][:KEPT]
+        for primitive, (count, seconds) in fingerprint.counted(found.executed).items():
+            before = self._calls.get(primitive, (0, 0.0))
+            self._calls[primitive] = before[0] + count, before[1] + seconds
+        return own
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What ran, in the form of the fingerprints of cases, so that it is compared as they are."""
+        ran = fingerprint.executed(self._calls)
+        # What the log does not say is unknown, as in every such file.
+        processor = {"onednn": sorted(self._isas), "threads": None, "aten": None, "limits": dict[str, str]()}
+        structure = {"primitives": ran.structure, "processor": processor}
+        return {
+            "version": fingerprint.VERSION,
+            "digest": fingerprint.digest(structure),
+            "structure": structure,
+            "times": {"primitives": ran.seconds},
+            "beside": {},
+            "unstable": [],
+            "missing": {},
+            "unparsed": self._unparsed,
+        }
 
 
 def add_prove(subparsers: console.Subparsers) -> None:
@@ -37,7 +80,7 @@ def run_prove(arguments: argparse.Namespace) -> int:
     from ipexperf.judge import structure
 
     before = _read(arguments.against) if arguments.against else None
-    heard = log.Heard()
+    heard = Heard()
     status = _listen(arguments.command, heard)
     ran = heard.fingerprint()
     if arguments.into is not None:
@@ -52,7 +95,7 @@ def run_prove(arguments: argparse.Namespace) -> int:
     return status or (LOST if compared.fails else 0)
 
 
-def _listen(command: list[str], heard: log.Heard) -> int:
+def _listen(command: list[str], heard: Heard) -> int:
     """Run the command. The library prints to its output, from which we take those lines out again."""
     environment = {**os.environ, "ONEDNN_VERBOSE": "1"}
     try:
@@ -76,7 +119,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise UsageError(f"--against {path}: {error.strerror}") from None
     except ValueError:
         document = None
-    if not isinstance(document, dict) or not log.Heard().fingerprint().keys() <= document.keys():
+    if not isinstance(document, dict) or not Heard().fingerprint().keys() <= document.keys():
         raise UsageError(f"--against {path} is no file of `ipexperf prove --into`")
     return document
 
@@ -103,7 +146,7 @@ def _lines(ran: Mapping[str, Any]) -> Iterator[str]:
     if len(ordered) > SHOWN:
         yield f"        and {len(ordered) - SHOWN} more kinds"
     for label, picked in (
-        ("REFERENCE KERNELS", [item for item in ordered if log.plain(item[0][1])]),
+        ("REFERENCE KERNELS", [item for item in ordered if item[0][1].startswith(losses.PLAIN)]),
         ("reorders", [item for item in ordered if item[0][0] == "reorder"]),
     ):
         if picked:

@@ -55,7 +55,7 @@ def test_failures_end_as_said_and_the_next_case_runs(planner: Planner) -> None:
     assert sound.sound, sound.why
     assert sound.fingerprint
     here = records.facts(experiment.environment["hardware"])
-    rows = records.resolve(planner.rows, experiment.records, {}, here, "no time")
+    rows = [records.resolved(row, experiment.records, {}, here, "no time") for row in planner.rows]
     held = {one.row for one in rows if one.state == "held"}
     assert {
         Row("failure", (("outcome", "out_of_memory"),)),

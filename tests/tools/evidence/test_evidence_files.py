@@ -11,7 +11,7 @@ import pytest
 from evidence_records import BF16, FP32, HARDWARE, INT8, UNTOLD, USED, WRONG, evidence, proven
 
 from ipexperf.errors import EvidenceError
-from ipexperf.tools.evidence import files, records
+from ipexperf.tools.evidence import records
 from ipexperf.tools.evidence.records import CaseRecord, Evidence, Speed
 
 Edit = Callable[[dict[str, Any]], object]
@@ -35,7 +35,7 @@ def edited(folder: Path, edit: Edit, one: Evidence | None = None) -> Path:
 
 def refusal(path: Path) -> str:
     with pytest.raises(EvidenceError) as error:
-        files.read(path)
+        records.read(path)
     text = str(error.value)
     assert text.startswith(str(path))
     assert "\n" not in text
@@ -50,7 +50,7 @@ def test_a_file_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     speed = Speed(FP32.uid, 1.5, 1.25, 1.75)
     failed = CaseRecord(INT8, "crashed", "signal 9", log=("last words",))
     whole = evidence(proven(BF16, USED, speed=speed, busy="others"), proven(FP32, metrics={"fidelity": 1e-6}), failed)
-    assert files.read(write(tmp_path, whole)) == whole
+    assert records.read(write(tmp_path, whole)) == whole
 
 
 def test_each_case_and_row_has_a_line(tmp_path: Path) -> None:

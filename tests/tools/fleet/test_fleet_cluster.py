@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ipexperf.errors import HostLostError, UsageError
+from ipexperf.errors import UsageError
 from ipexperf.tools.fleet import cluster as clusters
-from ipexperf.tools.fleet.cluster import RayChannel, RayCluster
+from ipexperf.tools.fleet.cluster import RayCluster
 from ipexperf.tools.fleet.hosts import Host
 
 HOST = Host("a", "node-a")
@@ -96,99 +96,24 @@ def test_a_head_that_does_not_answer_is_an_error_after_a_time_limit(monkeypatch:
     answers.set()
 
 
-@pytest.mark.parametrize(
-    ("error", "reason"),
-    [
-        ("ActorUnavailableError", "its agent cannot be reached any more"),
-        ("RayActorError", "it died because its node has died. Node Id: 1"),
-        ("GetTimeoutError", "it did not answer within 60 s"),
-    ],
-)
-def test_the_reason_for_a_lost_host_is_short(error: str, reason: str) -> None:
-    class Errors:
-        RayError = type("RayError", (Exception,), {})
-        RayTaskError = type("RayTaskError", (RayError,), {})
-        GetTimeoutError = type("GetTimeoutError", (RayError,), {})
-        RayActorError = type("RayActorError", (RayError,), {})
-        ActorUnavailableError = type("ActorUnavailableError", (RayActorError,), {})
-
-    class Module:
-        exceptions = Errors
-
-        @staticmethod
-        def get(reference: str, timeout: float) -> None:
-            del reference, timeout
-            raise getattr(Errors, error)("The actor 94fe is unavailable\nit died because its node has died. Node Id: 1")
-
-    actor = type("Actor", (), {"send": type("Send", (), {"remote": staticmethod(lambda _: "call")})})
-    with pytest.raises(HostLostError) as lost:
-        RayChannel(Module, actor).send([])
-    assert str(lost.value) == reason
+def test_the_reason_for_a_lost_host_is_one_of_the_lines_that_ray_prints() -> None:
+    error = Exception("The actor 94fe is unavailable\nit died because its node has died. Node Id: 1")
+    assert clusters._brief(error) == "it died because its node has died. Node Id: 1"
 
 
-def test_ray_does_not_kill_a_run_whose_head_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By default it would after a minute, before the run has reported the loss. It still ends those of `fleet up`."""
-    for name in clusters.HEAD_LOST:
-        monkeypatch.setenv(name, "")  # so that it is put back afterwards
-        monkeypatch.delenv(name)
-    seen: list[str | None] = []
-
-    class Module(Starting):
-        _private = type("Private", (), {"worker": type("Worker", (), {})})
-
-        def init(self, **_: Any) -> None:
-            seen.extend(os.environ.get(name) for name in clusters.HEAD_LOST)
-
-    def module() -> Module:
-        seen.extend(os.environ.get(name) for name in clusters.HEAD_LOST)
-        return Module(0)
-
-    monkeypatch.setattr(clusters, "ray", module)
-    monkeypatch.setattr(clusters, "agree", lambda *_: None)
-    RayCluster("10.0.0.5:6379")
-    assert seen == [*clusters.HEAD_LOST.values()] * 2, "it is set before Ray is imported"
-
-
-@pytest.mark.parametrize(
-    ("variable", "demanded"), [("", False), ("", True), ("RAY_AUTH_TOKEN", True), ("RAY_AUTH_TOKEN_PATH", True)]
-)
+@pytest.mark.parametrize("demanded", [False, True])
 def test_a_token_is_sent_to_a_head_that_demands_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, *, demanded: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, demanded: bool
 ) -> None:
     """All processes of a cluster must agree, and a token may be here that its head has never seen."""
-    answering(monkeypatch, tmp_path, "InvalidAuthToken: AuthenticationError" if demanded else "")
-    file = tmp_path / ".ray" / "auth_token"
-    file.parent.mkdir()
-    file.write_text("0" * 64)
-    if variable:
-        monkeypatch.setenv(variable, str(file.rename(tmp_path / "token")))
-    clusters.agree("auto", "--perf-fleet")
-    assert os.environ["RAY_AUTH_MODE"] == ("token" if demanded else "disabled")
-
-
-@pytest.mark.parametrize(
-    ("refusal", "reason"),
-    [("AuthenticationError", "the head asks for a token: copy ~/.ray"), ("nothing", "this host is in no fleet that")],
-)
-def test_a_head_that_refuses_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: str, reason: str
-) -> None:
-    answering(monkeypatch, tmp_path, refusal)
-    with pytest.raises(UsageError, match=reason):
-        clusters.agree("auto", "--perf-fleet")
-
-
-def test_a_mode_that_the_user_has_set_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    answering(monkeypatch, tmp_path, "")
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    clusters.agree("auto", "--perf-fleet")
-    assert os.environ["RAY_AUTH_MODE"] == "token"
-
-
-def answering(monkeypatch: pytest.MonkeyPatch, home: Path, without: str) -> None:
-    """Have a head answer who sends a token, and refuse others with this text, unless it is empty."""
     for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.setenv(name, "")  # so that it is put back afterwards
         monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setattr(clusters, "_refusal", lambda _, mode: "" if mode == "token" else without)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    refusal = "InvalidAuthToken: AuthenticationError" if demanded else ""
+    monkeypatch.setattr(clusters, "_refusal", lambda _, mode: "" if mode == "token" else refusal)
+    file = tmp_path / ".ray" / "auth_token"
+    file.parent.mkdir()
+    file.write_text("0" * 64)
+    clusters.agree("auto", "--perf-fleet")
+    assert os.environ["RAY_AUTH_MODE"] == ("token" if demanded else "disabled")

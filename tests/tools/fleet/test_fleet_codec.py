@@ -71,7 +71,7 @@ MESSAGES = (
 def test_every_message_survives_encoding_and_decoding(message: messages.Request | messages.Reply) -> None:
     text = messages.line(message)
     assert "\n" not in text
-    read = messages.request(text) if isinstance(message, messages.Request) else messages.reply(text)
+    read = messages.read(text)
     assert read == message
     assert type(read) is type(message)
 
@@ -95,7 +95,7 @@ def test_the_uid_of_a_case_survives_encoding() -> None:
 )
 def test_an_invalid_reply_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - its words are those of several libraries
-        messages.reply(text)
+        messages.read(text)
 
 
 def test_a_value_outside_a_literal_is_refused() -> None:

@@ -1,26 +1,20 @@
-"""A host: the code of a run, its journal, the variables of its measurements, and its labels."""
+"""A host: the code of a run, the variables of its measurements, and its labels."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
 import sys
-import threading
 import time
 import uuid
-import zipfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_fleet_codec import CASE, MEASURED, ROUND
 
 from ipexperf.errors import UsageError
-from ipexperf.tools.fleet import agent, code, journal, labels, membership, messages
-from ipexperf.tools.fleet.messages import GroupProgress
+from ipexperf.tools.fleet import agent, code, labels, membership
 from ipexperf.variables import FLEET_ADDRESS, FLEET_ENVIRONMENT, FLEET_FOLDER
 
 
@@ -34,23 +28,9 @@ def test_the_code_is_named_by_its_content(tmp_path: Path) -> None:
     assert (home / "ipexperf" / "result.py").is_file()
     assert (home / code.loaded(str(one))).read_text() == "A = 1\n"
     assert not list(home.rglob("*.pyc"))
+    assert code.unpack(b"no archive", digest, tmp_path / "host") == home, "what is there is not unpacked again"
     one.write_text("A = 2\n")
     assert code.pack([str(one)])[0] != digest
-
-
-def test_present_code_is_not_unpacked_again(tmp_path: Path) -> None:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as out:
-        out.writestr("a.py", "")
-    home = code.unpack(archive.getvalue(), "d", tmp_path)
-    (home / "mark").touch()
-    assert code.unpack(b"no archive", "d", tmp_path) == home
-    assert (home / "mark").exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["d"]
-
-
-def test_files_of_one_name_stay_apart(tmp_path: Path) -> None:
-    assert code.loaded(str(tmp_path / "a" / "x.py")) != code.loaded(str(tmp_path / "b" / "x.py"))
 
 
 def test_a_measurement_has_the_variables_with_which_the_host_joined() -> None:
@@ -71,78 +51,6 @@ def test_variables_that_ray_adds_are_removed_if_the_originals_are_not_recorded()
     assert agent.surroundings({}, both) == {"LD_PRELOAD": "/usr/lib/libtcmalloc.so"}
 
 
-def progress(group: str, *, over: bool, rounds: int, cut: str = "") -> str:
-    made = tuple(replace(ROUND, uid=f"{group}{number}") for number in range(rounds))
-    return messages.line(GroupProgress(ord(group), group, ((CASE, replace(MEASURED, cut=cut)),), made, over))
-
-
-def test_a_journal_has_the_complete_groups(tmp_path: Path) -> None:
-    one = journal.Journal(tmp_path, "run", "code")
-    one.add(progress("a", over=False, rounds=1))
-    one.add(progress("a", over=True, rounds=2))
-    one.add(progress("b", over=False, rounds=1))
-    one.add(progress("c", over=True, rounds=1, cut="it was stopped"))
-    one.add('{"is":"GroupProgress","cut off by a lo')
-    assert journal.summaries(tmp_path) == [journal.JournalSummary("run", busy=True)]
-    [whole] = one.complete()
-    assert whole.group == "a"
-    assert len(whole.rounds) == 3
-    one.remove()
-    assert journal.summaries(tmp_path) == []
-
-
-def test_a_journal_on_a_full_disk_is_reported_and_can_be_closed(tmp_path: Path) -> None:
-    """Lines that it could not write are still buffered, and must not fail its end."""
-    one = journal.Journal(tmp_path, "run", "code")
-    one._file.close()
-    one._file = Path("/dev/full").open("a+")  # noqa: SIM115 - the journal closes it
-    assert one.add(progress("a", over=True, rounds=1)) == "No space left on device"
-    one.remove()
-    assert one._file.closed
-    assert journal.summaries(tmp_path) == []
-
-
-def test_other_code_has_its_own_journal(tmp_path: Path) -> None:
-    one = journal.Journal(tmp_path, "run", "code")
-    one.add(progress("a", over=True, rounds=1))
-    one.close()
-    other = journal.Journal(tmp_path, "run", "other")
-    assert other.complete() == []
-    other.close()
-    assert journal.summaries(tmp_path) == [journal.JournalSummary("run", busy=False)] * 2
-
-
-def test_two_hosts_with_one_folder_are_refused(tmp_path: Path) -> None:
-    """Home folders of a cluster are often the same on all of its nodes."""
-    folder = journal.folder_of(tmp_path)
-    one = journal.Journal(folder, "run", "code", only=True)
-    with pytest.raises(UsageError, match=f"{tmp_path} is the folder of another host too: .* --folder"):
-        journal.Journal(folder, "run", "code", only=True)
-    one.remove()
-    journal.Journal(folder, "run", "code", only=True).remove()
-
-
-def test_opening_a_journal_waits_for_its_writer(tmp_path: Path) -> None:
-    writer = journal.Journal(tmp_path, "run", "code")
-    said: list[str] = []
-    reader = threading.Thread(target=lambda: journal.Journal(tmp_path, "run", "code", said.append).close())
-    reader.start()
-    until = time.monotonic() + 20
-    while not said and time.monotonic() < until:
-        time.sleep(0.01)
-    assert said == ["waiting for the group that is still being measured here for run run"]
-    assert reader.is_alive()
-    writer.remove()
-    reader.join(20)
-    assert not reader.is_alive()
-
-
-@pytest.mark.parametrize("name", ["", "../x", "/etc/passwd", "a/b", "a+b"])
-def test_a_journal_is_in_its_folder(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="is no run of a fleet"):
-        journal.Journal(tmp_path, name, "code")
-
-
 @pytest.mark.parametrize(
     "text", ["", "room", "=b", "Room=b", "room=", "room=b 2", "room=b,device=xpu", "device=xpu", "name=x"]
 )
@@ -156,6 +64,36 @@ def test_the_labels_of_a_host_are_valid_for_ray() -> None:
     assert labels.value("Intel(R) Xeon(R) w9-3495X @ 1.9GHz (x)") == "Intel-R-Xeon-R-w9-3495X-1.9GHz-x"
     assert labels.value("é") == "unknown"
     assert len(labels.value("x" * 100)) == 63
+
+
+@pytest.mark.parametrize(
+    ("cards", "device", "sentence"),
+    [
+        (
+            ({"xpu": {labels.PROBLEM: "driver too old"}}, ""),
+            "cpu_xpu",
+            "torch can use xpu here and cannot describe it: driver too old: it joins as card=unknown",
+        ),
+        (({}, "status -11, Segmentation fault"), "cpu", "torch cannot say which cards are here: status -11, Segm"),
+    ],
+)
+def test_a_card_that_torch_cannot_describe_is_reported(
+    monkeypatch: pytest.MonkeyPatch, cards: tuple[dict[str, dict[str, str]], str], device: str, sentence: str
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(labels, "_cards", lambda: cards)
+    described = labels.describe("one", said.append)
+    assert (described["device"], described["card"]) == (device, "unknown")
+    assert said[0].startswith(sentence)
+
+
+@pytest.mark.process
+def test_the_report_says_why_cards_cannot_be_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\necho no such driver >&2\nexit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(labels.sys, "executable", str(program))
+    assert labels._cards() == ({}, "status 3, no such driver")
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from ipexperf.lock import Lock
 from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
+from ipexperf.result import Measurement
 from ipexperf.site import Running
 from ipexperf.tools.fleet import link as links
 from ipexperf.tools.fleet import messages, runs
@@ -32,12 +33,10 @@ from ipexperf.tools.fleet.messages import (
     Exited,
     GroupProgress,
     Key,
-    LockRequest,
     Measure,
     Open,
     Opened,
     Prepare,
-    Prepared,
     ProgressLine,
     Refused,
     Stop,
@@ -66,12 +65,10 @@ class Scripted:
         self._answer = answer
         self._replies: queue.Queue[str] = queue.Queue()
 
-    def has(self, digest: str) -> bool:
-        self._check()
-        return digest == "here"
-
     def install(self, archive: bytes, digest: str) -> None:
-        raise AssertionError(f"{digest} was there ({len(archive)} bytes)")
+        """It is there already."""
+        del archive, digest
+        self._check()
 
     def start(self, digest: str) -> None:
         """Nothing to start."""
@@ -79,7 +76,7 @@ class Scripted:
     def send(self, lines: list[str]) -> None:
         self._check()
         for text in lines:
-            request = messages.request(text)
+            request = messages.read(text)
             self.requests.append(request)
             for reply in self._answer(request):
                 self.put(reply)
@@ -158,6 +155,15 @@ def run(one: Running) -> list[int]:
     return [len(one.measurements()) for _ in one.play()]
 
 
+def measured_by(site: RemoteSite) -> Measurement:
+    """What becomes of the case of the group."""
+    site.facts(Options())
+    group = running(site)
+    run(group)
+    (measured,) = group.measurements().values()
+    return measured
+
+
 def rounds_of(one: Running) -> list[str]:
     return [record.uid for record in one.rounds]
 
@@ -183,12 +189,7 @@ def test_times_of_a_host_with_a_wrong_clock_are_corrected(rack: Rack) -> None:
     def ahead(request: messages.Request) -> list[Any]:
         return [opened(600)] if isinstance(request, Open) else whole(request)
 
-    site = rack.site(a=ahead)
-    site.facts(Options())
-    group = running(site)
-    run(group)
-    (measured,) = group.measurements().values()
-    assert measured.started_at.startswith("2025-12-31T23:5")
+    assert measured_by(rack.site(a=ahead)).started_at.startswith("2025-12-31T23:5")
 
 
 def test_hosts_share_groups_only_if_they_are_equal(rack: Rack) -> None:
@@ -207,7 +208,9 @@ def prepares(made: LockArm | None, problem: str = "") -> Script:
     """A host that can make the software of a lock, or cannot."""
 
     def script(request: messages.Request) -> list[Any]:
-        return [Prepared(request.number, made, problem)] if isinstance(request, Prepare) else whole(request)
+        if not isinstance(request, Prepare):
+            return whole(request)
+        return [Answer(request.number, made) if made else Refused(request.number, problem, of_lock=True)]
 
     return script
 
@@ -238,6 +241,8 @@ def test_an_equal_host_that_is_lost_meanwhile_measures_nothing(rack: Rack) -> No
     assert [one.launches[0].reason for one in group.measurements().values()] == [""]
     with pytest.raises(HostLostError, match=r"the host a was lost: .*it fell over"):
         rack.site(a=dies, b=dies).locked(ARM)
+    with pytest.raises(HostLostError, match="it fell over"):
+        rack.site(a=dies).locked(ARM)
 
 
 def test_a_host_answers_or_refuses_questions_of_a_run(rack: Rack) -> None:
@@ -254,14 +259,6 @@ def test_a_host_answers_or_refuses_questions_of_a_run(rack: Rack) -> None:
     assert site.machine_key("xpu", opened().facts) == "key of xpu"
     with pytest.raises(UsageError, match="it has no such card"):
         site.machine_key("cuda", opened().facts)
-
-
-def test_a_question_to_a_lost_host_is_an_error(rack: Rack) -> None:
-    def script(request: messages.Request) -> list[Any]:
-        return [Exited(1, "it fell over")] if isinstance(request, LockRequest) else whole(request)
-
-    with pytest.raises(HostLostError, match="it fell over"):
-        rack.site(a=script).software()
 
 
 @pytest.mark.parametrize(
@@ -286,19 +283,6 @@ def test_a_host_that_refuses_the_options_is_named(rack: Rack) -> None:
         site.facts(Options())
 
 
-def test_a_group_that_is_refused_fails_its_cases(rack: Rack) -> None:
-    def refuses(request: messages.Request) -> list[Any]:
-        return [Refused(request.number, "the CPU is not free")] if isinstance(request, Measure) else whole(request)
-
-    site = rack.site(a=refuses)
-    site.facts(Options())
-    group = running(site)
-    run(group)
-    (measured,) = group.measurements().values()
-    assert measured.failure == "refused: by the host a: the CPU is not free"
-    assert measured.environment["machine_key"] == "key"
-
-
 def dies(rack: Rack, name: str, *replies: Any) -> Callable[[messages.Request], list[Any]]:
     """The script of a host that is lost while it measures, after these replies."""
 
@@ -314,8 +298,7 @@ def dies(rack: Rack, name: str, *replies: Any) -> Callable[[messages.Request], l
 
 
 def test_a_lost_host_fails_its_unfinished_cases(rack: Rack) -> None:
-    half = GroupProgress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
-    site = rack.site(a=dies(rack, "a", half))
+    site = rack.site(a=dies(rack, "a", HALF))
     site.facts(Options())
     group = running(site, launches=2)
     run(group)
@@ -323,19 +306,15 @@ def test_a_lost_host_fails_its_unfinished_cases(rack: Rack) -> None:
     assert [one.outcome for one in measured.launches] == ["ok", "crashed"]
     assert measured.failure == "crashed: the host a was lost: its process ended with status -9: Killed"
     assert rounds_of(group) == ["u"]
-    later = running(site)
-    run(later)
-    (measured,) = later.measurements().values()
+    measured = measured_by(site)
     assert measured.failure == "crashed: the host a was lost: its process ended with status -9: Killed"
     assert measured.environment["machine_key"] == "key"
     site.close()
 
 
 def test_an_equal_host_measures_the_group_of_a_lost_one_once(rack: Rack) -> None:
-    half = GroupProgress(1, GROUP.name, ((CASE, MEASURED),), (replace(ROUND, uid="lost"),), over=False)
-    names = ("a", "b", "c")
-    scripts = {name: dies(rack, name, half) for name in names}
-    site = rack.site(**scripts)
+    lost = replace(HALF, rounds=(replace(ROUND, uid="lost"),))
+    site = rack.site(**{name: dies(rack, name, lost) for name in ("a", "b", "c")})
     first, second, _ = (one.host.name for one in site.order(GROUP.name))
     rack.channels[second]._answer = whole
     site.facts(Options())
@@ -393,7 +372,6 @@ def test_a_complete_group_is_not_measured_again_if_its_host_is_lost_afterwards(r
 
 
 def test_a_report_that_arrives_while_another_is_recorded_is_recorded_next(rack: Rack) -> None:
-    """Once, and with its launches before its rounds."""
     site = rack.site(a=half)
     site.facts(Options())
     group, recorded = running(site, launches=2), []
@@ -428,11 +406,7 @@ def test_replies_of_a_host_after_it_was_lost_are_ignored(rack: Rack) -> None:
 
 def test_a_group_is_not_given_to_a_third_host(rack: Rack) -> None:
     site = rack.site(**{name: dies(rack, name) for name in ("a", "b", "c")})
-    site.facts(Options())
-    group = running(site)
-    run(group)
-    (measured,) = group.measurements().values()
-    assert "was lost" in measured.failure
+    assert "was lost" in measured_by(site).failure
     measuring = [name for name, one in rack.channels.items() if any(isinstance(x, Measure) for x in one.requests)]
     assert len(measuring) == 2
 
@@ -460,126 +434,73 @@ def test_a_host_with_an_invalid_reply_is_lost(rack: Rack, text: str) -> None:
     assert "what it says cannot be read" in measured.failure
 
 
-def test_an_interrupted_run_stops_its_hosts_and_keeps_their_results(rack: Rack) -> None:
-    half = GroupProgress(1, GROUP.name, ((CASE, replace(MEASURED, cut="")),), (ROUND,), over=False)
-    site = rack.site(a=lambda request: [half] if isinstance(request, Measure) else whole(request))
-    site.facts(Options())
-    group = running(site, launches=3)
+class Cluster:
+    """A cluster of these hosts, each reached by a channel that a test makes, or by none."""
 
-    next(group.play())
-    (measured,) = group.measurements("interrupted").values()
-    assert measured.cut == "interrupted"
-    assert len(measured.launches) == 1
-    site.close()
-    assert [one for one in rack.channels["a"].requests if isinstance(one, Stop | Bye)] == [Stop(), Bye()]
-
-
-class Returning:
-    """A cluster that has a host twice for a while."""
-
-    def __init__(self, looks: int) -> None:
-        self.looks = looks
+    def __init__(self, names: str, channel: Callable[[str], Scripted]) -> None:
+        self._names, self._channel = names, channel
+        self.looks = 0
 
     def hosts(self) -> list[Host]:
-        self.looks -= 1
-        return [Host("a", str(number), "10.0.0.1") for number in range(2 if self.looks > 0 else 1)]
+        self.looks += 1
+        return [Host(name, f"{name}{number}", "10.0.0.1") for number, name in enumerate(self._names)]
 
     def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Scripted:
-        raise AssertionError(f"nobody measures on {host.name} {say} {wait}")
+        del wait
+        say(f"{host.name} is asked")
+        return self._channel(host.name)
 
     def close(self) -> None:
         """Nothing to close."""
 
 
-class Dying(Returning):
-    """A cluster whose only host dies before anything is started on it."""
-
-    def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Scripted:
-        del host, say, wait
-        channel = Scripted(whole)
-        channel.lost = "its node has died"
-        return channel
+def start(folder: Path, cluster: Cluster, options: Options | None = None) -> list[str]:
+    """Start runs on a cluster that can have none. What was said, and last of all the refusal."""
+    said: list[str] = []
+    with pytest.raises(UsageError) as refused:
+        runs.start(options or Options(), folder, said.append, cluster)
+    return [*said, str(refused.value)]
 
 
 @pytest.mark.process
 def test_a_host_that_dies_before_it_opens_is_not_waited_for(tmp_path: Path) -> None:
+    channel = Scripted(whole)
+    channel.lost = "its node has died"
     began = time.monotonic()
-    with pytest.raises(UsageError, match="host a: its node has died"):
-        runs.start(Options(), tmp_path, lambda _: None, Dying(0))
+    assert start(tmp_path, Cluster("a", lambda _: channel))[-1] == "host a: its node has died"
     assert time.monotonic() - began < 60
-
-
-class Crowded(Returning):
-    """A cluster of three hosts that answer only once all of them were asked."""
-
-    def __init__(self) -> None:
-        super().__init__(0)
-        self.asked = threading.Barrier(3, timeout=20)
-
-    def hosts(self) -> list[Host]:
-        return [Host(name, name) for name in "abc"]
-
-    def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Scripted:
-        del wait
-        say(f"{host.name} is asked")
-        self.asked.wait()
-        raise UsageError(f"{host.name} is busy")
 
 
 @pytest.mark.process
 def test_hosts_are_started_at_the_same_time(tmp_path: Path) -> None:
     """A busy one delays no other, and each that takes no part has its reason."""
-    said: list[str] = []
-    with pytest.raises(UsageError, match="host a: a is busy"):
-        runs.start(Options(), tmp_path, said.append, Crowded())
+    all_asked = threading.Barrier(3, timeout=20)
+
+    def busy(name: str) -> Scripted:
+        all_asked.wait()
+        raise UsageError(f"{name} is busy")
+
+    *said, refusal = start(tmp_path, Cluster("abc", busy))
+    assert refusal == "host a: a is busy"
     assert sorted(said[-3:]) == [f"{name} is asked" for name in "abc"]
-
-
-def test_an_unexpected_error_in_one_of_several_calls_is_raised() -> None:
-    """The other calls are completed first."""
-    board, done = MessageBoard(lambda _: None), []
-
-    def call(name: str) -> None:
-        if name == "b":
-            raise RuntimeError("a defect")
-        done.append(name)
-
-    with pytest.raises(RuntimeError, match="a defect"):
-        board.all_at_once(call, "abc")
-    assert sorted(done) == ["a", "c"]
-    board.all_at_once(call, [])
-
-
-class Refusing(Returning):
-    """A cluster whose only host has the code, and refuses every run."""
-
-    def __init__(self) -> None:
-        super().__init__(0)
-        self.open: list[messages.Request] = []
-
-    def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Scripted:
-        del host, say, wait
-        channel = Scripted(lambda _: [Refused(0, "not today")])
-        channel.has = lambda _: True  # type: ignore[method-assign]
-        self.open = channel.requests
-        return channel
 
 
 @pytest.mark.process
 def test_a_host_gets_no_password_of_the_history(tmp_path: Path) -> None:
     """Only the controller records."""
-    cluster = Refusing()
+    channel = Scripted(lambda _: [Refused(0, "not today")])
     options = Options(db="postgresql://writer:secret@server/history")
-    with pytest.raises(UsageError, match="host a: not today"):
-        runs.start(options, tmp_path, lambda _: None, cluster)
-    assert "secret" not in messages.line(cluster.open[0])
+    assert start(tmp_path, Cluster("a", lambda _: channel), options)[-1] == "host a: not today"
+    assert "secret" not in messages.line(channel.requests[0])
 
 
-def test_a_run_waits_until_ray_lists_a_host_that_joined_again_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "POLL_SECONDS", 0.0)
-    said: list[str] = []
-    assert len(runs._hosts(Returning(3), said.append)) == 1
-    assert said == ["fleet: a joined again: waiting until Ray has noticed that the earlier one is gone"]
-    monkeypatch.setattr(runs, "GHOST_SECONDS", 0.0)
-    with pytest.raises(UsageError, match="two hosts of the fleet are called a"):
-        runs._hosts(Returning(99), said.append)
+def test_a_run_waits_until_ray_lists_a_host_that_joined_again_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(runs, "GHOST_SECONDS", 0.1)
+    cluster = Cluster("aa", lambda _: Scripted(whole))
+    said, refusal = start(tmp_path, cluster)
+    assert said == "fleet: a joined again: waiting until Ray has noticed that the earlier one is gone"
+    assert refusal.startswith("two hosts of the fleet are called a")
+    assert cluster.looks > 1

@@ -104,6 +104,12 @@ def test_the_json_document_has_the_findings_of_the_page(
         "teach-old+update:own": "none",
         "teach-old+update:quick": "slower",
     }
+    spin = next(row for row in document["rows"] if row["case"]["id"] == "tiny-fake-fp32-spin-old")
+    assert spin["best"] == "tiny-fake-fp32-whirl-new"
+    ratios = {one["id"].removeprefix("tiny-fake-fp32-"): one["times_as_fast"] for one in spin["candidates"]}
+    assert ratios.keys() == {"spin-new", "whirl-new", "whirl-new+searched:on"}
+    assert ratios["whirl-new"]["ratio"] == pytest.approx(2.0, rel=0.01)
+    assert [one["knob"] for one in document["settings"]] == ["packed"]
     assert document["run"] is None
     assert document["left_out"] == {"old cannot whirl": ["tiny-fake-fp32-whirl-old"]}
 

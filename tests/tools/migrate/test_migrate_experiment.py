@@ -54,15 +54,7 @@ class Trial:
         together.play = self.play  # type: ignore[assignment]
         plan = migrate_records.plan()
         self.off = [setting.off for setting in plan.settings]
-        self.experiment = Experiment(
-            plan.contests,
-            launches,
-            {},
-            conductor,
-            lambda _: None,
-            clock=self._clock,
-            settings=plan.settings,
-        )
+        self.experiment = Experiment(plan, launches, {}, conductor, lambda _: None, clock=self._clock)
 
     def play(self, arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
         del effort, chance, say
@@ -112,14 +104,6 @@ def test_a_training_that_has_no_time_for_its_accuracy_has_its_times(tmp_path: Pa
     assert [one.outcome for one in found["teach"].launches] == ["ok", "ok"]
     assert not any(one.accuracy for one in found["teach"].launches)
     assert any(one.accuracy for one in found["spin"].launches)
-
-
-def test_the_most_important_accuracy_is_checked_first(tmp_path: Path, fakes: tuple[str, ...]) -> None:
-    """The first training is of the optimizer that the model is trained with. Its two arms take 132 s to the end."""
-    trial = Trial(5 * ROUND + 2 * TO_THE_END, tmp_path, fakes)
-    trial.run()
-    assert trial.order[:4] == ["spin", "teach", "teach", "teach to the end"]
-    assert trial.order.count("teach to the end") == 1
 
 
 def test_a_case_without_a_setting_is_only_timed(tmp_path: Path, fakes: tuple[str, ...]) -> None:

@@ -38,14 +38,6 @@ def test_the_interval_decides_the_replacement(speed: float, noise: float, replac
     assert one.best.speed.ratio.lo < speed < one.best.speed.ratio.hi  # type: ignore[operator]
 
 
-def test_the_fastest_candidate_is_the_best() -> None:
-    one = row(findings_of(plan()), "spin")
-    assert one.best is not None
-    assert (one.best.result.case.mode, one.replacement) == ("whirl", Replacement.FASTER)
-    assert one.best.speed is not None
-    assert one.best.speed.ratio.ratio == pytest.approx(2.0, rel=0.02)
-
-
 def test_of_candidates_that_are_equally_fast_the_plainest_is_the_best() -> None:
     """Nobody should compile without a gain."""
     one = row(findings_of(plan(), at(1.2)), "spin")  # type: ignore[arg-type]
