@@ -30,7 +30,6 @@ class Spoken:
         self.replies = list(replies)
 
     def ask(self, do: str, **_: Any) -> list[dict[str, Any]]:
-        del do
         return self.replies
 
 

@@ -39,7 +39,6 @@ class FakeDevice(Device):
     name = "fake"
 
     def why_not(self, facts: Facts) -> str | None:
-        del facts
         return None
 
     def synchronise(self) -> None:
@@ -70,15 +69,12 @@ class PlainStack(Stack):
     name = "plain"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del facts
         return None if cell.device == "fake" else "the plain stack runs on the fake device"
 
     def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
-        del example, bench
         return network
 
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
-        del bench
         return network, optimizer
 
 
@@ -86,11 +82,9 @@ class NoData(Dataset):
     name = "none"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        del folder
         return __file__, None
 
     def read(self, path: str, size: int) -> Split:
-        del path, size
         return Split(Examples((), ()), Examples((), ()))
 
 
@@ -120,7 +114,6 @@ class Spin(Mode):
     name = "spin"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del facts
         return None if cell.device == "fake" else "spinning is for the fake device"
 
     def open(self, bench: Workbench) -> Session:

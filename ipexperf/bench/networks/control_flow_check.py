@@ -43,7 +43,6 @@ def reads(network: Any, inputs: Tensors) -> list[str]:
 
     class Operators(TorchDispatchMode):  # type: ignore[misc] # torch is imported late, and has no types here
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            del types
             kwargs = kwargs or {}
             from_inputs = any(leaf in computed for leaf in leaves((args, kwargs)))
             if from_inputs and func in value_readers:
@@ -58,7 +57,6 @@ def reads(network: Any, inputs: Tensors) -> list[str]:
         """Methods that convert whole tensors to Python bypass the operators."""
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            del types
             if func in (torch.Tensor.tolist, torch.Tensor.numpy) and args[0] in computed:
                 places.append(_place())
             return func(*args, **(kwargs or {}))

@@ -134,11 +134,9 @@ class OwnExamples(Dataset):
         self._trained = trained
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        del folder
         importable()
         return str(source(self._target)), None
 
     def read(self, path: str, size: int) -> Split:
-        del path, size
         examples = own_build.examples(self._target, self._trained + HELD_OUT)
         return Split(examples.part(slice(self._trained)), examples.part(slice(self._trained, None)))
