@@ -5,7 +5,6 @@ synchronisation, or reading a value back, lets the host's clock catch up: whoeve
 The properties are those that torch printed of real cards, the messages those that torch's XPU backend prints.
 """
 
-
 from __future__ import annotations
 
 import sys
