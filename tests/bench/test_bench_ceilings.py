@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench import registry
+from ipexperf.bench import measure, registry
 from ipexperf.bench.api import Device, Settings
 from ipexperf.bench.evidence import ceilings
 from ipexperf.bench.evidence.ceilings import TimedWork
@@ -43,6 +43,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(ceilings, "perf_counter", made)
+    monkeypatch.setattr(measure, "perf_counter", made)
     return made
 
 

@@ -66,19 +66,19 @@ class Kernels:
         self._seconds = seconds
         monkeypatch.setattr(pulse, "KERNELS", {name: self._making(name) for name in ("product", "copy")})
         monkeypatch.setattr(pulse, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(ceilings, "timed", self._timed)
+        monkeypatch.setattr(pulse, "timed", self._timed)
 
     def _making(self, name: str) -> Callable[..., ceilings.TimedWork]:
         def make(*_: object) -> ceilings.TimedWork:
             self.made.append(name)
-            return ceilings.TimedWork(name, 1.0, lambda: None)
+            return ceilings.TimedWork(name, 1.0, lambda: name)
 
         return make
 
-    def _timed(self, trial: ceilings.TimedWork, _: object) -> float:
-        self.ran.append(trial.how)
+    def _timed(self, run: Callable[[], str], _: object) -> float:
+        self.ran.append(run())
         self.now += 1.0
-        return self._seconds(trial.how)
+        return self._seconds(run())
 
 
 def test_a_reading_is_the_median_of_the_same_kernels(monkeypatch: pytest.MonkeyPatch) -> None:

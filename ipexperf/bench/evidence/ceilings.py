@@ -21,6 +21,7 @@ from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import kernel_files
 from ipexperf.bench.machine.facts import cpu_flags
+from ipexperf.bench.measure import timed
 from ipexperf.dtypes import DTYPES, quantised
 
 VERSION = 2
@@ -99,18 +100,10 @@ def best(
         done += 1
         for name, several in trials.items():
             for trial in several:
-                rate = trial.amount / timed(trial, synchronise)
+                rate = trial.amount / timed(trial.run, synchronise)
                 if name not in rates or rate > rates[name]["rate"]:
                     rates[name] = {"rate": rate, "how": trial.how}
     return rates
-
-
-def timed(trial: TimedWork, synchronise: Callable[[], None]) -> float:
-    synchronise()
-    begin = perf_counter()
-    trial.run()
-    synchronise()
-    return perf_counter() - begin
 
 
 def _products(device: Device, dtype: str, effort: CeilingEffort) -> tuple[list[TimedWork], str]:
@@ -138,7 +131,7 @@ def grown(
 
 def quickest(trial: TimedWork, device: Device) -> float:
     """Return the least seconds of TRIES runs: a single one could be disturbed."""
-    return min(timed(trial, device.synchronise) for _ in range(TRIES))
+    return min(timed(trial.run, device.synchronise) for _ in range(TRIES))
 
 
 def _matrices(device: Device, dtype: str, size: int) -> tuple[Any, Any]:

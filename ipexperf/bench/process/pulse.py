@@ -15,6 +15,7 @@ from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import ceilings
 from ipexperf.bench.evidence.ceilings import TimedWork
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.measure import timed
 from ipexperf.dtypes import PLAIN, quantised
 
 if TYPE_CHECKING:
@@ -78,4 +79,4 @@ class Pulse:
         return {name: statistics.median(several) for name, several in times.items()}
 
     def _timed(self, name: str) -> float:
-        return ceilings.timed(self._trials[name], self._device.synchronise)
+        return timed(self._trials[name].run, self._device.synchronise)
