@@ -83,6 +83,11 @@ class Settings:
     cards: Sequence[Mapping[str, str]] = ()
     """Variables for each process of a case with several, which give it a device of its own."""
 
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Settings:
+        """Read the settings of a request."""
+        return cls(**{**document, "load": tuple(document["load"])})
+
 
 @dataclass(frozen=True)
 class Knob:  # no slots: subclasses set name and help as defaults

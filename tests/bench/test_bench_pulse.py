@@ -124,4 +124,4 @@ def test_the_process_is_placed_once_and_before_anything_is_loaded(monkeypatch: p
     request = {"device": "cpu", "load": ["mine.py"], "placement": {"cores": [1]}, "threads": 1}
     assert worker.pulse({**request, "dtype": "fp32"}) == {"seconds": {"cpu fp32": 1.0}}
     assert worker.pulse({**request, "dtype": "bf16", "threads": 9}) == {"seconds": {"cpu bf16": 1.0}}
-    assert done == [("placed", {"cores": [1]}), ("loaded", ("mine.py",)), ("threads", 1)]
+    assert done == [("placed", {"cores": [1]}), ("loaded", ["mine.py"]), ("threads", 1)]

@@ -25,7 +25,7 @@ from ipexperf.case import of_test
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
-    from ipexperf.bench.process.line import Answers, Line
+    from ipexperf.bench.process.line import Line
 
 ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "timeout", "pytest_cov")
 """Plugins that an arm does without: they print, or act on a test that takes long or is timed."""
@@ -41,9 +41,7 @@ NEVER = "it measured nothing"
 SKIPPED, FAILED = "skipped", "failed"
 
 
-def run(
-    request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Answers]
-) -> dict[str, Any]:
+def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Any]) -> dict[str, Any]:
     """Run the session. Returns what became of the tests after the last one in which it stood."""
     os.chdir(source.moved(Path(request["folder"])))
     os.environ["PYTEST_XDIST_WORKER"] = request["name"]
@@ -54,7 +52,7 @@ def run(
     words = [word for name in (*(f"no:{name}" for name in ABSENT), __name__) for word in ("-p", name)]
     config = pytest.Config.fromdictargs(options, [*words, *map(_moved, request["args"])])
     config.workerinput = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}  # type: ignore[attr-defined]
-    settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
+    settings = Settings.of(request["settings"])
     arm = Arm(request, settings, line, standing)
     config.pluginmanager.register(arm, "ipexperf-arm")
     if request["benchmark"]:
@@ -85,7 +83,7 @@ class Arm:
         request: Mapping[str, Any],
         settings: Settings,
         line: Line,
-        standing: Callable[[CallSession, Workbench], Answers],
+        standing: Callable[[CallSession, Workbench], Any],
     ) -> None:
         self._places = {test: place for place, test in enumerate(request["tests"])}
         self._device: str = request["device"]
