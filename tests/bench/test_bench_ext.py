@@ -1,4 +1,4 @@
-"""The public surface for extensions: each kind of thing is registered by its name, and everything else is refused."""
+"""The public surface for extensions: a metric has one meaning, and what cannot be registered is refused."""
 
 from __future__ import annotations
 
@@ -9,64 +9,6 @@ from typing import Any
 import pytest
 
 from ipexperf import ext, result
-from ipexperf.bench import registry
-
-
-class _Device(ext.Device):
-    name = "dummy"
-
-    def why_not(self, facts: ext.Facts) -> str | None:
-        return f"never, on {facts}"
-
-    def synchronise(self) -> None: ...
-
-    def put(self, value: Any) -> Any:
-        return value
-
-    def reset_peak_memory(self) -> None: ...
-
-    def peak_memory(self) -> int:
-        return 0
-
-
-class _Mode(ext.Mode):
-    name = "dummy"
-
-    def why_not(self, cell: ext.Cell, facts: ext.Facts) -> str | None:
-        return f"never, {cell} on {facts}"
-
-    def open(self, bench: ext.Workbench) -> ext.Session:
-        raise NotImplementedError(str(bench))
-
-
-class _Stack(ext.Stack):
-    name = "dummy"
-
-    def why_not(self, cell: ext.Cell, facts: ext.Facts) -> str | None:
-        return f"never, {cell} on {facts}"
-
-    def for_inference(self, network: Any, example: Any, bench: ext.Workbench) -> Any:
-        return network, example, bench
-
-    def for_training(self, network: Any, optimizer: Any, bench: ext.Workbench) -> tuple[Any, Any]:
-        return network, (optimizer, bench)
-
-
-@pytest.mark.parametrize(
-    ("item", "known"),
-    [
-        (_Device(), registry.devices),
-        (_Mode(), registry.modes),
-        (_Stack(), registry.stacks),
-        (ext.Model(name="dummy", build=lambda: None, size=1, batch_train=1, batch_infer=1), registry.models),
-    ],
-    ids=["device", "mode", "stack", "model"],
-)
-def test_register_makes_a_thing_known_by_its_name(item: Any, known: registry.Registry[Any]) -> None:
-    assert ext.register(item) is item
-    assert known.get("dummy") is item
-    with pytest.raises(ext.UsageError, match="'dummy' is registered twice"):
-        ext.register(item)
 
 
 def test_a_metric_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +21,7 @@ def test_a_metric_has_one_meaning(monkeypatch: pytest.MonkeyPatch) -> None:
         ext.register(ext.Metric("tokens_per_joule", "tokens/J", higher_is_better=False))
 
 
-@pytest.mark.parametrize(("item", "name"), [(_Mode, "ABCMeta"), ("mode", "str"), (None, "NoneType")])
+@pytest.mark.parametrize(("item", "name"), [(ext.Mode, "ABCMeta"), ("mode", "str"), (None, "NoneType")])
 def test_anything_else_is_refused(item: Any, name: str) -> None:
     with pytest.raises(
         ext.UsageError, match=f"register takes a device, .* not {name}; a class needs to be instantiated"

@@ -133,6 +133,11 @@ def test_memory_that_settles_has_none(sizes: list[float]) -> None:
     assert grown(*sizes) == ""
 
 
+def test_many_short_steps_may_leave_a_little_each() -> None:
+    """A training keeps the loss of each of its steps."""
+    assert grown(*range(100, 110), steps=1000) == ""
+
+
 SCATTERED = """
 import ctypes
 from ipexperf.bench.devices.cpu import Cpu
@@ -164,11 +169,6 @@ def test_without_a_heap_that_tells_it_nothing_is_said_to_be_held(monkeypatch: py
     monkeypatch.setattr(heap, "GLIBC", "libc.so.none")
     assert heap.in_use() is None
     assert Cpu().held_memory() is None
-
-
-def test_many_short_steps_may_leave_a_little_each() -> None:
-    """A training keeps the loss of each of its steps."""
-    assert grown(*(100 + number for number in range(10)), steps=1000) == ""
 
 
 def test_what_a_step_keeps_is_read_from_the_kernel() -> None:

@@ -145,11 +145,6 @@ def test_what_ipex_lost_is_named(ipex: Found, before: str, after: str, lines: li
     assert lost(ipex[before], ipex[after]) == kinds
 
 
-def test_only_batchnorm_is_named_where_only_that_is_not_folded(ipex: Found) -> None:
-    """One knob, one line."""
-    assert len(said(ipex["plain"], ipex["conv_bn_folding off"]).splitlines()) == 1
-
-
 @pytest.mark.torch
 def test_nothing_is_named_where_nothing_changed(stock: Found) -> None:
     """Another process of the same software tells the same."""

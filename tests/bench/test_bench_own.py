@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipexperf.bench import registry, user_files
-from ipexperf.bench.api import TRAINING, Settings, Workbench
+from ipexperf.bench import registry
+from ipexperf.bench.api import Settings, Workbench
 from ipexperf.bench.evidence import proof
 from ipexperf.bench.machine import facts
 from ipexperf.bench.networks import own, own_target
@@ -25,7 +24,6 @@ torch = pytest.importorskip("torch")
 
 from torch.fx.experimental import optimization
 
-from ipexperf.bench import plain_outputs
 from ipexperf.bench.api import tensors
 from ipexperf.bench.networks import (
     blame,
@@ -411,19 +409,3 @@ def test_an_answer_that_is_off_is_caught(lie: str) -> None:
     metrics, checks = session.accuracy()
     assert failed(checks) == ["fidelity", "agreement"]
     assert metrics["agreement"] == 1 - 1 / 16
-
-
-def test_a_trace_of_a_mapping_answers_in_tensors() -> None:
-    """A registered model may answer in a container too: torch.jit knows tensors and tuples of them alone."""
-    build: Callable[[], Any] = user_files.load_file(NETS).packed
-    network, images = build().eval(), torch.randn(2, 3, 8, 8)
-    with torch.no_grad():
-        found, expected = plain_outputs.traced(network, (images,))(images), network(images)
-    assert torch.equal(found[0], expected.logits)
-    assert torch.equal(found[1], expected.hidden)
-
-
-def test_a_network_that_is_named_alone_is_not_trained() -> None:
-    """Nothing is known of what it should learn, and the plan says so."""
-    model = registry.models.get(own.register(f"{NETS}:small"))
-    assert "its loss and targets are not known: write training_batch()" in model.why_nots[TRAINING]

@@ -19,7 +19,6 @@ from ipexperf.result import Check
 torch = pytest.importorskip("torch")
 
 from ipexperf.bench.artifacts import footprint, weights
-from ipexperf.bench.networks import blame
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:torch")  # the profiler's, where a part of a driver is
 
@@ -142,12 +141,6 @@ def test_memory_that_is_full_in_a_loss_is_no_fault_of_its_shapes(monkeypatch: py
     workbench.task._loss = None  # type: ignore[attr-defined] # another test may have found the real one
     with pytest.raises(RuntimeError, match="allocate memory"):
         workbench.mode.open(workbench).step()
-
-
-def test_a_network_is_to_blame_before_its_loss() -> None:
-    """A network that fails on its inputs says so, in training as well."""
-    assert blame.flaw(bench("learner")) == ""
-    assert "no parameters" in blame.flaw(bench("bare"))
 
 
 def write(folder: Path, text: str) -> str:

@@ -123,12 +123,6 @@ def test_every_layer_must_have_run_in_int8(kernels: list[Kernel], wrong: set[str
     assert {check.name for check in checks if not check.ok} == wrong
 
 
-def test_a_network_without_layers_proves_nothing() -> None:
-    """No layer at all is no evidence of int8."""
-    assert not quantised.layers_that_ran([], 0).ok
-    assert not proof.dtype_of_kernels(proof.dtypes([]), "int8").ok
-
-
 @pytest.mark.parametrize(
     ("shapes", "name"),
     [

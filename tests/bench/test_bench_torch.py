@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import hashlib
 import math
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -381,28 +379,3 @@ def test_the_peak_of_a_case_on_the_cpu_is_what_it_took_and_not_the_libraries() -
     assert 48 * 2**20 < told["peak"] < 80 * 2**20
     assert told["after"] == told["before"]
     assert told["still"] <= told["held"] < told["still"] + 2**20
-
-
-def test_a_profile_of_ranks_ends_after_the_threads_that_still_write_into_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread as gloo's: the step has its result, the thread is still busy. Without the wait, ranks crashed."""
-    ended = threading.Event()
-
-    def busy() -> None:
-        hashlib.pbkdf2_hmac(
-            "sha256", b"gradient", b"of a rank", 600_000
-        )  # a few tenths of a second without Python's lock
-        ended.set()
-
-    when: list[bool] = []
-    wait = proof._wait_for_communication
-
-    def waited() -> None:
-        wait()
-        when.append(ended.is_set())
-
-    monkeypatch.setattr(proof, "_wait_for_communication", waited)
-    proof.traced(lambda: None)
-    assert when == []  # without ranks there is nothing to wait for
-    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    proof.traced(lambda: threading.Thread(target=busy).start())
-    assert when == [True]
