@@ -66,16 +66,6 @@ def test_tries_are_spread_over_seconds_and_are_several_however_slow(
     assert clock.now == pytest.approx(all_tries, abs=0.1)
 
 
-def test_work_that_is_only_queued_is_waited_for(clock: Clock) -> None:
-    """A device that has a queue answers at once: without synchronising, anything would be fast."""
-    queued = TimedWork("queued", 10.0, nothing)
-
-    def synchronise() -> None:
-        clock.now += 2.0
-
-    assert ceilings.best({"fp32": [queued]}, synchronise)["fp32"]["rate"] == pytest.approx(5.0)
-
-
 def cpu() -> Device:
     device = registry.devices.get("cpu")
     device.start(Settings(threads=1))

@@ -42,16 +42,6 @@ def test_training_keeps_the_inputs_of_its_layers() -> None:
     assert look().kept == 0
 
 
-def test_a_layer_more_keeps_more() -> None:
-    """What a further layer adds is seen: its input has to be there until the gradients are known."""
-
-    def deeper() -> Any:
-        nn = torch.nn
-        return nn.Sequential(*list(network())[:3], nn.Conv2d(4, 4, 1), nn.Sigmoid(), nn.Flatten(), nn.Linear(144, 10))
-
-    assert look(deeper, "train").kept >= look(mode="train").kept + PASSED_ON
-
-
 def test_examples_that_share_their_memory_count_once() -> None:
     """The digits are grey: three channels lie in one place."""
     assert look().examples == 1797 * (SIZE * SIZE * FLOAT + 8)

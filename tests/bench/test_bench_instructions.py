@@ -5,7 +5,6 @@ No such processor was at hand: the lines are those of a log of oneDNN's with the
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -156,13 +155,6 @@ def test_kernels_that_inductor_wrote_name_their_instructions(
     assert check.found.endswith(f"in code that inductor generated: {name}" if name else "of oneDNN in bf16")
 
 
-def test_without_any_kernel_of_the_dtype_bf16_is_wrong_and_int8_is_not_told() -> None:
-    """FBGEMM computes stock's quantised layers and writes no log."""
-    for dtype, ok in (("bf16", False), ("int8", True)):
-        means = best(dtype, SAPPHIRE)
-        assert instructions.check([], dtype, means).ok is ok
-
-
 def test_layers_of_libxsmm_do_not_report_their_instructions() -> None:
     """They count only in the dtype, and say nothing where oneDNN reports worse ones."""
     means = best("bf16", SAPPHIRE)
@@ -230,9 +222,3 @@ def test_a_session_on_a_processor_whose_amx_lies_idle_is_invalid(mode: str, monk
     assert not checks["instructions"].ok
     assert checks["instructions"].expected == "AMX in at least one"
     assert checks["dtype"].ok
-
-
-def test_nothing_is_asked_where_nothing_was_promised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No step is made for it."""
-    monkeypatch.setattr(facts, "cpu_flags", lambda: ZEN)
-    assert instructions.proof(os.abort, BF16) == []

@@ -26,13 +26,6 @@ EVENTS = [
 ]
 
 
-def test_operators_and_kernels_are_counted_without_those_of_the_profiler() -> None:
-    kernels = [{"cat": cat, "name": "k", "ts": 0.0, "dur": 1.0} for cat in ("kernel", "kernel", "gpu_memcpy")]
-    assert trace.counts(EVENTS, accelerator=True) == {"operators": 5, "kernels": 0}
-    assert trace.counts([*EVENTS, *kernels], accelerator=True) == {"operators": 5, "kernels": 3}
-    assert trace.counts(EVENTS, accelerator=False) == {"operators": 5}
-
-
 def test_an_operator_has_its_calls_dtypes_shapes_callers_and_own_time() -> None:
     """What runs inside another is told as such, and its time is not the other's own."""
     rows, seconds = trace.operators(EVENTS)
