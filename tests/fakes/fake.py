@@ -288,11 +288,6 @@ def killed() -> Step:
     return _die(signal.SIGKILL)
 
 
-@model("real_time_signal")
-def real_time_signal() -> Step:
-    return _die(signal.SIGRTMIN + 1)
-
-
 @model("eater")
 def eater() -> Step:
     def step() -> int:
