@@ -321,16 +321,6 @@ def test_what_an_artifact_was_made_of_lies_beside_it(stock: Quantiser) -> None:
     assert stock.notes() == ["int8: engine x86, activations in 7 bits, calibrated on 256 training examples (seed 0)"]
 
 
-@needs_ipex
-def test_ipex_writes_its_recipe_in_its_own_form(ipex: Quantiser) -> None:
-    """The observers' file is what `load_qconf_summary` reads: scales of every layer that was watched."""
-    path = ipex.make(ipex.case("pixels", "infer_jit"))
-    found = json.loads(Path(f"{path}{artifact.SIDES[1]}").read_text())
-    layers = [op for op in found[" "]["q_op_infos"].values() if "Conv2d" in op["op_type"] or "Linear" in op["op_type"]]
-    assert len(layers) == 3
-    assert all(op["input_tensor_infos"][0]["scale"][0] > 0 for op in layers)
-
-
 @needs_torch
 def test_an_artifact_that_was_calibrated_on_other_images_is_caught(stock: Quantiser) -> None:
     """What was watched is held against the data: another sum fails the check of the calibration, and nothing else."""

@@ -13,9 +13,7 @@ import pytest
 from ipexperf.bench import registry, shared
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.evidence import accuracy
-from ipexperf.bench.modes import _curve
 from ipexperf.bench.modes.infer import EagerSession
-from ipexperf.dtypes import CURVE_STEPS, DTYPES
 
 torch = pytest.importorskip("torch")
 
@@ -119,24 +117,3 @@ def test_inference_is_held_against_one_reference(
     first = EagerSession(bench()).accuracy()
     monkeypatch.setattr(accuracy, "reference", lambda *_: pytest.fail("made again"))
     assert EagerSession(bench()).accuracy() == first
-
-
-def test_a_curve_is_trained_once_for_all_that_train_so(
-    bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What differs for other dtypes is the noise alone."""
-    made: list[float] = []
-
-    def reference(bench: Workbench, split: Any, processes: int, skipped: Any, noise: float = 0.0) -> list[float]:
-        del bench, split, processes, skipped
-        made.append(noise)
-        return [1.0 + noise] * CURVE_STEPS
-
-    monkeypatch.setattr(_curve, "reference", reference)
-    fp32 = bench("train")
-    bf16 = dataclasses.replace(fp32, case=dataclasses.replace(fp32.case, dtype="bf16"))
-    for told in (fp32, bf16, fp32, bf16):
-        assert _curve.check(told, None, [[1.0] * CURVE_STEPS]).ok  # type: ignore[arg-type]
-    assert made == [0.0, DTYPES["fp32"].curve.noise, DTYPES["bf16"].curve.noise]
-    _curve.check(fp32, None, [[1.0] * CURVE_STEPS], [3])  # type: ignore[arg-type]
-    assert len(made) == 5
