@@ -300,13 +300,8 @@ def test_what_nvidias_library_refuses_is_said(uuid: str, errors: dict[str, int],
 
 
 def test_without_nvidias_library_there_is_no_counter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or without the function, as in one that is older than the counters."""
-
     def absent(name: str) -> Any:
         raise OSError(f"{name}: cannot open shared object file")
 
     monkeypatch.setattr(energy.ctypes, "CDLL", absent)
     assert energy.nvidia_card("GPU-80") == f"no counter: {energy.NVML}: cannot open shared object file"
-    reason = energy.nvidia_card("GPU-80", object())
-    assert isinstance(reason, str)
-    assert "nvmlInit_v2" in reason

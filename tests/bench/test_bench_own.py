@@ -27,7 +27,6 @@ from torch.fx.experimental import optimization
 from ipexperf.bench.api import tensors
 from ipexperf.bench.networks import (
     blame,
-    control_flow_check,
     own_build,
 )
 
@@ -306,13 +305,6 @@ def test_a_network_that_looks_at_its_values_is_caught_where_it_is_traced(name: s
     assert f"mynets.py:{number}" in told
     eager = bench(name)
     assert failed(eager.mode.open(eager).proof()) == []
-
-
-def test_a_number_of_its_own_is_no_look_at_its_inputs() -> None:
-    """What a network reads from its weights, and from shapes, is the same in every call."""
-    assert (
-        control_flow_check.reads(own_build.network(target("constant")), own_build.inputs(target("constant"), 4)) == []
-    )
 
 
 @pytest.mark.parametrize(

@@ -296,16 +296,6 @@ def test_an_ipex_network_that_is_not_wholly_int8_is_caught(ipex: Quantiser) -> N
 
 
 @needs_torch
-def test_dynamic_quantisation_of_convolutions_is_no_int8(stock: Quantiser) -> None:
-    """Dynamic quantisation leaves convolutions alone: a network of them is not int8, and the check names them."""
-    case = stock.case("pixels", "infer", quantisation="dynamic")
-    stock.make(case)
-    checks = stock.run(case)
-    assert failed(checks) == {"dtype", "quantised_layers", "quantised_modules"}
-    assert checks["quantised_modules"]["found"] == "1 quantised layers, 2 in floating point: 0, 3"
-
-
-@needs_torch
 def test_what_an_artifact_was_made_of_lies_beside_it(stock: Quantiser) -> None:
     """The recipe tells the images and how far stock's int8 is off, the observers their scales; the notes say both."""
     case = stock.case("pixels", "infer")

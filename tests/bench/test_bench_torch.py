@@ -93,22 +93,6 @@ def test_a_step_without_arithmetic_proves_nothing() -> None:
     assert check.found == "no operator that does arithmetic"
 
 
-def test_only_a_frozen_graph_is_called_jitted() -> None:
-    """A plain module is no graph, and a traced one with parameters outside is not frozen."""
-    plain = torch.nn.Linear(2, 2).eval()
-    assert not proof.jitted(plain).ok
-    traced = torch.jit.trace(plain, torch.zeros(1, 2))
-    assert not proof.jitted(traced).ok
-    assert proof.jitted(torch.jit.freeze(traced)).ok
-
-
-def test_layout_is_looked_at() -> None:
-    """A contiguous image is not channels_last."""
-    image = torch.zeros(2, 3, 8, 8)
-    assert not proof.layout(image, channels_last=True).ok
-    assert proof.layout(image.to(memory_format=torch.channels_last), channels_last=True).ok
-
-
 @pytest.fixture
 def known() -> tuple[Any, Examples, Any]:
     """A network, images with the labels that it gives them, and its float64 reference."""

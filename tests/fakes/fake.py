@@ -139,6 +139,10 @@ def spin() -> int:
     return total
 
 
+for name in ("tiny", "other", "unproven"):
+    model(name)(lambda: spin)
+
+
 def hang() -> int:
     while True:
         time.sleep(1000)
@@ -153,11 +157,6 @@ def tell_pids(*pids: int) -> None:
         part.replace(path)
 
 
-@model("tiny")
-def tiny() -> Step:
-    return spin
-
-
 @model("paced")
 def paced() -> Step:
     """As slow as the installed version of a package says."""
@@ -169,19 +168,9 @@ def paced() -> Step:
     return step
 
 
-@model("other")
-def other() -> Step:
-    return spin
-
-
 @model("wrong")
 def wrong() -> Step:
     return lambda: spin() + 1_000_000_000
-
-
-@model("unproven")
-def unproven() -> Step:
-    return spin
 
 
 @model("hang")
@@ -278,14 +267,8 @@ def _die(number: int) -> Step:
     return step
 
 
-@model("segfault")
-def segfault() -> Step:
-    return _die(signal.SIGSEGV)
-
-
-@model("killed")
-def killed() -> Step:
-    return _die(signal.SIGKILL)
+model("segfault")(lambda: _die(signal.SIGSEGV))
+model("killed")(lambda: _die(signal.SIGKILL))
 
 
 @model("eater")

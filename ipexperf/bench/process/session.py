@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -180,17 +179,7 @@ def _device_of(call: Call, usual: str) -> Device:
     """The device that a call is to be waited for."""
     if call.accelerator is None:
         return registry.devices.get("cpu")
-    return registry.devices.get(_used() or usual if call.accelerator == AUTO else call.accelerator)
-
-
-def _used() -> str:
-    """The accelerator that this process has used, or an empty text."""
-    torch = sys.modules.get("torch")
-    for name in registry.devices.names():
-        module = getattr(torch, name, None) if registry.devices.get(name).accelerator else None
-        if module is not None and module.is_initialized():
-            return name
-    return ""
+    return registry.devices.get(registry.used_accelerator() or usual if call.accelerator == AUTO else call.accelerator)
 
 
 def _last_line(report: pytest.CollectReport | pytest.TestReport) -> str:
