@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import hashlib
 import json
@@ -157,10 +156,8 @@ def _requirements(package: Package) -> list[tuple[str, str]]:
 
 def main() -> None:
     """Write the inventory as JSON to a separate descriptor, because this interpreter may print anything."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--into", type=int, required=True, metavar="DESCRIPTOR")
-    with os.fdopen(parser.parse_args().into, "w", encoding="utf-8") as into:
-        into.write(json.dumps(gather().to_json()) + "\n")
+    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as reply:
+        json.dump(gather().to_json(), reply)
 
 
 if __name__ == "__main__":
