@@ -26,7 +26,7 @@ from torch.fx.experimental import optimization
 
 from ipexperf.bench.api import tensors
 from ipexperf.bench.networks import (
-    blame,
+    flaws,
     own_build,
 )
 
@@ -380,9 +380,9 @@ def test_a_network_of_another_size_is_told_from_a_fault_of_a_stack() -> None:
     case = Case(model.name, "cpu", "fp32", "infer", "stock", 16, model.size, 1, model.data)
     other = registry.workbench(case, Settings(), lambda _: None)
     told = "mynets.small.3x9x9 fails on its inputs, 16x3x9x9 float32: RuntimeError: mat1 and mat2 shapes"
-    assert blame.flaw(other).startswith(told)
-    assert blame.flaw(workbench) == ""
-    assert "no parameters" in blame.flaw(bench("bare"))
+    assert flaws.flaw(other).startswith(told)
+    assert flaws.flaw(workbench) == ""
+    assert "no parameters" in flaws.flaw(bench("bare"))
 
 
 @pytest.mark.parametrize("lie", ["another number in one example", "not a number"])

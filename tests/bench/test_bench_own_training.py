@@ -11,7 +11,7 @@ import pytest
 from ipexperf.bench import registry, user_files
 from ipexperf.bench.api import TRAINING, Settings, Workbench
 from ipexperf.bench.evidence import fingerprint
-from ipexperf.bench.networks import own, own_training
+from ipexperf.bench.networks import own, own_target
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
@@ -203,4 +203,4 @@ def test_random_numbers_and_hubs_teach_nothing(tmp_path: Path) -> None:
 def test_an_optimizer_that_cannot_be_is_refused_by_the_plan(line: str, told: str, tmp_path: Path) -> None:
     """One sentence, before anything is started."""
     with pytest.raises(UsageError, match=re.escape(told)):
-        own_training.declared("nets:net", "net", Path(write(tmp_path, f"{BOTH}{line}\n").rpartition(":")[0]))
+        own_target.declared("nets:net", "net", Path(write(tmp_path, f"{BOTH}{line}\n").rpartition(":")[0]))

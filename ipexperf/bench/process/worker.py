@@ -321,9 +321,9 @@ class Worker:
 
     def flaw(self) -> str:
         """Return what is wrong with the network itself, after something failed, or an empty text."""
-        from ipexperf.bench.networks import blame
+        from ipexperf.bench.networks import flaws
 
-        return blame.flaw(self._bench) if self._bench else ""
+        return flaws.flaw(self._bench) if self._bench else ""
 
     def close(self) -> None:
         """End what the session started, if there is one."""
