@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from ipexperf.bench import registry
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.devices import _arithmetic
-from ipexperf.bench.evidence import compilation, proof, templates
+from ipexperf.bench.evidence import compilation, proof
 from ipexperf.bench.evidence.compilation import Tally
 from ipexperf.bench.machine import facts
 from ipexperf.bench.machine.facts import Facts
@@ -190,19 +189,6 @@ def test_code_for_a_card_that_makes_tensors_on_the_cpu_is_caught(code: str, ok: 
     )
     assert (check.ok, check.found) == (ok, f"tensors of the generated code: {found}")
     assert compilation.on_device([code], "cpu") == []
-
-
-def test_kernels_that_inductor_only_timed_are_no_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With max_autotune it loads a module for each candidate, which has a function `call` too."""
-    sources = [
-        "async_compile = AsyncCompile()\nclass Runner:\n    def call(self, args): ...\n",
-        "def call(args): ...\n",
-    ]
-    for number, source in enumerate(sources):
-        (tmp_path / f"{number}.py").write_text(source)
-    modules = [SimpleNamespace(__file__=str(tmp_path / f"{number}.py")) for number in range(len(sources))]
-    monkeypatch.setattr(templates, "modules", lambda: modules)
-    assert compilation.generated(0) == sources[:1]
 
 
 FROZEN = """

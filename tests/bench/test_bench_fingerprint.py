@@ -13,7 +13,7 @@ from bench_cases import bench, network
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Settings
-from ipexperf.bench.evidence import fingerprint, onednn, proof
+from ipexperf.bench.evidence import fingerprint, onednn
 
 torch = pytest.importorskip("torch")
 
@@ -94,19 +94,6 @@ def test_a_structure_that_is_random_is_said_to_be_unstable() -> None:
 
     found = fingerprint.capture(fingerprint.of_step(moody, CPU))
     assert (found["digest"], found["unstable"]) == (None, ["operators"])
-
-
-def test_a_profiler_that_is_not_there_leaves_a_reason_and_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What can't be captured is missing, with its reason; without it there is no digest that would say `changed`."""
-
-    def broken(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("Kineto is not available")
-
-    monkeypatch.setattr(proof, "traced", broken)
-    found = fingerprint.capture(fingerprint.of_step(of_network(), CPU))
-    assert found["missing"] == {"operators": "RuntimeError: Kineto is not available"}
-    assert found["digest"] is None
-    assert "primitives" in found["structure"]
 
 
 def test_a_line_that_nobody_can_read_is_kept_and_counted() -> None:

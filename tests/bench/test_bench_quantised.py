@@ -24,7 +24,6 @@ from ipexperf.errors import WorkerError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ipexperf.bench.api import Examples
 
 HEAD = (
     "onednn_verbose,v1,primitive,exec,cpu,matmul,gemm:jit,undef,src:u8:a:blocked:abcd::f0 wei:s8::blocked:adbc::f0,,,"
@@ -148,23 +147,6 @@ def test_layers_are_counted_however_they_are_called() -> None:
     twice = nn.Conv2d(3, 3, 1)
     assert quantised.count(nn.Sequential(twice, twice, nn.Flatten(), nn.Linear(12, 2)), (torch.zeros(1, 3, 2, 2),)) == 3
     assert quantised.count(nn.LSTM(4, 4), (torch.zeros(2, 1, 4),)) == 1
-
-
-@needs_torch
-def test_a_network_is_calibrated_on_examples_that_it_is_not_judged_by() -> None:
-    """So many training examples as the recipe says, the same each time, and no test image among them."""
-    path, why_not = registry.datasets.get("digits").find(None)
-    assert path is not None, why_not
-    split = registry.datasets.get("digits").read(path, 8)
-    watched = artifact.calibration_examples(split)
-    assert len(watched) == artifact.RECIPE["examples"]
-    assert (artifact.calibration_examples(split).inputs[0] == watched.inputs[0]).all()
-
-    def of(part: Examples) -> set[bytes]:
-        return set(artifact.singly(part.inputs))
-
-    assert of(watched) <= of(split.train)
-    assert not of(watched) & of(split.test)
 
 
 @needs_torch
