@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.bench.machine import startup, variables
+from ipexperf.bench.machine import libraries, variables
 
 
 @pytest.mark.parametrize(
@@ -80,10 +80,10 @@ def test_libraries_that_variables_or_the_system_put_first_have_digests(tmp_path:
     files = ["libslow.so", "libmkl_core.so.2", "libevery.so", "libtorch.so", "path/libgomp.so.1"]
     maps = "\n".join(f"7f00-7f01 r-xp 00000000 fe:01 12   {tmp_path}/{file}" for file in files * 2)
     variables = {"LD_PRELOAD": f"{tmp_path}/libslow.so:libc.so", "LD_LIBRARY_PATH": f":{tmp_path}/path/:/nowhere"}
-    found = startup.libraries(maps, variables, everywhere)
+    found = libraries.preloaded(maps, variables, everywhere)
     assert list(found) == ["libevery.so", "libslow.so", "libgomp.so.1"]
     assert len(set(found.values())) == 3
-    assert startup.libraries(maps, {}, tmp_path / "none") == {}
+    assert libraries.preloaded(maps, {}, tmp_path / "none") == {}
 
 
 def test_a_preloaded_library_with_another_content_has_another_digest(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_preloaded_library_with_another_content_has_another_digest(tmp_path: P
     digests = []
     for content in ("one", "two"):
         library.write_text(content)
-        startup._digest.cache_clear()  # a process that loaded it keeps what it loaded
+        libraries._digest.cache_clear()  # a process that loaded it keeps what it loaded
         maps = f"7f00-7f01 r-xp 00000000 fe:01 12 {library}"
-        digests.append(startup.libraries(maps, {"LD_PRELOAD": str(library)}, tmp_path / "none")["libfast.so"])
+        digests.append(libraries.preloaded(maps, {"LD_PRELOAD": str(library)}, tmp_path / "none")["libfast.so"])
     assert digests[0] != digests[1]
