@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_cases import failed, of_target
 
 from ipexperf.bench import registry, user_files
 from ipexperf.bench.api import TRAINING, Settings, Workbench
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.networks import own, own_target
-from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
-from ipexperf.result import Check
 
 torch = pytest.importorskip("torch")
 
@@ -26,10 +25,8 @@ NETS = Path(__file__).parents[1] / "fakes" / "mytraining.py"
 
 
 def bench(name: str, mode: str = "train", settings: Settings | None = None, batch: int = 32) -> Workbench:
-    """A case of one of the stranger's networks, as a worker has it."""
-    model = registry.models.get(own.register(f"{NETS}:{name}"))
-    case = Case(model.name, "cpu", "fp32", mode, "stock", batch, model.size, 1, model.data)
-    return registry.workbench(case, settings or Settings(train_steps=40), lambda _: None)
+    """A case of one of the stranger's networks."""
+    return of_target(f"{NETS}:{name}", mode, batch, settings or Settings(train_steps=40))
 
 
 def opened(name: str, **settings: Any) -> Any:
@@ -40,17 +37,13 @@ def opened(name: str, **settings: Any) -> Any:
     return session
 
 
-def failed(checks: list[Check]) -> list[str]:
-    return [check.name for check in checks if not check.ok]
-
-
 @pytest.mark.parametrize("name", ["learner", "quick", "mapped"])
 def test_a_network_with_a_loss_and_targets_is_trained_and_proven(name: str, tmp_path: Path) -> None:
     """Every check of a shipped training, but for that of right answers, which nobody knows."""
     session = opened(name, checkpoint=str(tmp_path / "kept.pt"))
     proof = session.proof()
     metrics, checks = session.accuracy()
-    assert failed([*proof, *checks]) == []
+    assert failed([*proof, *checks]) == set()
     assert {"weights_move", "steps", "input"} <= {check.name for check in proof}
     assert [check.name for check in checks] == ["loss", "checkpoint", "loss_curve"]
     assert set(metrics) == {"loss", "first_loss"}
@@ -68,7 +61,7 @@ def test_a_checkpoint_of_another_network_is_seen_without_right_answers(
         return {"model": {name: value * 2 for name, value in state["model"].items()}}
 
     monkeypatch.setattr(weights, "restore", spoilt)
-    assert failed(session.accuracy()[1]) == ["checkpoint"]
+    assert failed(session.accuracy()[1]) == {"checkpoint"}
 
 
 def test_a_part_that_the_user_froze_need_not_move() -> None:
@@ -91,7 +84,7 @@ def test_inference_has_the_inputs_of_its_training() -> None:
     workbench = bench("learner", "infer", batch=16)
     session = workbench.mode.open(workbench)
     metrics, checks = session.accuracy()
-    assert failed([*session.proof(), *checks]) == []
+    assert failed([*session.proof(), *checks]) == set()
     assert set(metrics) == {"agreement", "fidelity"}
     split = weights.read(workbench)
     assert (len(split.train), len(split.test)) == (own.TRAINED, own.HELD_OUT)
