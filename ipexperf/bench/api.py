@@ -83,6 +83,11 @@ class Settings:
     cards: Sequence[Mapping[str, str]] = ()
     """Variables for each process of a case with several, which give it a device of its own."""
 
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Settings:
+        """Read the settings of a request."""
+        return cls(**{**document, "load": tuple(document["load"])})
+
 
 @dataclass(frozen=True)
 class Knob:  # no slots: subclasses set name and help as defaults
@@ -103,7 +108,6 @@ class Knob:  # no slots: subclasses set name and help as defaults
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         """Return the default value, given the requested values of the other knobs."""
-        del model, beside
         return self.values[0]
 
     def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
@@ -125,7 +129,6 @@ class Knob:  # no slots: subclasses set name and help as defaults
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         """Return why this cell cannot have the knob although its mode can (`unfit`), or None."""
-        del value, facts
         if self.dtypes is not None and cell.dtype not in self.dtypes:
             return f"the knob {self.name} is for {', '.join(self.dtypes)}, not for {cell.dtype}"
         if cell.device in self.ignored:
@@ -142,7 +145,6 @@ class Number(Knob):
         return None if ok else f"expected a whole number of at least 1, got '{value}'"
 
     def ablated(self, model: Model, beside: Mapping[str, str]) -> str:
-        del model, beside
         raise UsageError(f"the knob {self.name} is a number: ablation is for knobs that are on or off")
 
 
@@ -154,7 +156,6 @@ class ChannelsLast(Knob):
     help: str = "images and weights laid out with their channels last (default: the model's)"
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
-        del beside
         return "on" if model.channels_last else "off"
 
 
@@ -249,7 +250,6 @@ class Task(ABC):
 
     def metrics(self, outputs: Tensors, targets: Tensors) -> dict[str, float]:
         """Return further metrics of the answers (`result.METRICS`)."""
-        del outputs, targets
         return {}
 
     @abstractmethod
@@ -458,7 +458,6 @@ class Device(ABC):
 
     def variables(self, index: int, environment: Mapping[str, str]) -> dict[str, str]:
         """Return the variables that give a worker this one of several such devices."""
-        del index, environment
         return {}
 
     def start(self, settings: Settings) -> None:  # noqa: B027 - optional
@@ -497,7 +496,6 @@ class Device(ABC):
 
     def energy_of(self, card: str | None, root: Path = Path("/")) -> energy.EnergyCounter | str:
         """Return the energy counter of a card, or of the only one, or why there is none. Needs no torch."""
-        del card, root
         return f"no counter: {self.name} has none"
 
     def warmed(self) -> None:  # noqa: B027 - optional
@@ -505,7 +503,6 @@ class Device(ABC):
 
     def ceilings(self, say: Callable[[str], None]) -> dict[str, Any] | None:
         """Measure the peak rates of this device. None: as `bench.evidence.ceilings` does."""
-        del say
         return None
 
     def describe(self) -> dict[str, Any]:
@@ -514,12 +511,10 @@ class Device(ABC):
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Return evidence that steps ran on this device, if the device can tell."""
-        del step, block
         return []
 
     def metrics(self, step: Callable[[], Any], block: int) -> dict[str, float]:
         """Return further metrics of steps that the device measures (`result.METRICS`). Called after sampling."""
-        del step, block
         return {}
 
     def notes(self) -> list[str]:
@@ -556,32 +551,26 @@ class Stack(ABC):
 
         They replace `model`, which infers `inputs`, a tuple. Empty: a script needs nothing for it.
         """
-        del method, cell
         return ()
 
     def streamed(self, network: Any, cores: Sequence[int], streams: int) -> Any:
         """Return a network that runs in several streams, each with a part of the cores and of every batch."""
-        del network, cores, streams
         raise WorkerError("error", f"{self.name} has no streams")
 
     def parts(self, network: Any) -> list[int]:
         """Return how many images of the last batch each stream of a `streamed` network got."""
-        del network
         return []
 
     def quantise(self, network: Any, example: Any, batches: list[Any], bench: Workbench) -> Quantised:
         """Convert a network to int8, calibrated on these batches. Without batches, return one to load a state into."""
-        del network, example, batches
         raise WorkerError("error", f"{self.name} has no int8: {bench.case.id} cannot be made")
 
     def weight_only(self, network: Any, example: Any, bench: Workbench) -> Any:
         """Return the network with packed weights of fewer bits, as the knobs `weights` and `weight_group` say."""
-        del network, example
         raise WorkerError("error", f"{self.name} has no weight-only quantisation: {bench.case.id} cannot be made")
 
     def proof_of_weights(self, network: Any, step: Callable[[], Any], expected: int, bench: Workbench) -> list[Check]:
         """Return evidence that a step of a `weight_only` network ran as many packed layers as expected."""
-        del network, step, expected, bench
         return []
 
     def tokens_of_layers(self, network: Any, step: Callable[[], Any], bench: Workbench) -> list[int] | None:
@@ -589,7 +578,6 @@ class Stack(ABC):
 
         None: its modules are called one by one, so that the caller can count there.
         """
-        del network, step, bench
         return None
 
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
@@ -601,46 +589,37 @@ class Stack(ABC):
 
         `arguments` is the number of tensors that a step gives it.
         """
-        del network, code, arguments, bench
         return []
 
     def compiled_training(self, network: Any, bench: Workbench) -> Any:
         """Return a network from `for_training` under `torch.compile`. The first step compiles it."""
-        del bench
         return torch.compile(network)
 
     def proof_of_compiled_training(self, network: Any, bench: Workbench) -> list[Check]:
         """Return evidence from a network that `compiled_training` returned, besides `proof_of_training`."""
-        del network, bench
         return []
 
     def kernels(self, step: Callable[[], Any], bench: Workbench) -> list[Kernel] | None:
         """Return the arithmetic kernels that a step really ran. None: those that torch's profiler shows."""
-        del step, bench
         return None
 
     def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
         """Return evidence from the optimised modules."""
-        del network, bench
         return []
 
     def proof_of_graph(self, graph: str, bench: Workbench) -> list[Check]:
         """Return evidence from the frozen graph after it ran."""
-        del graph, bench
         return []
 
     def proof_of_training(self, network: Any, optimizer: Any, bench: Workbench) -> list[Check]:
-        del network, optimizer, bench
         return []
 
     def notes(self, bench: Workbench) -> list[str]:
         """Return notes on the stack, such as a setting that it accepts and ignores on this device."""
-        del bench
         return []
 
     def notes_of_training(self, optimizer: Any, bench: Workbench) -> list[str]:
         """Return notes on training, such as an optimizer that the stack does not optimise."""
-        del optimizer, bench
         return []
 
 
@@ -706,7 +685,6 @@ class Session(ABC):
 
         Return `samples` like `sample`, one for each request, and `seconds`; further lists of seconds are its metrics.
         """
-        del at_once
         raise WorkerError("error", "this mode has no requests that come at planned moments")
 
     def items(self, batch: int) -> int:
@@ -731,12 +709,10 @@ class Session(ABC):
 
     def looks(self, device: Device) -> Mapping[str, Look]:
         """Return the functions that collect the fingerprint, by name. Empty if a step cannot be repeated."""
-        del device
         return {}
 
     def fingerprint(self, device: Device) -> dict[str, Any] | None:
         """Return the fingerprint of a step that other processes ran. None: it is made from `looks`."""
-        del device
         return None
 
     def close(self) -> None:  # noqa: B027 - optional
@@ -798,22 +774,18 @@ class Mode(ABC):
 
     def unfit(self, cell: Cell, batch: int, threads: int | None) -> str | None:
         """Return why the mode cannot use this batch or this requested number of threads, or None."""
-        del cell, batch, threads
         return None
 
     def shares(self, case: Case, cores: Sequence[int]) -> list[tuple[int, ...]]:
         """Return the cores of each worker that answers requests at the same time. Empty: one worker with all cores."""
-        del case, cores
         return []
 
     def processes(self, case: Case | Cell) -> int:
         """Return how many processes share the case, each on a device of its own if there are several."""
-        del case
         return 1
 
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
         """Return the lines of a user's script that do this with `model` and `inputs`. Empty: none is written down."""
-        del cell, stack
         return ()
 
     @abstractmethod

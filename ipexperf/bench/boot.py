@@ -33,7 +33,7 @@ def load() -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules["ipexperf"] = module
     spec.loader.exec_module(module)
-    importlib.import_module("ipexperf.bench.machine.startup")  # first: it notes what was imported before us
+    importlib.import_module("ipexperf.bench.machine.libraries")  # first: it notes what was imported before us
     importlib.import_module("ipexperf.bench.machine.source").arrange()
 
 

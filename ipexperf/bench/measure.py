@@ -7,7 +7,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from ipexperf.bench.clocks import perf_counter, process_time
 
@@ -46,33 +46,14 @@ def run_delay() -> float:
     return sum(_delays.values()) / 1e9
 
 
-class Stopwatch(Protocol):
-    """A second clock beside the host's."""
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-    def read(self, host: float, steps: int) -> None: ...
-
-
-def timed(
-    step: Callable[[], Any], synchronise: Callable[[], None], steps: int, stopwatch: Stopwatch | None = None
-) -> float:
-    """Return the seconds of so many steps. A second clock runs beside them, if there is one."""
+def timed(step: Callable[[], Any], synchronise: Callable[[], None], steps: int = 1) -> float:
+    """Return the seconds of so many steps."""
     synchronise()
     begin = perf_counter()
-    if stopwatch:
-        stopwatch.start()
     for _ in range(steps):
         step()
-    if stopwatch:
-        stopwatch.stop()
     synchronise()
-    seconds = perf_counter() - begin
-    if stopwatch:
-        stopwatch.read(seconds, steps)
-    return seconds
+    return perf_counter() - begin
 
 
 def warm(step: Callable[[], None], synchronise: Callable[[], None], limit: float = WARM_SECONDS) -> dict[str, float]:
@@ -84,7 +65,7 @@ def warm(step: Callable[[], None], synchronise: Callable[[], None], limit: float
     times: list[float] = []
     steady = False
     while not steady and (len(times) < 2 * WARM_STEPS or perf_counter() - begin < limit):
-        times.append(timed(step, synchronise, 1))
+        times.append(timed(step, synchronise))
         if len(times) >= 2 * WARM_STEPS:
             late = statistics.median(times[-WARM_STEPS:])
             before = statistics.median(times[-2 * WARM_STEPS : -WARM_STEPS])

@@ -29,7 +29,6 @@ class Optimizer(Knob):
     choice: bool = True
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
-        del beside
         return model.optimizer
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:

@@ -53,10 +53,8 @@ def sentence(error: BaseException) -> str:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal. Python names only the first and the last of the real-time signals."""
+    """Return the name of a signal, or its number: Python names few of the real-time signals."""
     try:
         return signal.Signals(number).name
     except ValueError:
-        if signal.SIGRTMIN < number < signal.SIGRTMAX:
-            return f"SIGRTMIN+{number - signal.SIGRTMIN}"
         return f"signal {number}"

@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import pkgutil
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
@@ -96,6 +97,16 @@ datasets: Registry[Dataset] = Registry("dataset", Dataset)
 KINDS: dict[str, Registry[Any]] = {
     registry.kind: registry for registry in (devices, stacks, modes, models, tasks, datasets)
 }
+
+
+def used_accelerator() -> str:
+    """Return the accelerator that this process has used, or an empty text."""
+    torch = sys.modules.get("torch")
+    for name in devices.names():
+        module: Any = getattr(torch, name, None) if devices.get(name).accelerator else None
+        if module is not None and getattr(module, "is_initialized", bool)():
+            return name
+    return ""
 
 
 def model(name: str, **attributes: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:

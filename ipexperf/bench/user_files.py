@@ -27,7 +27,7 @@ def load_module(name: str) -> None:
     except UsageError:
         raise
     except (Exception, SystemExit) as error:
-        raise UsageError(_sentence(error)) from error
+        raise UsageError(sentence(error)) from error
 
 
 def load_file(path: Path) -> ModuleType:
@@ -54,11 +54,12 @@ def load_file(path: Path) -> ModuleType:
         del sys.modules[name]
         if isinstance(error, UsageError):
             raise
-        raise UsageError(_sentence(error)) from error
+        raise UsageError(sentence(error)) from error
     return module
 
 
-def _sentence(error: BaseException) -> str:
+def sentence(error: BaseException) -> str:
+    """Return an error message in one line, with the line of a loaded file that raised it."""
     place = place_of(error)
     return f"{outcome.sentence(error)}{f' ({place})' if place else ''}"
 
@@ -87,4 +88,4 @@ def errors_as_usage() -> Iterator[None]:
     except (Exception, SystemExit) as error:
         if not place_of(error):
             raise
-        raise UsageError(_sentence(error)) from error
+        raise UsageError(sentence(error)) from error

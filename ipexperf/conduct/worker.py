@@ -44,11 +44,11 @@ def ask_facts(
     """
     if python is None and not accelerators:
         return gather(packages=packages)
-    command = [python or sys.executable, str(BOOT), "facts", "--accelerators", ",".join(accelerators)]
-    command += ["--packages", ",".join(packages), "--index", str(index)]
+    question = json.dumps({"accelerators": list(accelerators), "packages": list(packages), "index": index})
+    command = [python or sys.executable, str(BOOT), "facts"]
     # A file, not a pipe, because nobody reads while the process runs.
     with tempfile.TemporaryFile() as answer:
-        command += ["--into", str(answer.fileno())]
+        command += [str(answer.fileno()), question]
         try:
             result = subprocess.run(
                 command,

@@ -16,7 +16,7 @@ from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.machine.variables import recorded
-from ipexperf.bench.networks import own_target, own_training
+from ipexperf.bench.networks import own_target
 from ipexperf.case import AXES, Case
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.walk import Suite
@@ -234,6 +234,6 @@ def _loss(case: Case) -> str:
         return "loss_of = lambda outputs, targets: torch.nn.functional.cross_entropy(outputs, *targets)"
     if not model.target:
         return ""
-    name = own_training.LOSS
+    name = own_target.LOSS
     own = f'getattr(own, "{own_target.parse(model.target).callable_name}_{name}", None) or own.{name}'
     return f"loss_of = lambda outputs, targets: ({own})(outputs, *targets)"

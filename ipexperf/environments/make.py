@@ -79,7 +79,7 @@ def take_inventory(python: str | None = None) -> Inventory:
     with tempfile.TemporaryFile() as answer:
         try:
             result = subprocess.run(
-                [*command, "--into", str(answer.fileno())],
+                [*command, str(answer.fileno())],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

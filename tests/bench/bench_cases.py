@@ -14,6 +14,7 @@ import pytest
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Examples, Model, Settings, Workbench
+from ipexperf.bench.networks import own
 from ipexperf.case import Case
 from ipexperf.zoo.datasets.random_data import RandomData
 
@@ -22,7 +23,7 @@ torch = pytest.importorskip("torch")
 from ipexperf.zoo.models import _decoder, decoders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ipexperf.result import Check
 
@@ -51,7 +52,7 @@ def named(checks: list[Check], name: str) -> Check:
     return found
 
 
-def failed(checks: list[Check]) -> set[str]:
+def failed(checks: Iterable[Check]) -> set[str]:
     return {check.name for check in checks if not check.ok}
 
 
@@ -74,6 +75,13 @@ def bench(
     model = Model("tiny", build, size=SIZE, batch_train=16, batch_infer=16, trained=False, channels_last=False)
     case = Case("tiny", device.name, "fp32", mode, stack, 16, SIZE, 1, "digits", tuple(sorted(knobs.items())))
     return workbench(model, case, device=device, settings=Settings(train_steps=12))
+
+
+def of_target(text: str, mode: str = "infer", batch: int = 16, settings: Settings = NO_SETTINGS) -> Workbench:
+    """A case of a network of the user's own, as a worker has it."""
+    model = registry.models.get(own.register(text))
+    case = Case(model.name, "cpu", "fp32", mode, "stock", batch, model.size, 1, model.data)
+    return registry.workbench(case, settings, lambda _: None)
 
 
 TOKENS = 64

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf.bench.evidence.answers import CHUNK, sketch
+from ipexperf.bench.evidence.answers import sketch
 from ipexperf.judge.answers import distance
 
 torch = pytest.importorskip("torch")
@@ -60,13 +60,6 @@ def test_the_same_answers_have_the_same_sketch_in_any_shape_and_for_ever() -> No
     assert found["shapes"] == ["2x3"]
     assert found["sums"] == sketched(values.reshape(6))["sums"]
     assert found["sums"] == FIXED
-
-
-def test_answers_of_several_chunks_are_summed_whole() -> None:
-    values = torch.ones(CHUNK + 5, dtype=torch.float64)
-    changed = values.clone()
-    changed[-1] = 1001.0
-    assert distance(sketched(values), sketched(changed)) * values.norm() == pytest.approx(1000, rel=1e-3)
 
 
 def test_answers_that_are_not_finite_have_no_sketch() -> None:

@@ -86,17 +86,6 @@ def test_weights_for_another_size_are_trained_at_the_models_own(tmp_path: Path) 
     assert seen[1:] == [("recipe", SIZE, SIZE), ("resized", 2 * SIZE, 2 * SIZE)]
 
 
-def test_a_model_that_cannot_be_fitted_is_trained_at_the_size_of_the_case(tmp_path: Path) -> None:
-    seen: list[int] = []
-
-    def recipe(made: Workbench, split: Split, built: Any) -> None:
-        seen.append(split.train.inputs[0].shape[-1])
-        _probe.fit_anew(made, split, built)
-
-    weights.train(case(recipe=recipe).at(2 * SIZE), str(tmp_path / "large.pt"))
-    assert seen == [2 * SIZE]
-
-
 def test_each_size_has_weights_of_its_own() -> None:
     """And so have those that go on from other weights."""
     path, _ = registry.datasets.get("digits").find(None)

@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench import registry
+from ipexperf.bench import measure, registry
 from ipexperf.bench.api import Device, Settings
 from ipexperf.bench.evidence import ceilings
 from ipexperf.bench.evidence.ceilings import TimedWork
@@ -43,6 +43,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(ceilings, "perf_counter", made)
+    monkeypatch.setattr(measure, "perf_counter", made)
     return made
 
 
@@ -54,9 +55,7 @@ def test_what_disturbs_only_lowers_and_the_best_try_counts(clock: Clock) -> None
     assert ceilings.best(trials, nothing) == {"fp32": {"rate": 10.0, "how": "one"}}
 
 
-@pytest.mark.parametrize(
-    ("seconds", "all_tries"), [(0.01, ceilings.EFFORT.seconds), (10.0, 10.0 * ceilings.EFFORT.rounds)]
-)
+@pytest.mark.parametrize(("seconds", "all_tries"), [(0.01, ceilings.SECONDS), (10.0, 10.0 * ceilings.ROUNDS)])
 def test_tries_are_spread_over_seconds_and_are_several_however_slow(
     clock: Clock, seconds: float, all_tries: float
 ) -> None:
@@ -65,49 +64,48 @@ def test_tries_are_spread_over_seconds_and_are_several_however_slow(
     assert clock.now == pytest.approx(all_tries, abs=0.1)
 
 
-def test_work_that_is_only_queued_is_waited_for(clock: Clock) -> None:
-    """A device that has a queue answers at once: without synchronising, anything would be fast."""
-    queued = TimedWork("queued", 10.0, nothing)
-
-    def synchronise() -> None:
-        clock.now += 2.0
-
-    assert ceilings.best({"fp32": [queued]}, synchronise)["fp32"]["rate"] == pytest.approx(5.0)
-
-
 def cpu() -> Device:
     device = registry.devices.get("cpu")
     device.start(Settings(threads=1))
     return device
 
 
-QUICK = ceilings.CeilingEffort(sizes=(32,), seconds=0.0, rounds=1, pass_bytes=2**16)
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ceilings, "SIZES", (32,))
+    monkeypatch.setattr(ceilings, "PASS_BYTES", 2**16)
+    monkeypatch.setattr(ceilings, "PASS_CACHES", 0)
+    monkeypatch.setattr(ceilings, "SECONDS", 0.0)
+    monkeypatch.setattr(ceilings, "ROUNDS", 1)
 
 
+@pytest.mark.usefixtures("quick")
 def test_every_dtype_has_a_ceiling_on_a_cpu_or_a_reason() -> None:
     said: list[str] = []
-    found = ceilings.measure(cpu(), said.append, QUICK)
+    found = ceilings.measure(cpu(), said.append)
     assert said == ["measuring the ceilings of cpu: matrix products, passes over memory"]
     assert {*found["peaks"], *found["missing"]} == set(DTYPES)
     assert all(one["rate"] > 0 for one in (*found["peaks"].values(), found["bandwidth"]))
     assert json.loads(json.dumps(found)) == found
 
 
+@pytest.mark.usefixtures("quick")
 def test_every_way_to_multiply_is_there_on_a_cpu() -> None:
     """A way that torch no longer has would lower a ceiling in silence."""
-    found = {dtype: [trial.how for trial in ceilings._products(cpu(), dtype, QUICK)[0]] for dtype in DTYPES}
+    found = {dtype: [trial.how for trial in ceilings._products(cpu(), dtype)[0]] for dtype in DTYPES}
     assert len(found["fp32"]) == len(found["int8"]) == 3, found
     # oneDNN packs no weights in a dtype that the processor does not have: one may have bf16 and no fp16.
     assert len(found["bf16"]) == 2 + torch.ops.mkldnn._is_mkldnn_bf16_supported(), found
     assert len(found["fp16"]) == 2 + torch.ops.mkldnn._is_mkldnn_fp16_supported(), found
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_dtype_without_a_product_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(device: Device, dtype: str, size: int) -> TimedWork:
         raise RuntimeError('"addmm" not implemented for this\nand more')
 
     monkeypatch.setattr(ceilings, "QUANTISED", (none,))
-    found = ceilings.measure(cpu(), lambda _: None, QUICK)
+    found = ceilings.measure(cpu(), lambda _: None)
     assert "int8" not in found["peaks"]
     assert found["missing"]["int8"] == 'no product of int8 on cpu: RuntimeError: "addmm" not implemented for this'
 

@@ -62,7 +62,6 @@ class AsItLikes(Stock):
         self.compile_it = compile_it
 
     def compiled_training(self, network: Any, bench: Any) -> Any:
-        del bench
         return self.compile_it(network)
 
 

@@ -30,8 +30,7 @@ class Spoken:
     def __init__(self, *replies: Any) -> None:
         self.replies = list(replies)
 
-    def ask(self, method: str, **_: Any) -> list[Any]:
-        del method
+    def ask(self, _: str, **__: Any) -> list[Any]:
         return self.replies
 
 

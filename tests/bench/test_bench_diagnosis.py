@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,66 +29,91 @@ def torch_with(*, compiled: bool = True, available: bool = False, says: str = ""
     return SimpleNamespace(__version__="2.8.0", xpu=module, cuda=module, version=version)
 
 
-class Box:
-    """A machine made of files."""
+MASK, RENDER = "ZE_AFFINITY_MASK", "dri/renderD128"
+ARC: dict[str, Any] = {"cards": {INTEL: "i915"}, "nodes": [RENDER]}
+LIBRARIES = {"libze_loader.so.1", "libze_intel_gpu.so.1", "libcuda.so.1"}
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.libraries = {"libze_loader.so.1", "libze_intel_gpu.so.1", "libcuda.so.1"}
-        self.closed: set[str] = set()
-        self.variables: dict[str, str] = {}
 
-    def card(self, vendor: str, driver: str = "", address: str = "0000:03:00.0") -> None:
-        device = self.root / "sys/bus/pci/devices" / address
+def machine(
+    root: Path,
+    cards: Mapping[str, str] = MappingProxyType({}),
+    nodes: Sequence[str] = (),
+    closed: Collection[str] = (),
+    variables: Mapping[str, str] = MappingProxyType({}),
+    *,
+    loaded: bool = False,
+    lacks: str = "",
+) -> Machine:
+    """A machine made of files, with cards by vendor and driver."""
+    for number, (vendor, driver) in enumerate(cards.items(), 3):
+        device = root / f"sys/bus/pci/devices/0000:0{number}:00.0"
         device.mkdir(parents=True)
         (device / "vendor").write_text(f"{vendor}\n")
         (device / "class").write_text("0x030000\n")
         if driver:
-            taken = self.root / "sys/bus/pci/drivers" / driver
-            taken.mkdir(parents=True, exist_ok=True)
+            taken = root / "sys/bus/pci/drivers" / driver
+            taken.mkdir(parents=True)
             (device / "driver").symlink_to(taken)
-
-    def node(self, name: str) -> None:
-        path = self.root / "dev" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-
-    def driver_loaded(self) -> None:
-        path = self.root / "proc/driver/nvidia/version"
-        path.parent.mkdir(parents=True)
-        path.touch()
-
-    @property
-    def machine(self) -> Machine:
-        return Machine(
-            self.root, self.libraries.__contains__, lambda path: path.name not in self.closed, self.variables
-        )
+    for path in [*(f"dev/{name}" for name in nodes), *(["proc/driver/nvidia/version"] if loaded else [])]:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).touch()
+    return Machine(root, (LIBRARIES - {lacks}).__contains__, lambda path: path.name not in closed, variables)
 
 
-@pytest.fixture
-def box(tmp_path: Path) -> Box:
-    return Box(tmp_path)
-
-
-def xpu(box: Box, **torch: Any) -> str:
-    return diagnosis.why_not("xpu", torch_with(**torch), box.machine)
-
-
-def cuda(box: Box, **torch: Any) -> str:
-    return diagnosis.why_not("cuda", torch_with(**torch), box.machine)
-
-
-def test_a_device_that_torch_can_use_needs_no_diagnosis(box: Box) -> None:
+@pytest.mark.parametrize("device", ["xpu", "cuda"])
+def test_a_device_that_torch_can_use_needs_no_diagnosis(tmp_path: Path, device: str) -> None:
     """Torch has the last word: on an empty machine too, what it sees is there."""
-    assert (xpu(box, available=True), cuda(box, available=True)) == ("", "")
+    assert diagnosis.why_not(device, torch_with(available=True), machine(tmp_path)) == ""
 
 
-def test_a_torch_without_the_device_says_which_build_to_install(box: Box) -> None:
-    """The build comes first: no driver helps a torch that has no support for the card."""
-    box.card(INTEL, "xe")
-    assert "is built without XPU support: install the build for Intel GPUs" in xpu(box, compiled=False)
-    assert "--index-url https://download.pytorch.org/whl/xpu" in xpu(box, compiled=False)
-    assert "is built without CUDA" in cuda(box, compiled=False)
+@pytest.mark.parametrize(
+    ("device", "made", "torch", "told"),
+    [
+        # the build comes first: no driver helps a torch without support for the card
+        ("xpu", {"cards": {INTEL: "xe"}}, {"compiled": False}, "--index-url https://download.pytorch.org/whl/xpu"),
+        ("cuda", {}, {"compiled": False}, "is built without CUDA"),
+        ("npu", {}, {}, "torch 2.8.0 has no npu support"),
+        # no card, or only one of another vendor
+        ("xpu", {}, {}, "the PCI bus has no Intel GPU, and there is no /dev/dri/renderD*"),
+        ("cuda", {}, {}, "the PCI bus has no NVIDIA GPU, and there is no /dev/nvidia0"),
+        ("xpu", {"cards": {NVIDIA: "nvidia"}}, {}, "has no Intel GPU"),
+        # a card without a driver, or in a container that was not given it
+        ("xpu", {"cards": {INTEL: ""}}, {}, "no kernel driver is bound to the Intel GPU at 0000:03:00.0: load i915 or"),
+        ("cuda", {"cards": {NVIDIA: ""}}, {}, "NVIDIA's kernel driver is not loaded"),
+        (
+            "xpu",
+            {"cards": {INTEL: "xe"}},
+            {},
+            "the kernel driver xe is loaded and there is no /dev/dri/renderD*: a con",
+        ),
+        ("cuda", {"loaded": True}, {}, "there is no /dev/nvidia0: a container needs --gpus all"),
+        # a device file that may not be opened: one that opens is enough
+        ("xpu", {"nodes": [RENDER], "closed": {"renderD128"}}, {}, "add them to the group"),
+        ("xpu", {"nodes": [RENDER, "dri/renderD129"], "closed": {"renderD128"}}, {}, "no card that torch can use"),
+        # a library that is not installed
+        ("xpu", {"nodes": [RENDER], "lacks": "libze_loader.so.1"}, {}, "is not installed: install libze1"),
+        ("xpu", {"nodes": [RENDER], "lacks": "libze_intel_gpu.so.1"}, {}, "is not installed: install libze-intel-gpu1"),
+        ("cuda", {"nodes": ["nvidia0"], "lacks": "libcuda.so.1"}, {}, "libcuda.so.1 is not installed"),
+        # a variable that hides the card, or leaves it
+        ("xpu", {**ARC, "variables": {MASK: "1"}}, {}, f"{MASK}=1 names a card that is not there: 1 Intel GPU found"),
+        ("xpu", {**ARC, "variables": {MASK: ""}}, {}, f"{MASK} is empty, which hides every card"),
+        ("xpu", {**ARC, "variables": {MASK: "0"}}, {}, f"no card that torch can use with {MASK}=0"),
+        # where nothing is missing, torch's own first line is repeated
+        (
+            "xpu",
+            ARC,
+            {"says": "No XPU devices are available."},
+            "(torch says: No XPU devices are available.): it takes",
+        ),
+        ("cuda", {"nodes": ["nvidia0"]}, {"says": "driver too old.\nPlease update."}, "(torch says: driver too old.)"),
+        # Windows Subsystem for Linux has another device file
+        ("xpu", {"nodes": ["dxg"]}, {}, "no card that torch can use"),
+    ],
+)
+def test_the_first_thing_that_is_missing_has_a_sentence(
+    tmp_path: Path, device: str, made: dict[str, Any], torch: dict[str, Any], told: str
+) -> None:
+    assert told in diagnosis.why_not(device, torch_with(**torch), machine(tmp_path, **made))
 
 
 @pytest.mark.process
@@ -126,108 +152,3 @@ def test_make_takes_torch_for_intel_gpus_from_its_own_index(more: tuple[str, ...
         '.venv-xpu/bin/python -m pip install -q -e ".[dev]"',
     ]
     assert done.stdout.splitlines()[0].endswith("ipexperf.bench.machine.diagnosis xpu")
-
-
-def test_a_device_that_torch_has_never_heard_of() -> None:
-    """Another accelerator's name is told as what it is."""
-    assert diagnosis.why_not("npu", torch_with()) == "torch 2.8.0 has no npu support"
-
-
-def test_a_machine_without_a_card(box: Box) -> None:
-    """No card on the bus and no device file: there is nothing to install."""
-    assert xpu(box).endswith("the PCI bus has no Intel GPU, and there is no /dev/dri/renderD*")
-    assert cuda(box).endswith("the PCI bus has no NVIDIA GPU, and there is no /dev/nvidia0")
-
-
-def test_another_vendors_card_is_no_card(box: Box) -> None:
-    """An NVIDIA card is no XPU, and the other way round."""
-    box.card(NVIDIA, "nvidia")
-    assert "has no Intel GPU" in xpu(box)
-    box.card(INTEL, "xe", "0000:04:00.0")
-    assert "NVIDIA's kernel driver is not loaded" in cuda(box)
-
-
-def test_a_card_that_no_driver_has_taken(box: Box) -> None:
-    """The kernel knows the card's address and nothing more: its driver is missing."""
-    box.card(INTEL)
-    assert "no kernel driver is bound to the Intel GPU at 0000:03:00.0: load i915 or xe" in xpu(box)
-
-
-def test_a_container_that_was_not_given_the_card(box: Box) -> None:
-    """The driver is loaded outside, and inside there is no device file."""
-    box.card(INTEL, "xe")
-    box.card(NVIDIA, "nvidia", "0000:04:00.0")
-    box.driver_loaded()
-    assert "the kernel driver xe is loaded and there is no /dev/dri/renderD*: a container needs --device" in xpu(box)
-    assert "there is no /dev/nvidia0: a container needs --gpus all" in cuda(box)
-
-
-def test_a_device_file_that_may_not_be_opened(box: Box) -> None:
-    """Who is not in the file's group is told the group and the command."""
-    box.card(INTEL, "xe")
-    box.node("dri/renderD128")
-    box.closed = {"renderD128"}
-    told = xpu(box)
-    assert "/dev/dri/renderD128 cannot be opened by" in told
-    assert "usermod -aG" in told
-    box.node("dri/renderD129")
-    assert "may not be opened" not in xpu(box)  # one that opens is enough
-
-
-@pytest.mark.parametrize(
-    ("library", "package"), [("libze_loader.so.1", "libze1"), ("libze_intel_gpu.so.1", "libze-intel-gpu1")]
-)
-def test_a_level_zero_library_that_is_not_installed(box: Box, library: str, package: str) -> None:
-    """Each library is named, with the package that brings it."""
-    box.card(INTEL, "i915")
-    box.node("dri/renderD128")
-    box.libraries.remove(library)
-    told = xpu(box)
-    assert f"{library} is not installed" in told
-    assert f"install {package}" in told
-
-
-def test_a_card_without_its_cuda_library(box: Box) -> None:
-    box.node("nvidia0")
-    box.libraries.remove("libcuda.so.1")
-    assert "libcuda.so.1 is not installed" in cuda(box)
-
-
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ("1", "ZE_AFFINITY_MASK=1 names a card that is not there: 1 Intel GPU found"),
-        ("", "ZE_AFFINITY_MASK is empty, which hides every card"),
-        ("0", "no card that torch can use with ZE_AFFINITY_MASK=0"),
-    ],
-)
-def test_a_variable_that_hides_the_card(box: Box, value: str, told: str) -> None:
-    """A mask that leaves nothing is the reason; one that leaves the card is not, and is only told."""
-    box.card(INTEL, "xe")
-    box.node("dri/renderD128")
-    box.variables["ZE_AFFINITY_MASK"] = value
-    assert told in xpu(box)
-
-
-def test_a_driver_that_is_too_old_is_told_in_torchs_words(box: Box) -> None:
-    """Torch knows the versions: its first line is repeated, whatever our own pin says."""
-    box.node("nvidia0")
-    box.card(NVIDIA, "nvidia")
-    box.variables["CUDA_VISIBLE_DEVICES"] = "0"
-    told = cuda(box, says="The NVIDIA driver on your system is too old (found version 11040).\nPlease update.")
-    assert "(torch says: The NVIDIA driver on your system is too old (found version 11040).)" in told
-
-
-def test_the_last_sentence_is_of_cards_that_torch_does_not_take(box: Box) -> None:
-    """Where nothing is missing, the card is not one of those that torch knows."""
-    box.card(INTEL, "i915")
-    box.node("dri/renderD128")
-    told = xpu(box, says="No XPU devices are available.")
-    assert "(torch says: No XPU devices are available.)" in told
-    assert "it takes Arc, Flex, Max, Battlemage" in told
-
-
-def test_windows_linux_has_another_device_file(box: Box) -> None:
-    """In WSL the card is /dev/dxg: that there is no /dev/dri is no reason there."""
-    box.node("dxg")
-    assert "no card that torch can use" in xpu(box)

@@ -57,7 +57,6 @@ class Forgetful(_gpt.Gpt):  # type: ignore[misc]
     """Keeps everything, and looks at nothing of it."""
 
     def forward(self, tokens: Any, kept: Any = None, begin: int = 0) -> Any:
-        del kept
         hidden = self.tokens(tokens) + self.positions.weight[begin : begin + tokens.shape[1]]
         for layer in self.layers:
             hidden = layer(hidden)

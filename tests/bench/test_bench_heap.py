@@ -133,30 +133,9 @@ def test_memory_that_settles_has_none(sizes: list[float]) -> None:
     assert grown(*sizes) == ""
 
 
-SCATTERED = """
-import ctypes
-from ipexperf.bench.devices.cpu import Cpu
-libc = ctypes.CDLL(None)
-libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
-libc.free.argtypes = [ctypes.c_void_p]
-cpu = Cpu()
-cpu.reset_peak_memory()
-blocks = [libc.malloc(2000) for _ in range(8192)]
-for number, block in enumerate(blocks):
-    ctypes.memset(block, 1, 2000)
-    if number % 2:
-        libc.free(block)
-print(cpu.held_memory())
-"""
-"""Keeps 8 MiB, and 8 MiB that are free lie scattered between them, so that no whole page can be given back."""
-
-
-@needs_glibc
-def test_what_a_case_holds_is_what_is_allocated_and_not_what_lies_free_between() -> None:
-    """How much lies free in pages that are partly used is chance: equal processes differed by 1 to 4 MiB in it."""
-    shell = {**os.environ, **heap.KEEP}
-    done = subprocess.run([sys.executable, "-c", SCATTERED], env=shell, capture_output=True, check=True)
-    assert 8192 * 1000 <= int(done.stdout) < 8192 * 1100
+def test_many_short_steps_may_leave_a_little_each() -> None:
+    """A training keeps the loss of each of its steps."""
+    assert grown(*range(100, 110), steps=1000) == ""
 
 
 def test_without_a_heap_that_tells_it_nothing_is_said_to_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,11 +143,6 @@ def test_without_a_heap_that_tells_it_nothing_is_said_to_be_held(monkeypatch: py
     monkeypatch.setattr(heap, "GLIBC", "libc.so.none")
     assert heap.in_use() is None
     assert Cpu().held_memory() is None
-
-
-def test_many_short_steps_may_leave_a_little_each() -> None:
-    """A training keeps the loss of each of its steps."""
-    assert grown(*(100 + number for number in range(10)), steps=1000) == ""
 
 
 def test_what_a_step_keeps_is_read_from_the_kernel() -> None:

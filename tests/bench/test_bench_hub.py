@@ -9,12 +9,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import bench_cases
 import pytest
 
-from ipexperf.bench import registry
-from ipexperf.bench.api import Settings, Workbench
+from ipexperf.bench.api import Workbench
 from ipexperf.bench.networks import own, own_target
-from ipexperf.case import Case
 from ipexperf.conduct import process
 from ipexperf.errors import WorkerError
 
@@ -52,15 +51,9 @@ def bert(transformers: Any, tmp_path: Path) -> Path:
     return folder
 
 
-def bench(text: str, mode: str) -> Workbench:
-    model = registry.models.get(own.register(text))
-    case = Case(model.name, "cpu", "fp32", mode, "stock", 4, model.size, 1, model.data)
-    return registry.workbench(case, Settings(), lambda _: None)
-
-
-def failed(workbench: Workbench) -> list[str]:
+def failed(workbench: Workbench) -> set[str]:
     session = workbench.mode.open(workbench)
-    return [check.name for check in (*session.proof(), *session.accuracy()[1]) if not check.ok]
+    return bench_cases.failed((*session.proof(), *session.accuracy()[1]))
 
 
 def refused(text: str, told: str) -> None:
@@ -73,9 +66,9 @@ def refused(text: str, told: str) -> None:
 @pytest.mark.parametrize("mode", ["infer", "infer_jit"])
 def test_a_saved_transformer_is_measured_out_of_its_folder(bert: Path, mode: str) -> None:
     """The kind of network that its configuration names, on words of its vocabulary, as many as it takes."""
-    workbench = bench(f"hf:{bert}", mode)
+    workbench = bench_cases.of_target(f"hf:{bert}", mode, 4)
     assert workbench.model.name == "hf.tiny_bert"
-    assert failed(workbench) == []
+    assert failed(workbench) == set()
     [words] = own_build.inputs(own_target.parse(f"hf:{bert}"), 6)
     assert (words.shape, words.dtype) == ((6, 24), torch.int64)
     assert 0 <= int(words.min()) <= int(words.max()) < 50
@@ -110,7 +103,7 @@ def test_an_image_transformer_gets_images(transformers: Any, tmp_path: Path) -> 
     kept = {key: value for key, value in TINY.items() if key not in ("vocab_size", "max_position_embeddings")}
     configuration = transformers.ViTConfig(**kept, image_size=16, patch_size=8, num_channels=3)
     transformers.ViTForImageClassification(configuration).save_pretrained(tmp_path)
-    assert failed(bench(f"hf:{tmp_path}", "infer")) == []
+    assert failed(bench_cases.of_target(f"hf:{tmp_path}", "infer", 4)) == set()
     [images] = own_build.inputs(own_target.parse(f"hf:{tmp_path}"), 2)
     assert images.shape == (2, 3, 16, 16)
 
@@ -142,8 +135,8 @@ def test_a_timm_network_is_measured_out_of_its_folder(tmp_path: Path) -> None:
     timm = pytest.importorskip("timm")
     hub = importlib.import_module("timm.models._hub")
     hub.save_for_hf(timm.create_model("test_resnet", pretrained=False), tmp_path)
-    workbench = bench(f"timm:{tmp_path}", "infer_jit")
-    assert failed(workbench) == []
+    workbench = bench_cases.of_target(f"timm:{tmp_path}", "infer_jit", 4)
+    assert failed(workbench) == set()
 
 
 def test_a_timm_network_without_weights_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from ipexperf.bench.process import injections
 from ipexperf.bench.process.line import Line
 from ipexperf.bench.process.worker import Worker
 from ipexperf.case import Case
-from ipexperf.errors import WorkerError
 
 CASE = Case("tiny", "fake", "fp32", "spin", "plain", 1, 1, data="none")
 
@@ -60,14 +59,3 @@ def test_a_worker_slows_the_case_that_it_is_told_to(fake: str) -> None:
 
     assert not stepped()
     assert stepped(injected="busy=0.05")
-
-
-def test_an_unknown_injection_is_an_error(fake: str) -> None:
-    """Not a case that is measured as it is and counted as slowed down."""
-    request = {"case": CASE.to_json(), "settings": asdict(Settings(load=(fake,), injected="bussy=0.05"))}
-    worker = Worker(Line(io.StringIO(), io.StringIO()))
-    worker.begin(request)
-    with pytest.raises(
-        WorkerError, match=r"^unknown injection 'bussy=0.05': choose from busy=SHARE, unfrozen, unfused$"
-    ):
-        worker.prepare({})

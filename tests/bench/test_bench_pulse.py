@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -11,13 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from ipexperf.bench import loading, registry
+from ipexperf.bench import registry
 from ipexperf.bench.evidence import ceilings
-from ipexperf.bench.machine import placement
 from ipexperf.bench.process import pulse
-from ipexperf.bench.process.line import Line
 from ipexperf.bench.process.pulse import Pulse
-from ipexperf.bench.process.worker import Worker
 
 
 def operators(run: Any) -> dict[str, int]:
@@ -64,21 +60,22 @@ class Kernels:
         self.ran: list[str] = []
         self.now = 0.0
         self._seconds = seconds
-        monkeypatch.setattr(pulse, "KERNELS", {name: self._making(name) for name in ("product", "copy")})
+        for name in ("product", "copy"):
+            monkeypatch.setattr(pulse, name, self._making(name))
         monkeypatch.setattr(pulse, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(ceilings, "timed", self._timed)
+        monkeypatch.setattr(pulse, "timed", self._timed)
 
     def _making(self, name: str) -> Callable[..., ceilings.TimedWork]:
         def make(*_: object) -> ceilings.TimedWork:
             self.made.append(name)
-            return ceilings.TimedWork(name, 1.0, lambda: None)
+            return ceilings.TimedWork(name, 1.0, lambda: name)
 
         return make
 
-    def _timed(self, trial: ceilings.TimedWork, _: object) -> float:
-        self.ran.append(trial.how)
+    def _timed(self, run: Callable[[], str], _: object) -> float:
+        self.ran.append(run())
         self.now += 1.0
-        return self._seconds(trial.how)
+        return self._seconds(run())
 
 
 def test_a_reading_is_the_median_of_the_same_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,28 +97,3 @@ def test_what_has_rested_is_woken_before_it_is_timed(monkeypatch: pytest.MonkeyP
     kernels.ran.clear()
     assert felt.read() == {"product": 1.0, "copy": 1.0}
     assert kernels.ran == ["product"] * 4 + ["product", "copy"] * pulse.TIMES
-
-
-class Said:
-    """A pulse that says what it is of."""
-
-    def __init__(self, *names: str) -> None:
-        self._name = " ".join(names)
-
-    def read(self) -> dict[str, float]:
-        return {self._name: 1.0}
-
-
-def test_the_process_is_placed_once_and_before_anything_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is imported finds the cores of the cases. Another dtype is another product, made in the same place."""
-    done: list[tuple[str, Any]] = []
-    cpu = registry.devices.get("cpu")
-    monkeypatch.setattr(placement, "apply", lambda asked: done.append(("placed", asked)))
-    monkeypatch.setattr(loading, "load", lambda names: done.append(("loaded", names)))
-    monkeypatch.setattr(type(cpu), "start", lambda _, settings: done.append(("threads", settings.threads)))
-    monkeypatch.setattr(pulse, "Pulse", lambda device, dtype: Said(device.name, dtype))
-    worker = Worker(Line(io.StringIO(), io.StringIO()))
-    request = {"device": "cpu", "load": ["mine.py"], "placement": {"cores": [1]}, "threads": 1}
-    assert worker.pulse({**request, "dtype": "fp32"}) == {"seconds": {"cpu fp32": 1.0}}
-    assert worker.pulse({**request, "dtype": "bf16", "threads": 9}) == {"seconds": {"cpu bf16": 1.0}}
-    assert done == [("placed", {"cores": [1]}), ("loaded", ("mine.py",)), ("threads", 1)]

@@ -24,7 +24,6 @@ from ipexperf.errors import WorkerError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ipexperf.bench.api import Examples
 
 HEAD = (
     "onednn_verbose,v1,primitive,exec,cpu,matmul,gemm:jit,undef,src:u8:a:blocked:abcd::f0 wei:s8::blocked:adbc::f0,,,"
@@ -123,12 +122,6 @@ def test_every_layer_must_have_run_in_int8(kernels: list[Kernel], wrong: set[str
     assert {check.name for check in checks if not check.ok} == wrong
 
 
-def test_a_network_without_layers_proves_nothing() -> None:
-    """No layer at all is no evidence of int8."""
-    assert not quantised.layers_that_ran([], 0).ok
-    assert not proof.dtype_of_kernels(proof.dtypes([]), "int8").ok
-
-
 @pytest.mark.parametrize(
     ("shapes", "name"),
     [
@@ -154,23 +147,6 @@ def test_layers_are_counted_however_they_are_called() -> None:
     twice = nn.Conv2d(3, 3, 1)
     assert quantised.count(nn.Sequential(twice, twice, nn.Flatten(), nn.Linear(12, 2)), (torch.zeros(1, 3, 2, 2),)) == 3
     assert quantised.count(nn.LSTM(4, 4), (torch.zeros(2, 1, 4),)) == 1
-
-
-@needs_torch
-def test_a_network_is_calibrated_on_examples_that_it_is_not_judged_by() -> None:
-    """So many training examples as the recipe says, the same each time, and no test image among them."""
-    path, why_not = registry.datasets.get("digits").find(None)
-    assert path is not None, why_not
-    split = registry.datasets.get("digits").read(path, 8)
-    watched = artifact.calibration_examples(split)
-    assert len(watched) == artifact.RECIPE["examples"]
-    assert (artifact.calibration_examples(split).inputs[0] == watched.inputs[0]).all()
-
-    def of(part: Examples) -> set[bytes]:
-        return set(artifact.singly(part.inputs))
-
-    assert of(watched) <= of(split.train)
-    assert not of(watched) & of(split.test)
 
 
 @needs_torch
@@ -302,16 +278,6 @@ def test_an_ipex_network_that_is_not_wholly_int8_is_caught(ipex: Quantiser) -> N
 
 
 @needs_torch
-def test_dynamic_quantisation_of_convolutions_is_no_int8(stock: Quantiser) -> None:
-    """Dynamic quantisation leaves convolutions alone: a network of them is not int8, and the check names them."""
-    case = stock.case("pixels", "infer", quantisation="dynamic")
-    stock.make(case)
-    checks = stock.run(case)
-    assert failed(checks) == {"dtype", "quantised_layers", "quantised_modules"}
-    assert checks["quantised_modules"]["found"] == "1 quantised layers, 2 in floating point: 0, 3"
-
-
-@needs_torch
 def test_what_an_artifact_was_made_of_lies_beside_it(stock: Quantiser) -> None:
     """The recipe tells the images and how far stock's int8 is off, the observers their scales; the notes say both."""
     case = stock.case("pixels", "infer")
@@ -325,16 +291,6 @@ def test_what_an_artifact_was_made_of_lies_beside_it(stock: Quantiser) -> None:
     checks = stock.run(case)
     assert f"(stock, eager, same dtype: {recipe['rounding']:.1e})" in checks["fidelity"]["expected"]
     assert stock.notes() == ["int8: engine x86, activations in 7 bits, calibrated on 256 training examples (seed 0)"]
-
-
-@needs_ipex
-def test_ipex_writes_its_recipe_in_its_own_form(ipex: Quantiser) -> None:
-    """The observers' file is what `load_qconf_summary` reads: scales of every layer that was watched."""
-    path = ipex.make(ipex.case("pixels", "infer_jit"))
-    found = json.loads(Path(f"{path}{artifact.SIDES[1]}").read_text())
-    layers = [op for op in found[" "]["q_op_infos"].values() if "Conv2d" in op["op_type"] or "Linear" in op["op_type"]]
-    assert len(layers) == 3
-    assert all(op["input_tensor_infos"][0]["scale"][0] > 0 for op in layers)
 
 
 @needs_torch

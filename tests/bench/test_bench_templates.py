@@ -93,6 +93,7 @@ def call(*names: str) -> str:
     return CALL + "".join(f"        {name}(buf0, constant17, buf1)\n" for name in names)
 
 
+@pytest.mark.parametrize("first", ["", "AMXState& amx_state,\n    "])
 @pytest.mark.parametrize(
     ("a", "b", "operands"),
     [
@@ -105,16 +106,10 @@ def call(*names: str) -> str:
         ("float", "int8_t", ("float32",)),
     ],
 )
-def test_a_product_has_the_dtypes_of_its_operands(a: str, b: str, operands: tuple[str, ...]) -> None:
-    """Code that only quantises is no product, and the kernel below the template is no second one."""
-    code = QUANTISE + product(a, b) + call("cpp_fused_addmm_1")
+def test_a_product_has_the_dtypes_of_its_operands(a: str, b: str, operands: tuple[str, ...], first: str) -> None:
+    """Code that only quantises is no product. The template for AMX takes the state of the tiles before its operands."""
+    code = QUANTISE + product(a, b, first=first) + call("cpp_fused_addmm_1")
     assert templates.kernels(code) == [Kernel(templates.LAYER, operands)]
-
-
-def test_the_template_for_amx_is_a_product_too() -> None:
-    """It takes the state of the tiles before its operands."""
-    code = product("uint8_t", "int8_t", first="AMXState& amx_state,\n    ") + call("cpp_fused_addmm_1")
-    assert templates.kernels(code) == [Kernel(templates.LAYER, ("uint8", "int8"))]
 
 
 @pytest.mark.parametrize(
@@ -149,19 +144,14 @@ def test_a_call_of_a_product_in_triton_is_counted_while_it_runs(
 
 
 def test_each_call_is_a_product() -> None:
-    """Equal layers share a function, and a function that is never called is no layer."""
+    """Equal layers share a function. One that is never called is no layer, and neither is the product of attention."""
     unused = product("float", "float", "cpp_fused_addmm_2")
     code = QUANTISE + product("uint8_t", "int8_t") + unused + call("cpp_fused_addmm_1", "cpp_fused_addmm_1")
     assert templates.kernels(code) == [Kernel(templates.LAYER, ("uint8", "int8"))] * 2
     assert templates.kernels(QUANTISE + call()) == []
-    assert templates.kernels("") == []
-
-
-def test_a_batch_of_products_is_no_layer() -> None:
-    """Attention multiplies two activations. int8 leaves such products in floating point."""
-    code = product("float", "float", function="cpp_fused_bmm_1_threaded_mm") + call("cpp_fused_addmm_1")
-    assert templates.kernels(code) == [Kernel(templates.PRODUCT, ("float32", "float32"))]
-    assert quantised.layers(templates.kernels(code)) == []
+    attention = product("float", "float", function="cpp_fused_bmm_1_threaded_mm") + call("cpp_fused_addmm_1")
+    assert templates.kernels(attention) == [Kernel(templates.PRODUCT, ("float32", "float32"))]
+    assert quantised.layers(templates.kernels(attention)) == []
 
 
 @pytest.mark.parametrize(

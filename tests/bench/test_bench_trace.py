@@ -26,13 +26,6 @@ EVENTS = [
 ]
 
 
-def test_operators_and_kernels_are_counted_without_those_of_the_profiler() -> None:
-    kernels = [{"cat": cat, "name": "k", "ts": 0.0, "dur": 1.0} for cat in ("kernel", "kernel", "gpu_memcpy")]
-    assert trace.counts(EVENTS, accelerator=True) == {"operators": 5, "kernels": 0}
-    assert trace.counts([*EVENTS, *kernels], accelerator=True) == {"operators": 5, "kernels": 3}
-    assert trace.counts(EVENTS, accelerator=False) == {"operators": 5}
-
-
 def test_an_operator_has_its_calls_dtypes_shapes_callers_and_own_time() -> None:
     """What runs inside another is told as such, and its time is not the other's own."""
     rows, seconds = trace.operators(EVENTS)
@@ -45,6 +38,19 @@ def test_an_operator_has_its_calls_dtypes_shapes_callers_and_own_time() -> None:
     assert found["aten::linear"][1] == pytest.approx(4e-6)
     assert found["aten::copy_"][0]["types"] == {"float32, bfloat16": 1}
     assert found["aten::to"][0]["types"] == {"bfloat16": 1}
+
+
+def test_kernels_have_their_count_and_the_devices_own_time() -> None:
+    """They are no operators."""
+    device = [
+        {"cat": "kernel", "name": "void gemm<1>(float*)", "ts": 0.0, "dur": 4.0, "tid": 7},
+        {"cat": "kernel", "name": "void gemm<2>(float*)", "ts": 5.0, "dur": 6.0, "tid": 7},
+        {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "ts": 5.0, "dur": 1.0, "tid": 7},
+    ]
+    rows, seconds = trace.kernels([*EVENTS, *device])
+    assert rows == [{"kernel": "Memcpy HtoD", "calls": 1}, {"kernel": "gemm", "calls": 2}]
+    assert seconds == pytest.approx([1e-6, 10e-6])
+    assert trace.counts([*EVENTS, *device], accelerator=True) == {"operators": 5, "kernels": 3}
 
 
 def test_the_order_of_the_events_does_not_matter() -> None:
@@ -100,18 +106,6 @@ def test_a_section_stays_small_and_what_is_beyond_its_end_still_counts() -> None
 def test_a_kernel_has_a_plain_name(name: str, plain: str) -> None:
     """Arguments, template arguments and hashes differ from build to build: the name is without them."""
     assert trace.plain(name) == plain
-
-
-def test_kernels_are_counted_apart_from_operators() -> None:
-    """What ran on the device is told by name, with its count and the device's own time."""
-    device = [
-        {"cat": "kernel", "name": "void gemm<1>(float*)", "ts": 0.0, "dur": 4.0, "tid": 7},
-        {"cat": "kernel", "name": "void gemm<2>(float*)", "ts": 5.0, "dur": 6.0, "tid": 7},
-        {"cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "ts": 5.0, "dur": 1.0, "tid": 7},
-    ]
-    rows, seconds = trace.kernels([*EVENTS, *device])
-    assert rows == [{"kernel": "Memcpy HtoD", "calls": 1}, {"kernel": "gemm", "calls": 2}]
-    assert seconds == pytest.approx([1e-6, 10e-6])
 
 
 def taken(size: int, moment: float, number: int, device: int = 0) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a step has to do is counted by hand here, and by the counter there."""
+"""What a step has to do and what a network takes: counted by hand here, and by the counters there."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from bench_cases import SIZE, bench, network
+
+from ipexperf.bench import registry
+from ipexperf.bench.artifacts import footprint
 from ipexperf.bench.evidence import work
 from ipexperf.bench.evidence.work import Work
 
@@ -32,12 +36,6 @@ def test_a_product_has_its_operations_and_its_three_matrices() -> None:
 def test_a_convolution_reads_images_weights_and_bias_and_its_strides_are_no_tensors() -> None:
     layer, images = torch.nn.Conv2d(3, 4, 3), torch.rand(2, 3, 8, 8)
     assert counted(lambda: layer(images)) == Work(2 * 2 * 4 * 36 * 27, 384 + 108 + 4 + 288)
-
-
-def test_what_can_be_fused_is_not_counted() -> None:
-    images = torch.rand(2, 3, 8, 8)
-    norm = torch.nn.BatchNorm2d(3).eval()
-    assert counted(lambda: functional.relu(norm(images)) + 1) == Work(0, 0)
 
 
 def test_an_embedding_reads_rows_and_never_the_table() -> None:
@@ -64,3 +62,38 @@ def test_attention_on_a_cpu_is_that_of_any_other_device() -> None:
     query.requires_grad_()
     both = work.count(lambda: functional.scaled_dot_product_attention(query, key, key).sum().backward())
     assert both.flops > 2 * forward.flops
+
+
+FLOAT = 4
+CONVOLUTION = 2 * 36 * 4 * 27
+LINEAR = 2 * 4 * 36 * 10
+INPUT = 3 * SIZE * SIZE * FLOAT
+PASSED_ON = 4 * 36 * FLOAT
+
+
+def look(build: Any = network, mode: str = "infer") -> footprint.Footprint:
+    return footprint.measure(bench(build, mode, registry.devices.get("cpu")))
+
+
+def test_parameters_arithmetic_weights_and_what_passes_are_counted() -> None:
+    """A convolution of 3 x 3, a batch norm and a linear layer, of one example."""
+    found = look()
+    assert found.parameters == (4 * 27 + 4) + 2 * 4 + (144 * 10 + 10)
+    assert found.flops == CONVOLUTION + LINEAR
+    # Weights are counted with the statistics of the batch norm, and its count of batches, which has eight bytes.
+    assert found.weights == found.parameters * FLOAT + 2 * 4 * FLOAT + 8
+    # The layer with most in and out is the convolution.
+    assert found.passing == INPUT + PASSED_ON
+
+
+def test_training_keeps_the_inputs_of_its_layers() -> None:
+    """The image, and at least what comes out of the convolution and of the ReLU; never the weights."""
+    kept = look(mode="train").kept
+    assert kept >= INPUT + 2 * PASSED_ON
+    assert kept < INPUT + 6 * PASSED_ON
+    assert look().kept == 0
+
+
+def test_examples_that_share_their_memory_count_once() -> None:
+    """The digits are grey: three channels lie in one place."""
+    assert look().examples == 1797 * (SIZE * SIZE * FLOAT + 8)

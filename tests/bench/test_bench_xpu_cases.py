@@ -92,7 +92,6 @@ class Deserter(torch.nn.Module):  # type: ignore[misc]
 
 class Eager(InferenceSession):
     def build(self, network: Any, example: Any) -> Any:
-        del example
         return network
 
 
@@ -125,7 +124,6 @@ class InPlace(Stock):
         self.factor = factor
 
     def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
-        del example, bench
         with torch.no_grad():
             network[-1].weight.mul_(self.factor)
         return network

@@ -118,7 +118,6 @@ def test_a_worker_that_hangs_is_killed_with_its_whole_tree(
     [
         ("segfault", "crashed", "killed by SIGSEGV"),
         ("killed", "crashed", "killed by SIGKILL"),
-        ("real_time_signal", "crashed", "killed by SIGRTMIN+1"),
         ("eater", "out_of_memory", "MemoryError"),
         ("import_error", "import_error", "No module named 'a_module_that_nobody_has'"),
     ],

@@ -39,7 +39,6 @@ class FakeDevice(Device):
     name = "fake"
 
     def why_not(self, facts: Facts) -> str | None:
-        del facts
         return None
 
     def synchronise(self) -> None:
@@ -70,15 +69,12 @@ class PlainStack(Stack):
     name = "plain"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del facts
         return None if cell.device == "fake" else "the plain stack runs on the fake device"
 
     def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
-        del example, bench
         return network
 
     def for_training(self, network: Any, optimizer: Any, bench: Workbench) -> tuple[Any, Any]:
-        del bench
         return network, optimizer
 
 
@@ -86,11 +82,9 @@ class NoData(Dataset):
     name = "none"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        del folder
         return __file__, None
 
     def read(self, path: str, size: int) -> Split:
-        del path, size
         return Split(Examples((), ()), Examples((), ()))
 
 
@@ -120,7 +114,6 @@ class Spin(Mode):
     name = "spin"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del facts
         return None if cell.device == "fake" else "spinning is for the fake device"
 
     def open(self, bench: Workbench) -> Session:
@@ -146,6 +139,10 @@ def spin() -> int:
     return total
 
 
+for name in ("tiny", "other", "unproven"):
+    model(name)(lambda: spin)
+
+
 def hang() -> int:
     while True:
         time.sleep(1000)
@@ -160,11 +157,6 @@ def tell_pids(*pids: int) -> None:
         part.replace(path)
 
 
-@model("tiny")
-def tiny() -> Step:
-    return spin
-
-
 @model("paced")
 def paced() -> Step:
     """As slow as the installed version of a package says."""
@@ -176,19 +168,9 @@ def paced() -> Step:
     return step
 
 
-@model("other")
-def other() -> Step:
-    return spin
-
-
 @model("wrong")
 def wrong() -> Step:
     return lambda: spin() + 1_000_000_000
-
-
-@model("unproven")
-def unproven() -> Step:
-    return spin
 
 
 @model("hang")
@@ -285,19 +267,8 @@ def _die(number: int) -> Step:
     return step
 
 
-@model("segfault")
-def segfault() -> Step:
-    return _die(signal.SIGSEGV)
-
-
-@model("killed")
-def killed() -> Step:
-    return _die(signal.SIGKILL)
-
-
-@model("real_time_signal")
-def real_time_signal() -> Step:
-    return _die(signal.SIGRTMIN + 1)
+model("segfault")(lambda: _die(signal.SIGSEGV))
+model("killed")(lambda: _die(signal.SIGKILL))
 
 
 @model("eater")

@@ -4,7 +4,6 @@ Its tensors are CPU tensors that say `xpu`. What is asked of it lies in a queue 
 synchronisation, or reading a value back, lets the host's clock catch up: whoever forgets to wait measures the queue.
 The properties are those that torch printed of real cards, the messages those that torch's XPU backend prints.
 """
-# ruff: noqa: ARG002 - the signatures are torch's
 
 from __future__ import annotations
 

@@ -107,19 +107,6 @@ def quantised() -> tuple[dict[str, Any], dict[str, Any]]:
     return stepped(step(network)), stepped(step(observed))
 
 
-def reloading() -> Session:
-    session: Any = opened("stock")
-    weights = {name: value.clone() for name, value in session.network.state_dict().items()}
-    honest = session.step
-
-    def step() -> None:
-        session.network.load_state_dict(weights)
-        honest()
-
-    session.step = step  # type: ignore[method-assign]
-    return session
-
-
 def spoilt(stack: str, injection: str, caught: str) -> Session:
     """A session that an injection of `ipexperf selftest` spoils, and whose proof says so."""
     with injections.opening(injection):
@@ -147,7 +134,6 @@ def of_stock() -> dict[str, Any]:
         "cast": told(opened("stock", build=layers(Does(lambda images: images.to(torch.bfloat16).to(torch.float32))))),
         "bf16": told(opened("stock", dtype="bf16")),
         "bf16, autocast off": not_cast(),
-        "reloading": told(reloading()),
         "int8": plain,
         "int8, observed": observed,
     }

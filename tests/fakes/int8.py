@@ -166,7 +166,6 @@ class OwnProducts(Stock):
     """Lets inductor write each linear layer itself, as max_autotune may. No operator and no log names them."""
 
     def compiled_training(self, network: Any, bench: Workbench) -> Any:
-        del bench
         return torch.compile(network, options={"max_autotune_gemm": True, "max_autotune_gemm_backends": "CPP"})
 
 

@@ -36,11 +36,9 @@ class Made(Dataset):
     name = "made"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        del folder
         return __file__, None
 
     def read(self, path: str, size: int) -> Split:
-        del path, size
         generator = torch.Generator().manual_seed(0)
         sparse = torch.stack(
             [torch.randint(0, rows, (2048,), generator=generator) for rows in (*TABLES, TABLES[-1])], 1

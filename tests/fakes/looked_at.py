@@ -29,7 +29,6 @@ class LookedAtSession(Session):
         return [Check("dtype", True, "fp32", "fp32")]
 
     def looks(self, device: Device) -> Mapping[str, Look]:
-        del device
         return {"graph": self.look}
 
     def look(self) -> Mapping[str, Captured]:

@@ -18,7 +18,6 @@ class Old(Movable):
     knobs = (Knob("packed", "weights laid out for their kernels"),)
 
     def script(self, method: str, cell: Cell) -> tuple[str, ...]:
-        del cell
         return ("import old", "model = old.optimise(model)") if method == "for_inference" else ()
 
 
@@ -64,7 +63,6 @@ class Fuse(Knob):
     """What is fused. The last kind comes with the old stack."""
 
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
-        del facts
         return f"{value} comes with old: {cell.stack} has none" if value == "own" and cell.stack != "old" else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -240,130 +241,17 @@ class Constant(Net):
         return super().forward(images) * self.scale.item()
 
 
-def small() -> Any:
-    return Net()
-
-
-def tupled() -> Any:
-    return Net("tuple")
-
-
-def mapped() -> Any:
-    return Net("dict")
-
-
-def packed() -> Any:
-    return Net("dataclass")
-
-
-def normed() -> Any:
-    return Normed()
-
-
-def normed_mapping() -> Any:
-    return Normed("dict")
-
-
-def turning() -> Any:
-    return Turning()
-
-
-def narrowing() -> Any:
-    return Narrowing()
-
-
-def narrowing_kept() -> Any:
-    return Narrowing(kept=True)
-
-
-def silent() -> Any:
-    return Net("none")
-
-
-def scalar() -> Any:
-    return Net("scalar")
-
-
-def pair() -> Any:
-    return Pair()
-
-
-def branching() -> Any:
-    return Branching()
-
-
-def listing() -> Any:
-    return Listing()
-
-
-def keeping() -> Any:
-    return Keeping()
-
-
-def keeping_few() -> Any:
-    return KeepingFew()
-
-
 def written_example() -> Any:
     return torch.randn(8, 64)
-
-
-def written() -> Any:
-    return Written(keeps=False)
-
-
-def written_and_kept() -> Any:
-    return Written(keeps=True)
-
-
-written_and_kept_example = written_example
-
-
-def leaving() -> Any:
-    return Leaving(1)
-
-
-def leaving_darker() -> Any:
-    return Leaving(-1)
 
 
 def routing_example() -> Any:
     return torch.randint(0, 99, (8, 5))
 
 
-def routing() -> Any:
-    return Routing(1)
-
-
-def routing_back() -> Any:
-    return Routing(-1)
-
-
-routing_back_example = routing_example
-
-
-def keeping_words() -> Any:
-    return KeepingWords(each=False)
-
-
-def keeping_each_text() -> Any:
-    return KeepingWords(each=True)
-
-
-keeping_words_example = keeping_each_text_example = routing_example
-
-
 def coarse() -> Any:
     torch.set_float32_matmul_precision("medium")
     return Net()
-
-
-def overwriting() -> Any:
-    return Overwriting()
-
-
-def constant() -> Any:
-    return Constant()
 
 
 def bare() -> Any:
@@ -378,8 +266,19 @@ def greedy(width: int) -> Any:
     return nn.Linear(width, width)
 
 
-def crooked() -> Any:
-    return Net()
-
-
+small = crooked = Net
+tupled, mapped, packed = partial(Net, "tuple"), partial(Net, "dict"), partial(Net, "dataclass")
+silent, scalar = partial(Net, "none"), partial(Net, "scalar")
+normed, normed_mapping = Normed, partial(Normed, "dict")
+turning = Turning
+narrowing, narrowing_kept = Narrowing, partial(Narrowing, kept=True)
+pair = Pair
+branching, listing, constant, overwriting = Branching, Listing, Constant, Overwriting
+keeping, keeping_few = Keeping, KeepingFew
+keeping_words, keeping_each_text = partial(KeepingWords, each=False), partial(KeepingWords, each=True)
+written, written_and_kept = partial(Written, keeps=False), partial(Written, keeps=True)
+leaving, leaving_darker = partial(Leaving, 1), partial(Leaving, -1)
+routing, routing_back = partial(Routing, 1), partial(Routing, -1)
+written_and_kept_example = written_example
+routing_back_example = keeping_words_example = keeping_each_text_example = routing_example
 ready = Net()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import partial
 from typing import Any
 
 import torch
@@ -30,20 +31,10 @@ class Net(nn.Module):
         return OrderedDict(logits=logits, hidden=hidden) if self.container else logits
 
 
-def learner() -> Any:
-    return Net()
-
-
+learner = quick = misfit = broad = unreduced = detached = worded = ragged = lone = Net
+mapped = partial(Net, container=True)
 quick_training_optimizer = "sgd"
 quick_training_rate = 0.05
-
-
-def quick() -> Any:
-    return Net()
-
-
-def mapped() -> Any:
-    return Net(container=True)
 
 
 def mapped_training_loss(answers: Any, targets: Any) -> Any:
@@ -65,17 +56,9 @@ def bare() -> Any:
     return nn.Sequential(nn.Flatten(), nn.ReLU())
 
 
-def misfit() -> Any:
-    return Net()
-
-
 def misfit_training_batch() -> Any:
     images, _ = training_batch()
     return images, torch.rand(16, 7)
-
-
-def broad() -> Any:
-    return Net()
 
 
 broad_training_loss = nn.MSELoss()
@@ -86,40 +69,20 @@ def broad_training_batch() -> Any:
     return images, numbers.float().view(16, 1)
 
 
-def unreduced() -> Any:
-    return Net()
-
-
 def unreduced_training_loss(answers: Any, targets: Any) -> Any:
     return nn.functional.cross_entropy(answers, targets, reduction="none")
-
-
-def detached() -> Any:
-    return Net()
 
 
 def detached_training_loss(answers: Any, targets: Any) -> Any:
     return nn.functional.cross_entropy(answers.detach(), targets)
 
 
-def worded() -> Any:
-    return Net()
-
-
 worded_training_loss = "cross_entropy"
-
-
-def ragged() -> Any:
-    return Net()
 
 
 def ragged_training_batch() -> Any:
     images, numbers = training_batch()
     return images, numbers[:8]
-
-
-def lone() -> Any:
-    return Net()
 
 
 def lone_training_batch() -> Any:

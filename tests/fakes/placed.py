@@ -22,7 +22,6 @@ class Beside(Spin):  # type: ignore[misc, valid-type] # it is known only where t
     batch = 1
 
     def shares(self, case: Case, cores: Sequence[int]) -> list[tuple[int, ...]]:
-        del case
         return [(core,) for core in cores[:2]]
 
 

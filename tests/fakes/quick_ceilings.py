@@ -1,8 +1,6 @@
 """Ceilings of a machine by small products and short passes, which take a moment. They are as real, and lower."""
 
-import functools
-
 from ipexperf.bench.evidence import ceilings
 
-EFFORT = ceilings.CeilingEffort(sizes=(64, 128), seconds=0.1, rounds=1, pass_bytes=2**22)
-ceilings.measure = functools.partial(ceilings.measure, effort=EFFORT)
+ceilings.SIZES, ceilings.SECONDS, ceilings.ROUNDS = (64, 128), 0.1, 1
+ceilings.PASS_BYTES, ceilings.PASS_CACHES = 2**22, 0

@@ -40,7 +40,6 @@ class Wobble(Mode):
     plain = "spin"
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
-        del facts
         return None if cell.device == "fake" else "wobbling is for the fake device"
 
     def open(self, bench: Workbench) -> Session:

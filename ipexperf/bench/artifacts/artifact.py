@@ -45,7 +45,6 @@ class Quantisation(Knob):
     dtypes: tuple[str, ...] | None = ("int8",)
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
-        del beside
         return model.quantisation
 
 

@@ -147,8 +147,15 @@ class Accelerator(Device):
         """Time some blocks of steps on first use, and return the stopwatch with their times."""
         if self._stopwatch is None:
             stopwatch = Stopwatch(self._api)
+
+            def clocked() -> None:
+                stopwatch.start()
+                for _ in range(block):
+                    step()
+                stopwatch.stop()
+
             for _ in range(CLOCKED):
-                measure.timed(step, self.synchronise, block, stopwatch)
+                stopwatch.read(measure.timed(clocked, self.synchronise), block)
             self._stopwatch = stopwatch
         return self._stopwatch
 

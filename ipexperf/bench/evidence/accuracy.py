@@ -73,7 +73,6 @@ def widening() -> AbstractContextManager[Any]:
 
     class Widening(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            del types
             asked = dict(kwargs or {})
             if asked.get("dtype") is torch.float32:
                 asked["dtype"] = torch.float64

@@ -21,10 +21,15 @@ from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import kernel_files
 from ipexperf.bench.machine.facts import cpu_flags
+from ipexperf.bench.measure import timed
 from ipexperf.dtypes import DTYPES, quantised
 
 VERSION = 2
 """Version of the method. Ceilings of another version are measured again."""
+SIZES = (256, 512, 1024, 2048, 4096, 8192, 16384)
+"""Sizes of products, tried in this order until one takes long enough."""
+SECONDS, ROUNDS = 4.0, 6
+"""All trials take turns for so many seconds, and at least for so many rounds."""
 LONG, TRIES = 0.02, 3
 """A product is made large enough to take LONG seconds in the fastest of TRIES runs, so that the cost of the call is
 negligible. A single run could be disturbed, and a product that is far too small would stay."""
@@ -46,20 +51,6 @@ class TimedWork:
     run: Callable[[], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class CeilingEffort:
-    """How thoroughly ceilings are measured."""
-
-    sizes: tuple[int, ...] = (256, 512, 1024, 2048, 4096, 8192, 16384)
-    """Sizes of products, tried in this order until one takes long enough."""
-    seconds: float = 4.0
-    """All trials take turns for this long, and at least for `rounds`."""
-    rounds: int = 6
-    pass_bytes: int | None = None
-    """Bytes of a pass over memory. None: more than the caches of this machine hold."""
-
-
-EFFORT = CeilingEffort()
 Maker = Callable[[Device, str, int], TimedWork]
 """Makes a product of square matrices of one dtype and size. Raises if there is none."""
 
@@ -70,16 +61,16 @@ def free() -> None:
         os.environ.pop(name, None)
 
 
-def measure(device: Device, say: Callable[[str], None], effort: CeilingEffort = EFFORT) -> dict[str, Any]:
+def measure(device: Device, say: Callable[[str], None]) -> dict[str, Any]:
     """Return operations per second in each dtype and bytes per second of memory, with how they were reached."""
     say(f"measuring the ceilings of {device.name}: matrix products, passes over memory")
     trials: dict[str, list[TimedWork]] = {}
     missing: dict[str, str] = {}
     for dtype in DTYPES:
-        trials[dtype], reason = _products(device, dtype, effort)
+        trials[dtype], reason = _products(device, dtype)
         if reason:
             missing[dtype] = reason
-    rates = best({**trials, "memory": _passes(device, effort)}, device.synchronise, effort)
+    rates = best({**trials, "memory": _passes(device)}, device.synchronise)
     return {
         "version": VERSION,
         "peaks": {name: rate for name, rate in rates.items() if name != "memory"},
@@ -89,46 +80,34 @@ def measure(device: Device, say: Callable[[str], None], effort: CeilingEffort = 
     }
 
 
-def best(
-    trials: Mapping[str, Sequence[TimedWork]], synchronise: Callable[[], None], effort: CeilingEffort = EFFORT
-) -> dict[str, dict[str, Any]]:
+def best(trials: Mapping[str, Sequence[TimedWork]], synchronise: Callable[[], None]) -> dict[str, dict[str, Any]]:
     """Return the highest rate of each name, and the trial that reached it."""
     rates: dict[str, dict[str, Any]] = {}
     begin, done = perf_counter(), 0
-    while done < effort.rounds or perf_counter() - begin < effort.seconds:
+    while done < ROUNDS or perf_counter() - begin < SECONDS:
         done += 1
         for name, several in trials.items():
             for trial in several:
-                rate = trial.amount / timed(trial, synchronise)
+                rate = trial.amount / timed(trial.run, synchronise)
                 if name not in rates or rate > rates[name]["rate"]:
                     rates[name] = {"rate": rate, "how": trial.how}
     return rates
 
 
-def timed(trial: TimedWork, synchronise: Callable[[], None]) -> float:
-    synchronise()
-    begin = perf_counter()
-    trial.run()
-    synchronise()
-    return perf_counter() - begin
-
-
-def _products(device: Device, dtype: str, effort: CeilingEffort) -> tuple[list[TimedWork], str]:
+def _products(device: Device, dtype: str) -> tuple[list[TimedWork], str]:
     """Return every available product of this dtype, or the reason if there is none."""
     trials, reasons = [], []
     for make in QUANTISED if quantised(dtype) else FLOATING:
         try:
-            trials.append(grown(make, device, dtype, sizes=effort.sizes))
+            trials.append(grown(make, device, dtype))
         except (AttributeError, RuntimeError) as error:  # noqa: PERF203 - each may be missing
             reasons.append(outcome.sentence(error))
     return trials, "" if trials else f"no product of {dtype} on {device.name}: {'; '.join(reasons)}"
 
 
-def grown(
-    make: Maker, device: Device, dtype: str, long: float = LONG, sizes: Sequence[int] = EFFORT.sizes
-) -> TimedWork:
+def grown(make: Maker, device: Device, dtype: str, long: float = LONG) -> TimedWork:
     """Return the smallest product that takes long enough, already run once."""
-    for size in sizes:
+    for size in SIZES:
         trial = make(device, dtype, size)
         trial.run()
         if quickest(trial, device) >= long:
@@ -138,7 +117,7 @@ def grown(
 
 def quickest(trial: TimedWork, device: Device) -> float:
     """Return the least seconds of TRIES runs: a single one could be disturbed."""
-    return min(timed(trial, device.synchronise) for _ in range(TRIES))
+    return min(timed(trial.run, device.synchronise) for _ in range(TRIES))
 
 
 def _matrices(device: Device, dtype: str, size: int) -> tuple[Any, Any]:
@@ -205,11 +184,11 @@ QUANTISED: tuple[Maker, ...] = (
 )
 
 
-def _passes(device: Device, effort: CeilingEffort) -> list[TimedWork]:
+def _passes(device: Device) -> list[TimedWork]:
     """A copy and a sum over far more memory than the caches hold."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     enough = PASS_BYTES if device.accelerator else pass_bytes(caches(), memory)
-    count = (effort.pass_bytes or enough) // 4
+    count = enough // 4
     source = device.put(torch.ones(count))
     target = torch.zeros_like(source)
     mib = f"{4 * count / 2**20:.0f} MiB"

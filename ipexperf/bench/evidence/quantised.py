@@ -9,7 +9,7 @@ from typing import Any
 
 from ipexperf.bench.api import Kernel
 from ipexperf.bench.evidence import templates
-from ipexperf.bench.evidence.proof import ATTENTION
+from ipexperf.bench.evidence.proof import ATTENTION, traced
 from ipexperf.bench.lazy import torch
 from ipexperf.dtypes import DTYPES
 from ipexperf.result import Check
@@ -36,9 +36,9 @@ _INT8_LAYER = re.compile(r"quantized::(conv|linear)\w*$")
 def count(network: Any, example: Any) -> int:
     """Count the layers in one step of the untouched network."""
     # With gradients: the fused encoder layer of inference would hide its layers.
-    with torch.enable_grad(), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        network(*example)
-    return sum(event.name in LAYERS for event in profile.events())
+    with torch.enable_grad():
+        events = traced(lambda: network(*example))
+    return sum(event.get("name") in LAYERS for event in events)
 
 
 def layers(kernels: Iterable[Kernel]) -> list[Kernel]:
@@ -105,9 +105,7 @@ def packed_kernels(step: Callable[[], Any], kernel: str, expected: int) -> Check
 
     `kernel` is a regular expression for their names in torch's profiler.
     """
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        step()
-    names = Counter(event.name for event in profile.events())
+    names = Counter(str(event.get("name")) for event in traced(step))
     packed = sum(times for name, times in names.items() if re.fullmatch(kernel, name))
     rest = names["aten::addmm"] + names["aten::mm"]
     text = f"{packed} of {expected} layers in {kernel}, {rest} in other products"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib.metadata
 import importlib.util
 import json
@@ -206,16 +205,9 @@ def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = (), index
 
 def main() -> None:
     """Write the facts as JSON to a separate descriptor, because this interpreter may print anything."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--accelerators", default="")
-    parser.add_argument("--packages", default="")
-    parser.add_argument("--index", type=int, default=0)
-    parser.add_argument("--into", type=int, required=True, metavar="DESCRIPTOR")
-    arguments = parser.parse_args()
-    accelerators, packages = (text.split(",") if text else () for text in (arguments.accelerators, arguments.packages))
-    facts = gather(accelerators, packages, arguments.index)
-    with os.fdopen(arguments.into, "w", encoding="utf-8") as into:
-        into.write(json.dumps(facts.to_json()) + "\n")
+    into, question = sys.argv[1:]
+    with os.fdopen(int(into), "w", encoding="utf-8") as reply:
+        json.dump(gather(**json.loads(question)).to_json(), reply)
 
 
 if __name__ == "__main__":

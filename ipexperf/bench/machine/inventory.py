@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import hashlib
 import json
@@ -15,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Any
 
@@ -84,40 +84,14 @@ def gather() -> Inventory:
 
 
 def _packages(folder: Path) -> Iterable[Package]:
-    try:
-        entries = sorted(folder.iterdir())
-    except OSError:
-        return  # a zip file, or a folder that does not exist: it holds no installed package
-    for entry in entries:
-        if entry.suffix == ".dist-info" and (package := _package(folder, entry)) is not None:
-            yield package
-
-
-def _package(folder: Path, information: Path) -> Package | None:
-    """Read one distribution. Return None for the remains of an uninstalled one."""
-    try:
-        headers = _headers(information / "METADATA")
-    except OSError:
-        return None
-    names, versions = headers.get("Name"), headers.get("Version")
-    if not names or not versions:
-        return None
-    content = content_of(information / "RECORD")
-    requires = tuple(headers.get("Requires-Dist", ()))
-    return Package(normalised(names[0]), versions[0], content, str(folder), _origin(information), requires)
-
-
-def _headers(path: Path) -> dict[str, list[str]]:
-    """Read the header fields of a METADATA file, but not the description after them, which may be long."""
-    headers: dict[str, list[str]] = {}
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            if not line.strip():
-                break
-            name, colon, value = line.partition(":")
-            if colon and not line[0].isspace():
-                headers.setdefault(name, []).append(value.strip())
-    return headers
+    for information in sorted(folder.glob("*.dist-info")):
+        if not (information / "METADATA").is_file():
+            continue  # the remains of an uninstalled package
+        found = Distribution.at(information)
+        name, version = found.metadata["Name"], found.metadata["Version"]
+        if name and version:
+            content, origin = content_of(information / "RECORD"), _origin(information)
+            yield Package(normalised(name), version, content, str(folder), origin, tuple(found.requires or ()))
 
 
 def content_of(record: Path) -> str:
@@ -182,10 +156,8 @@ def _requirements(package: Package) -> list[tuple[str, str]]:
 
 def main() -> None:
     """Write the inventory as JSON to a separate descriptor, because this interpreter may print anything."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--into", type=int, required=True, metavar="DESCRIPTOR")
-    with os.fdopen(parser.parse_args().into, "w", encoding="utf-8") as into:
-        into.write(json.dumps(gather().to_json()) + "\n")
+    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as reply:
+        json.dump(gather().to_json(), reply)
 
 
 if __name__ == "__main__":

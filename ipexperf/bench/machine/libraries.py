@@ -1,15 +1,30 @@
-"""Find libraries that a process can preload: beside its interpreter, in its packages, or in the system."""
+"""Libraries that a process can preload, and what enters it from outside its packages: libraries and modules.
+
+`boot.py` imports this before anything else. A `sitecustomize.py` or a preloaded library keeps its name when its content
+changes, so each has a digest.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ipexperf.bench.machine import kernel_files
 
+IMPORTED = tuple(dict.fromkeys(name.partition(".")[0] for name in sys.modules))
+"""The modules that were there before ours: what `sitecustomize`, `usercustomize` and `.pth` files imported."""
+OURS = frozenset({"__main__", "__mp_main__", "ipexperf"})
+OF_INSTALLERS = re.compile(r"_distutils_hack$|_virtualenv$|__editable__", re.ASCII)
+"""Modules that setuptools, virtualenv and pip load in every process of an environment. They change nothing."""
+PRELOADED = Path("/etc/ld.so.preload")
+"""The libraries that the loader puts into every process."""
+DIGITS = 8
 SYSTEM = ("/usr/local/lib", "/usr/local/lib64", "/usr/lib", "/usr/lib64")
 
 
@@ -48,9 +63,53 @@ def find(name: str, pattern: str, places: Iterable[str]) -> str | None:
 
 def loaded() -> dict[str, list[str]]:
     """Return the OpenMP runtimes and allocators that are mapped into this process."""
-    maps = kernel_files.text("/proc/self/maps") or ""
-    files = {Path(path).name for path in re.findall(r"(/\S+\.so\S*)", maps)}
+    files = {Path(file).name for file in _mapped(maps())}
     return {
         "openmp": sorted(name for name in files if re.match(r"lib(gomp|iomp5|omp)\b", name)),
         "allocator": sorted(name for name in files if re.match(r"lib(jemalloc|tcmalloc)", name)) or ["libc"],
     }
+
+
+def modules(names: Iterable[str] = IMPORTED) -> dict[str, str]:
+    """Return a digest of the file of each module that is neither Python's own nor ours."""
+    others = {name for name in names if not OF_INSTALLERS.match(name)} - sys.stdlib_module_names - OURS
+    files = {name: getattr(sys.modules.get(name), "__file__", None) for name in sorted(others)}
+    return {name: _digest(file) for name, file in files.items() if file}
+
+
+def preloaded(mapped: str, variables: Mapping[str, str] = os.environ, everywhere: Path = PRELOADED) -> dict[str, str]:
+    """Return a digest of each mapped library that a variable or the system puts before those of the packages.
+
+    `mapped` is the content of `/proc/self/maps`.
+    """
+    words = variables.get("LD_PRELOAD", "") + " " + (everywhere.read_text() if everywhere.exists() else "")
+    named = {os.path.realpath(word) for word in re.split(r"[:\s]+", words) if "/" in word}
+    places = {os.path.realpath(folder) for folder in variables.get("LD_LIBRARY_PATH", "").split(":") if folder}
+    return {Path(file).name: _digest(file) for file in _mapped(mapped) if file in named or _folder(file) in places}
+
+
+def system_digests(mapped: str) -> dict[str, str]:
+    """Return a digest of each mapped library of the system."""
+    places = set(map(os.path.realpath, of_system()))
+    return {Path(file).name: _digest(file) for file in _mapped(mapped) if _folder(file) in places}
+
+
+def maps() -> str:
+    """Return the files that are mapped into this process."""
+    return kernel_files.text("/proc/self/maps") or ""
+
+
+def _mapped(text: str) -> list[str]:
+    return sorted(set(re.findall(r"(/\S+\.so\S*)", text)))
+
+
+def _folder(file: str) -> str:
+    return str(Path(file).parent)
+
+
+@functools.cache
+def _digest(file: str) -> str:
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:DIGITS]
+    except OSError:
+        return "unreadable"

@@ -14,7 +14,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import InferenceSession
 from ipexperf.bench.modes.infer import Infer
-from ipexperf.bench.networks import control_flow_check
+from ipexperf.bench.networks import flaws
 from ipexperf.bench.precision import autocast
 from ipexperf.result import Check
 
@@ -72,7 +72,7 @@ class JitSession(InferenceSession):
             *super().proof(),
             *self._untraced,
             proof.jitted(self.script),
-            control_flow_check.check(self.untouched(), self.example()),
+            flaws.control_flow(self.untouched(), self.example()),
             *converted,
             *self.bench.stack.proof_of_graph(graph, self.bench),
         ]

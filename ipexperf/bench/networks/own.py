@@ -14,8 +14,8 @@ from pathlib import Path
 from ipexperf.bench import registry
 from ipexperf.bench.api import TRAINING, Dataset, Model, Split
 from ipexperf.bench.machine import source as files
-from ipexperf.bench.networks import own_build, own_training
-from ipexperf.bench.networks.own_target import HUBS, Target, importable, parse
+from ipexperf.bench.networks import own_build
+from ipexperf.bench.networks.own_target import HUBS, Target, declared, importable, parse, syntax_tree
 from ipexperf.bench.networks.own_task import Own, OwnTraining
 from ipexperf.errors import UsageError
 
@@ -37,7 +37,7 @@ def register(text: str) -> str:
             return target.name
         raise UsageError(f"'{known}' and '{text}' would both be called {target.name}: name one of them differently")
     _refuse_missing_files(target)
-    training = own_training.declared(text, target.callable_name, _own_source(target))
+    training = declared(text, target.callable_name, _own_source(target))
     if training.why_not is None:
         registry.tasks.add(target.name, OwnTraining(target.name, lambda: own_build.loss(target)))
     registry.datasets.add(target.name, OwnExamples(target, HELD_OUT if training.why_not else TRAINED))
@@ -116,7 +116,7 @@ def _own_source(target: Target) -> Path | None:
 def imported(path: Path) -> tuple[str, ...]:
     """Return the top-level modules that a file imports anywhere, without running it. Empty if it cannot be read."""
     names: set[str] = set()
-    for node in ast.walk(own_training.syntax_tree(path)):
+    for node in ast.walk(syntax_tree(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -134,11 +134,9 @@ class OwnExamples(Dataset):
         self._trained = trained
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        del folder
         importable()
         return str(source(self._target)), None
 
     def read(self, path: str, size: int) -> Split:
-        del path, size
         examples = own_build.examples(self._target, self._trained + HELD_OUT)
         return Split(examples.part(slice(self._trained)), examples.part(slice(self._trained, None)))

@@ -12,7 +12,7 @@ from ipexperf.bench import plain_outputs, registry, user_files
 from ipexperf.bench.api import Examples, Tensors
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import source as files
-from ipexperf.bench.networks import own_training
+from ipexperf.bench.networks import own_target
 from ipexperf.bench.networks.own_target import Shape, Target, importable
 from ipexperf.errors import UsageError, WorkerError
 
@@ -60,10 +60,10 @@ def examples(target: Target, count: int) -> Examples:
 
 def loss(target: Target) -> Callable[[Any, Any], Any]:
     """Return the loss that the module names."""
-    loss_function: Callable[[Any, Any], Any] | None = _attribute_for(target, own_training.LOSS)
+    loss_function: Callable[[Any, Any], Any] | None = _attribute_for(target, own_target.LOSS)
     if not callable(loss_function):
         expected = "a function of answers and targets, such as torch.nn.functional.cross_entropy"
-        raise _wrong(target, f"its {own_training.LOSS} is {_description(loss_function)}: expected {expected}")
+        raise _wrong(target, f"its {own_target.LOSS} is {_description(loss_function)}: expected {expected}")
     return loss_function
 
 
@@ -110,7 +110,7 @@ def _attribute_for(target: Target, name: str) -> Any:
 
 def _examples(target: Target, count: int) -> Examples:
     """Call `training_batch()` or `example()` of the module until there are enough examples."""
-    make, batch = _attribute_for(target, own_training.BATCH), _with_targets
+    make, batch = _attribute_for(target, own_target.BATCH), _with_targets
     if not callable(make):
         make, batch = _attribute_for(target, EXAMPLE), _without_targets
     if not callable(make):
@@ -141,7 +141,7 @@ def _with_targets(target: Target, answer: Any) -> Examples:
         if inputs is not None and targets is not None and len(inputs[0]) == len(targets[0]):
             return Examples(inputs, targets)
     expected = "inputs and targets, each a tensor or a tuple of tensors: all of one length, which counts examples"
-    raise _wrong(target, f"its {own_training.BATCH}() returned {_description(answer)}: expected {expected}")
+    raise _wrong(target, f"its {own_target.BATCH}() returned {_description(answer)}: expected {expected}")
 
 
 def _tensors(answer: Any) -> Tensors | None:

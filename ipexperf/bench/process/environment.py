@@ -23,7 +23,6 @@ from ipexperf.bench.machine import (
     kernel_files,
     libraries,
     placement,
-    startup,
     variables,
 )
 from ipexperf.bench.machine import source as users_files
@@ -135,7 +134,7 @@ def software() -> dict[str, Any]:
     versions: dict[str, Any] = {"python": platform.python_version(), "executable": sys.executable}
     versions["libc"] = os.confstr("CS_GNU_LIBC_VERSION")
     versions.update(libraries.loaded())
-    versions["at_start"] = {**startup.modules(), **startup.libraries(kernel_files.text("/proc/self/maps") or "")}
+    versions["at_start"] = {**libraries.modules(), **libraries.preloaded(libraries.maps())}
     if "torch" not in sys.modules:
         return {**versions, "torch": None, "ipex": None}
     config = torch.__config__.show()
@@ -205,7 +204,7 @@ def document(device: Device) -> dict[str, Any]:
         "hardware": machine,
         "software": versions,
         "variables": variables.tuned(os.environ),
-        "libraries": startup.system_libraries(kernel_files.text("/proc/self/maps") or ""),
+        "libraries": libraries.system_digests(libraries.maps()),
         "source": users_files.files(),
         "source_paths": users_files.paths(),
         "inventory": installed.to_json(),

@@ -5,16 +5,10 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Mapping
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from ipexperf.bench import lazy, outcome, user_files
 from ipexperf.errors import UsageError, WorkerError
-
-
-class Answers(Protocol):
-    """A worker. It has a method for each request."""
-
-    def flaw(self) -> str: ...
 
 
 class Line:
@@ -32,10 +26,10 @@ class Line:
         """Report progress."""
         self.write({"say": text})
 
-    def answer(self, worker: Answers, *ends: str) -> str:
-        """Let the worker answer requests until one of `ends` comes, which is returned unanswered: who asked answers it.
+    def answer(self, worker: Any, *ends: str) -> str:
+        """Let the worker, which has a method for each request, answer until one of `ends` comes.
 
-        Returns an empty text at the end of the line.
+        That one is returned unanswered: who asked answers it. Returns an empty text at the end of the line.
         """
         for line in self._requests:
             request = json.loads(line)
@@ -49,8 +43,7 @@ class Line:
                 reason = str(error)
                 if not isinstance(error, (UsageError, WorkerError)):
                     traceback.print_exc()
-                    place = user_files.place_of(error)
-                    reason = f"{outcome.sentence(error)}{f' ({place})' if place else ''}"
+                    reason = user_files.sentence(error)
                     if outcome.outcome_of(error) == "error":
                         reason = worker.flaw() or reason
                 self.write({"ok": False, "outcome": outcome.outcome_of(error), "reason": reason})

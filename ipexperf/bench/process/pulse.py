@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import ceilings
 from ipexperf.bench.evidence.ceilings import TimedWork
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.measure import timed
 from ipexperf.dtypes import PLAIN, quantised
 
 if TYPE_CHECKING:
@@ -54,16 +54,12 @@ def copy(device: Device) -> TimedWork:
     return TimedWork(f"{once.how}, {times} times", once.amount * times, run)
 
 
-KERNELS: Mapping[str, Callable[[Device, str], TimedWork]] = {"product": product, "copy": lambda device, _: copy(device)}
-"""The function that makes each kernel, for a device and a dtype."""
-
-
 class Pulse:
     """Both kernels, on one device."""
 
     def __init__(self, device: Device, dtype: str) -> None:
         self._device = device
-        self._trials = {name: make(device, dtype) for name, make in KERNELS.items()}
+        self._trials = {"product": product(device, dtype), "copy": copy(device)}
         self.read()  # the first call of a kernel creates it
 
     def read(self) -> dict[str, float]:
@@ -78,4 +74,4 @@ class Pulse:
         return {name: statistics.median(several) for name, several in times.items()}
 
     def _timed(self, name: str) -> float:
-        return ceilings.timed(self._trials[name], self._device.synchronise)
+        return timed(self._trials[name].run, self._device.synchronise)

@@ -53,12 +53,8 @@ def unsafe() -> str:
         names = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
         text = f" ({', '.join(names)})" if names else ""
         return f"the imports left {threads} threads, and a fork copies only one{text}"
-    torch = sys.modules.get("torch")
-    for name in registry.devices.names():
-        card: Any = getattr(torch, name, None) if registry.devices.get(name).accelerator else None
-        if card is not None and getattr(card, "is_initialized", bool)():
-            return f"the imports left {name} initialised, and its runtime does not survive a fork"
-    return ""
+    used = registry.used_accelerator()
+    return f"the imports left {used} initialised, and its runtime does not survive a fork" if used else ""
 
 
 def serve(line: socket.socket) -> None:

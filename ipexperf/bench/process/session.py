@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from ipexperf.case import of_test
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
-    from ipexperf.bench.process.line import Answers, Line
+    from ipexperf.bench.process.line import Line
 
 ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "timeout", "pytest_cov")
 """Plugins that an arm does without: they print, or act on a test that takes long or is timed."""
@@ -41,9 +40,7 @@ NEVER = "it measured nothing"
 SKIPPED, FAILED = "skipped", "failed"
 
 
-def run(
-    request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Answers]
-) -> dict[str, Any]:
+def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Any]) -> dict[str, Any]:
     """Run the session. Returns what became of the tests after the last one in which it stood."""
     os.chdir(source.moved(Path(request["folder"])))
     os.environ["PYTEST_XDIST_WORKER"] = request["name"]
@@ -54,7 +51,7 @@ def run(
     words = [word for name in (*(f"no:{name}" for name in ABSENT), __name__) for word in ("-p", name)]
     config = pytest.Config.fromdictargs(options, [*words, *map(_moved, request["args"])])
     config.workerinput = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}  # type: ignore[attr-defined]
-    settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
+    settings = Settings.of(request["settings"])
     arm = Arm(request, settings, line, standing)
     config.pluginmanager.register(arm, "ipexperf-arm")
     if request["benchmark"]:
@@ -85,7 +82,7 @@ class Arm:
         request: Mapping[str, Any],
         settings: Settings,
         line: Line,
-        standing: Callable[[CallSession, Workbench], Answers],
+        standing: Callable[[CallSession, Workbench], Any],
     ) -> None:
         self._places = {test: place for place, test in enumerate(request["tests"])}
         self._device: str = request["device"]
@@ -182,17 +179,7 @@ def _device_of(call: Call, usual: str) -> Device:
     """The device that a call is to be waited for."""
     if call.accelerator is None:
         return registry.devices.get("cpu")
-    return registry.devices.get(_used() or usual if call.accelerator == AUTO else call.accelerator)
-
-
-def _used() -> str:
-    """The accelerator that this process has used, or an empty text."""
-    torch = sys.modules.get("torch")
-    for name in registry.devices.names():
-        module = getattr(torch, name, None) if registry.devices.get(name).accelerator else None
-        if module is not None and module.is_initialized():
-            return name
-    return ""
+    return registry.devices.get(registry.used_accelerator() or usual if call.accelerator == AUTO else call.accelerator)
 
 
 def _last_line(report: pytest.CollectReport | pytest.TestReport) -> str:

@@ -35,7 +35,7 @@ from ipexperf.variables import CONTROLLER
 
 def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
     """Return the workbench for a request, after starting its stack and device in this process."""
-    settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
+    settings = Settings.of(request["settings"])
     loading.load(settings.load)
     case = Case.from_json(request["case"])
     device, stack = registry.devices.get(case.device), registry.stacks.get(case.stack)
@@ -45,6 +45,13 @@ def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
     # Before anything is timed: the import of IPEX brings packages that a model on stock would import in its start.
     lazy.import_packages(registry.models.get(case.model).needs)
     return registry.workbench(case, settings, say)
+
+
+def _started(name: str, settings: Settings) -> Device:
+    """Return the device of this name, started in this process."""
+    device = registry.devices.get(name)
+    device.start(settings)
+    return device
 
 
 def session_of(bench: Workbench) -> Session:
@@ -139,7 +146,7 @@ class Worker:
 
         self._placement = request["settings"].get("placement")
         placement.apply(self._placement)
-        loading.load(tuple(request["settings"]["load"]))  # the device may be one of the user's own
+        loading.load(request["settings"]["load"])  # the device may be one of the user's own
         return session.run(request, self._line, self._standing)
 
     def _standing(self, session: Session, bench: Workbench) -> Worker:
@@ -151,17 +158,15 @@ class Worker:
 
     def imports(self, request: dict[str, Any]) -> dict[str, Any]:
         """Import what any case of a stack on a device needs."""
-        loading.load(tuple(request["load"]))
+        loading.load(request["load"])
         registry.stacks.get(request["stack"]).start()
-        registry.devices.get(request["device"]).start(Settings())
+        _started(request["device"], Settings())
         return {}
 
     def machine(self, request: dict[str, Any]) -> dict[str, Any]:
         """Describe the machine as the cases of a device will report it, without any case."""
-        loading.load(tuple(request["load"]))
-        device = registry.devices.get(request["device"])
-        device.start(Settings())
-        return dict(environment.document(device)["hardware"])
+        loading.load(request["load"])
+        return dict(environment.document(_started(request["device"], Settings()))["hardware"])
 
     def weights(self, request: dict[str, Any]) -> dict[str, Any]:
         """Train the case's model and save its weights."""
@@ -186,11 +191,10 @@ class Worker:
         from ipexperf.bench.evidence import ceilings
 
         ceilings.free()
-        settings = Settings(**{**request["settings"], "load": tuple(request["settings"]["load"])})
+        settings = Settings.of(request["settings"])
         loading.load(settings.load)
         placement.apply(settings.placement)
-        device = registry.devices.get(request["device"])
-        device.start(settings)
+        device = _started(request["device"], settings)
         return {"ceilings": device.ceilings(self._say) or ceilings.measure(device, self._say)}
 
     def pulse(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -200,10 +204,8 @@ class Worker:
         dtype = request["dtype"]
         if self._device is None:
             placement.apply(request["placement"])
-            loading.load(tuple(request["load"]))
-            device = registry.devices.get(request["device"])
-            device.start(Settings(threads=request["threads"]))
-            self._device = device
+            loading.load(request["load"])
+            self._device = _started(request["device"], Settings(threads=request["threads"]))
         if dtype not in self._pulses:
             self._pulses[dtype] = Pulse(self._device, dtype)
         return {"seconds": self._pulses[dtype].read()}
@@ -319,9 +321,9 @@ class Worker:
 
     def flaw(self) -> str:
         """Return what is wrong with the network itself, after something failed, or an empty text."""
-        from ipexperf.bench.networks import blame
+        from ipexperf.bench.networks import flaws
 
-        return blame.flaw(self._bench) if self._bench else ""
+        return flaws.flaw(self._bench) if self._bench else ""
 
     def close(self) -> None:
         """End what the session started, if there is one."""

@@ -1,4 +1,7 @@
-"""Check whether a network's Python code depends on input values. A trace would be valid for those values only."""
+"""What is wrong with a network itself: it fails on its inputs, or its Python code depends on their values.
+
+A trace of such code would be valid for those values only.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,38 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from ipexperf.bench.api import Tensors
+from ipexperf.bench import outcome
+from ipexperf.bench.api import Tensors, Workbench, tensors
+from ipexperf.bench.artifacts import weights
 from ipexperf.bench.lazy import torch
+from ipexperf.errors import IpexperfError
 from ipexperf.result import Check
 
 SHOWN = 3
+"""Places to name at most."""
 
 
-def check(network: Any, inputs: Tensors) -> Check:
+def flaw(bench: Workbench) -> str:
+    """Return the error of the untouched network, or an empty text if it works and so is not at fault."""
+    try:
+        examples = weights.read(bench).test.part(slice(bench.case.batch)).inputs
+        network = bench.built().eval()
+    except IpexperfError as error:
+        return str(error) if bench.model.target else ""  # an extension's model may build something that is no module
+    except (Exception, SystemExit):  # noqa: BLE001 - the data or the building failed, which the first error reports
+        return ""
+    shapes = " and ".join(f"{'x'.join(map(str, value.shape))} {str(value.dtype)[6:]}" for value in examples)
+    try:
+        with torch.no_grad():
+            tensors(network(*examples))
+    except IpexperfError as error:
+        return str(error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - any error is the answer
+        return f"{bench.model.name} fails on its inputs, {shapes}: {outcome.sentence(error)}"
+    return ""
+
+
+def control_flow(network: Any, inputs: Tensors) -> Check:
     """Check that no line of Python depends on input values, so that the trace is valid for any input."""
     places = reads(network, inputs)
     listed = ", ".join(dict.fromkeys(places[:SHOWN]))
@@ -43,7 +70,6 @@ def reads(network: Any, inputs: Tensors) -> list[str]:
 
     class Operators(TorchDispatchMode):  # type: ignore[misc] # torch is imported late, and has no types here
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            del types
             kwargs = kwargs or {}
             from_inputs = any(leaf in computed for leaf in leaves((args, kwargs)))
             if from_inputs and func in value_readers:
@@ -58,7 +84,6 @@ def reads(network: Any, inputs: Tensors) -> list[str]:
         """Methods that convert whole tensors to Python bypass the operators."""
 
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            del types
             if func in (torch.Tensor.tolist, torch.Tensor.numpy) and args[0] in computed:
                 places.append(_place())
             return func(*args, **(kwargs or {}))
