@@ -30,7 +30,7 @@ def add_clean(subparsers: console.Subparsers) -> None:
 
 def run_clean(arguments: argparse.Namespace) -> int:
     from ipexperf.conduct import lease
-    from ipexperf.environments.make import size
+    from ipexperf.environments.copying import size
     from ipexperf.report import units
 
     if unknown := set(arguments.what) - AGAIN.keys():

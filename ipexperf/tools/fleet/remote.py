@@ -61,7 +61,7 @@ class RemoteSite:
     ) -> None:
         """`run` names the run on all of its hosts; `source` is the commit under test, which hosts do not know.
 
-        `store` has wheels that no index has.
+        `store` has packages that no index has.
         """
         self._links = {link.host.name: link for link in links}
         self._board = board
@@ -130,7 +130,7 @@ class RemoteSite:
         A host that is lost meanwhile measures nothing, unless no other one is left.
         """
         lock = locks.parse(request.lock, "the lock of an arm")
-        digest, archive = code.pack_wheels(code.wheels_of(lock, self._store)) if self._store else ("", b"")
+        digest, archive = code.pack_kept(lock, self._store) if self._store else ("", b"")
         waiting = [(link, self._prepare(link, request, digest, archive)) for link in self._links.values()]
         arms = []
         for link, wait in waiting:

@@ -92,7 +92,7 @@ class _Starting:
     ) -> None:
         self._options, self._folder, self._say, self._board, self._name = options, folder, say, board, name
         self._store = make.store_of(options.cache or folder / ".ipexperf")
-        """Has wheels of packages that no index has."""
+        """Has packages that no index has."""
         self._chosen: list[str] = []
         self._links: list[Link] = []
         self._absent: dict[str, str] = {}
@@ -102,7 +102,7 @@ class _Starting:
         options = self._options
         self._chosen = [host.name for host in chosen]
         digest, archive = code.pack(options.load)
-        wheels, sent = code.pack_wheels(code.wheels_of(lock, self._store)) if lock else ("", b"")
+        wheels, sent = code.pack_kept(lock, self._store) if lock else ("", b"")
         load = tuple(code.loaded(name) if name.endswith(".py") else name for name in options.load)
         sent_options = dataclasses.replace(options, load=load, db="")  # which may have a password
         request = Open(self._name, sent_options, lock.text if lock else "", wheels, options.resume or "", collecting)
