@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from test_plugin_against import CELL
-from test_plugin_usage import refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,33 +128,6 @@ def test_the_mark_of_a_test_has_a_gate_of_its_own(known: Suite, monkeypatch: pyt
     result = known.run("tiny", *TWO)
     result.assert_outcomes(passed=1, failed=1)
     assert "FAILED test_suite.py::test_time_and_memory" in result.stdout.str()
-
-
-def test_an_unknown_metric_in_a_mark_ends_the_run_before_anything_is_measured(suite: Suite) -> None:
-    suite.pytester.makepyfile(
-        test_suite="""
-        import pytest
-
-
-        @pytest.mark.perf(gate=["watts"])
-        def test_it(perf):
-            perf()
-        """
-    )
-    refused(suite.run("tiny"), "pytest.mark.perf: gate: unknown metric 'watts'")
-
-
-def test_a_baseline_from_before_judges_what_it_has(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file whose sessions have no memory is read, and memory is not judged."""
-    [path] = (known.path / "baselines").glob("*.json")
-    document = json.loads(path.read_text())
-    for case in document["cases"]:
-        for session in case["sessions"]:
-            del session["metrics"]["held_memory"]
-    path.write_text(json.dumps(document))
-    taking(2, monkeypatch)
-    known.run("tiny", *TWO).assert_outcomes(passed=1)
-    assert "held_memory" not in verdicts(known)
 
 
 def test_more_memory_is_accepted_on_request(known: Suite, monkeypatch: pytest.MonkeyPatch) -> None:

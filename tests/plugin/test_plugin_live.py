@@ -129,7 +129,7 @@ def test_stored_judges_by_numbers_alone(accepted: Suite, pythons: dict[str, str]
     assert "judged" not in result.stdout.str().replace("that could be judged", "")
 
 
-@pytest.mark.parametrize("arm", ["baseline", "baseline:old", "lock", "run:last"])
+@pytest.mark.parametrize("arm", ["baseline:old", "lock", "run:last"])
 def test_an_arm_may_name_a_lock(accepted: Suite, pythons: dict[str, str], arm: str) -> None:
     """Whatever its name, it is the lock that the test above measured against: here the rounds are made up."""
     told(accepted, 1.2)
