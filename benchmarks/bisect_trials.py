@@ -18,13 +18,13 @@ import statistics
 import subprocess
 import sys
 import time
-import venv
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bisect_model import PIECES, VARIABLE
 from small_wheel import wheel
+from small_wheels import an_unpacked_environment
 
 ROOT = Path(__file__).parents[1]
 LOAD = "--perf-load=tests/fakes/fake.py,benchmarks/bisect_model.py"
@@ -62,12 +62,9 @@ def say(text: str) -> None:
 
 def environment(folder: Path, version: str, unusual: Mapping[str, Mapping[str, object]]) -> str:
     """An environment with all packages in one version. Returns its interpreter."""
-    venv.create(folder, symlinks=True)
-    python = str(folder / "bin" / "python")
+    folder.mkdir()
     wheels = [wheel(folder, name, version, {**USUAL, **unusual.get(name, {})}) for name in PIECES]
-    command = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps"]
-    subprocess.run([*command, *map(str, wheels)], check=True)
-    return python
+    return an_unpacked_environment(folder, *wheels)
 
 
 def run_trial(folder: Path, kind: str, share: float, chance: random.Random, more: Collection[str]) -> Trial:

@@ -10,7 +10,6 @@ live against the lock of the first. Environments of the same packages share thei
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import os
 import random
@@ -18,14 +17,12 @@ import statistics
 import subprocess
 import sys
 import time
-import venv
 from pathlib import Path
 from typing import Any
 
 from small_wheel import wheel
 
 from ipexperf import lock as locks
-from ipexperf.bench.machine.inventory import Inventory, Package
 from ipexperf.environments import make
 from ipexperf.lock import Lock
 
@@ -38,22 +35,9 @@ def say(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
-def installed(folder: Path, version: str, share: float) -> Package:
-    """The package, installed into an environment of its own, so that the store can take it from there."""
-    venv.create(folder / version, symlinks=True)
-    python = str(folder / version / "bin" / "python")
-    command = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index"]
-    subprocess.run([*command, str(wheel(folder, NAME, version, {"SHARE": share}))], check=True)
-    [package] = (one for one in make.take_inventory(python).packages if one.name == NAME)
-    return package
-
-
-def environment(cache: Path, here: Inventory, package: Package) -> str:
-    """An environment with all packages of this interpreter and this one. Returns its interpreter."""
-    make.store_of(cache).add(package, say)
-    plain = dataclasses.replace(package, folder="")
-    others = locks.make(here, software={}, variables={})
-    lock = Lock(here.python, here.platform, tuple(sorted([*others.packages, plain], key=lambda one: one.name)))
+def environment(cache: Path, here: Lock, package: Path) -> str:
+    """An environment with all packages of this interpreter and that of a wheel. Returns its interpreter."""
+    lock = locks.with_package(here, make.keep_wheel(cache, package, here, say))
     return make.make(cache, lock, say).python
 
 
@@ -105,12 +89,12 @@ def main() -> None:
     arguments = parser.parse_args()
     folder = arguments.folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    here = make.take_inventory()
+    here = locks.make(make.take_inventory(), software={}, variables={})
     pythons = {}
     for share in (None, *arguments.shares):
         # The version says the share, so that a folder that is there already holds nothing else under the same name.
         version = "0" if share is None else f"1.{round(1e6 * share)}"
-        package = installed(folder / "packages", version, share or 0.0)
+        package = wheel(folder, NAME, version, {"SHARE": share or 0.0})
         pythons[share] = environment(folder / "cache", here, package)
     # Stock, because IPEX's folding traces the network, and what forward did beside its operators is gone then.
     trials = Trials(folder, ["--dtype=fp32", "--mode=infer", "--stack=stock"])

@@ -81,8 +81,8 @@ def in_environment(
 ) -> Options:
     """The options with the interpreter of a lock's environment, which is made unless this host has it.
 
-    `stores` have wheels for it, beside that of the cache. Variables stay as they are, because they belong to the host.
-    Those that the lock has otherwise are named. When tests are only collected, nothing is made: raises LockError if the
+    `stores` have packages for it, beside that of the cache. Variables stay as they are: they belong to the host. Those
+    that the lock has otherwise are named. When tests are only collected, nothing is made: raises LockError if the
     environment is not there, because another interpreter may have other cases.
     """
     make.check_possible(lock)
@@ -175,7 +175,7 @@ class Site:
     def locked(self, request: ArmRequest, stores: Sequence[Store] = ()) -> LockArm:
         """Make the software of a lock an arm, which may take minutes. Raises LockError if it cannot be made again.
 
-        `stores` have wheels for the lock, beside that of the cache.
+        `stores` have packages for the lock, beside that of the cache.
         """
         prepared = locked.prepare(request, self.options, self._cache, self._say, stores)
         locked.against(request, prepared, self.options).check(self.options)

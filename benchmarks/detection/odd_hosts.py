@@ -51,17 +51,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     write = sys.stdout.write
-    heads = (
-        "hosts",
-        "nights",
-        "spread of hosts",
-        "noise",
-        "slower by",
-        "from the first night",
-        "from the middle",
-        "usual",
-    )
-    write(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n")
+    write("| hosts | nights | spread of hosts | noise | slower by | from the first night | from the middle | usual |\n")
+    write("|---|---|---|---|---|---|---|---|\n")
     for between, noise in SETTINGS:
         for count, nights in FLEETS:
             for shift in SHIFTS:

@@ -40,18 +40,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 FAKES = ROOT / "tests" / "fakes"
 SUITE = "import pytest\n\n\n@pytest.mark.perf\ndef test_it(perf):\n    perf()\n"
-CELL = [
-    "--device",
-    "fake",
-    "--dtype",
-    "fp32,bf16",
-    "--mode",
-    "spin",
-    "--stack",
-    "plain",
-    "--model",
-    "tiny,other,unproven",
-]
+CELL = ["--device=fake", "--dtype=fp32,bf16", "--mode=spin", "--stack=plain", "--model=tiny,other,unproven"]
 LAUNCHES = "2"
 SHORT = [f"--perf-launches={LAUNCHES}", "--perf-samples=5", "--perf-seconds=0.05", "--perf-without=pulse,roof"]
 BOUND_SECONDS = 240.0

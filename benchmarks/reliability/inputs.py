@@ -14,10 +14,8 @@ import os
 import random
 import shutil
 import sqlite3
-import sys
 import tempfile
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,110 +34,29 @@ from ipexperf.plan import arms, gates, matrix, options
 from ipexperf.tools.bisect.answers import AnswerLog
 
 BITS = (
-    *(
-        "",
-        " ",
-        ",",
-        "=",
-        ":",
-        "@",
-        "~",
-        "-",
-        "--",
-        "/",
-        "..",
-        "%",
-        "'",
-        '"',
-        "\\",
-        "\n",
-        "\t",
-        "\udcff",
-        "é",
-        "💥",
-        "$HOME",
-    ),
-    *("0", "1", "-1", "1.5", "1e999", "nan", "inf", "9" * 30, "0x10", "last", "last~1", "first", "2026-05-04"),
-    *(
-        "9999-12-31",
-        "2026-13-45",
-        "today",
-        "main",
-        "HEAD",
-        "a1b2",
-        "fp32",
-        "bf16",
-        "cpu",
-        "xpu",
-        "fake",
-        "all",
-        "resnet50",
-    ),
-    *(
-        "stack=stock",
-        "OMP_NUM_THREADS=1",
-        "OMP_NUM_THREADS=x",
-        "MY_TOKEN=secret",
-        "level=O0",
-        "baseline",
-        "lock:",
-        "run:last",
-    ),
-    *("module:callable", "x.py:f@3x224", "hf:", "timm:x@", "os:getcwd", "postgresql://u:p@h/d", "sqlite://", "x" * 300),
-    *("true", "null", "[", "{", "}", "=cmd()", "[bold]", "<b>", "cores=0-3", "node=9", "5%", "500%", "=HYPERLINK(1)"),
+    *("", " ", ",", "=", ":", "@", "~", "-", "--", "/", "..", "%", "'", '"', "\\", "\n", "\t", "\udcff", "é"),
+    *("💥", "$HOME", "0", "1", "-1", "1.5", "1e999", "nan", "inf", "9" * 30, "0x10", "last", "last~1", "first"),
+    *("2026-05-04", "9999-12-31", "2026-13-45", "today", "main", "HEAD", "a1b2", "fp32", "bf16", "cpu", "xpu"),
+    *("fake", "all", "resnet50", "stack=stock", "OMP_NUM_THREADS=1", "OMP_NUM_THREADS=x", "MY_TOKEN=secret"),
+    *("level=O0", "baseline", "lock:", "run:last", "module:callable", "x.py:f@3x224", "hf:", "timm:x@"),
+    *("os:getcwd", "postgresql://u:p@h/d", "sqlite://", "x" * 300, "true", "null", "[", "{", "}", "=cmd()"),
+    *("[bold]", "<b>", "cores=0-3", "node=9", "5%", "500%", "=HYPERLINK(1)"),
 )
 TYPES: tuple[Any, ...] = (
-    None,
-    True,
-    -1,
-    0,
-    2**70,
-    1.5,
-    "",
-    "text",
-    "\udcff",
-    [],
-    [1],
-    [[]],
-    {},
-    {"a": 1},
-    [None],
-    float("inf"),
+    *(None, True, -1, 0, 2**70, 1.5, "", "text", "\udcff", [], [1], [[]], {}, {"a": 1}, [None], float("inf")),
 )
 FIELDS = ("schema", "rows", "cells", "documents", "bytes", "end")
 COMMANDS = (
-    *("show last", "show last --json", "show last~1", "runs", "runs --csv", "trend", "trend --csv", "trend --json"),
-    *(
-        "export csv",
-        "export bencher",
-        "export pytest-benchmark",
-        "speedup",
-        "speedup --json",
-        "compare last~1 last",
-        "changes",
-    ),
-    *("changes --json", "gate", "gate --bisect", "report --markdown", "report --html report", "db check", "db vacuum"),
-    *(
-        "db backup copy.db",
-        "why resnet50-cpu-bf16-infer_jit-ipex",
-        "baseline accept last --reason why",
-        "db prune --before 2027-01-01",
-    ),
-    *("db prune --before 2027-01-01 --yes", "db upgrade", "db merge other.db"),
+    *("show last", "show last --json", "show last~1", "runs", "runs --csv", "trend", "trend --csv"),
+    *("trend --json", "export csv", "export bencher", "export pytest-benchmark", "speedup", "speedup --json"),
+    *("compare last~1 last", "changes", "changes --json", "gate", "gate --bisect", "report --markdown"),
+    *("report --html report", "db check", "db vacuum", "db backup copy.db"),
+    *("why resnet50-cpu-bf16-infer_jit-ipex", "baseline accept last --reason why"),
+    *("db prune --before 2027-01-01", "db prune --before 2027-01-01 --yes", "db upgrade", "db merge other.db"),
 )
 READING = (
-    "show",
-    "runs",
-    "trend",
-    "export",
-    "speedup",
-    "compare",
-    "changes",
-    "gate",
-    "report",
-    "db",
-    "why",
-    "baseline",
+    *("show", "runs", "trend", "export", "speedup", "compare"),
+    *("changes", "gate", "report", "db", "why", "baseline"),
 )
 DEFECT = "ipexperf has a defect"
 """What `gate` says of an error that it did not foresee, so that its exit status stays no verdict."""
@@ -182,9 +99,8 @@ def a_command_line(chance: random.Random, lab: Laboratory) -> None:
     line = [chance.choice(READING)]
     for _ in range(chance.randrange(5)):
         if chance.random() < 0.5:
-            name = chance.choice(
-                ("--db", "--json", "--csv", "--model", "--since", "--until", "--case", "--limit", "--over")
-            )
+            names = ("--db", "--json", "--csv", "--model", "--since", "--until", "--case", "--limit", "--over")
+            name = chance.choice(names)
             line.append(f"{name}={words(chance)}" if chance.random() < 0.5 else name)
         else:
             line.append(words(chance))
@@ -484,12 +400,3 @@ def laboratory() -> Iterator[Laboratory]:
         place = Path(outer, "here")
         place.mkdir()
         yield Laboratory(place, fill(place))
-
-
-def causes(table: Mapping[str, Count]) -> Counter[str]:
-    """The last line of each example, and how often it came."""
-    return Counter(text.strip().splitlines()[-1][:160] for count in table.values() for text in count.examples)
-
-
-if __name__ == "__main__":
-    sys.exit("run `python benchmarks/reliability --inputs N` instead")

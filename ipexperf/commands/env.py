@@ -24,7 +24,7 @@ AGAIN = {
     "environments": "packages of locks, downloaded again where they are needed",
     "sources": "accepted files, copied again from a commit or from beside their lock",
 }
-"""What a run makes again where it needs it, by its folder. The rest stays: results, and wheels that no index has."""
+"""What a run makes again where it needs it, by its folder. The rest stays: results, and packages that no index has."""
 
 
 def add_env(subparsers: console.Subparsers) -> None:
@@ -37,7 +37,7 @@ def add_env(subparsers: console.Subparsers) -> None:
         console.add_baselines(parser_of, "their folder")
         return parser_of
 
-    add("list", "list the environments and the kept wheels, with their sizes").set_defaults(run=run_list)
+    add("list", "list the environments and the kept packages, with their sizes").set_defaults(run=run_list)
     making = add("make", "make the environment of a lock, unless it is there")
     lock_help = "a file, the name or the start of the digest of an accepted lock, or shipped:NAME"
     making.add_argument("lock", metavar="LOCK", help=lock_help)
@@ -46,7 +46,7 @@ def add_env(subparsers: console.Subparsers) -> None:
     other = add("verify", "check that an environment is what its lock says, file by file")
     other.add_argument("lock", metavar="LOCK", nargs="?", help="as for make (default: every environment)")
     other.set_defaults(run=run_verify)
-    prune = add("prune", "remove environments and kept wheels that no accepted lock needs")
+    prune = add("prune", "remove environments and kept packages that no accepted lock needs")
     prune.add_argument("names", metavar="NAME", nargs="*", help="remove these environments, needed or not")
     prune.add_argument(
         "--limit", type=_size, metavar="GB", help="remove the longest unused until at most this much is left"
@@ -79,7 +79,7 @@ def _lock(arguments: argparse.Namespace) -> Lock:
 def run_list(arguments: argparse.Namespace) -> int:
     """List the environments, the latest used first, and the store."""
     from ipexperf import lock
-    from ipexperf.environments import make, shipped
+    from ipexperf.environments import copying, make, shipped
 
     states = {shipped.lock(name).environment: f"of shipped:{name}" for name in shipped.names()}
     for accepted in lock.every(arguments.baselines):
@@ -88,12 +88,14 @@ def run_list(arguments: argparse.Namespace) -> int:
     for environment in environments:
         name = environment.folder.name
         state = states.get(name, "of no accepted lock")
-        console.say(f"{name}  {make.size(environment.folder) / GB:6.2f} GB  made {environment.made_at[:10]}  {state}")
-    store = make.store_of(arguments.cache)
-    for wheel in store.wheels():
-        console.say(f"{wheel.content}  {wheel.bytes / GB:6.2f} GB  wheel {wheel.name} {wheel.version}")
-    if not environments and not store.wheels():
-        console.say(f"there is no environment and no wheel in {arguments.cache}")
+        console.say(
+            f"{name}  {copying.size(environment.folder) / GB:6.2f} GB  made {environment.made_at[:10]}  {state}"
+        )
+    kept = make.store_of(arguments.cache).every()
+    for package in kept:
+        console.say(f"{package.content}  {package.bytes / GB:6.2f} GB  kept {package.name} {package.version}")
+    if not environments and not kept:
+        console.say(f"there is no environment and no kept package in {arguments.cache}")
     return 0
 
 
@@ -128,7 +130,7 @@ def run_verify(arguments: argparse.Namespace) -> int:
 
 
 def run_prune(arguments: argparse.Namespace) -> int:
-    """Remove environments and wheels. Without names: those that no accepted lock needs, or until a limit is kept."""
+    """Remove environments and kept packages: those named, those beyond a limit, or those that no lock needs."""
     from ipexperf import lock
     from ipexperf.environments import make
 
@@ -156,11 +158,11 @@ def run_prune(arguments: argparse.Namespace) -> int:
 
 def _beyond(environments: Sequence[Environment], limit: int) -> list[Environment]:
     """The longest unused environments, without which the others stay within the limit."""
-    from ipexperf.environments import make
+    from ipexperf.environments import copying
 
     left, gone = 0, []
     for environment in environments:  # the latest used first
-        left += make.size(environment.folder)
+        left += copying.size(environment.folder)
         if left > limit:
             gone.append(environment)
     return gone
@@ -177,7 +179,7 @@ def add_clean(subparsers: console.Subparsers) -> None:
 
 def run_clean(arguments: argparse.Namespace) -> int:
     from ipexperf.conduct import lease
-    from ipexperf.environments.make import size
+    from ipexperf.environments.copying import size
     from ipexperf.report import units
 
     if unknown := set(arguments.what) - AGAIN.keys():

@@ -58,7 +58,7 @@ def with_lock(
     """The arm with the interpreter and the variables of a lock.
 
     The interpreter is that of the run if it has exactly the packages of the lock. Else an environment is made.
-    `stores` have wheels for it, beside that of the cache.
+    `stores` have packages for it, beside that of the cache.
     """
     make.check_possible(lock)
     if make.mismatches(lock, make.take_inventory(options.python)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import filecmp
+import hashlib
 import os
 import re
 import shutil
@@ -61,9 +62,32 @@ def information(package: Package) -> Path:
     raise LockError(f"{package.name} {package.version} is no longer in {package.folder}")
 
 
-def encoded(kind: str, digest: bytes) -> str:
-    """Spell a digest as RECORD does: `sha256=` and URL-safe base64 without padding."""
-    return f"{kind}={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
+def edited(record: Path) -> list[str]:
+    """Return the files of a RECORD that are gone, or not what was installed."""
+    folder = record.parent.parent
+    return [name for name, digest in recorded(record) if digest and not _has_digest(folder / name, digest)]
+
+
+def _has_digest(path: Path, digest: str) -> bool:
+    """Return True if a file has this digest, which RECORD spells as `sha256=` and base64 without padding."""
+    kind, _, encoded = digest.partition("=")
+    try:
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, kind).digest()
+    except OSError:
+        return False
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode() == encoded.rstrip("=")
+
+
+def packages_folder(environment: Path) -> Path:
+    """Return the folder of an environment's packages."""
+    [folder] = (environment / "lib").glob("python3*/site-packages")
+    return folder
+
+
+def size(folder: Path) -> int:
+    """Return the bytes of a folder on disk. A file that several environments share counts in each."""
+    return sum(entry.lstat().st_blocks * 512 for entry in folder.rglob("*") if not entry.is_symlink())
 
 
 def _place(source: Path, target: Path, package: Package, *, link: bool) -> None:

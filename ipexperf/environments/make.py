@@ -2,14 +2,13 @@
 
 An environment lies in `<cache>/environments/<name by content>/`. It is built beside its final place and moved there
 when it is complete and checked, so nobody uses an incomplete one. Each package comes from the first of these that has
-it: another environment of this machine, the store of wheels, an index. From an index only wheels are installed, because
+it: another environment of this machine, the store, an index. From an index only wheels are installed, because
 building an sdist runs its code.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import json
 import os
 import shlex
@@ -30,8 +29,7 @@ from ipexperf.bench.machine.inventory import Inventory, Package
 from ipexperf.conduct import lease
 from ipexperf.conduct.process import BOOT, variables_for
 from ipexperf.environments import copying, indexes
-from ipexperf.environments.store import Store, one_at_a_time
-from ipexperf.environments.wheels import reason
+from ipexperf.environments.store import Store, one_at_a_time, reason
 from ipexperf.errors import LockError, UsageError
 from ipexperf.lock import Lock, series
 
@@ -60,7 +58,7 @@ class Environment:
     copied: int
     """The number of packages that came from environments of this machine."""
     stored: int
-    """The number that came from the store of wheels."""
+    """The number that came from the store."""
     downloaded: int
     """The number that came from an index."""
 
@@ -173,7 +171,7 @@ def make(
 ) -> Environment:
     """Find the environment of a lock, or make it.
 
-    `also`: more interpreters whose packages may be copied. `stores`: more stores of wheels.
+    `also`: more interpreters whose packages may be copied. `stores`: more stores.
     `leasing`: as `--perf-lease`. Making one needs the CPU to itself.
     """
     cache = cache.absolute()
@@ -288,18 +286,18 @@ def _create(part: Path, python: str) -> None:
 
 def _fill(part: Path, lock: Lock, stores: Sequence[Store], installed: Installed, say: Say) -> dict[str, int]:
     """Install every package of the lock. Return the number that came from each source."""
-    target = _packages_folder(part)
+    target = copying.packages_folder(part)
     say(f"making an environment of {len(lock.packages)} packages from the lock {lock.digest}")
-    stored: dict[str, Path] = {}
     to_download: list[Package] = []
-    copied = 0
+    copied = stored = 0
     for package in lock.packages:
         source = installed.get((package.name, package.version, package.content))
         if source is not None:
             copying.install_from(source[0], target, link=source[1])
             copied += 1
-        elif wheel := next(filter(None, (store.find(package) for store in stores)), None):
-            stored[package.name] = wheel
+        elif kept := next(filter(None, (store.find(package) for store in stores)), None):
+            copying.install_from(kept, target, link=False)
+            stored += 1
         else:
             to_download.append(package)
     lost = next((package for package in to_download if package.origin), None)
@@ -308,21 +306,18 @@ def _fill(part: Path, lock: Lock, stores: Sequence[Store], installed: Installed,
             f"{lost.name} {lost.version} came from no index ({lock.perishable[lost.name]}), and the store lacks "
             "it: accept with --keep where it is still installed"
         )
-    if stored:
-        say(f"installing {len(stored)} packages from the store")
-        _install(part, [str(path) for path in stored.values()], say, offline=True)
     if to_download:
         names = ", ".join(f"{package.name} {package.version}" for package in to_download[:6])
         say(f"downloading {len(to_download)} packages: {names}{' ...' if len(to_download) > 6 else ''}")
         pins = [f"{package.name}=={package.version}" for package in to_download]
         _install(part, pins, say, indexes.of_packages(lock.versions.items()))
-    return {"copied": copied, "stored": len(stored), "downloaded": len(to_download)}
+    return {"copied": copied, "stored": stored, "downloaded": len(to_download)}
 
 
 def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
-    """Put a wheel into the store, and return its package as a lock of this Python names it.
+    """Put what a wheel installs into the store, and return its package as a lock of this Python names it.
 
-    Raise LockError if it cannot be installed. It is installed once, because only that tells its content.
+    Raise LockError if it cannot be installed.
     """
     cache = cache.absolute()
     try:
@@ -341,15 +336,10 @@ def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
 
 def _compile(environment: Path) -> None:
     """Compile what is not compiled yet, as pip does. In a read-only environment every import would compile again."""
-    folder = _packages_folder(environment)
+    folder = copying.packages_folder(environment)
     command = [str(environment / "bin" / "python"), "-m", "compileall", "-q", "-q", "-j", "0", str(folder)]
     # A file that cannot be compiled cannot be imported either: some packages have such files in their tests.
     subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-
-
-def _packages_folder(environment: Path) -> Path:
-    [folder] = (environment / "lib").glob("python3*/site-packages")
-    return folder
 
 
 def _install(
@@ -396,11 +386,6 @@ def _patient(command: Sequence[str], say: Say) -> tuple[int, str]:
     raise LockError(f"installing took more than {INSTALL_HOURS} hours")
 
 
-def size(folder: Path) -> int:
-    """Return the bytes of a folder on disk. A file that several environments share counts in each."""
-    return sum(entry.lstat().st_blocks * 512 for entry in folder.rglob("*") if not entry.is_symlink())
-
-
 def remove(environment: Environment) -> None:
     """Remove an environment: first rename it, so that nobody finds half of it."""
     renamed = environment.folder.with_name(f"{environment.folder.name}.part")
@@ -427,20 +412,7 @@ def verify(environment: Environment) -> list[str]:
     from ipexperf import lock as locks
 
     wrong = mismatches(locks.read(environment.lock), take_inventory(environment.python))
-    folder = _packages_folder(environment.folder)
-    for record in sorted(folder.glob("*.dist-info/RECORD")):
-        for name, digest in copying.recorded(record):
-            if digest and not _has_digest(folder / name, digest):
-                wrong.append(f"{record.parent.name.removesuffix('.dist-info')}: {name} is not what was installed")
+    for record in sorted(copying.packages_folder(environment.folder).glob("*.dist-info/RECORD")):
+        package = record.parent.name.removesuffix(".dist-info")
+        wrong += [f"{package}: {name} is not what was installed" for name in copying.edited(record)]
     return wrong
-
-
-def _has_digest(path: Path, digest: str) -> bool:
-    """Return True if a file has this digest of RECORD."""
-    kind = digest.partition("=")[0]
-    try:
-        with path.open("rb") as stream:
-            content = hashlib.file_digest(stream, kind).digest()
-    except OSError:
-        return False
-    return copying.encoded(kind, content) == digest

@@ -21,7 +21,7 @@ from ipexperf import lock as locks
 from ipexperf import scratch
 from ipexperf.bench.machine.inventory import Inventory, Package
 from ipexperf.environments import indexes, make
-from ipexperf.environments.wheels import reason
+from ipexperf.environments.store import reason
 from ipexperf.errors import LockError
 from ipexperf.judge.requirements import holds_here
 from ipexperf.lock import Lock

@@ -1,129 +1,132 @@
-"""Wheels of installed packages, in a folder, named by content, so that an environment can be made again.
+"""Packages as they were installed, in a folder, named by content, so that an environment can be made again.
 
-    <store>/<content>/<wheel>           the wheel of a package with this content
-    <store>/<content>/<wheel>.sha256    its SHA-256, as `sha256sum --check` reads it; the time of this file: last use
-    <store>/.part/                      what is being written
-    <store>/.lock                       locked by the process that writes
+    <store>/<content>/<name>==<version>/    the files of a package; the time of this folder: last use
+    <store>/.part/                          what is being written
+    <store>/.lock                           locked by the process that writes
 
-One process writes at a time. It first clears `.part/`, which holds only remains of killed processes.
+An index may drop a nightly build, and a local file may be gone. One process writes at a time. It first clears `.part/`,
+which holds only remains of killed processes.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import os
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.metadata import distributions
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 from ipexperf import scratch
-from ipexperf.bench.machine.inventory import Package, normalised
-from ipexperf.environments.wheels import repack
+from ipexperf.bench.machine.inventory import Package
+from ipexperf.environments import copying
 from ipexperf.errors import LockError
 
 GB = 10**9
 LIMIT = 20 * GB
 """Bytes that a store may hold."""
+BUILD_SECONDS = 3600.0
+"""Time limit for building an editable checkout."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wheel:
-    """A wheel in the store."""
+class Kept:
+    """A package in the store."""
 
     name: str
-    """The normalised name, as in `Package`."""
     version: str
     content: str
-    """The content digest of the package that it was made of."""
+    """The digest of the package as it was installed, by which locks name it."""
     bytes: int
-    used: float
-    """The time of its last use, in seconds since the epoch."""
-    path: Path
+    folder: Path
 
 
 class Store:
-    """A folder of wheels that holds at most `limit` bytes."""
+    """A folder of packages that holds at most `limit` bytes."""
 
     def __init__(self, folder: Path, limit: int = LIMIT) -> None:
         self.folder = folder
         self._limit = limit
 
-    def add(self, package: Package, say: Callable[[str], None]) -> Path:
-        """Store the wheel of an installed package, and return its path. Do nothing if the store has it already.
+    def add(self, package: Package, say: Callable[[str], None]) -> None:
+        """Keep an installed package. Do nothing if the store has it already.
 
         The content of an editable package tells where its checkout is, not what is in it. So it is built each time, and
-        replaces a wheel that differs. Raise LockError if the wheel can't be made, does not fit, or can't be written.
+        replaces what was kept. Raise LockError if a file was edited since it was installed, if the checkout cannot be
+        built, or if the store has no room.
         """
         if not package.content:
-            raise LockError(f"{package.name} {package.version} cannot be kept: its installer recorded no files of it")
+            raise _refusal(package, "its installer recorded no files of it")
+        if package.origin != "editable" and self.find(package):
+            return
         try:
-            path = self.find(package)
-            if path is not None and package.origin != "editable":
-                if _is_intact(path):
-                    return path
-                say(f"{path} is damaged: it is replaced")
             with self._writing(say) as part:
                 say(f"keeping {package.name} {package.version}")
-                return self._move_in(package, repack(package, part), say)
+                if package.origin == "editable":
+                    _build(package, part)
+                else:
+                    _copy(package, part)
+                self._move_in(package, part, say)
         except OSError as error:
             raise LockError(f"{package.name} {package.version} cannot be kept in {self.folder}: {error}") from error
 
-    def find(self, package: Package, *, check: bool = False) -> Path | None:
-        """Return the wheel of a package with this name, version and content, or None. Counts as a use of it.
-
-        With `check`, raise LockError if the wheel is damaged.
-        """
-        wheel = self._wheel(package)
-        if wheel is None:
+    def find(self, package: Package) -> Package | None:
+        """Return the package with this name, version and content as the store has it, or None. Counts as a use."""
+        folder = self.folder_of(package)
+        if not folder.is_dir():
             return None
-        if check and not _is_intact(wheel.path):
-            raise LockError(f"{wheel.path} is damaged: keep {package.name} again where it is still installed")
         with suppress(OSError):  # a shared store may be read-only: the use is not recorded then
-            os.utime(digest_file(wheel.path))
-        return wheel.path
+            os.utime(folder)
+        return replace(package, folder=str(copying.packages_folder(folder)))
 
-    def wheels(self) -> list[Wheel]:
-        """Return all wheels, the latest used first."""
-        wheels = []
-        for path in sorted(self.folder.glob("[!.]*/*.whl")):
-            name, version = path.name.split("-")[:2]
-            with suppress(FileNotFoundError):  # another process removed it meanwhile
-                size, used = path.stat().st_size, digest_file(path).stat().st_mtime
-                wheels.append(Wheel(normalised(name), version.replace("_", "-"), path.parent.name, size, used, path))
-        return sorted(wheels, key=lambda wheel: -wheel.used)
+    def folder_of(self, package: Package) -> Path:
+        """Return where a package is, if it is kept."""
+        # Packages that consist only of requirements have equal contents, so name and version must differ too.
+        return self.folder / package.content / f"{package.name}=={package.version}"
+
+    def every(self) -> list[Kept]:
+        """Return all packages, the latest used first."""
+        kept = []
+        for folder in sorted(self.folder.glob("[!.]*/*==*"), key=lambda folder: -folder.stat().st_mtime):
+            name, _, version = folder.name.partition("==")
+            kept.append(Kept(name, version, folder.parent.name, copying.size(folder), folder))
+        return kept
 
     def size(self) -> int:
-        """Return the bytes of all wheels."""
-        return sum(wheel.bytes for wheel in self.wheels())
+        """Return the bytes of all packages."""
+        return sum(one.bytes for one in self.every())
 
     def prune(self, limit: int, used: Collection[str]) -> list[str]:
-        """Remove the longest unused wheels until the store holds at most `limit` bytes. Keep the contents in `used`.
+        """Remove the longest unused packages until the store holds at most `limit` bytes. Keep the contents in `used`.
 
-        Return a line for each wheel that was removed, and one more if the limit can't be reached.
+        Return a line for each package that was removed, and one more if the limit can't be reached.
         """
         if not self.folder.is_dir():
             return []
         lines = []
         try:
-            with self._writing(lambda _: None):
-                size = self.size()
-                for wheel in reversed(self.wheels()):
-                    if size > limit and wheel.content not in used:
-                        _remove(wheel.path)
-                        size -= wheel.bytes
-                        lines.append(f"removed the wheel {wheel.path.name}: {_gb(wheel.bytes)}")
+            with self._writing(lambda _: None) as part:
+                kept = self.every()
+                size = sum(one.bytes for one in kept)
+                for one in reversed(kept):
+                    if size > limit and one.content not in used:
+                        one.folder.rename(part / "removed")  # so that nobody finds half of it
+                        shutil.rmtree(part / "removed")
+                        with suppress(OSError):  # it has other packages
+                            one.folder.parent.rmdir()
+                        size -= one.bytes
+                        lines.append(f"removed the kept {one.name} {one.version}: {_gb(one.bytes)}")
         except OSError as error:
             raise LockError(f"{self.folder} cannot be pruned: {error}") from error
         if size > limit:
-            lines.append(f"{_gb(size)} of wheels are left, more than {_gb(limit)}, because accepted locks need them")
+            lines.append(f"{_gb(size)} of packages are left, more than {_gb(limit)}, because accepted locks need them")
         return lines
-
-    def _wheel(self, package: Package) -> Wheel | None:
-        # Packages that consist only of requirements have equal contents, so name and version must match too.
-        identity = (package.content, package.name, package.version)
-        return next((wheel for wheel in self.wheels() if (wheel.content, wheel.name, wheel.version) == identity), None)
 
     @contextmanager
     def _writing(self, say: Callable[[str], None]) -> Iterator[Path]:
@@ -138,30 +141,74 @@ class Store:
             finally:
                 shutil.rmtree(part, ignore_errors=True)
 
-    def _move_in(self, package: Package, new: Path, say: Callable[[str], None]) -> Path:
-        """Move a new wheel into its place. Raise LockError if the store has no room for it."""
-        digest = _sha256(new)
-        old = self._wheel(package)
-        if old is not None and package.origin == "editable":
-            if _recorded(old.path) == digest and _is_intact(old.path):
-                return old.path
-            say(f"{package.name} {package.version}: its source has changed since it was kept, so its wheel is replaced")
-        size, used = new.stat().st_size, self.size() - (old.bytes if old else 0)
+    def _move_in(self, package: Package, new: Path, say: Callable[[str], None]) -> None:
+        """Move a new package into its place. Raise LockError if the store has no room for it."""
+        folder = self.folder_of(package)
+        if folder.exists() and _record(folder) != _record(new):
+            say(f"{package.name} {package.version}: its source has changed since it was kept, so it is replaced")
+        size, used = copying.size(new), self.size() - copying.size(folder)
         if used + size > self._limit:
             raise LockError(
                 f"{package.name} {package.version} takes {_gb(size)}, and {self.folder} holds {_gb(used)} of at most "
                 f"{_gb(self._limit)}: make room with `ipexperf env prune`"
             )
-        if old is not None:
-            _remove(old.path)
-        destination = self.folder / package.content / new.name
-        destination.parent.mkdir(exist_ok=True)
-        # The digest first: once the wheel's own file is in place, both are complete.
-        digest_of_new = digest_file(new)
-        digest_of_new.write_text(f"{digest}  {new.name}\n", encoding="utf-8")
-        digest_of_new.replace(digest_file(destination))
-        new.replace(destination)
-        return destination
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(exist_ok=True)
+        new.rename(folder)
+
+
+def _refusal(package: Package, why: str) -> LockError:
+    return LockError(f"{package.name} {package.version} cannot be kept: {why}")
+
+
+def _record(folder: Path) -> str:
+    [record] = copying.packages_folder(folder).glob("*.dist-info/RECORD")
+    return record.read_text(encoding="utf-8")
+
+
+def _copy(package: Package, folder: Path) -> None:
+    """Copy the files of an installed package into an empty folder. Raise LockError if one was edited."""
+    if edited := copying.edited(copying.information(package) / "RECORD"):
+        raise _refusal(package, f"{Path(package.folder) / edited[0]} is not what was installed")
+    series = re.search(r"python3\.\d+", package.folder)
+    python = series[0] if series else f"python3.{sys.version_info[1]}"
+    copying.install_from(package, folder / "lib" / python / "site-packages", link=False)
+
+
+def _build(package: Package, folder: Path) -> None:
+    """Build an editable checkout as it is now, and install it into an empty folder. Download nothing."""
+    metadata = copying.information(package)
+    url = json.loads((metadata / "direct_url.json").read_text(encoding="utf-8"))["url"]
+    source = Path(unquote(urlparse(url).path))
+    if not source.is_dir():
+        raise _refusal(package, f"its source folder {source} does not exist")
+    python = metadata.parent / "../../../bin/python"
+    command = [sys.executable, "-m", "pip", "--python", str(python if python.exists() else sys.executable), "install"]
+    command += ["--quiet", "--disable-pip-version-check", "--ignore-installed", "--no-warn-script-location"]
+    command += ["--no-index", "--no-deps", "--no-build-isolation", "--prefix", str(folder.absolute()), str(source)]
+    with scratch.folder("build") as place:
+        # Otherwise setuptools builds in the checkout, with modules that an earlier build left there.
+        extra = place / "setup.cfg"
+        options = f"[build]\nbuild_base = {place / 'build'}\n[egg_info]\negg_base = {place}\n"
+        extra.write_text(options, encoding="utf-8")
+        try:
+            completed = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=BUILD_SECONDS,
+                env={"DIST_EXTRA_CONFIG": str(extra), **os.environ},
+            )
+        except subprocess.TimeoutExpired:
+            raise _refusal(package, f"building {source} took more than {BUILD_SECONDS:.0f} s") from None
+    if completed.returncode:
+        raise _refusal(package, f"{source} cannot be built: {reason(completed.stderr)}")
+    [built] = distributions(path=[str(copying.packages_folder(folder))])
+    if built.version != package.version:
+        raise _refusal(package, f"{source} is version {built.version} by now")
 
 
 @contextmanager
@@ -185,30 +232,9 @@ def _gb(size: int) -> str:
     return f"{size / GB:.2f} GB"
 
 
-def digest_file(wheel: Path) -> Path:
-    """The file with the SHA-256 of a wheel."""
-    return wheel.with_name(f"{wheel.name}.sha256")
-
-
-def _recorded(wheel: Path) -> str:
-    return digest_file(wheel).read_text(encoding="utf-8").partition(" ")[0]
-
-
-def _is_intact(wheel: Path) -> bool:
-    try:
-        return _recorded(wheel) == _sha256(wheel)
-    except (OSError, UnicodeDecodeError):  # of a bad disk, for example
-        return False
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _remove(wheel: Path) -> None:
-    """Remove a wheel, and then its digest, so that a wheel never lacks one."""
-    wheel.unlink()
-    digest_file(wheel).unlink()
-    with suppress(OSError):  # it has other wheels
-        wheel.parent.rmdir()
+def reason(text: str) -> str:
+    """Return the line of an installer's or an interpreter's messages that tells the cause."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Unavailable|Invalid)\b.*:", line)]
+    errors = [line for line in lines if line.upper().startswith("ERROR")]
+    return (causes or errors or lines or ["no message"])[-1].removeprefix("ERROR: ")

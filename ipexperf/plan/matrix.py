@@ -332,8 +332,7 @@ def _refuse_values_without_a_case(options: Options, cases: list[Case], left_out:
         present = {getattr(case, axis) for case in cases}
         for value in options.axis(axis) or ():
             if value not in present:
-                reasons = dict.fromkeys(left.reason for left in left_out if getattr(left.cell, axis) == value)
-                reason = "; ".join(list(reasons)[:REASONS]) or "no cell of the preset has it"
+                reason = _reasons(left for left in left_out if getattr(left.cell, axis) == value)
                 request = " ".join(f"--{name} {','.join(options.axis(name) or ())}" for name in named_axes)
                 raise UsageError(f"{request}: {value} cannot run here: {reason}")
 
@@ -348,10 +347,15 @@ def _refuse_knobs_without_a_case(options: Options, cases: list[Case], left_out: 
             if knob and settings.get(name, knob.default(registry.models.get(case.model), settings)) == value:
                 break
         else:
-            reasons = dict.fromkeys(left.reason for left in left_out if left.cell.knob(name) in (value, None))
-            text = "; ".join(list(reasons)[:REASONS]) or "no cell of the preset has it"
-            raise UsageError(f"{knobs.option(name, value)}: {text}")
+            reason = _reasons(left for left in left_out if left.cell.knob(name) in (value, None))
+            raise UsageError(f"{knobs.option(name, value)}: {reason}")
     for name in options.ablate:
         if not any(dict(case.knobs).get(name) for case in cases):
-            reasons = dict.fromkeys(left.reason for left in left_out if left.cell.knob(name))
-            raise UsageError(f"--perf-ablate {name}: {'; '.join(list(reasons)[:REASONS]) or 'no case has it'}")
+            left = (left for left in left_out if left.cell.knob(name))
+            raise UsageError(f"--perf-ablate {name}: {_reasons(left, 'no case has it')}")
+
+
+def _reasons(left_out: Iterable[LeftOut], none: str = "no cell of the preset has it") -> str:
+    """Say why cells were left out that had what was asked for, or that there were none."""
+    reasons = dict.fromkeys(left.reason for left in left_out)
+    return "; ".join(list(reasons)[:REASONS]) or none

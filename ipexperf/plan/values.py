@@ -37,17 +37,24 @@ LARGEST = 2**31 - 1
 """The largest whole number of an option: torch and SQLite do not take larger ones everywhere."""
 
 
-def positive(text: str) -> int:
-    """Parse a whole number of at least 1."""
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got '{text}'") from None
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got '{text}'")
-    if number > LARGEST:
-        raise argparse.ArgumentTypeError(f"expected a whole number of at most {LARGEST}, got '{text}'")
-    return number
+def whole(least: int) -> Callable[[str], int]:
+    """Return a parser of whole numbers that are at least this large."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            raise argparse.ArgumentTypeError(f"expected a whole number of at least {least}, got '{text}'")
+        if number > LARGEST:
+            raise argparse.ArgumentTypeError(f"expected a whole number of at most {LARGEST}, got '{text}'")
+        return number
+
+    return read
+
+
+positive, index = whole(1), whole(0)
 
 
 def seconds(text: str) -> float:
@@ -104,13 +111,6 @@ def words_of(*choices: str) -> Callable[[str], tuple[str, ...]]:
     """Return a parser of a comma list that accepts only these words."""
     one = one_of(*choices)
     return lambda text: tuple(one(word) for word in words(text))
-
-
-def index(text: str) -> int:
-    """Parse a whole number of at least 0."""
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST)) and int(text) <= LARGEST):
-        raise argparse.ArgumentTypeError(f"expected a whole number of at least 0, got '{text}'")
-    return int(text)
 
 
 def settings(text: str) -> tuple[tuple[str, str], ...]:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ipexperf.bench.machine.inventory import Package, _packages
+from ipexperf.environments.copying import packages_folder
 
 BACKEND = """
 import base64, hashlib, zipfile
@@ -66,14 +67,9 @@ def a_checkout(folder: Path, version: str = "1.0") -> Path:
     return folder
 
 
-def packages_of(environment: Path) -> Path:
-    [folder] = environment.glob("lib/python3*/site-packages")
-    return folder
-
-
 def package_in(environment: Path, name: str = "pace") -> Package:
     """The package with this name, as the inventory of the environment's interpreter has it."""
-    [package] = [one for one in _packages(packages_of(environment)) if one.name == name]
+    [package] = [one for one in _packages(packages_folder(environment)) if one.name == name]
     return package
 
 
@@ -82,7 +78,7 @@ def installed_files(environment: Path, name: str = "pace") -> dict[str, tuple[by
 
     The files that describe the installation are left out, and so is the path of the environment.
     """
-    folder = packages_of(environment)
+    folder = packages_folder(environment)
     [record] = [path for path in folder.glob("*.dist-info/RECORD") if path.parent.name.startswith(f"{name}-")]
     files = {}
     for row in csv.reader(record.read_text().splitlines()):

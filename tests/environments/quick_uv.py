@@ -27,7 +27,10 @@ def unpack(wheel: Path, target: Path) -> None:
         archive.extractall(target)
         [record] = [name for name in archive.namelist() if name.endswith(".dist-info/RECORD")]
     origin = {"url": wheel.as_uri(), "archive_info": {}}
-    target.joinpath(record).with_name("direct_url.json").write_text(json.dumps(origin))
+    note = target.joinpath(record).with_name("direct_url.json")
+    note.write_text(json.dumps(origin))
+    with target.joinpath(record).open("a") as rows:
+        rows.write(f"{note.relative_to(target)},,\n")
 
 
 def install(words: list[str]) -> None:

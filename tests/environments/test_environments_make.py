@@ -209,7 +209,7 @@ def env(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
 
 def test_the_command_lists_verifies_and_prunes(lock: Lock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ("--cache", str(tmp_path / "cache"), "--baselines", str(tmp_path / "baselines"))
-    assert env(capsys, "list", *where) == (0, f"there is no environment and no wheel in {tmp_path / 'cache'}\n")
+    assert env(capsys, "list", *where) == (0, f"there is no environment and no kept package in {tmp_path / 'cache'}\n")
     made = make.make(tmp_path / "cache", lock, print)
     name = made.folder.name
     (tmp_path / "baselines/locks").mkdir(parents=True)

@@ -1,11 +1,10 @@
-"""The store: wheels by content, within a limit, whatever else happens at the same time."""
+"""The store: installed packages by content, within a limit, so that an environment can be made again."""
 
 from __future__ import annotations
 
+import configparser
 import contextlib
 import dataclasses
-import errno
-import hashlib
 import os
 import signal
 import subprocess
@@ -15,17 +14,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made_wheels import a_checkout, a_full_disk, an_environment, package_in
+from made_wheels import a_checkout, a_full_disk, an_environment, installed_files, package_in
 from small_wheels import a_wheel
 
 from ipexperf.bench.machine.inventory import Package
-from ipexperf.environments import store as module
+from ipexperf.environments import copying
 from ipexperf.environments.store import Store
 from ipexperf.errors import LockError
 
 pytestmark = pytest.mark.process
 
 WAIT = 60.0
+FILES = {
+    "pace/__init__.py": "def main(): print('pace')\n",
+    "pace/native.cpython-311-x86_64-linux-gnu.so": b"\x7fELF",
+    "pace/with, comma and é.txt": "a name that RECORD quotes\n",
+    "pace/tool.sh": "#!/bin/sh\n",
+    "spaces/pace/plugin.py": "a namespace package: no __init__.py\n",
+    "pace_top.py": "TOP = True\n",
+    "pace-1.0.data/headers/pace.h": "#define PACE 1\n",
+    "pace-1.0.data/data/share/man/man1/pace.1": ".TH PACE\n",
+    "pace-1.0.data/data/lib/libpace.so": b"\x7fELF beside the packages",
+    "pace-1.0.dist-info/licenses/RECORD": "a licence with an unlucky name\n",
+}
 ADD = """
 import sys, time
 from pathlib import Path
@@ -34,21 +45,21 @@ from ipexperf.environments import store
 
 place, packages, begin = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
 [package] = [one for one in _packages(packages) if one.name == "pace"]
-repack = store.repack
+copy = store._copy
 
 def slow(package, folder):
-    (folder / "half a wheel").write_text("half")
+    (folder / "half a package").write_text("half")
     (begin.parent / "writing").touch()
     time.sleep(float(sys.argv[4]))
-    return repack(package, folder)
+    copy(package, folder)
 
-store.repack = slow
+store._copy = slow
 print("ready", flush=True)
 while not begin.exists():
     time.sleep(0.01)
-print(store.Store(place).add(package, print), flush=True)
+store.Store(place).add(package, lambda line: print(line, flush=True))
 """
-"""A process that adds a package as soon as a file is there, and takes this many seconds to make the wheel."""
+"""A process that adds a package as soon as a file is there, and takes this many seconds to copy it."""
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +69,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pace(wheels: Path) -> Package:
-    """An installed package. No test changes it."""
-    return package_in(an_environment(wheels / "pace", a_wheel(wheels, "pace", "1.0", {"pace.py": "TIMES = 1\n"})))
+    """An installed package with all kinds of files. No test changes it."""
+    return package_in(an_environment(wheels / "pace", a_wheel(wheels, "pace", "1.0", FILES)))
 
 
 @pytest.fixture(scope="module")
@@ -78,167 +89,111 @@ def nothing(_: str) -> None:
     pass
 
 
-def files(store: Store) -> set[str]:
+def content_of(store: Store) -> set[str]:
     """What lies in the store, but for its lock."""
-    entries = (path.relative_to(store.folder) for path in store.folder.rglob("*"))
-    return {str(path) for path in entries} - {".lock"}
+    return {path.name for path in store.folder.iterdir()} - {".lock"}
 
 
 def used_at(store: Store, package: Package, seconds: float) -> None:
-    """Let a wheel be last used so many seconds after the epoch."""
-    path = store.find(package)
-    assert path is not None
-    os.utime(f"{path}.sha256", (seconds, seconds))
+    """Let a package be last used so many seconds after the epoch."""
+    os.utime(store.folder_of(package), (seconds, seconds))
 
 
-def test_a_package_is_kept_once(store: Store, pace: Package) -> None:
-    """`sha256sum` can check the store."""
-    lines: list[str] = []
-    path = store.add(pace, lines.append)
-    written = path.stat().st_mtime_ns
-    assert store.add(pace, lines.append) == path
-    assert (lines, path.stat().st_mtime_ns) == (["keeping pace 1.0"], written)
-    assert path == store.folder / pace.content / "pace-1.0-py2.py3-none-any.whl"
-    assert files(store) == {pace.content, f"{pace.content}/{path.name}", f"{pace.content}/{path.name}.sha256"}
-    assert Path(f"{path}.sha256").read_text() == f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+def again(store: Store, package: Package, folder: Path) -> Path:
+    """An environment that has the package from the store."""
+    kept = store.find(package)
+    assert kept is not None
+    environment = an_environment(folder)
+    copying.install_from(kept, copying.packages_folder(environment), link=False)
+    return environment
 
 
-def test_a_package_is_found_by_name_version_and_content(store: Store, pace: Package) -> None:
+def test_a_kept_package_is_the_same_elsewhere(store: Store, pace: Package, tmp_path: Path) -> None:
+    store.add(pace, nothing)
+    environment = again(store, pace, tmp_path / "a-place-with-another-name")
+    assert installed_files(environment) == installed_files(Path(pace.folder).parents[2])
+    assert package_in(environment).content == pace.content
+
+
+def test_a_package_is_kept_once_and_found_by_name_version_and_content(store: Store, pace: Package) -> None:
     assert store.find(pace) is None
-    path = store.add(pace, nothing)
-    assert store.find(pace) == store.find(pace, check=True) == path
-    for other in ({"name": "peace"}, {"version": "1.1"}, {"content": "0" * 16}, {"content": ""}, {"content": "../x"}):
+    lines: list[str] = []
+    store.add(pace, lines.append)
+    store.add(pace, lines.append)
+    assert lines == ["keeping pace 1.0"]
+    assert content_of(store) == {pace.content}
+    assert store.find(pace) is not None
+    for other in ({"name": "peace"}, {"version": "1.1"}, {"content": "0" * 16}, {"content": ""}):
         assert store.find(dataclasses.replace(pace, **other)) is None
 
 
 def test_packages_of_requirements_only_share_a_content_and_are_kept_apart(store: Store, tmp_path: Path) -> None:
-    one, two, other = (
-        a_wheel(tmp_path, name, version, {}) for name, version in [("one", "1"), ("two", "1"), ("one", "2")]
-    )
-    both = an_environment(tmp_path / "both", one, two)
-    packages = [
-        package_in(both, "one"),
-        package_in(both, "two"),
-        package_in(an_environment(tmp_path / "2", other), "one"),
-    ]
-    paths = [store.add(package, nothing) for package in packages]
+    both = an_environment(tmp_path / "both", *(a_wheel(tmp_path, name, "1", {}) for name in ("one", "two")))
+    packages = [package_in(both, "one"), package_in(both, "two")]
+    for package in packages:
+        store.add(package, nothing)
     assert len({package.content for package in packages}) == 1
-    assert [path.name.split("-")[:2] for path in paths] == [["one", "1"], ["two", "1"], ["one", "2"]]
-    assert [store.find(package) for package in packages] == paths
     used_at(store, packages[0], 100.0)
-    assert store.prune(store.size() - 1, set()) == [f"removed the wheel {paths[0].name}: 0.00 GB"]
-    assert [store.find(package) for package in packages] == [None, *paths[1:]]
+    assert store.prune(store.size() - 1, set()) == ["removed the kept one 1: 0.00 GB"]
+    assert [store.find(package) is None for package in packages] == [True, False]
 
 
-def test_the_wheels_are_listed_by_last_use(store: Store, three: list[Package]) -> None:
-    assert (store.wheels(), store.size()) == ([], 0)
-    paths = [store.add(package, nothing) for package in three]
-    for package, seconds in zip(three, (200.0, 300.0, 100.0), strict=True):
-        used_at(store, package, seconds)
-    assert [(one.name, one.version, one.used) for one in store.wheels()] == [
-        ("pace", "2.1", 300.0),
-        ("pace", "2.0", 200.0),
-        ("pace", "2.2", 100.0),
-    ]
-    assert store.size() == sum(path.stat().st_size for path in paths)
-    assert store.wheels()[0] == module.Wheel("pace", "2.1", three[1].content, paths[1].stat().st_size, 300.0, paths[1])
-    store.find(three[2])
-    assert [one.version for one in store.wheels()] == ["2.2", "2.1", "2.0"]
-
-
-def test_pruning_removes_the_longest_unused_wheels_until_the_rest_fits(store: Store, three: list[Package]) -> None:
+def test_pruning_removes_the_longest_unused_until_the_rest_fits(store: Store, three: list[Package]) -> None:
     assert store.prune(0, set()) == []
     for package, seconds in zip(three, (200.0, 300.0, 100.0), strict=True):
         store.add(package, nothing)
         used_at(store, package, seconds)
+    assert [one.version for one in store.every()] == ["2.1", "2.0", "2.2"]
     assert store.prune(store.size(), set()) == []
-    assert store.prune(store.size() - 1, set()) == ["removed the wheel pace-2.2-py2.py3-none-any.whl: 0.00 GB"]
-    assert [one.version for one in store.wheels()] == ["2.1", "2.0"]
-    assert len(store.prune(0, set())) == 2
-    assert files(store) == set()
-
-
-def test_pruning_leaves_what_is_needed_and_says_that_the_limit_is_not_reached(
-    store: Store, three: list[Package]
-) -> None:
-    for package in three:
-        store.add(package, nothing)
-    needed = {package.content for package in three[:2]}
-    assert store.prune(0, needed) == [
-        "removed the wheel pace-2.2-py2.py3-none-any.whl: 0.00 GB",
-        "0.00 GB of wheels are left, more than 0.00 GB, because accepted locks need them",
+    assert store.prune(store.size() - 1, set()) == ["removed the kept pace 2.2: 0.00 GB"]
+    store.find(three[0])
+    assert [one.version for one in store.every()] == ["2.0", "2.1"]
+    assert store.prune(0, {three[0].content}) == [
+        "removed the kept pace 2.1: 0.00 GB",
+        "0.00 GB of packages are left, more than 0.00 GB, because accepted locks need them",
     ]
-    assert {one.content for one in store.wheels()} == needed
+    assert content_of(store) == {three[0].content}
 
 
 def test_what_exceeds_the_limit_is_refused(store: Store, three: list[Package]) -> None:
-    first = store.add(three[0], nothing)
+    store.add(three[0], nothing)
     small = Store(store.folder, limit=store.size() + 1)
     held = r"pace 2\.1 takes 0\.00 GB, and .*/store holds 0\.00 GB of at most 0\.00 GB: make room with `ipexperf env pr"
     with pytest.raises(LockError, match=held):
         small.add(three[1], nothing)
-    assert [one.path for one in small.wheels()] == [first]
-    assert small.add(three[0], nothing) == first
-    assert not (store.folder / three[1].content).exists()
+    small.add(three[0], nothing)
+    assert content_of(small) == {three[0].content}
 
 
-def test_a_damaged_wheel_is_refused_where_it_is_checked_and_replaced_where_it_is_added(
-    store: Store, pace: Package
-) -> None:
-    path = store.add(pace, nothing)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1] + b"!")
-    with pytest.raises(LockError, match=r"pace-1\.0-py2\.py3-none-any\.whl is damaged: keep pace again where"):
-        store.find(pace, check=True)
-    lines: list[str] = []
-    assert store.add(pace, lines.append) == path
-    assert lines == [f"{path} is damaged: it is replaced", "keeping pace 1.0"]
-    assert store.find(pace, check=True) == path
-    assert path.read_bytes() == whole
+@pytest.mark.parametrize("change", ["edited", "removed"])
+def test_a_file_that_is_not_what_was_installed_is_refused_by_name(store: Store, tmp_path: Path, change: str) -> None:
+    package = package_in(an_environment(tmp_path / "here", a_wheel(tmp_path, "pace", "1.0", {"pace.py": ""})))
+    path = Path(package.folder) / "pace.py"
+    if change == "edited":
+        path.write_text("# edited\n")
+    else:
+        path.unlink()
+    with pytest.raises(LockError, match=r"pace 1\.0 cannot be kept: .*/pace\.py is not what was installed"):
+        store.add(package, nothing)
+    assert content_of(store) == set()
 
 
-def test_a_package_whose_files_nobody_recorded_is_refused(store: Store, pace: Package) -> None:
+def test_what_cannot_be_kept_is_one_sentence(store: Store, tmp_path: Path, pace: Package) -> None:
     with pytest.raises(LockError, match=r"pace 1\.0 cannot be kept: its installer recorded no files of it"):
         store.add(dataclasses.replace(pace, content=""), nothing)
-
-
-def test_a_full_disk_leaves_nothing(store: Store, wheels: Path, tmp_path: Path) -> None:
-    files_of_it = {"pace.bin": os.urandom(100_000)}
-    package = package_in(an_environment(tmp_path / "environment", a_wheel(tmp_path, "pace", "1.0", files_of_it)))
-    with a_full_disk(after=50_000), pytest.raises(LockError, match=r"pace 1\.0 cannot be kept: .*File too large"):
-        store.add(package, nothing)
-    assert files(store) == set()
-
-
-def test_a_folder_that_cannot_be_written_is_named_in_one_sentence(tmp_path: Path, pace: Package) -> None:
+    with pytest.raises(LockError, match=r"peace 1\.0 is no longer in "):
+        store.add(dataclasses.replace(pace, name="peace"), nothing)
     (tmp_path / "store").write_text("a file")
     with pytest.raises(LockError, match=r"pace 1\.0 cannot be kept in .*/store: .*File exists"):
         Store(tmp_path / "store").add(pace, nothing)
 
 
-@pytest.fixture
-def read_only(store: Store, pace: Package, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A store that has a package, and that others may only read. Root may write anywhere, so the calls are refused."""
-    path = store.add(pace, nothing)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "utime", refuse)
-        patch.setattr(Path, "mkdir", refuse)
-        patch.setattr(Path, "unlink", refuse)
-        yield path
-
-
-def test_a_store_that_others_may_only_read_is_of_use(
-    read_only: Path, store: Store, pace: Package, three: list[Package]
-) -> None:
-    assert store.find(pace, check=True) == store.add(pace, nothing) == read_only
-    with pytest.raises(LockError, match=r"pace 2\.0 cannot be kept in .*/store: .*Permission denied"):
-        store.add(three[0], nothing)
-    with pytest.raises(LockError, match=r"/store cannot be pruned: .*Permission denied"):
-        store.prune(0, set())
+def test_a_full_disk_leaves_nothing(store: Store, tmp_path: Path) -> None:
+    files_of_it = {"pace.bin": os.urandom(100_000)}
+    package = package_in(an_environment(tmp_path / "environment", a_wheel(tmp_path, "pace", "1.0", files_of_it)))
+    with a_full_disk(after=50_000), pytest.raises(LockError, match=r"pace 1\.0 cannot be kept in .*File too large"):
+        store.add(package, nothing)
+    assert content_of(store) == set()
 
 
 @contextlib.contextmanager
@@ -261,64 +216,82 @@ def wait_for(path: Path) -> None:
         time.sleep(0.01)
 
 
-def test_two_processes_add_a_package_one_after_the_other(store: Store, pace: Package, tmp_path: Path) -> None:
+def test_two_processes_add_a_package_one_after_the_other(store: Store, three: list[Package], tmp_path: Path) -> None:
     begin = tmp_path / "begin"
-    with adding(store, pace, begin, 1.0) as first, adding(store, pace, begin, 1.0) as second:
+    with adding(store, three[0], begin, 1.0) as first, adding(store, three[0], begin, 1.0) as second:
         begin.touch()
         outputs = sorted(process.communicate(timeout=WAIT)[0].splitlines() for process in (first, second))
-    path = str(store.folder / pace.content / "pace-1.0-py2.py3-none-any.whl")
-    keeps = ["keeping pace 1.0", path]
-    assert outputs == [keeps, [f"waiting for another process that writes to {store.folder}", *keeps]]
-    assert store.find(pace, check=True) == Path(path)
-    assert files(store) == {
-        pace.content,
-        f"{pace.content}/{Path(path).name}",
-        f"{pace.content}/{Path(path).name}.sha256",
-    }
+    assert outputs == [
+        ["keeping pace 2.0"],
+        [f"waiting for another process that writes to {store.folder}", "keeping pace 2.0"],
+    ]
+    assert content_of(store) == {three[0].content}
 
 
-def test_what_a_killed_process_left_is_no_wheel_and_is_removed_later(
-    store: Store, pace: Package, three: list[Package], tmp_path: Path
+def test_what_a_killed_process_left_is_no_package_and_is_removed_later(
+    store: Store, three: list[Package], tmp_path: Path
 ) -> None:
     begin = tmp_path / "begin"
-    with adding(store, pace, begin, WAIT) as process:
+    with adding(store, three[1], begin, WAIT) as process:
         begin.touch()
         wait_for(tmp_path / "writing")
         process.send_signal(signal.SIGKILL)
         process.wait(WAIT)
-    assert files(store) == {".part", ".part/half a wheel"}
-    assert (store.find(pace), store.wheels(), store.size()) == (None, [], 0)
-    lines: list[str] = []
-    store.add(three[0], lines.append)
-    assert lines == ["keeping pace 2.0"]
-    assert not (store.folder / ".part").exists()
+    assert content_of(store) == {".part"}
+    assert (store.find(three[1]), store.every()) == (None, [])
+    store.add(three[0], nothing)
+    assert content_of(store) == {three[0].content}
 
 
 class TestAnEditableCheckout:
     @pytest.fixture
     def checkout(self, tmp_path: Path) -> Path:
-        return a_checkout(tmp_path / "checkout")
+        return a_checkout(tmp_path / "a check out")
 
     @pytest.fixture
     def package(self, checkout: Path, tmp_path: Path) -> Package:
         return package_in(an_environment(tmp_path / "environment", "--editable", checkout))
 
-    def test_is_kept_under_its_recorded_content(self, store: Store, package: Package, tmp_path: Path) -> None:
-        path = store.add(package, nothing)
-        assert path.parent.name == package.content
-        again = package_in(an_environment(tmp_path / "again", path))
-        assert (again.name, again.version) == (package.name, package.version)
-        assert again.content != package.content
-        assert store.find(package, check=True) == path
+    def test_is_built_and_kept_under_its_recorded_content(self, store: Store, package: Package, tmp_path: Path) -> None:
+        store.add(package, nothing)
+        installed = package_in(again(store, package, tmp_path / "again"))
+        assert (installed.name, installed.version) == (package.name, package.version)
+        assert installed.content != package.content
+        assert package_in(tmp_path / "environment") == package
 
     def test_is_replaced_if_its_source_has_changed_since(self, store: Store, package: Package, checkout: Path) -> None:
         lines: list[str] = []
-        path = store.add(package, lines.append)
-        first = path.read_bytes()
-        assert store.add(package, lines.append) == path
-        assert (lines, path.read_bytes()) == (["keeping pace 1.0"] * 2, first)
+        store.add(package, lines.append)
+        store.add(package, lines.append)
+        assert lines == ["keeping pace 1.0"] * 2
         (checkout / "pace.py").write_text("TIMES = 2\n")
-        assert store.add(package, lines.append) == path
-        assert lines[-1] == "pace 1.0: its source has changed since it was kept, so its wheel is replaced"
-        assert path.read_bytes() != first
-        assert store.find(package, check=True) == path
+        store.add(package, lines.append)
+        assert lines[-1] == "pace 1.0: its source has changed since it was kept, so it is replaced"
+        kept = store.find(package)
+        assert kept is not None
+        assert Path(kept.folder, "pace.py").read_text() == "TIMES = 2\n"
+
+    def test_is_built_outside_of_the_checkout(self, store: Store, package: Package, checkout: Path) -> None:
+        """What an earlier build left in the checkout would else be kept too."""
+        with (checkout / "backend.py").open("a") as backend:
+            backend.write(
+                "import os\nprint(Path(os.environ['DIST_EXTRA_CONFIG']).read_text(), file=open('seen', 'w'))\n"
+            )
+        store.add(package, nothing)
+        config = configparser.ConfigParser()
+        config.read(checkout / "seen")
+        for place in (config["build"]["build_base"], config["egg_info"]["egg_base"]):
+            assert not Path(place).is_relative_to(checkout)
+
+    def test_is_refused_with_the_reason(self, store: Store, package: Package, checkout: Path) -> None:
+        (checkout / "backend.py").write_text("def build_wheel(*_):\n    raise RuntimeError('no compiler')\n")
+        with pytest.raises(
+            LockError, match=r"pace 1\.0 cannot be kept: .*a check out cannot be built: Runtim.*no comp"
+        ):
+            store.add(package, nothing)
+        a_checkout(checkout, version="1.1")
+        with pytest.raises(LockError, match=r"pace 1\.0 cannot be kept: .*a check out is version 1\.1 by now"):
+            store.add(package, nothing)
+        checkout.rename(checkout.with_name("moved"))
+        with pytest.raises(LockError, match=r"source folder .*a check out does not exist"):
+            store.add(package, nothing)

@@ -51,13 +51,13 @@ def test_steps_planted_in_recorded_residuals_are_found(tmp_path):
             moment = f"2026-{3 + number // 30:02d}-{1 + number % 30:02d}T02:00:00Z"
             uid = history.start_run(ENVIRONMENT, {"started_at": moment})
             history.record(uid, make_measurement(steps=(value / 1000,)), OK)
-    done = run("changepoints/real/plant.py", "--db", str(path), "--trials", "10")
+    done = run("changepoints/plant.py", "--db", str(path), "--trials", "10")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("60 runs of 1 series, log sd 0.5%")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines()[4:]]
     assert [row[0] for row in rows] == ["0%", "3%", "5%", "8%"]
     assert rows[0][1:] == ["10", "-", "-", "0.00"]
     assert rows[-1][1:3] == ["10", "100%"]
-    done = run("changepoints/real/plant.py", "--db", str(path), "--runs", "61")
+    done = run("changepoints/plant.py", "--db", str(path), "--runs", "61")
     assert (done.returncode, done.stdout) == (2, "")
     assert "has no series of step_time with 61 good runs" in done.stderr

@@ -75,18 +75,6 @@ def test_every_model_that_trains_on_stock_trains_compiled_there() -> None:
     assert all(TRAINING not in registry.models.get(name).why_nots for name in able["train"])
 
 
-def test_it_is_in_the_full_preset_once_in_nightly_and_not_in_the_quick_one() -> None:
-    """A launch takes minutes to compile."""
-    everything: dict[str, Any] = {"model": None, "dtype": None, "mode": None, "stack": None}
-    chosen = {
-        preset: [name for name in ids(plan(**everything, preset=preset)) if "train_compile" in name]
-        for preset in ("quick", "nightly", "full")
-    }
-    assert chosen["quick"] == []
-    assert chosen["nightly"] == [f"resnet18-cpu-fp32-train_compile-{stack}" for stack in ("ipex", "stock")]
-    assert len(chosen["full"]) > len(chosen["nightly"])
-
-
 def test_a_migration_compares_eager_training_with_both_ways_of_stock() -> None:
     """Eager training on IPEX beside eager and compiled training on stock, and the change of a script is one line."""
     wish = Options(**{**CELL, "mode": ("train", "train_compile"), "stack": None})

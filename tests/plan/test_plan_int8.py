@@ -111,12 +111,3 @@ def test_what_int8_cannot_do_is_refused_with_the_reason(wishes: dict[str, Any], 
     with pytest.raises(UsageError) as refused:
         plan(**wishes)
     assert sentence in str(refused.value)
-
-
-def test_the_nightly_run_has_int8_and_the_quick_one_has_not() -> None:
-    """Quantising takes minutes once: the quick preset is as quick as it was."""
-    quick, nightly = (ids(plan_records.plan({"preset": name})) for name in ("quick", "nightly"))
-    assert not [name for name in quick if "-int8-" in name]
-    assert {name for name in nightly if name.startswith("resnet50-cpu-int8-")} == {
-        f"resnet50-cpu-int8-{mode}-{stack}" for mode in ("infer_jit", "realtime") for stack in ("ipex", "stock")
-    }

@@ -87,6 +87,31 @@ def test_presets_grow() -> None:
     assert all(len(plan.cases) == len(ids(plan)) for plan in plans)
 
 
+@pytest.mark.parametrize(
+    ("part", "nightly"),
+    [
+        (
+            "-load-",
+            {f"resnet50-cpu-{dtype}-load-{stack}" for dtype in ("fp32", "bf16") for stack in ("ipex", "stock")}
+            | {f"bert_base-cpu-{dtype}-load-{stack}" for dtype in ("fp32", "bf16") for stack in ("ipex", "stock")},
+        ),
+        ("-train_compile-", {f"resnet18-cpu-fp32-train_compile-{stack}" for stack in ("ipex", "stock")}),
+        (
+            "resnet50-cpu-int8-",
+            {f"resnet50-cpu-int8-{mode}-{stack}" for mode in ("infer_jit", "realtime") for stack in ("ipex", "stock")},
+        ),
+        ("-multistream-", set()),
+    ],
+)
+def test_what_takes_long_is_in_no_quick_preset(part: str, nightly: set[str]) -> None:
+    """A launch takes minutes to compile or to quantise. The full preset has more of each."""
+    here = dataclasses.replace(facts(), compiler="/usr/bin/g++", cores=4, iomp5="/env/lib/libiomp5.so")
+    plans = {name: ids(matrix.make(Options(preset=name), here)) for name in ("quick", "nightly", "full")}
+    found = {name: {one for one in plan if part in one} for name, plan in plans.items()}
+    assert (found["quick"], found["nightly"]) == (set(), nightly)
+    assert found["full"] > nightly
+
+
 def test_the_preset_of_operators_has_them_and_nothing_else() -> None:
     """And no other preset has any: they are many, and parts of what is measured anyway."""
     plan, full = (matrix.make(Options(preset=name), facts(flags=AVX512_FP16)) for name in ("operators", "full"))

@@ -44,13 +44,6 @@ def test_without_intels_openmp_it_is_left_out_with_how_to_get_it() -> None:
     assert reason.endswith("pip install intel-openmp")
 
 
-def test_it_is_in_the_full_preset_and_not_in_the_quick_one() -> None:
-    """Nobody needs a placement for it, and nobody waits for it who asked for nothing."""
-    everything: dict[str, Any] = {"mode": None, "stack": None, "dtype": None, "model": None}
-    assert ID in ids(plan(**everything, preset="full"))
-    assert not any("multistream" in name for name in ids(plan(**everything, preset="quick")))
-
-
 @pytest.mark.parametrize(
     ("wishes", "told"),
     [

@@ -64,11 +64,6 @@ def test_command_line_before_environment_before_ini(
         assert found.sources == {name: source}
 
 
-def test_a_switch_of_the_ini_file_is_on() -> None:
-    assert resolved(ini="--perf-without=record").without == ("record",)
-    assert resolved().without == ()
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [

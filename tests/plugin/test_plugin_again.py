@@ -101,16 +101,6 @@ def test_what_looks_slower_of_a_group_is_measured_again_in_rounds_of_its_own(sui
     assert found == [("inconclusive", 1), ("ok", 2), ("regressed", 1)]
 
 
-def test_what_the_run_ended_too_early_for_is_kept_and_not_called_regressed(suite: Suite) -> None:
-    """Another test fails under -x before the second look: the first one's launches are on record."""
-    judged(suite, tiny=["regressed"], other=["invalid"])
-    result = suite.run("tiny,other", "-s", "-x")
-    assert result.ret == 1
-    found = dict(suite.query("SELECT c.model, v.outcome FROM verdict v JOIN series s ON s.id = v.series_id "
-                             'JOIN "case" c ON c.id = s.case_id'))  # fmt: skip
-    assert found == {"tiny": "inconclusive", "other": "invalid"}
-
-
 def outcomes(suite: Suite) -> list[str]:
     return [outcome for (outcome,) in suite.query("SELECT outcome FROM launch ORDER BY launch")]
 
@@ -149,28 +139,25 @@ def test_a_machine_that_stays_busy_fails_no_test_but_the_run(suite: Suite, allow
     assert "CONTENDED (1): measured on a busy machine" in result.stdout.str()
 
 
-def test_what_was_disturbed_is_kept_where_the_run_ends_too_early(suite: Suite) -> None:
-    """Another test fails under -x before it is measured again: its launches are on record, and no number is good."""
-    suite.busy(2)
-    result = suite.run("tiny,segfault", "-s", "-x")
-    assert result.ret == 1
-    found = dict(suite.query("SELECT c.model, v.outcome FROM verdict v JOIN series s ON s.id = v.series_id "
-                             'JOIN "case" c ON c.id = s.case_id'))  # fmt: skip
-    assert found == {"tiny": "invalid", "segfault": "failed"}
-    assert "INTERNALERROR" not in result.stdout.str()
-
-
-@pytest.mark.parametrize("why", ["slow", "disturbed"])
-def test_a_killed_run_has_what_waited_to_be_measured_again(why: str, suite: Suite) -> None:
-    """After SIGKILL, when nobody can write anything down any more: the launches are there, and no number is good."""
+@pytest.mark.parametrize(("why", "outcome"), [("slow", "inconclusive"), ("disturbed", "invalid")])
+def test_what_waits_to_be_measured_again_is_kept_where_the_run_ends_too_early(
+    why: str, outcome: str, suite: Suite
+) -> None:
+    """By -x, or by SIGKILL, when nobody can write anything down any more. The launches are on record, and no number of
+    them is good."""
     if why == "slow":
-        judged(suite, tiny=["regressed"])
+        judged(suite, tiny=["regressed"], wrong=["invalid"])
     else:
         suite.busy(2)
+    stopped = suite.run("tiny,wrong", "-s", "-x", "--perf-db=stopped.db")
+    assert stopped.ret == 1
+    assert "INTERNALERROR" not in stopped.stdout.str()
+    asked = 'SELECT v.outcome FROM verdict v JOIN series s ON s.id = v.series_id JOIN "case" c ON c.id = s.case_id '
+    assert suite.query(f"{asked} WHERE c.model = 'tiny'", "stopped.db") == [(outcome,)]
     with suite.start("tiny,hang") as process:
         suite.pids()
         process.kill()
         process.communicate(timeout=30)
     assert {model for model, _ in suite.launches()} == {"tiny"}
-    assert suite.query("SELECT outcome FROM verdict") == [("inconclusive" if why == "slow" else "invalid",)]
+    assert suite.query("SELECT outcome FROM verdict") == [(outcome,)]
     assert suite.statuses() == ["running"]

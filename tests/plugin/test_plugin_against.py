@@ -183,34 +183,6 @@ def test_a_tolerance_and_a_rate_of_its_own(suite: Suite) -> None:
     assert (json.loads(policy)["tolerance"], json.loads(policy)["alpha"]) == (0.1, 0.001)
 
 
-def test_a_test_may_have_a_tolerance_of_its_own(suite: Suite) -> None:
-    """Its mark says it, for its cases alone; it comes before the option, and its policy is on record."""
-    text = """
-        import pytest
-
-        pytestmark = pytest.mark.perf(models=["tiny"])
-
-        @pytest.mark.perf(tolerance=0.1)
-        def test_patient(perf):
-            perf()
-
-        @pytest.mark.perf(models=["other"])
-        def test_strict(perf):
-            perf()
-    """
-    suite.pytester.makepyfile(test_suite=text)
-    told(suite, 1.08)
-    both = [word if word != "tiny" else "tiny,other" for word in CELL]
-    result = suite.raw(*suite.load, *both, "--perf-against=A=1", "--perf-tolerance", "4%")
-    result.assert_outcomes(passed=1, failed=1)
-    found = suite.query(
-        "SELECT c.model, v.outcome, json_extract(p.doc, '$.tolerance') FROM verdict v "
-        "JOIN policy p ON p.id = v.policy_id JOIN series s ON s.id = v.series_id "
-        "JOIN 'case' c ON c.id = s.case_id WHERE json_extract(p.doc, '$.name') = 'pairs-2' ORDER BY c.model"
-    )
-    assert found == [("other", "regressed", 0.04), ("tiny", "ok", 0.1)]
-
-
 @pytest.mark.parametrize(
     ("mark", "sentence"),
     [
@@ -218,6 +190,9 @@ def test_a_test_may_have_a_tolerance_of_its_own(suite: Suite) -> None:
         ("tolerance='much'", "pytest.mark.perf: tolerance: expected a fraction such as 0.05 or 5%, got 'much'"),
         ("['tiny']", "pytest.mark.perf: name the argument, such as models=['tiny']"),
         ("model=['tiny']", "pytest.mark.perf: unknown argument 'model': did you mean models?"),
+        ("models=['tinny']", "unknown model 'tinny': did you mean tiny?"),
+        ("models=['other']", "no test takes the model tiny"),
+        ("gate=['watts']", "pytest.mark.perf: gate: unknown metric 'watts'"),
     ],
 )
 def test_a_mark_that_says_what_nobody_reads_is_refused(suite: Suite, mark: str, sentence: str) -> None:
@@ -250,6 +225,7 @@ def test_an_arm_that_is_not_what_its_label_says_fails(suite: Suite, wrong: str, 
         (("--perf-against", "dtype=fp17"), "--perf-against: unknown dtype 'fp17': did you mean fp16?"),
         (("--perf-against", "stack=stock"), "--perf-against: tiny-fake-fp32-spin-stock cannot run: "),
         (("--perf-against", "A=1", "--perf-launches", "2"), "--perf-launches: pairs take turns until"),
+        (("--perf-against", "A=1", "--perf-twin", "on"), "--perf-twin: pairs have no twin: --perf-against '' measures"),
         (("--perf-against", "A=1", "--perf-max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
         (("--perf-against", "A=1", "--perf-alpha", "2"), "expected a fraction between 0 and 1"),
         (
@@ -289,8 +265,8 @@ def test_cases_of_one_group_share_their_pairs(suite: Suite) -> None:
     assert re.findall(r"a round of \d arms", result.stdout.str()) == ["a round of 2 arms"] * 8
 
 
-def test_a_case_that_two_tests_tolerate_differently_is_judged_for_each(suite: Suite) -> None:
-    """One test's tolerance is not the other's, whichever comes first; the last verdict is the one on record."""
+def test_each_test_may_have_a_tolerance_of_its_own(suite: Suite) -> None:
+    """Its mark comes before the option. The last verdict on a case that several tests take is the one on record."""
     text = """
         import pytest
 
@@ -302,14 +278,17 @@ def test_a_case_that_two_tests_tolerate_differently_is_judged_for_each(suite: Su
         def test_strict(perf):
             perf()
 
-        @pytest.mark.perf(tolerance=0.04)
-        def test_strict_too(perf):
+        @pytest.mark.perf
+        def test_as_the_option_says(perf):
             perf()
     """
     suite.pytester.makepyfile(test_suite=text)
     told(suite, 1.08)
-    result = suite.raw(*suite.load, *CELL, "--perf-against=A=1", "-rpf")
+    result = suite.raw(*suite.load, *CELL, "--perf-against=A=1", "--perf-tolerance", "4%", "-rpf")
     result.assert_outcomes(passed=1, failed=2)
     assert f"PASSED test_suite.py::test_patient[{ID}]" in result.stdout.str()
-    assert suite.query("SELECT outcome FROM verdict") == [("regressed",)]
+    found = suite.query(
+        "SELECT v.outcome, json_extract(p.doc, '$.tolerance') FROM verdict v JOIN policy p ON p.id = v.policy_id"
+    )
+    assert found == [("regressed", 0.04)]
     assert suite.launches() == [("tiny", "ok")] * 4

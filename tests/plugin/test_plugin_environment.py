@@ -71,7 +71,7 @@ def test_collecting_makes_no_environment(accepted: Suite) -> None:
 
 
 def test_each_host_of_a_fleet_makes_it_once_from_what_was_sent(accepted: Suite) -> None:
-    """No index has its package, and no host its wheel: that travels with the code."""
+    """No index has its package, and no host: it travels with the code."""
     fleet = (NAMED, "--perf-fleet=local:a,b", "--perf-db=fleet.db")
     result = run(accepted, *fleet)
     result.assert_outcomes(passed=2)

@@ -46,8 +46,8 @@ def perf(perf):
 
 @pytest.mark.parametrize(
     ("conftest", "module"),
-    [(THEIRS, TEST), ("", THEIRS + TEST), ("", IN_A_CLASS), (MADE_OF_OURS, THEIRS + TEST)],
-    ids=["conftest", "module", "class", "module over a conftest"],
+    [(THEIRS, TEST), ("", IN_A_CLASS), (MADE_OF_OURS, THEIRS + TEST)],
+    ids=["conftest", "class", "module over a conftest"],
 )
 def test_somebody_elses_perf_is_left_alone(suite: Suite, conftest: str, module: str) -> None:
     """A test whose own `perf` overrides ours runs once, as it is: nothing is planned, and nothing is written."""

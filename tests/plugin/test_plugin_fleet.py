@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from lease_holder import Holder
 from plugin_suite import SHORT
+from test_plugin_usage import refused
 
 if TYPE_CHECKING:
     import subprocess
@@ -218,9 +219,5 @@ def test_a_host_that_cannot_take_part_is_left_out_and_fails_the_run(suite: Suite
     ],
 )
 def test_what_cannot_be_is_one_sentence(suite: Suite, arguments: tuple[str, ...], reason: str) -> None:
-    result = suite.run("tiny", *arguments)
-    assert result.ret == 4
-    lines = [line for line in result.errlines if line.startswith("ERROR:")]
-    assert len(lines) == 1
-    assert reason in lines[0]
+    refused(suite.run("tiny", *arguments), reason)
     assert not (suite.path / "ipexperf.db").exists()

@@ -63,24 +63,18 @@ def test_a_run_says_about_how_long_it_takes_once_it_has_run(suite: Suite) -> Non
     assert re.search(r"1 case: about \d+ s, as last time, and 1 case that never ran here", out)
 
 
-def test_a_run_that_must_not_wait_ends_as_wrong_usage(suite: Suite) -> None:
-    """One sentence, exit code 4, and no test has failed."""
+def test_a_run_that_must_not_wait_ends_as_wrong_usage_or_measures_beside_another_one(suite: Suite) -> None:
+    """One sentence, exit code 4, and no test has failed; or the history says that it had no lease."""
     with Holder("cpu") as other:
         other.held()
         result = suite.run("tiny", "--perf-lease", "fail")
+        beside = suite.run("tiny", "--perf-lease", "off")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     line = error(result)
     assert line.startswith("the CPU is not free: ")
     assert line.endswith("wait for it (--perf-lease wait), or measure without a lease (--perf-lease off)")
     assert "failed" not in result.stdout.str()
-
-
-def test_a_run_may_measure_beside_another_one(suite: Suite) -> None:
-    """The history says that it did."""
-    with Holder("cpu") as other:
-        other.held()
-        result = suite.run("tiny", "--perf-lease", "off")
-    assert result.ret == pytest.ExitCode.OK
+    assert beside.ret == pytest.ExitCode.OK
     assert suite.launches() == [("tiny", "ok")]
     [(document,)] = suite.query("SELECT doc FROM launch")
     assert any("measured without a lease" in note for note in json.loads(document)["notes"])

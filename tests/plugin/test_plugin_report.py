@@ -5,38 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
+    import pytest
     from plugin_suite import Suite
-
-
-def test_a_run_writes_its_report(suite: Suite) -> None:
-    """The pages are of the run that just ended, which is in the history as finished."""
-    result = suite.run("tiny", "--perf-report=site")
-    assert result.ret == 0
-    page = (suite.path / "site" / "index.html").read_text()
-    assert "tiny-fake-fp32-spin-plain" in page
-    assert "is finished" in page
-    result.stdout.fnmatch_lines(["*site/index.html    the same, drawn"])
-
-
-def test_a_folder_that_is_not_ours_ends_the_run_before_it_measures(suite: Suite) -> None:
-    """One sentence, exit code 4, and nothing is recorded or lost."""
-    (suite.path / "site").mkdir()
-    (suite.path / "site" / "thesis.tex").write_text("precious")
-    result = suite.run("tiny", "--perf-report=site")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*site holds thesis.tex, which does not belong to a report*"])
-    assert not (suite.path / "ipexperf.db").exists()
-    assert (suite.path / "site" / "thesis.tex").read_text() == "precious"
-
-
-def test_a_report_of_what_is_not_recorded_is_refused(suite: Suite) -> None:
-    """The two contradict each other."""
-    result = suite.run("tiny", "--perf-report=site", "--perf-without=record")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*--perf-report draws what is recorded: leave --perf-without=record away*"])
 
 
 def test_a_report_that_cannot_be_written_fails_the_run_and_loses_nothing(suite: Suite) -> None:
@@ -51,12 +22,17 @@ def test_a_report_that_cannot_be_written_fails_the_run_and_loses_nothing(suite: 
     assert (suite.path / "site" / "mine").read_text() == "precious"
 
 
-def test_github_gets_a_summary_and_annotations(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_writes_its_report_and_tells_github(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages are of the run that just ended, which is in the history as finished."""
     summary = suite.path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    result = suite.run("tiny,segfault")
+    result = suite.run("tiny,segfault", "--perf-report=site")
     assert result.ret == 1
+    page = (suite.path / "site" / "index.html").read_text()
+    assert "tiny-fake-fp32-spin-plain" in page
+    assert "is finished" in page
+    result.stdout.fnmatch_lines(["*site/index.html    the same, drawn"])
     told = summary.read_text()
     assert told.startswith("## ipexperf: 1 failed, 1 no_baseline\n")
     assert "| `tiny-fake-fp32-spin-plain` |" in told
@@ -84,17 +60,7 @@ def test_the_table_of_pytest_benchmark_comes_only_when_asked_for(suite: Suite) -
     assert compared.ret == 0
     assert "(NOW)" in compared.stdout.str()
     assert "(0001_" in compared.stdout.str()
-
-
-@pytest.mark.parametrize("place", ["command line", "ini", "environment"])
-def test_it_is_asked_for_wherever_options_come_from(suite: Suite, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """By an option of its display, also in the ini file and in PYTEST_ADDOPTS."""
-    if place == "ini":
-        (suite.path / "pytest.ini").write_text("[pytest]\naddopts = --benchmark-sort=min\n")
-    if place == "environment":
-        monkeypatch.setenv("PYTEST_ADDOPTS", "--benchmark-sort=min")
-    result = suite.run("tiny", *(("--benchmark-sort=min",) if place == "command line" else ()))
-    result.stdout.fnmatch_lines([f"{TABLE}*", "*test_it*"])
+    suite.run("tiny", "--benchmark-sort=min").stdout.fnmatch_lines([f"{TABLE}*", "*test_it*"])
 
 
 def test_other_peoples_benchmarks_show_their_table(suite: Suite) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from plugin_suite import CELL, SHORT
-from test_plugin_usage import refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,13 +127,6 @@ def test_the_reference_has_a_twin_where_that_was_asked_for(suite: Suite) -> None
     assert seats(suite)[:2] == [(1, "fp32", "case", 0), (1, "fp32", "twin", None)]
     assert launches(suite) == all_ok(1, "fp32", "bf16", "fp16")
     assert "the same again (A/A twin)" in result.stdout.str()
-
-
-def test_a_twin_in_pairs_is_refused(suite: Suite) -> None:
-    """Not left out in silence."""
-    told = "--perf-twin: pairs have no twin: --perf-against '' measures each case"
-    refused(suite.raw(*suite.load, "--model", "tiny", *CELL, "--perf-twin", "on", "--perf-against", "A=1"), told)
-    assert not (suite.path / "ipexperf.db").exists()
 
 
 def test_what_pytest_leaves_out_is_in_no_round(suite: Suite) -> None:
@@ -296,19 +288,17 @@ def test_a_run_that_is_killed_in_its_second_round_has_the_first(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_pairs_that_end_in_the_second_round_keep_the_first(
-    how: signal.Signals, moody: Suite, monkeypatch: pytest.MonkeyPatch, gone: Callable[[int], bool]
+def test_pairs_that_are_interrupted_in_the_second_round_keep_the_first(
+    moody: Suite, monkeypatch: pytest.MonkeyPatch, gone: Callable[[int], bool]
 ) -> None:
-    """Softly or not: one pair of each case is on record, and nobody says anything of speed."""
-    worker, status, out = in_round_two(moody, monkeypatch, how, pairs=True)
+    """One pair of each case is on record, and nobody says anything of speed."""
+    worker, status, out = in_round_two(moody, monkeypatch, signal.SIGINT, pairs=True)
     assert gone(worker)
     assert launches(moody) == all_ok(1, "fp32", "bf16", "fp16")
     assert moody.verdicts("outcome") == [("inconclusive",)] * 3
-    soft = how == signal.SIGINT
-    assert moody.statuses() == ["interrupted" if soft else "running"]
-    assert status == (pytest.ExitCode.INTERRUPTED if soft else -how), out
-    assert ("interrupted after 1 pair" in out) == soft
+    assert moody.statuses() == ["interrupted"]
+    assert status == pytest.ExitCode.INTERRUPTED, out
+    assert "interrupted after 1 pair" in out
 
 
 @pytest.mark.process
@@ -320,34 +310,6 @@ def test_an_arm_that_dies_ends_the_pairs_of_its_case_alone(moody: Suite, monkeyp
     result.assert_outcomes(passed=2, failed=1)
     assert launches(moody) == [("bf16", 0, "crashed"), *all_ok(2, "fp32", "fp16")]
     assert "tiny-fake-bf16-moody-plain+against:itself (batch 1): FAILED" in result.stdout.str()
-
-
-COUNTING = """
-from pathlib import Path
-
-from ipexperf.history import History
-
-honest = History.record
-
-
-def record(self, run, measurement, *rest, **more):
-    with Path("writes").open("a") as writes:
-        writes.write(f"{measurement.case.model} {len(measurement.launches)}\\n")
-    honest(self, run, measurement, *rest, **more)
-
-
-History.record = record
-"""
-
-
-@pytest.mark.parametrize("pairs", [False, True])
-def test_a_case_is_written_once_after_each_of_its_rounds(suite: Suite, *, pairs: bool) -> None:
-    with (suite.path / "conftest.py").open("a") as conftest:
-        conftest.write(COUNTING)
-    suite.short_pairs()
-    length = ("--perf-against=", "--perf-max-pairs=2") if pairs else ("--perf-launches=2",)
-    suite.raw(*suite.load, "--model", "tiny", *CELL, *length).assert_outcomes(passed=1)
-    assert (suite.path / "writes").read_text().splitlines() == ["tiny 1", "tiny 2"]
 
 
 def test_what_cannot_be_recorded_fails_the_tests_of_its_cases(suite: Suite) -> None:

@@ -127,12 +127,10 @@ def test_a_share_does_not_change_while_the_run_goes_on(run: Run) -> None:
     assert run.measure(run.plan.cases[1])[1].policy == first.policy == policy_of(12, 12).label
 
 
-@pytest.mark.parametrize("recorded", [True, False])
-def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Suite, *, recorded: bool) -> None:
+def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Suite) -> None:
     """No case is beyond its share, all are together: one headline says so, and it is kept for every case."""
     judged(suite, "inconclusive")
-    more = () if recorded else ("--perf-without=record",)
-    result = suite.run("tiny,other", *more, "--junitxml=junit.xml", cell=SIX)
+    result = suite.run("tiny,other", "--junitxml=junit.xml", cell=SIX)
     result.assert_outcomes(passed=6)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     out = result.stdout.str()
@@ -141,16 +139,14 @@ def test_a_run_that_fails_as_a_whole_ends_with_1_though_no_test_failed(suite: Su
     assert of_suite(suite) == {"run_fails": "yes", "run_says": headline}
     assert out.index(headline) < out.index("THE RUN FAILS: no test failed") < out.index("time vs baseline")
     assert "PLATFORM SHIFT (6): moved together with the whole run" in out
-    if recorded:
-        assert newest(suite) == ["platform_shift"] * 6
-        shift = pytest.approx(1.2)
-        whole = settled(suite)
-        assert sorted(name.split()[0] for name in whole.pop("took")) == ["other", "tiny"]
-        assert whole == {"line": headline, "shift": shift, "fails": True, "slower": [], "spoilt": False}
-        policies = suite.query("SELECT v.outcome, p.doc FROM verdict v JOIN policy p ON p.id = v.policy_id")
-        by_outcome = {outcome: json.loads(document) for outcome, document in policies}
-        assert by_outcome == {"inconclusive": Policy().to_json(), "platform_shift": Policy().for_run().to_json()}
-        assert suite.statuses() == ["finished"]
+    assert newest(suite) == ["platform_shift"] * 6
+    whole = settled(suite)
+    assert sorted(name.split()[0] for name in whole.pop("took")) == ["other", "tiny"]
+    assert whole == {"line": headline, "shift": pytest.approx(1.2), "fails": True, "slower": [], "spoilt": False}
+    policies = suite.query("SELECT v.outcome, p.doc FROM verdict v JOIN policy p ON p.id = v.policy_id")
+    by_outcome = {outcome: json.loads(document) for outcome, document in policies}
+    assert by_outcome == {"inconclusive": Policy().to_json(), "platform_shift": Policy().for_run().to_json()}
+    assert suite.statuses() == ["finished"]
 
 
 def test_a_failed_test_stays_failed_when_the_platform_moved(suite: Suite) -> None:

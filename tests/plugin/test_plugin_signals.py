@@ -79,28 +79,18 @@ def recorded(suite: Suite) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("method", "place", "number"), [("start_run", "in", signal.SIGINT), ("record", "in", signal.SIGTERM)]
+    ("method", "number", "ended"),
+    [("record", signal.SIGTERM, "interrupted"), ("finish_run", signal.SIGINT, "finished")],
 )
-def test_a_signal_waits_until_a_case_is_recorded_and_counted(
-    method: str, place: str, number: signal.Signals, suite: Suite
+def test_a_signal_waits_until_what_it_meets_is_recorded(
+    method: str, number: signal.Signals, ended: str, suite: Suite
 ) -> None:
-    """The summary lists what the history has, and the run is 'interrupted'."""
-    status, out = killed(suite, "tiny,other", **{method: (place, number)})
+    """A case, or the end of the run. The summary is told, and lists what the history has."""
+    status, out = killed(suite, "tiny,other", **{method: ("in", number)})
     assert status == pytest.ExitCode.INTERRUPTED, out
     assert listed(out) == recorded(suite)
     assert "tiny" in listed(out)
-    assert suite.statuses() == ["interrupted"]
-
-
-@pytest.mark.parametrize(
-    ("method", "place", "number"), [("settle", "before", signal.SIGINT), ("finish_run", "in", signal.SIGTERM)]
-)
-def test_a_signal_waits_until_the_run_is_closed(method: str, place: str, number: signal.Signals, suite: Suite) -> None:
-    """All was measured and is on record: the run is 'finished', and pytest is interrupted with its summary told."""
-    status, out = killed(suite, "tiny", **{method: (place, number)})
-    assert status == pytest.ExitCode.INTERRUPTED, out
-    assert listed(out) == recorded(suite) == {"tiny"}
-    assert suite.statuses() == ["finished"]
+    assert suite.statuses() == [ended]
 
 
 def test_a_second_signal_waits_until_an_interrupted_run_is_closed(suite: Suite) -> None:

@@ -72,7 +72,7 @@ _STORED: dict[tuple[Path, str, Lock], Package] = {}
 
 
 def _stored(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
-    """Put a wheel into the store, and return its package. Each wheel is installed once, to learn its content."""
+    """Put what a wheel installs into the store, and return its package. Each wheel is installed once."""
     key = cache, _digest(wheel), lock
     if key not in _STORED:
         _STORED[key] = make.keep_wheel(cache, wheel, lock, say)

@@ -1,4 +1,4 @@
-"""Archives for hosts, named by their content: this package with the files of `--perf-load`, and wheels of locks."""
+"""Archives for hosts, named by their content: this package with the files of `--perf-load`, and packages of locks."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 import ipexperf
 from ipexperf import scratch
-from ipexperf.environments import store
 
 if TYPE_CHECKING:
+    from ipexperf.environments.store import Store
     from ipexperf.lock import Lock
 
 LOADED = "loaded"
 """The folder of the files of `--perf-load`, beside the package."""
-WHEELS = "wheels"
-"""The folder of an archive of wheels, which is a store of them."""
+KEPT = "kept"
+"""The folder of an archive of kept packages, which is a store of them."""
 SKIPPED = ("__pycache__",)
 
 
@@ -28,36 +28,37 @@ def pack(load: Iterable[str] = ()) -> tuple[str, bytes]:
     """The digest and the archive of this package and of these files. Modules must be installed on the host."""
     package = Path(ipexperf.__file__).parent
     files = {
-        f"ipexperf/{path.relative_to(package).as_posix()}": path.read_bytes()
+        f"ipexperf/{path.relative_to(package).as_posix()}": path
         for path in package.rglob("*")
         if path.is_file() and not any(part in SKIPPED for part in path.parts)
     }
     for name in load:
         if name.endswith(".py"):
-            files[loaded(name)] = Path(name).read_bytes()
+            files[loaded(name)] = Path(name)
     return _archive(files)
 
 
-def pack_wheels(wheels: Iterable[Path]) -> tuple[str, bytes]:
-    """The digest and the archive of these wheels of a store. Both are empty if there are none."""
-    paths = (path for wheel in wheels for path in (wheel, store.digest_file(wheel)))
-    files = {f"{WHEELS}/{path.parent.name}/{path.name}": path.read_bytes() for path in paths}
+def pack_kept(lock: Lock, store: Store) -> tuple[str, bytes]:
+    """The digest and the archive of the kept packages that no index has. Both are empty if there are none.
+
+    Hosts get everything else of a lock themselves.
+    """
+    of_no_index = [store.folder_of(package) for package in lock.packages if package.origin and store.find(package)]
+    paths = (path for folder in of_no_index for path in folder.rglob("*"))
+    files = {f"{KEPT}/{path.relative_to(store.folder).as_posix()}": path for path in paths if path.is_file()}
     return _archive(files) if files else ("", b"")
 
 
-def wheels_of(lock: Lock, stored: store.Store) -> list[Path]:
-    """The wheels of packages that no index has. Hosts get everything else of a lock themselves."""
-    of_no_index = [package for package in lock.packages if package.origin]
-    return [path for package in of_no_index if (path := stored.find(package, check=True)) is not None]
-
-
-def _archive(files: Mapping[str, bytes]) -> tuple[str, bytes]:
+def _archive(files: Mapping[str, Path]) -> tuple[str, bytes]:
     digest = hashlib.sha256()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as out:
-        for name in sorted(files):
-            digest.update(f"{len(name)} {name} {len(files[name])} ".encode() + files[name])
-            out.writestr(name, files[name])
+        for name, path in sorted(files.items()):
+            content = path.read_bytes()
+            digest.update(f"{len(name)} {name} {len(content)} ".encode() + content)
+            entry = zipfile.ZipInfo(name)
+            entry.external_attr = path.stat().st_mode << 16
+            out.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return digest.hexdigest()[:16], archive.getvalue()
 
 
@@ -75,7 +76,8 @@ def unpack(archive: bytes, digest: str, folder: Path) -> Path:
     scratch.made(folder)
     with scratch.folder("unpacking", folder) as fresh:
         with zipfile.ZipFile(io.BytesIO(archive)) as packed:
-            packed.extractall(fresh)
+            for entry in packed.infolist():
+                Path(packed.extract(entry, fresh)).chmod(entry.external_attr >> 16)
         try:
             fresh.rename(target)
         except OSError:

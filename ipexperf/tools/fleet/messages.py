@@ -30,7 +30,7 @@ class Open:
     lock: str = ""
     """The text of a lock, in whose environment this host measures. Empty: in its own."""
     wheels: str = ""
-    """The digest of the archive with its wheels that no index has, or an empty text."""
+    """The digest of the archive with its packages that no index has, or an empty text."""
     resume: str = ""
     """A run whose controller went away: groups that it completed on this host are not measured again."""
     collecting: bool = False

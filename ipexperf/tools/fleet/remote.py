@@ -59,7 +59,7 @@ class RemoteSite(Site):
     ) -> None:
         """`run` names the run on all of its hosts; `source` is the commit under test, which hosts do not know.
 
-        `store` has wheels that no index has.
+        `store` has packages that no index has.
         """
         self._links = {link.host.name: link for link in links}
         self.board = board
@@ -126,7 +126,7 @@ class RemoteSite(Site):
         """
         del stores  # that of the run has all wheels
         lock = locks.parse(request.lock, "the lock of an arm")
-        digest, archive = code.pack_wheels(code.wheels_of(lock, self._store)) if self._store else ("", b"")
+        digest, archive = code.pack_kept(lock, self._store) if self._store else ("", b"")
         waiting = [(link, self._prepare(link, request, digest, archive)) for link in self._links.values()]
         arms: list[LockArm] = []
         for link, wait in waiting:

@@ -89,7 +89,7 @@ class _Starting:
         self._options, self._folder, self._say, self._chosen = options, folder, say, chosen
         self._board, self._name = MessageBoard(say), run_uid()
         self._store = make.store_of(options.cache or folder / ".ipexperf")
-        """Has wheels of packages that no index has."""
+        """Has packages that no index has."""
         self._links: dict[str, Link] = {}
         self._absent: dict[str, str] = {}
         if "record" not in options.without:
@@ -100,7 +100,7 @@ class _Starting:
         """Start the process on each host, all at once, so that none waits for a busy one."""
         options = self._options
         digest, archive = code.pack(options.load)
-        wheels, sent = code.pack_wheels(code.wheels_of(lock, self._store)) if lock else ("", b"")
+        wheels, sent = code.pack_kept(lock, self._store) if lock else ("", b"")
         load = tuple(code.loaded(name) if name.endswith(".py") else name for name in options.load)
         sent_options = dataclasses.replace(options, load=load, db="")  # which may have a password
         request = Open(self._name, sent_options, lock.text if lock else "", wheels, options.resume or "", collecting)

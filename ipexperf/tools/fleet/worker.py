@@ -218,7 +218,7 @@ class HostServer:
 
     def _stores(self, wheels: str) -> list[Store]:
         """The store that was sent in an archive of this digest, if any."""
-        return [Store(self._loaded.with_name(wheels) / code.WHEELS)] if wheels else []
+        return [Store(self._loaded.with_name(wheels) / code.KEPT)] if wheels else []
 
     def _other_arm(self, options: Options, facts: Facts) -> OtherArm | None:
         """Find the other arm of the run, if it has one, for the cases that this host can run."""

@@ -3,7 +3,7 @@
 The residuals of each series of a history keep their order, so that neighbours are as alike as they were; each trial
 begins with another run, and plants a step somewhere. The row of 0 % has no step: all that is reported there is false.
 
-    PYTHONPATH=. python benchmarks/changepoints/real/plant.py --db ipexperf.db
+    PYTHONPATH=. python benchmarks/changepoints/plant.py --db ipexperf.db
 """
 
 from __future__ import annotations
@@ -13,18 +13,34 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
-from residuals import NEAR, Values, residuals
+from numpy.typing import NDArray
 
 from ipexperf.errors import IpexperfError
 from ipexperf.history import History
 from ipexperf.history.changed import examine
-from ipexperf.judge.changes import ChangePoint, find_each
+from ipexperf.judge.changes import ChangePoint, Course, find_each
 from ipexperf.judge.levels import MINIMUM
 from ipexperf.result import METRICS, PRIMARY
 
 SEED = 20261124
 SIZES = (0.0, 0.03, 0.05, 0.08)
 YEAR = 365
+Values = NDArray[np.float64]
+NEAR = 4
+"""A step is found if it is reported within so many runs."""
+
+
+def residuals(values: Sequence[float], course: Course) -> Values:
+    """Return the log ratio of each run to what its piece expects of it. All values must be above 0."""
+    logs: Values = np.log(np.asarray(values, dtype=float))
+    for piece in course.pieces:
+        part = logs[piece.begin : piece.end]
+        first, last = np.log([piece.first, piece.last])
+        if piece.shape == "bistable":
+            part -= np.where(np.abs(part - first) < np.abs(part - last), first, last)
+        else:
+            part -= np.linspace(first, last, len(part))
+    return logs
 
 
 def recorded(database: str, metric: str, least: int) -> list[Values]:
