@@ -109,6 +109,7 @@ class Rank:
             importlib.import_module("oneccl_bindings_for_pytorch")  # its import registers it
         if backend == "gloo":
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all ranks are on this machine: no network card needed
+        os.environ.update({"MASTER_ADDR": HERE, "MASTER_PORT": str(port)})
         store = torch.distributed.TCPStore(HERE, port, is_master=False)
         torch.distributed.init_process_group(
             backend, timeout=PATIENCE, store=store, rank=self._rank, world_size=self._ranks
