@@ -33,9 +33,9 @@ def read(connection: Connection, query: Select[Any], rolling: int | None, limit:
     With `rolling`, keep the newest `limit` points of each series afterwards.
     """
     result = connection.execute(query)
-    found = result.mappings().all()
-    points = pd.DataFrame([*map(dict, found)], columns=[*result.keys()])
-    ids = {row["case_uid"]: case_of(row).id for row in {row["case_uid"]: row for row in found}.values()}
+    found = result.all()
+    points = pd.DataFrame([*map(tuple, found)], columns=[*result.keys()])
+    ids = {uid: case_of(row._mapping).id for uid, row in {row.case_uid: row for row in found}.items()}  # noqa: SLF001 - its public name
     points["case_id"] = points["case_uid"].map(ids)
     points["size"] = points["params"].map(lambda params: params["size"])
     points["data"] = points["params"].map(lambda params: params["data"])
