@@ -148,7 +148,7 @@ def test_a_history_that_fails_loses_nothing_that_was_measured(
             raise HistoryError("the disk is full")
 
     played(monkeypatch, a_second, HELD, environment=WHERE)
-    monkeypatch.setattr(Recorder, "round", fails)
+    monkeypatch.setattr(Recorder, "_write_round", fails)
     assert run() == cli.USAGE_ERROR
     assert "the disk is full" in capsys.readouterr().err
     whole = records.read(folder / "out" / NAME)
