@@ -11,10 +11,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from ipexperf import __version__, outcomes
-from ipexperf.dashboard import case_page, folder, pages
+from ipexperf.dashboard import case_page, folder, pages, single_page
 from ipexperf.dashboard.story import CaseStory, Story, by_run, gather
 from ipexperf.dtypes import DTYPES
 from ipexperf.history import History, host_times, over_hosts
@@ -76,7 +74,9 @@ class _Site:
             self._more["pairs.html"] = pairs
         if kinds := host_times.kinds(history, since=story.board.runs[0].started_at):
             self._more["hosts.html"] = pages.hosts(kinds, over_hosts.newest(history))
-        self._pages = _pages(
+        self._pages = single_page.environment(lstrip_blocks=True)
+        self._pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+        self._pages.globals.update(
             paged=self._paged,
             runs=story.board.runs,
             nav=[
@@ -84,6 +84,10 @@ class _Site:
                 ("runs.html", "Runs"),
                 *((name, context["title"]) for name, context in self._more.items()),
             ],
+            security=SECURITY,
+            look_of=outcomes.row,
+            version=__version__,
+            made=datetime.now(timezone.utc).isoformat(" ", "minutes").removesuffix("+00:00"),
         )
 
     def write(self) -> None:
@@ -153,26 +157,6 @@ class _Site:
     def _draw(self, name: str, template: str, context: Mapping[str, Any]) -> None:
         text = self._pages.get_template(template).render(page=name, root="../" * name.count("/"), **context)
         (self._root / name).write_text(text, encoding="utf-8", errors="replace")
-
-
-def _pages(**constants: Any) -> jinja2.Environment:
-    """Return the templates. Values are escaped, in pages and in the JSON inside them."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    environment.globals.update(
-        constants,
-        security=SECURITY,
-        look_of=outcomes.row,
-        version=__version__,
-        made=datetime.now(timezone.utc).isoformat(" ", "minutes").removesuffix("+00:00"),
-    )
-    return environment
 
 
 def _samples(history: History, story: Story) -> dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]]:
