@@ -108,7 +108,8 @@ def test_a_clock_that_is_held_back_shows_in_the_pulse(
     card: Any, device: Xpu, step: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The fixed kernels take twice as long after the launch as before, so the launch is contended."""
-    monkeypatch.setattr(bench_pulse, "KERNELS", {"product": lambda *_: TimedWork("a step", 1.0, step)})
+    for kernel in ("product", "copy"):
+        monkeypatch.setattr(bench_pulse, kernel, lambda *_: TimedWork("a step", 1.0, step))
     monkeypatch.setattr(bench_pulse, "AWAKE", 0.0)
     monkeypatch.setattr(ceilings, "perf_counter", card.clock.perf_counter)
     felt = bench_pulse.Pulse(device, "fp32")

@@ -129,9 +129,10 @@ class Journal:
 
     def close(self) -> None:
         """Give the lock back, and remove the status. The journal stays."""
-        with contextlib.suppress(OSError):  # `add` has reported what cannot be written
-            self._file.close()
-        status_of(self.path).unlink(missing_ok=True)
+        with self._changing:
+            with contextlib.suppress(OSError):  # `add` has reported what cannot be written
+                self._file.close()
+            status_of(self.path).unlink(missing_ok=True)
 
     def remove(self) -> None:
         """Delete both, because the controller has everything."""

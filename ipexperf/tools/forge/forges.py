@@ -58,7 +58,9 @@ def _refusal(method: str, path: str, error: urllib.error.HTTPError) -> str:
         HTTPStatus.NOT_FOUND: "there is no such pull request, or its token may not see it",
         HTTPStatus.TOO_MANY_REQUESTS: "it is asked too often",
     }
-    reason = why.get(error.code, error.reason)
+    # GitHub refuses by 403 too who asks too often.
+    often = error.code == HTTPStatus.FORBIDDEN and error.headers.get("X-RateLimit-Remaining") == "0"
+    reason = why.get(HTTPStatus.TOO_MANY_REQUESTS if often else error.code, error.reason)
     return f"the forge refused {method} {path.partition('?')[0]} ({error.code}): {reason}"
 
 

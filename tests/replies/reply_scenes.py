@@ -1,0 +1,199 @@
+"""Runs whose workers' replies are kept on tapes: which there are, how each is run, and what it records.
+
+`python tests/replies/reply_scenes.py [NAME ...]` makes tapes and their records anew, with real workers.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+EXAMPLES = ROOT / "docs" / "how-to" / "examples"
+TAPE = HERE / "tape.py"
+QUICK = (
+    "--perf-preset=full",
+    "--perf-start=fresh",
+    "--perf-lease=off",
+    "--perf-without=pulse,roof",
+)
+CONFTEST = f"""
+{(ROOT / "tests" / "fakes" / "any_machine.py").read_text()}
+import functools
+import random
+
+from ipexperf.compare import against, group, together
+from ipexperf.conduct import watch
+
+
+class Chance(random.Random):
+    def __init__(self):
+        super().__init__(0)
+
+
+# Nothing depends on chance or on the time that passes here.
+random.Random = Chance
+against.Effort = group.Effort = functools.partial(group.Effort, turns=3, most=3, seconds=0.02)
+together.PATIENCE = watch.STRETCH_SECONDS = float("inf")
+"""
+BUSY = """
+from ipexperf.conduct import gate
+
+SAID = ["another program used 40 % of the cores"]
+gate.contended = lambda *_: SAID.pop() if SAID else ""
+"""
+SUITE = """
+import pytest
+
+
+@pytest.mark.perf
+def test_it(perf):
+    perf()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A run: its options beside those of all, and what its conftest does besides."""
+
+    options: tuple[str, ...]
+    conftest: str = ""
+    length: tuple[str, ...] = ("--perf-launches=2", "--perf-samples=4", "--perf-seconds=0.05")
+
+
+SMALL = "--perf-model=mynets.py:small"
+LEARNS = "--perf-model=learns.py:small"
+EVIDENCE = f"--perf-load={ROOT / 'ipexperf' / 'tools' / 'evidence' / 'networks.py'}"
+SCENES = {
+    "inference": Scene((SMALL, "--perf-mode=infer,infer_jit", "--perf-dtype=fp32,bf16")),
+    "compiled": Scene((SMALL, "--perf-mode=infer_compile,infer_export", "--perf-dtype=fp32")),
+    "int8": Scene((SMALL, "--perf-mode=infer_jit,realtime", "--perf-dtype=fp32,int8")),
+    "starts": Scene((SMALL, "--perf-mode=load,realtime,multistream", "--perf-dtype=bf16")),
+    "training": Scene((LEARNS, "--perf-mode=train,train_compile,train_ddp", "--perf-dtype=bf16")),
+    "decoder": Scene(
+        (EVIDENCE, "--perf-model=evidence_decoder", "--perf-mode=prefill,decode,serve", "--perf-dtype=fp32")
+    ),
+    "failures": Scene(
+        (EVIDENCE, "--perf-model=provokes_crashed,provokes_out_of_memory", "--perf-mode=infer", "--perf-dtype=fp32")
+    ),
+    "contention": Scene((SMALL, "--perf-mode=infer", "--perf-dtype=fp32"), BUSY),
+    "pairs": Scene(
+        (SMALL, "--perf-mode=infer", "--perf-dtype=fp32", "--perf-against=OMP_NUM_THREADS=1"),
+        length=("--perf-max-pairs=4",),
+    ),
+}
+
+
+def tape_of(name: str) -> Path:
+    return HERE / f"{name}.json.xz"
+
+
+def run(name: str, folder: Path, python: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a scene in an empty folder: with real workers of this interpreter, or with those of its tape."""
+    scene = SCENES[name]
+    for example in ("mynets.py", "learns.py"):
+        shutil.copy(EXAMPLES / example, folder)
+    (folder / "conftest.py").write_text(CONFTEST + scene.conftest)
+    (folder / "test_suite.py").write_text(SUITE)
+    (folder / "tape").mkdir()
+    if not python:
+        for number, process in enumerate(json.loads(lzma.decompress(tape_of(name).read_bytes()))["processes"]):
+            (folder / "tape" / f"{number:03}.json").write_text(json.dumps(process))
+    shutil.copy(TAPE, folder / "python")
+    with (folder / "python").open("r+") as script:
+        text = script.read()
+        script.seek(0)
+        script.write(f"#!{sys.executable}\n{text}")
+    (folder / "python").chmod(0o755)
+    variables = {"TAPE": str(folder / "tape"), "TAPE_FOLDER": str(folder), "TAPE_PYTHON": python}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-q", "test_suite.py"]
+    words = [*command, *QUICK, "--perf-device=cpu", *scene.length, *scene.options, "--perf-python=./python"]
+    return subprocess.run(
+        words, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, check=False, timeout=1800
+    )
+
+
+def records(folder: Path) -> dict[str, Any]:
+    """What the run in this folder has recorded, without its moments and names."""
+    with closing(sqlite3.connect(folder / "ipexperf.db")) as connection:
+        ask = connection.execute
+        names = dict(
+            ask('SELECT id, model || "-" || dtype || "-" || mode || "-" || stack || "-" || params FROM "case"')
+        )
+        launches = [
+            {"case": names[case], "launch": launch, "outcome": outcome, "reason": reason, **_settled(json.loads(doc))}
+            for case, launch, outcome, reason, doc in ask("SELECT case_id, launch, outcome, reason, doc FROM launch")
+        ]
+        rounds = [
+            [group, number, schedule, turns, dropped]
+            for group, number, schedule, turns, dropped in ask(
+                "SELECT name, number, schedule, turns, dropped FROM round"
+            )
+        ]
+        ratios = [
+            [number, base_role, names[base], role, names[case], ratio, turns]
+            for number, base_role, base, role, case, ratio, turns in ask(
+                "SELECT r.number, base_role, base_id, role, case_id, log_ratio, p.turns FROM paired p "
+                "JOIN round r ON r.id = p.round_id ORDER BY r.number, base_place, place"
+            )
+        ]
+        values = [
+            [names[case], metric, *figures]
+            for case, metric, *figures in ask(
+                "SELECT s.case_id, s.metric, n, median, mean, mad, lo, hi, outcome, reason FROM measurement m "
+                "JOIN series s ON s.id = m.series_id"
+            )
+        ]
+        verdicts = [
+            [names[case], metric, outcome, ratio, mde, _settled(json.loads(reason))]
+            for case, metric, outcome, ratio, mde, reason in ask(
+                "SELECT s.case_id, s.metric, outcome, ratio, mde, reason FROM verdict v "
+                "JOIN series s ON s.id = v.series_id"
+            )
+        ]
+    found = {
+        "launches": sorted(launches, key=lambda one: (one["case"], one["launch"])),
+        "rounds": sorted(rounds),
+        "ratios": ratios,
+        "values": sorted(values, key=lambda row: row[:2]),
+        "verdicts": sorted(verdicts, key=lambda row: row[:2]),
+    }
+    settled: dict[str, Any] = json.loads(json.dumps(found).replace(str(folder), "<folder>"))
+    return settled
+
+
+def _settled(document: dict[str, Any]) -> dict[str, Any]:
+    """Without its moments, and without what the controller itself saw of the machine."""
+    kept = {name: value for name, value in document.items() if name not in ("started_at", "finished_at", "log")}
+    if "gate" in kept:
+        kept["gate"] = {name: value for name, value in kept["gate"].items() if name.startswith(("turn", "arms"))}
+    return kept
+
+
+def main() -> int:
+    for name in sys.argv[1:] or SCENES:
+        with tempfile.TemporaryDirectory() as place:
+            folder = Path(place)
+            done = run(name, folder, sys.executable)
+            sys.stdout.write(f"== {name}: {done.returncode}\n{done.stdout[-3000:]}{done.stderr}\n")
+            processes = [json.loads(path.read_text()) for path in sorted((folder / "tape").glob("*.json"))]
+            document = {"processes": processes, "code": done.returncode, "records": records(folder)}
+            text = json.dumps(document, indent=1).encode()
+            tape_of(name).write_bytes(lzma.compress(text))
+            sys.stdout.write(f"{len(processes)} processes, {tape_of(name).stat().st_size} bytes\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,25 @@
+"""What real workers answered once, answered again: the controller asks the same, and records the same."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+from reply_scenes import SCENES, records, run, tape_of
+
+pytestmark = pytest.mark.process
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_the_same_replies_make_the_same_records(name: str, tmp_path: Path) -> None:
+    kept = json.loads(lzma.decompress(tape_of(name).read_bytes()))
+
+    done = run(name, tmp_path)
+
+    assert done.returncode == kept["code"], done.stdout + done.stderr
+    found = records(tmp_path)
+    for what, rows in kept["records"].items():
+        assert found[what] == rows, what
+    assert len(list((tmp_path / "tape" / "here").iterdir())) == len(kept["processes"])
