@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {
     "lines of the package and the suites": 60_520,
-    "lines of tests": 52_110,
+    "lines of tests": 51_850,
     "lines of benchmarks": 9_560,
     "words of pages": 75_450,
     "decisions": 34,
