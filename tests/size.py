@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 60_520,
+    "lines of the package and the suites": 60_550,
     "lines of tests": 51_850,
     "lines of benchmarks": 9_560,
     "words of pages": 75_450,

@@ -9,10 +9,22 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
+
+from sqlalchemy import JSON, Boolean, Column, Double, Integer, LargeBinary
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import addresses, database, recomputed, schema
 
+KINDS = (
+    (Integer, ("integer",)),
+    (Boolean, ("integer",)),
+    (Double, ("real", "integer")),
+    (LargeBinary, ("blob",)),
+    (object, ("text",)),
+)
+"""The kinds of values in SQLite that a column of each type may have."""
+MOMENT = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]*"
 FINDINGS = 3
 """Number of faults of a damaged file to report."""
 
@@ -76,6 +88,7 @@ def check(target: str | os.PathLike[str], *, recompute: bool = True) -> Checked:
     with opened(path) as connection:
         number = revision(connection, path)
         _check_pages(connection, path)
+        _check_values(connection, path)
         lost = connection.execute("PRAGMA foreign_key_check").fetchall()
         if lost:
             rows = ", ".join(f"a row of {row[0]} without its {row[2]}" for row in lost[:FINDINGS])
@@ -134,6 +147,32 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     faults = [" ".join(str(row[0]).split()) for row in connection.execute(f"PRAGMA integrity_check({FINDINGS})")]
     if faults != ["ok"]:
         raise HistoryError(f"the history {path} is damaged: {'; '.join(faults)}.")
+
+
+def _check_values(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise HistoryError if a column holds values of another kind than its own. SQLite itself takes any."""
+    for name, table in schema.metadata.tables.items():
+        present = {row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')}
+        columns = [column for column in table.columns if column.name in present]
+        if not columns:
+            continue
+        counts = ", ".join(f"total({_wrong(column)})" for column in columns)
+        row = connection.execute(f'SELECT {counts} FROM "{name}"').fetchone()  # noqa: S608 - names of ours
+        for column, count in zip(columns, row, strict=True):
+            if count:
+                wrong = f"{count:.0f} of another kind in the column {column.name} of {name}"
+                raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {wrong}.")
+
+
+def _wrong(column: Column[Any]) -> str:
+    """The SQL condition of a value that this column should not have."""
+    name = f'"{column.name}"'
+    kinds = next(kinds for kind, kinds in KINDS if isinstance(column.type, kind))
+    allowed = ", ".join(repr(kind) for kind in (*kinds, *(("null",) if column.nullable else ())))
+    condition = f"typeof({name}) NOT IN ({allowed})"
+    if isinstance(column.type, JSON):
+        return f"({condition} OR NOT json_valid({name}))"
+    return f"({condition} OR {name} NOT GLOB '{MOMENT}')" if column.name.endswith("_at") else condition
 
 
 def _count(connection: sqlite3.Connection, table: str, where: str = "1") -> int:

@@ -71,6 +71,19 @@ def test_a_check_finds_a_page_that_was_overwritten(path):
 
 
 @pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [("measurement", "median", "'fast'"), ("run", "branch", "x'ff'"), ("run", "started_at", "'1e308'"),
+     ("verdict", "judged_at", "7"), ("samples", "data", "'text'"), ("case", "params", "'{'")],
+)  # fmt: skip
+def test_a_check_finds_a_value_of_a_wrong_type(path, table, column, value):
+    """SQLite takes any value in any column."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f'UPDATE "{table}" SET {column} = {value}')  # noqa: S608 - texts of ours
+    with pytest.raises(HistoryError, match=f"of another kind in the column {column} of {table}"):
+        sqlite_files.check(path)
+
+
+@pytest.mark.parametrize(
     ("change", "wrong"),
     [
         (
