@@ -92,8 +92,7 @@ def test_presets_grow() -> None:
     [
         (
             "-load-",
-            {f"resnet50-cpu-{dtype}-load-{stack}" for dtype in ("fp32", "bf16") for stack in ("ipex", "stock")}
-            | {f"bert_base-cpu-{dtype}-load-{stack}" for dtype in ("fp32", "bf16") for stack in ("ipex", "stock")},
+            {f"resnet50-cpu-{dtype}-load-{stack}" for dtype in ("fp32", "bf16") for stack in ("ipex", "stock")},
         ),
         ("-train_compile-", {f"resnet18-cpu-fp32-train_compile-{stack}" for stack in ("ipex", "stock")}),
         (
@@ -104,10 +103,13 @@ def test_presets_grow() -> None:
     ],
 )
 def test_what_takes_long_is_in_no_quick_preset(part: str, nightly: set[str]) -> None:
-    """A launch takes minutes to compile or to quantise. The full preset has more of each."""
+    """A launch takes minutes to compile or to quantise. The full preset has more of each.
+
+    Of the networks whose data come with ipexperf.
+    """
     here = dataclasses.replace(facts(), compiler="/usr/bin/g++", cores=4, iomp5="/env/lib/libiomp5.so")
     plans = {name: ids(matrix.make(Options(preset=name), here)) for name in ("quick", "nightly", "full")}
-    found = {name: {one for one in plan if part in one} for name, plan in plans.items()}
+    found = {name: {one for one in plan if part in one and one.startswith("resnet")} for name, plan in plans.items()}
     assert (found["quick"], found["nightly"]) == (set(), nightly)
     assert found["full"] > nightly
 
