@@ -85,7 +85,7 @@ def run_models(arguments: argparse.Namespace) -> int:
 
 
 def _row(model: Model, options: Options, conductor: Conductor | None) -> dict[str, Any]:
-    """Describe a model, with what `conductor` measure of it. What was not measured is None."""
+    """Describe a model, with what `conductor` measures of it. What was not measured is None."""
     from ipexperf.bench import registry
     from ipexperf.plan import sizes
 
@@ -181,9 +181,9 @@ def run_prepare(arguments: argparse.Namespace) -> int:
 
 def _ready(conductor: Conductor, case: Case) -> bool:
     """Make what a case loads, and print each new file. Returns whether all is there."""
-    before = set(conductor.made)
     from ipexperf.errors import WorkerError
 
+    before = set(conductor.made)
     try:
         conductor.ready(case)
     except WorkerError as error:

@@ -63,7 +63,7 @@ class Turn:
     joules: float | None = None
     """What its steps used. None: nothing counted it."""
     reply: Any = None
-    """What its workers told of requests, where its steps are those."""
+    """The whole reply of its workers, if its steps are requests."""
 
     @classmethod
     def of(cls, samples: Sequence[Sample], block: int, joules: float | None = None) -> Turn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
@@ -83,6 +84,28 @@ def start_worker(
         pass_fds=(requests, replies),
         start_new_session=True,
     )
+
+
+def ask(python: str, entry: str, *words: str, variables: Mapping[str, str], seconds: float) -> tuple[str, str]:
+    """Ask an interpreter by a process of `boot.py` that answers once. Return its answer, and what it printed of errors.
+
+    The answer is empty if it failed. Raises OSError, or TimeoutExpired after so many seconds.
+    """
+    # A file, not a pipe, because nobody reads while the process runs.
+    with tempfile.TemporaryFile() as answer:
+        done = subprocess.run(
+            [python, str(BOOT), entry, str(answer.fileno()), *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+            env=variables,
+            pass_fds=[answer.fileno()],
+        )
+        answer.seek(0)
+        return "" if done.returncode else answer.read().decode(), done.stderr
 
 
 def last_lines(log: IO[bytes]) -> str:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Self
 from ipexperf.bench.machine.facts import Facts, gather
 from ipexperf.bench.outcome import signal_name
 from ipexperf.bench.process import guard
-from ipexperf.conduct import memory_limit, protocol
-from ipexperf.conduct.process import BOOT, environment_of, last_lines, start_worker, variables_for
+from ipexperf.conduct import memory_limit, process, protocol
+from ipexperf.conduct.process import environment_of, last_lines, start_worker, variables_for
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.steps import Step
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ipexperf.conduct.server import Forked, Server
 
 POLL_SECONDS = 0.5
+FACTS_SECONDS = 120.0
 
 
 def ask_facts(
@@ -45,32 +46,17 @@ def ask_facts(
     if python is None and not accelerators:
         return gather(packages=packages)
     question = json.dumps({"accelerators": list(accelerators), "packages": list(packages), "index": index})
-    command = [python or sys.executable, str(BOOT), "facts"]
-    # A file, not a pipe, because nobody reads while the process runs.
-    with tempfile.TemporaryFile() as answer:
-        command += [str(answer.fileno()), question]
-        try:
-            result = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=120,
-                check=False,
-                env=variables_for(python, variables),
-                pass_fds=[answer.fileno()],
-            )
-        except OSError as error:
-            raise UsageError(f"{source}={shlex.quote(str(python))}: {error.strerror or error}") from None
-        except subprocess.TimeoutExpired:
-            reason = f"did not report within 120 s whether it sees {', '.join(accelerators)}"
-            raise UsageError(f"{command[0]} {reason}") from None
-        answer.seek(0)
-        facts = answer.read()
-    if result.returncode != 0 or not facts:
-        last = (result.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UsageError(f"{source}={shlex.quote(command[0])} can't run workers: {last}")
+    interpreter, environment = python or sys.executable, variables_for(python, variables)
+    try:
+        facts, errors = process.ask(interpreter, "facts", question, variables=environment, seconds=FACTS_SECONDS)
+    except OSError as error:
+        raise UsageError(f"{source}={shlex.quote(str(python))}: {error.strerror or error}") from None
+    except subprocess.TimeoutExpired:
+        reason = f"did not report within {FACTS_SECONDS:.0f} s whether it sees {', '.join(accelerators)}"
+        raise UsageError(f"{interpreter} {reason}") from None
+    if not facts:
+        last = (errors.strip().splitlines() or ["no message"])[-1]
+        raise UsageError(f"{source}={shlex.quote(interpreter)} can't run workers: {last}")
     return Facts.from_json(json.loads(facts))
 
 

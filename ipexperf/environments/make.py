@@ -15,7 +15,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -26,8 +25,8 @@ from pathlib import Path
 from ipexperf import scratch
 from ipexperf.bench.machine import inventory as own_inventory
 from ipexperf.bench.machine.inventory import Inventory, Package
-from ipexperf.conduct import lease
-from ipexperf.conduct.process import BOOT, variables_for
+from ipexperf.conduct import lease, process
+from ipexperf.conduct.process import variables_for
 from ipexperf.environments import copying, indexes
 from ipexperf.environments.store import Store, one_at_a_time, reason
 from ipexperf.errors import LockError, UsageError
@@ -73,26 +72,14 @@ class Environment:
 
 def take_inventory(python: str | None = None) -> Inventory:
     """Ask an interpreter which packages it has. None: a new process of this one, since packages may have changed."""
-    command = [python or sys.executable, str(BOOT), "inventory"]
-    with tempfile.TemporaryFile() as answer:
-        try:
-            result = subprocess.run(
-                [*command, str(answer.fileno())],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=WAIT,
-                check=False,
-                env=variables_for(python),
-                pass_fds=[answer.fileno()],
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise LockError(f"{shlex.quote(command[0])} cannot list its packages: {error}") from error
-        answer.seek(0)
-        reply = answer.read()
-    if result.returncode or not reply:
-        raise LockError(f"{shlex.quote(command[0])} cannot list its packages: {reason(result.stderr)}")
+    interpreter = python or sys.executable
+    why = f"{shlex.quote(interpreter)} cannot list its packages"
+    try:
+        reply, errors = process.ask(interpreter, "inventory", variables=variables_for(python), seconds=WAIT)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LockError(f"{why}: {error}") from error
+    if not reply:
+        raise LockError(f"{why}: {reason(errors)}")
     return Inventory.from_json(json.loads(reply))
 
 

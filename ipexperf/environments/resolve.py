@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -21,7 +20,7 @@ from ipexperf import lock as locks
 from ipexperf import scratch
 from ipexperf.bench.machine.inventory import Inventory, Package
 from ipexperf.environments import indexes, make
-from ipexperf.environments.store import reason
+from ipexperf.environments.store import pip_install, reason
 from ipexperf.errors import LockError
 from ipexperf.judge.requirements import holds_here
 from ipexperf.lock import Lock
@@ -96,19 +95,9 @@ def _resolve(python: str, wanted: list[str], others: list[str], named: dict[str,
     with scratch.folder("resolve") as folder:
         constraints, report = folder / "constraints.txt", folder / "report.json"
         constraints.write_text("".join(f"{line}\n" for line in others), encoding="utf-8")
-        command = [sys.executable, "-m", "pip", "--python", python, "install", "--dry-run"]
-        command += ["--disable-pip-version-check", "--ignore-installed", "--only-binary", ":all:"]
-        command += ["--report", str(report), "-c", str(constraints), *more, *wanted]
+        words = ["--dry-run", "--only-binary", ":all:", "--report", str(report), "-c", str(constraints)]
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=RESOLVE_SECONDS,
-            )
+            done = pip_install(python, [*words, *more, *wanted], RESOLVE_SECONDS)
         except subprocess.TimeoutExpired:
             late = f"no index told in {RESOLVE_SECONDS:.0f} s what goes together"
             raise LockError(f"{' '.join(wanted)}: {late}") from None

@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import distributions
@@ -183,24 +183,19 @@ def _build(package: Package, folder: Path) -> None:
     if not source.is_dir():
         raise _refusal(package, f"its source folder {source} does not exist")
     python = metadata.parent / "../../../bin/python"
-    command = [sys.executable, "-m", "pip", "--python", str(python if python.exists() else sys.executable), "install"]
-    command += ["--quiet", "--disable-pip-version-check", "--ignore-installed", "--no-warn-script-location"]
-    command += ["--no-index", "--no-deps", "--no-build-isolation", "--prefix", str(folder.absolute()), str(source)]
+    words = ["--quiet", "--no-warn-script-location", "--no-index", "--no-deps", "--no-build-isolation"]
+    words += ["--prefix", str(folder.absolute()), str(source)]
     with scratch.folder("build") as place:
         # Otherwise setuptools builds in the checkout, with modules that an earlier build left there.
         extra = place / "setup.cfg"
         options = f"[build]\nbuild_base = {place / 'build'}\n[egg_info]\negg_base = {place}\n"
         extra.write_text(options, encoding="utf-8")
         try:
-            completed = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=BUILD_SECONDS,
-                env={"DIST_EXTRA_CONFIG": str(extra), **os.environ},
+            completed = pip_install(
+                str(python if python.exists() else sys.executable),
+                words,
+                BUILD_SECONDS,
+                {"DIST_EXTRA_CONFIG": str(extra), **os.environ},
             )
         except subprocess.TimeoutExpired:
             raise _refusal(package, f"building {source} took more than {BUILD_SECONDS:.0f} s") from None
@@ -230,6 +225,25 @@ def one_at_a_time(lock: Path, say: Callable[[str], None], waiting: str) -> Itera
 
 def _gb(size: int) -> str:
     return f"{size / GB:.2f} GB"
+
+
+def pip_install(
+    python: str, words: Sequence[str], seconds: float, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Let the pip of this interpreter install for that one, as if nothing were there. Raises TimeoutExpired."""
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "--python", python, "install"),
+            *("--disable-pip-version-check", "--ignore-installed", *words),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=seconds,
+        env=variables,
+    )
 
 
 def reason(text: str) -> str:

@@ -150,9 +150,8 @@ def judge(ratios: Sequence[HostRatio], policy: HostsPolicy) -> Combined:
     odd = _odd(ratios, policy)
     rest = [host_ratio for host_ratio in ratios if host_ratio.host not in odd]
     estimate = _estimate(rest, policy)
-    rates = Levels(
-        policy.alpha, policy.alpha, policy.ok_alpha
-    )  # hosts are judged once, so they are those of the policy
+    # Hosts are judged once, so the policy's own rates hold.
+    rates = Levels(policy.alpha, policy.alpha, policy.ok_alpha)
     outcome = judged(estimate, policy, rates, last=True)
     disagree = estimate.disagreement < policy.odd_alpha
     left_out = [host_ratio for host_ratio in ratios if host_ratio.host in odd]

@@ -106,18 +106,15 @@ def run(name: str, folder: Path, python: str = "") -> subprocess.CompletedProces
         shutil.copy(EXAMPLES / example, folder)
     (folder / "conftest.py").write_text(CONFTEST + scene.conftest)
     (folder / "test_suite.py").write_text(SUITE)
-    (folder / "tape").mkdir()
+    (folder / "tape" / "here").mkdir(parents=True)
     if not python:
         for number, process in enumerate(json.loads(lzma.decompress(tape_of(name).read_bytes()))["processes"]):
             (folder / "tape" / f"{number:03}.json").write_text(json.dumps(process))
-    shutil.copy(TAPE, folder / "python")
-    with (folder / "python").open("r+") as script:
-        text = script.read()
-        script.seek(0)
-        script.write(f"#!{sys.executable}\n{text}")
-    (folder / "python").chmod(0o755)
+    script = folder / "python"
+    script.write_text(f"#!{sys.executable}\n{TAPE.read_text()}")
+    script.chmod(0o755)
     variables = {"TAPE": str(folder / "tape"), "TAPE_FOLDER": str(folder), "TAPE_PYTHON": python}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-q", "test_suite.py"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "test_suite.py"]
     words = [*command, *QUICK, "--perf-device=cpu", *scene.length, *scene.options, "--perf-python=./python"]
     return subprocess.run(
         words, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, check=False, timeout=1800
@@ -135,12 +132,7 @@ def records(folder: Path) -> dict[str, Any]:
             {"case": names[case], "launch": launch, "outcome": outcome, "reason": reason, **_settled(json.loads(doc))}
             for case, launch, outcome, reason, doc in ask("SELECT case_id, launch, outcome, reason, doc FROM launch")
         ]
-        rounds = [
-            [group, number, schedule, turns, dropped]
-            for group, number, schedule, turns, dropped in ask(
-                "SELECT name, number, schedule, turns, dropped FROM round"
-            )
-        ]
+        rounds = [list(row) for row in ask("SELECT name, number, schedule, turns, dropped FROM round")]
         ratios = [
             [number, base_role, names[base], role, names[case], ratio, turns]
             for number, base_role, base, role, case, ratio, turns in ask(

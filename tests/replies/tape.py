@@ -11,12 +11,12 @@ user's folder, which the tape does not know.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -45,12 +45,11 @@ def main() -> None:
 
 def _number(tape: Path) -> int:
     """This process's place in the order of starts, beginning with 0. The controller waits for each before the next."""
-    for number in range(1000):
+    for number in itertools.count():
         with contextlib.suppress(FileExistsError):
-            (tape / "here").mkdir(exist_ok=True)
             (tape / "here" / str(number)).touch(exist_ok=False)
             return number
-    raise SystemExit("more than 1,000 processes")
+    raise AssertionError
 
 
 def record(python: str, boot: str, asked: IO[str], told: IO[str], path: Path) -> None:
@@ -154,8 +153,9 @@ def replay_answer(words: list[str], path: Path) -> None:
     _end(kept["code"])
 
 
-def _into(words: Sequence[str]) -> list[int]:
-    return [int(words[KIND + 1])] if words[KIND] == "facts" else []
+def _into(words: list[str]) -> list[int]:
+    """The descriptor behind the entry of boot.py. `python -c` has none."""
+    return [] if words[0] == "-c" else [int(words[KIND + 1])]
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:

@@ -312,7 +312,7 @@ class Ranks:
 
 @contextlib.contextmanager
 def _unbound() -> Iterator[None]:
-    """Return the environment without variables that bind OpenMP's threads: they list the cores of all ranks."""
+    """Start processes without the variables that bind OpenMP's threads: these list the cores of all ranks."""
     variables = {name: os.environ.pop(name) for name in placement.BINDING if name in os.environ}
     try:
         yield

@@ -29,7 +29,7 @@ class Open:
     options: Options
     lock: str = ""
     """The text of a lock, in whose environment this host measures. Empty: in its own."""
-    wheels: str = ""
+    kept: str = ""
     """The digest of the archive with its packages that no index has, or an empty text."""
     resume: str = ""
     """A run whose controller went away: groups that it completed on this host are not measured again."""
@@ -82,7 +82,7 @@ class Prepare:
 
     number: int
     request: ArmRequest
-    wheels: str = ""
+    kept: str = ""
     """As in `Open`."""
 
 

@@ -124,7 +124,7 @@ class RemoteSite(Site):
 
         A host that is lost meanwhile measures nothing, unless no other one is left.
         """
-        del stores  # that of the run has all wheels
+        del stores  # that of the run has all packages
         lock = locks.parse(request.lock, "the lock of an arm")
         digest, archive = code.pack_kept(lock, self._store) if self._store else ("", b"")
         waiting = [(link, self._prepare(link, request, digest, archive)) for link in self._links.values()]
@@ -140,11 +140,11 @@ class RemoteSite(Site):
         """Hosts have the files of this run alone."""
         raise LockError(f"on a fleet the accepted source {kept.source.digest} is not run again")
 
-    def _prepare(self, link: Link, request: ArmRequest, wheels: str, archive: bytes) -> Callable[[], LockArm]:
+    def _prepare(self, link: Link, request: ArmRequest, kept: str, archive: bytes) -> Callable[[], LockArm]:
         with self._losing(link):
             if archive:
-                link.install(wheels, archive)
-        return link.ask(Prepare(next(self._numbers), request, wheels))
+                link.install(kept, archive)
+        return link.ask(Prepare(next(self._numbers), request, kept))
 
     @contextlib.contextmanager
     def _losing(self, link: Link) -> Iterator[None]:

@@ -100,17 +100,17 @@ class _Starting:
         """Start the process on each host, all at once, so that none waits for a busy one."""
         options = self._options
         digest, archive = code.pack(options.load)
-        wheels, sent = code.pack_kept(lock, self._store) if lock else ("", b"")
+        kept, sent = code.pack_kept(lock, self._store) if lock else ("", b"")
         load = tuple(code.loaded(name) if name.endswith(".py") else name for name in options.load)
         sent_options = dataclasses.replace(options, load=load, db="")  # which may have a password
-        request = Open(self._name, sent_options, lock.text if lock else "", wheels, options.resume or "", collecting)
+        request = Open(self._name, sent_options, lock.text if lock else "", kept, options.resume or "", collecting)
 
         def begin(host: Host) -> None:
             with self._taking_part(host.name):
                 channel = cluster.channel(host, self._board.put, wait=options.lease != "fail")
                 link = self._links[host.name] = Link(host, channel, self._board)
-                if wheels:
-                    link.install(wheels, sent)
+                if kept:
+                    link.install(kept, sent)
                 link.open(request, digest, archive)
 
         self._board.all_at_once(begin, self._chosen)

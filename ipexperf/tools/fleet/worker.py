@@ -152,7 +152,7 @@ class HostServer:
         measured_by = loaded.name  # and the environment if that is of a lock: what others measured is not taken over
         if opening.lock:
             lock = locks.parse(opening.lock, "the lock of the run")
-            stores = self._stores(opening.wheels)
+            stores = self._stores(opening.kept)
             options = site.in_environment(options, lock, folder, self._say, stores, collecting=opening.collecting)
             measured_by += f"-{lock.environment}"
         self._facts = site.facts(options)
@@ -211,14 +211,14 @@ class HostServer:
             return self._here.machine_key(question.device, self._facts)
         if isinstance(question, LockRequest):
             return self._here.software().text
-        prepared = self._here.locked(question.request, self._stores(question.wheels))
+        prepared = self._here.locked(question.request, self._stores(question.kept))
         arm = locked.against(question.request, prepared, self._here.options)
         self._locked[arm.lock] = arm
         return prepared
 
-    def _stores(self, wheels: str) -> list[Store]:
+    def _stores(self, kept: str) -> list[Store]:
         """The store that was sent in an archive of this digest, if any."""
-        return [Store(self._loaded.with_name(wheels) / code.KEPT)] if wheels else []
+        return [Store(self._loaded.with_name(kept) / code.KEPT)] if kept else []
 
     def _other_arm(self, options: Options, facts: Facts) -> OtherArm | None:
         """Find the other arm of the run, if it has one, for the cases that this host can run."""
