@@ -335,11 +335,6 @@ class Measurement:
                         return f"{kind} failed: {check}"
         return ""
 
-    @property
-    def answers(self) -> Mapping[str, Any] | None:
-        """The sketch of the answers, of the first launch that has one."""
-        return next((x.answers for x in self.counted if x.answers), None)
-
     def fingerprint(self, launch: Launch) -> Mapping[str, Any] | None:
         """Return a launch's fingerprint: whole for the first launch of the case that has it, else only its digest."""
         digest = launch.fingerprint

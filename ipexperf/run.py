@@ -485,7 +485,8 @@ class Run:
             gate=self.options.structure if alike else "warn",
         )
         if same is not None:
-            verdict = answers.named(verdict, answers.difference(same.answers, measurement.answers))
+            found = answers.common(launch.answers for launch in measurement.counted)
+            verdict = answers.named(verdict, answers.difference(same.answers, found))
         return structure.told(verdict, compared)
 
     def _accepted(self, before: CaseBaseline) -> Mapping[str, Any] | None:

@@ -22,7 +22,7 @@ from ipexperf.lock import Lock
 
 def _candidate(recorded: Recorded) -> ProposedCase:
     from ipexperf.history.recorded_fingerprints import fingerprint_of
-    from ipexperf.judge import structure
+    from ipexperf.judge import answers, structure
     from ipexperf.judge.accept import ProposedCase
 
     verdict = recorded.verdict.alone if recorded.verdict else None
@@ -39,7 +39,7 @@ def _candidate(recorded: Recorded) -> ProposedCase:
         reason=verdict.reason if verdict else "",
         worse=recorded.verdict.worse if recorded.verdict else "",
         fingerprint=structure.name(fingerprint) if state.outcome == "same" else None,
-        answers=next((answers for launch in recorded.counted if (answers := launch.document.get("answers"))), None),
+        answers=answers.common(launch.document.get("answers") for launch in recorded.counted),
     )
 
 

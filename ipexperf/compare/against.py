@@ -222,17 +222,18 @@ class AgainstRun:
         verdict = screen.judge_pairs(measurement, comparison.decision, self._evidence(comparison), entry.policy, others)
         verdict = metrics.combined(verdict, others, gated=PRIMARY in entry.gate)
         if not measurement.failure and comparison.pairs:
-            verdict = self._with_answers(verdict, comparison.pairs[0])
+            verdict = self._with_answers(verdict, comparison.pairs)
         return measurement, _with_structure(measurement, verdict, self._against.gate), entry.policy
 
-    def _with_answers(self, verdict: Verdict, first: Pair) -> Verdict:
+    def _with_answers(self, verdict: Verdict, pairs: Sequence[Pair]) -> Verdict:
         """The verdict that names other answers than the first arm's. They fail if that is a baseline's."""
         from ipexperf.judge import answers
         from ipexperf.judge.policy import Policy
         from ipexperf.judge.screen import accuracy_change
 
-        a, b = first.a, first.b
-        found = answers.difference(a.launch.answers, b.launch.answers, "the other arm's")
+        a, b = pairs[0].a, pairs[0].b
+        before = answers.common(pair.a.launch.answers for pair in pairs)
+        found = answers.difference(before, answers.common(pair.b.launch.answers for pair in pairs), "the other arm's")
         if found.text and isinstance(verdict.evidence, PairsEvidence):
             verdict = replace(verdict, evidence=replace(verdict.evidence, answers=found.text))
         if not self._against.lock:

@@ -34,6 +34,8 @@ from ipexperf.steps import Step
 
 EFFORT = Effort(turns=5, most=8, precise=0.015, seconds=0.04, slow=1.0)
 """Processes differ more than turns do, so many short rounds tell more than a few long ones."""
+AGREEING = 2
+"""Processes that tell what a function returns. It is compared with other software if these agree."""
 SPEAK_SECONDS = 10.0
 
 
@@ -239,7 +241,10 @@ class WalkContest(Contest):
         self._walks += 1
         self._say(Step(f"walk {self._walks}: {units.plural(len(live), 'test')} in both arms{self._left(live)}"))
         by_test = {comparison.b.case.model: comparison for comparison in live}
-        tests = {test: comparison.arms(prove=self._prove) for test, comparison in by_test.items()}
+        tests = {
+            test: [replace(arm, accuracy=arm.index < AGREEING) for arm in comparison.arms(prove=self._prove)]
+            for test, comparison in by_test.items()
+        }
         for test, found in walk(self._suite, tests, self._chance, self._say):
             comparison = by_test[test]
             if isinstance(found, Round):
@@ -310,8 +315,8 @@ class WalkRun(GroupRun):
     def _arm_of(self, entry: OpenCase) -> Arm:
         assert entry.conditions is not None  # noqa: S101 - only those that can be launched are asked
         number = self._numbers.get(entry.case, 0) + len(entry.launches)
-        first = not any(one.outcome == "ok" for one in entry.launches)
-        return Arm(entry.case, entry.conditions, index=number, prove=first, accuracy=first)
+        done = sum(one.outcome == "ok" for one in entry.launches)
+        return Arm(entry.case, entry.conditions, index=number, prove=not done, accuracy=done < AGREEING)
 
     def _roof(self, entry: OpenCase) -> None:
         """Nothing: ceilings are for networks."""

@@ -123,9 +123,9 @@ def of_machine(connection: Connection, machine_key: str, limit: int, before: str
 def runs_of(machine_key: str, limit: int, before: str | None) -> Select[Any]:
     """Select the newest runs that have rounds on a machine."""
     here = select(environment.c.id).where(environment.c.machine_key == machine_key)
-    query = select(run.c.id).where(exists().where(round_.c.run_id == run.c.id, round_.c.environment_id.in_(here)))
-    if before is not None:
-        query = query.where(run.c.started_at < before)
+    has_rounds = exists().where(round_.c.run_id == run.c.id, round_.c.environment_id.in_(here))
+    # Without a bound of the time SQLite 3.53 would sort all runs.
+    query = select(run.c.id).where(has_rounds, run.c.started_at < (before or "9999"))
     return query.order_by(*NEWEST_FIRST).limit(limit)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,12 @@ def read(document: Mapping[str, Any]) -> Answers:
     if len(base64.b64decode(texts["sums"], validate=True)) != SIZE or not all(map(math.isfinite, numbers.values())):
         raise ValueError("a sketch of answers is damaged")
     return {**numbers, **texts, "shapes": [str(shape) for shape in document["shapes"]]}
+
+
+def common(found: Iterable[Answers | None]) -> Answers | None:
+    """The answers of processes that ran the same. None if these differ: then they cannot be compared with others."""
+    there = [one for one in found if one]
+    return None if any(difference(there[0], other).fails for other in there[1:]) else next(iter(there), None)
 
 
 def difference(before: Answers | None, now: Answers | None, whose: str = "the baseline's") -> Difference:

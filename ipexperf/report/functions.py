@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ipexperf.judge import growth
+from ipexperf.judge import answers, growth
 from ipexperf.report.lines import BUSY, by_meaning, listed, shortened, wrapped
 from ipexperf.report.moved import changed, of_time
 from ipexperf.report.summary import Judged
 from ipexperf.report.units import digits, plural, seconds
-from ipexperf.result import MEAN, PRIMARY
+from ipexperf.result import MEAN, PRIMARY, Measurement
 
 SHOWN = 20
 """Most functions of one kind to show. The history has all."""
@@ -93,14 +93,21 @@ def _doubtful(judged: Sequence[Judged]) -> Iterator[str]:
     """Functions that were not measured, or whose numbers or results are not what they seem."""
     never = [(one.measurement.never_began, one.name) for one in judged if one.measurement.never_began]
     yield from by_meaning("NOT MEASURED", ((shortened(reason), name) for reason, name in never))
-    unknown = [((one.measurement.answers or {}).get("unknown"), one.name) for one in judged]
-    meanings = [(f"{kind} has no value that can be", name) for kind, name in unknown if kind]
+    meanings = [(meaning, one.name) for one in judged if (meaning := _not_compared(one.measurement))]
     yield from by_meaning("RESULT NOT COMPARED", meanings)
     meaning = "its calls change what it works on: `pedantic` with a `setup` renews that"
     yield from listed("SLOWER AND SLOWER", meaning, slowing(judged))
     yield from listed("CONTENDED", BUSY, [one.name for one in judged if one.verdict.contended])
     other = [f"{one.name} ({one.evidence.answers})" for one in judged if one.evidence and one.evidence.answers]
     yield from listed("OTHER RESULTS", "what the function returned is not what it was", other)
+
+
+def _not_compared(measurement: Measurement) -> str:
+    """Why the function's results cannot be compared with those of others, or an empty text."""
+    found = [launch.answers for launch in measurement.counted if launch.answers]
+    if found and answers.common(found) is None:
+        return "it is another one in each process"
+    return next((f"{kind} has no value that can be" for one in found if (kind := one.get("unknown"))), "")
 
 
 def slowing(judged: Sequence[Judged]) -> list[str]:

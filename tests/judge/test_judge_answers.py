@@ -13,7 +13,7 @@ from judge_records import QUIET, baseline, candidate
 
 from ipexperf.errors import BaselineError
 from ipexperf.judge.accept import Acceptance, accept
-from ipexperf.judge.answers import Difference, difference, distance, named
+from ipexperf.judge.answers import Difference, common, difference, distance, named
 from ipexperf.judge.baseline import Baselines, dumps, read, write
 from ipexperf.result import Verdict
 
@@ -50,6 +50,13 @@ def test_other_answers_are_named_and_fail_beyond_the_bound_of_the_dtype(
 ) -> None:
     found = difference(ACCEPTED, now)
     assert (text in found.text, bool(found.text), found.fails) == (True, bool(text), fails)
+
+
+def test_answers_that_processes_of_one_software_do_not_share_are_nobodys() -> None:
+    near, far = sketch(3.0, 4.0001, **BF16), sketch(3.0, 4.6, **BF16)
+    assert common([None, ACCEPTED, near]) == ACCEPTED
+    assert common([ACCEPTED, near, far]) is None
+    assert common([None]) is None
 
 
 def test_answers_of_nothing_but_zeros_are_infinitely_far_from_any_others() -> None:

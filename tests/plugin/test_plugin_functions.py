@@ -134,6 +134,57 @@ def test_other_results_are_said(functions: Functions) -> None:
     assert "test_functions.py::test_total (its answers changed: 45 -> 46)" in " ".join(result.stdout.str().split())
 
 
+DRAWN = """
+import os
+import random
+
+import pytest
+
+IMPORTED = random.random()
+
+
+@pytest.fixture(scope="module")
+def shared():
+    return random.random()
+
+
+@pytest.fixture
+def own():
+    return random.random()
+
+
+def test_first(perf):
+    perf(list, [random.random()])
+
+
+def test_seeded(perf, own, shared):
+    result = perf(list, [IMPORTED, shared, own, random.random()])
+    assert len(set(result)) == 4
+
+
+def test_odd(perf):
+    perf(os.urandom, 4)
+"""
+
+
+def test_random_inputs_are_the_same_in_every_process(functions: Functions) -> None:
+    """Wherever a test draws them, and whichever tests run before it. What differs all the same is not compared."""
+    functions.tests(DRAWN)
+    functions.run("--perf-launches=2").assert_outcomes(passed=3)
+    accepted = functions.suite.command("baseline", "accept", "last", "--reason", "first")
+    assert accepted.ret == 0
+    result = functions.run("--perf-launches=2", "-k", "test_seeded or test_odd")
+    outcomes = functions.outcomes()
+    assert "invalid" not in outcomes.values(), result.stdout.str()
+    said = " ".join(result.stdout.str().split())
+    odd = "RESULT NOT COMPARED (1): it is another one in each process: test_functions.py::test_odd"
+    assert odd in said
+    result = functions.run("--perf-against=PLANT=0", "--perf-max-pairs=2")
+    said = " ".join(result.stdout.str().split())
+    assert odd in said
+    assert "OTHER RESULTS" not in said
+
+
 def test_what_one_arm_lacks_is_named_and_the_others_go_on(functions: Functions) -> None:
     functions.tests(
         "import pytest\n\n\ndef test_old(perf):\n    perf(sum, [1])\n\n\n"

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import gc
 import os
+import random
+import sys
+import zlib
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +45,7 @@ SKIPPED, FAILED = "skipped", "failed"
 
 def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Any]) -> dict[str, Any]:
     """Run the session. Returns what became of the tests after the last one in which it stood."""
+    seed("")
     os.chdir(source.moved(Path(request["folder"])))
     os.environ["PYTEST_XDIST_WORKER"] = request["name"]
     options = {**request["options"], **OPTIONS, "basetemp": request["basetemp"]}
@@ -66,6 +70,19 @@ def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession,
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("ipexperf", "options of ipexperf, which an arm has no use for", type="args", default=())
+
+
+def seed(place: str) -> None:
+    """Start the generators of random numbers anew, so that all arms draw the same ones at a place, whatever ran before.
+
+    Else inputs that a test draws would differ, and what functions return could not be compared.
+    """
+    number = zlib.crc32(place.encode())
+    random.seed(number)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(number)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(number)
 
 
 def _moved(word: str) -> str:
@@ -134,6 +151,18 @@ class Arm:
             self._gone.append((report.nodeid, FAILED, _last_line(report)))
         elif report.when == "teardown":
             self._gone.append((report.nodeid, FAILED, NEVER))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collectstart(self, collector: pytest.Collector) -> None:
+        seed(collector.nodeid)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> None:
+        seed(f"{request.node.nodeid} {fixturedef.argname}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        seed(item.nodeid)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
