@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from ipexperf import live_baseline, site
 from ipexperf.case import Planned, of_test
@@ -95,7 +96,8 @@ class Invocation:
         options = {name: value for name, value in vars(config.option).items() if _plain(value)}
         del options["file_or_dir"]  # are arguments
         options |= {"rootdir": str(config.rootpath), "inifilename": str(config.inipath) if config.inipath else None}
-        suite = Suite(config.invocation_params.dir, tuple(config.args), options, benchmark=self.options.benchmark)
+        place, told = config.invocation_params.dir, _told_to_workers(config)
+        suite = Suite(place, tuple(config.args), options, told, benchmark=self.options.benchmark)
         given: Given | None = config.pluginmanager.get_plugin(GIVEN)
         self.runs[""].adopt(tuple(calls.values()), suite, given.arms if given else None, alone=alone)
         return calls
@@ -170,6 +172,16 @@ class Invocation:
             for host, run in self.runs.items()
             for name, value in junit.of_run(run.settled().line, run.trouble, fails=not well)
         ]
+
+
+def _told_to_workers(config: pytest.Config) -> dict[str, Any]:
+    """What the plugins of this session would tell each worker of pytest-xdist, if that is installed."""
+    node = SimpleNamespace(config=config, workerinput={})
+    hook = getattr(config.hook, "pytest_configure_node", None)
+    for plugin in hook.get_hookimpls() if hook else ():
+        with suppress(Exception):  # a plugin that wants more of a node than this has nothing to tell
+            plugin.function(node=node)
+    return {name: value for name, value in node.workerinput.items() if _plain(value)}
 
 
 def _plain(value: object) -> bool:

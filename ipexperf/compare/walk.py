@@ -47,6 +47,8 @@ class Suite:
     args: tuple[str, ...]
     options: Mapping[str, Any]
     """The values of all options, as the user's session has them."""
+    told: Mapping[str, Any]
+    """What plugins of the user's session tell the workers of pytest-xdist, for which they take the arms."""
     benchmark: bool = False
     """Whether `benchmark` is ours."""
 
@@ -114,6 +116,7 @@ class Walker:
                 folder=str(self._suite.folder),
                 args=self._suite.args,
                 options=self._suite.options,
+                told=self._suite.told,
                 benchmark=self._suite.benchmark,
                 tests=tests,
                 device=self.arms[test].case.device,

@@ -107,7 +107,7 @@ def _not_compared(measurement: Measurement) -> str:
     found = [launch.answers for launch in measurement.counted if launch.answers]
     if found and answers.common(found) is None:
         return "it is another one in each process"
-    return next((f"{kind} has no value that can be" for one in found if (kind := one.get("unknown"))), "")
+    return next((f"nothing compares {kind} with another" for one in found if (kind := one.get("unknown"))), "")
 
 
 def slowing(judged: Sequence[Judged]) -> list[str]:

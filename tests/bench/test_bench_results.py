@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +20,20 @@ class Point:
     y: float
 
 
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Made:
+    """As attrs makes classes."""
+
+    __attrs_attrs__ = (SimpleNamespace(name="x"),)
+
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+
 def told(before: Any, now: Any) -> str:
     return answers.difference(results.sketch(before), results.sketch(now)).text
 
@@ -29,6 +45,7 @@ def told(before: Any, now: Any) -> str:
         ([1, (2.5, "three"), {"four": b"5"}], [1, (2.5, "three"), {"four": b"5"}]),
         ({2, 1}, {1, 2}),
         (Point(1, 2), Point(1, 2)),
+        (Colour.RED, Colour.RED),
         (object(), object()),
         (math.nan, math.nan),
         ("x" * 1000, "x" * 1000),
@@ -46,6 +63,8 @@ def test_equal_results_are_equal(before: Any, now: Any) -> None:
         ([1], (1,), "its answers changed: list of 1, 1 -> tuple of 1, 1"),
         ({"a": 1}, {"b": 1}, "its answers changed: dict of a, 1 -> dict of b, 1"),
         (Point(1, 2), Point(1, 3), "its answers changed: Point, 1, 2 -> Point, 1, 3"),
+        (Colour.RED, Colour.BLUE, "its answers changed: <Colour.RED: 1> -> <Colour.BLUE: 2>"),
+        (Made(1), Made(2), "its answers changed: Made, 1 -> Made, 2"),
         ({1}, {2}, "its answers changed: set of 1 -> set of 2"),
         (1, None, "its answers changed: 1 -> None"),
     ],
@@ -81,6 +100,15 @@ def test_tensors_are_compared_within_the_rounding_of_their_dtype(dtype: str, all
     assert "its answers changed" in told(of(before), of(before * 1.1))
     assert "its answers changed" in told(of(before), of(before[:-1]))
     assert "its answers changed" in told(of(before), of(torch.cat([before[:-1], torch.tensor([math.nan])])))
+
+
+@pytest.mark.torch
+def test_a_float_may_come_from_a_tensor() -> None:
+    """Such as a loss, whose last digits are another version's own. Beside torch it is compared as such numbers are."""
+    torch = pytest.importorskip("torch")
+    numpy = pytest.importorskip("numpy")
+    assert told(torch.tensor(1 / 3).item(), 1 / 3) == "" == told(numpy.float32(1 / 3), numpy.float32(0.33333334))
+    assert "its answers changed" in told(1 / 3, 0.334)
 
 
 @pytest.mark.torch

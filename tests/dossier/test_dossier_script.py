@@ -101,7 +101,7 @@ def test_an_arm_has_its_interpreter_its_variables_and_its_tree(tmp_path: Path, m
 
 def test_a_function_is_stepped_by_pytest_in_place_of_its_fixture(tmp_path: Path) -> None:
     one = arm(of_test("tests/test_a.py::test_b[x-'y']", "cpu"))
-    text, _ = script.of(one, one, Suite(tmp_path, (), {}, benchmark=True))
+    text, _ = script.of(one, one, Suite(tmp_path, (), {}, {}, benchmark=True))
     ast.parse(text)
     assert "def benchmark(self): return call" in text
     assert len(text.splitlines()) <= 60

@@ -342,6 +342,30 @@ def test_arms_have_folders_and_a_worker_id_of_their_own(functions: Functions) ->
     assert len({folder for _, folder in seen}) == len(seen) == 5
 
 
+TELLING = """
+def pytest_addoption(parser):
+    parser.addoption("--draw", type=int)
+
+
+def pytest_configure(config):
+    if hasattr(config, "workerinput"):
+        assert (config.workerinput["port"], config.workerinput["draw"]) == (80, 7)
+
+
+def pytest_configure_node(node):
+    node.workerinput["port"] = 80
+    node.gateway.send("more")
+"""
+
+
+def test_plugins_take_an_arm_for_a_worker_of_xdist_and_get_what_they_told_it(functions: Functions) -> None:
+    """Or what they would have told it: mostly an option, as pytest-randomly does."""
+    conftest = functions.path / "conftest.py"
+    conftest.write_text(conftest.read_text() + TELLING)
+    functions.tests("def test_it(perf):\n    perf(sum, [1])\n")
+    functions.run("--draw=7").assert_outcomes(passed=1)
+
+
 def test_networks_and_functions_share_a_run(functions: Functions) -> None:
     functions.tests(
         "import pytest\n\n\n@pytest.mark.perf(models=['tiny'])\ndef test_net(perf):\n    perf()\n\n\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 from ipexperf.bench.evidence import answers
 from ipexperf.dtypes import DTYPES
 
-PLAIN = (type(None), bool, int, float, complex, str, bytes, range)
+PLAIN = (type(None), bool, int, float, complex, str, bytes, range, enum.Enum)
 """Types whose values are compared by their text."""
 SHOWN = 60
 """Longest text of a value that is kept whole. Of a longer one a digest is."""
@@ -33,7 +34,9 @@ def sketch(result: Any) -> dict[str, Any]:
         texts.append(f"{'x'.join(map(str, tensor.shape)) or 'scalar'} {name}")
         if tensor.is_floating_point() or tensor.is_complex():
             numbers.append(tensor)
-            bound = max(bound, *(row.bounds.fidelity for row in DTYPES.values() if name in row.operands), EXACT)
+            # A float of Python's may be read from a tensor, as a loss is.
+            kind = "float32" if isinstance(part, float) else name
+            bound = max(bound, *(row.bounds.fidelity for row in DTYPES.values() if kind in row.operands), EXACT)
         else:
             texts[-1] += f" {_digest(tensor.numpy().tobytes())}"
     summed, odd = _numbers(numbers, bound)
@@ -76,16 +79,23 @@ def _parts(value: Any) -> Iterator[Any]:
             yield from _parts(part)
     elif isinstance(value, set | frozenset):
         yield f"{type(value).__name__} of {', '.join(sorted(map(_text, value)))}"
-    elif is_dataclass(value) and not isinstance(value, type):
+    elif named := _fields(value):
         yield type(value).__name__
-        for one in fields(value):
-            yield from _parts(getattr(value, one.name))
+        for name in named:
+            yield from _parts(getattr(value, name))
     else:
         yield value
 
 
+def _fields(value: Any) -> list[str]:
+    """The fields of an instance of a dataclass, or of a class that attrs made."""
+    if isinstance(value, type):
+        return []
+    return [one.name for one in (fields(value) if is_dataclass(value) else getattr(value, "__attrs_attrs__", ()))]
+
+
 def _tensor(value: Any) -> Any:
-    """The value as a tensor on the CPU, if it is one or an array of NumPy's beside a torch that is loaded."""
+    """The value as a tensor on the CPU, if it is one, or a float or an array of NumPy's beside a torch that is loaded."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is None:
         return None
@@ -94,9 +104,9 @@ def _tensor(value: Any) -> Any:
             return value.detach().to_dense().cpu().resolve_conj()
         except (RuntimeError, NotImplementedError):
             return None  # such as one on the meta device, which has no numbers
-    if numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind in "biufc":
+    if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic) and value.dtype.kind in "biufc":
         return torch.from_numpy(numpy.array(value))
-    return None
+    return torch.tensor(value, dtype=torch.float64) if isinstance(value, float) else None
 
 
 def _text(value: Any) -> str:

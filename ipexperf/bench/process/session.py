@@ -54,7 +54,8 @@ def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession,
             options[name] = str(source.moved(Path(options[name])))
     words = [word for name in (*(f"no:{name}" for name in ABSENT), __name__) for word in ("-p", name)]
     config = pytest.Config.fromdictargs(options, [*words, *map(_moved, request["args"])])
-    config.workerinput = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}  # type: ignore[attr-defined]
+    mine = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}
+    config.workerinput = Told(config, {**request["told"], **mine})  # type: ignore[attr-defined]
     settings = Settings.of(request["settings"])
     arm = Arm(request, settings, line, standing)
     config.pluginmanager.register(arm, "ipexperf-arm")
@@ -66,6 +67,17 @@ def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession,
     if arm.error:
         raise WorkerError("error", f"its session of pytest ended: {arm.error}")
     return {"test": None, **arm.passed()}
+
+
+class Told(dict[str, Any]):
+    """What a plugin told its workers. What it did not tell, for want of pytest-xdist, is most often an option."""
+
+    def __init__(self, config: pytest.Config, told: Mapping[str, Any]) -> None:
+        super().__init__(told)
+        self._config = config
+
+    def __missing__(self, name: str) -> Any:
+        return self._config.getoption(name)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
