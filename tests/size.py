@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {
     "lines of the package and the suites": 60_700,
-    "lines of tests": 51_950,
+    "lines of tests": 52_000,
     "lines of benchmarks": 9_600,
     "words of pages": 75_450,
     "decisions": 34,

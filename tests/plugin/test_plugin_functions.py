@@ -262,6 +262,17 @@ def test_a_suite_of_benchmarks_is_measured_as_it_stands(functions: Functions) ->
     assert benchmarks["test_call"]["stats"]["median"] > 0
 
 
+def test_a_failure_that_its_mark_expects_fails_no_run(functions: Functions) -> None:
+    functions.tests(
+        "import pytest\n\n\ndef test_it(benchmark):\n    benchmark(sum, [1])\n\n\n"
+        "@pytest.mark.xfail(reason='not yet')\ndef test_not_yet(benchmark):\n    benchmark(lambda: 1 / 0)\n"
+    )
+    result = functions.run("--perf-benchmark")
+    result.assert_outcomes(passed=1, xfailed=1)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["NOT MEASURED (1): its test skipped: xfail: not yet: test_functions.py::test_not_yet"])
+
+
 @pytest.mark.parametrize(
     ("body", "told"),
     [

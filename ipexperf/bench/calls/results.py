@@ -95,7 +95,7 @@ def _fields(value: Any) -> list[str]:
 
 
 def _tensor(value: Any) -> Any:
-    """The value as a tensor on the CPU, if it is one, or a float or an array of NumPy's beside a torch that is loaded."""
+    """The value as a tensor on the CPU, if it is one, or a float or an array of NumPy's beside a loaded torch."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is None:
         return None

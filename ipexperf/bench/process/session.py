@@ -37,8 +37,11 @@ OPTIONS = {
     "usepdb": False,
     "trace": False,
     "assertmode": "plain",
+    "benchmark_disable": True,
+    "benchmark_enable": False,
 }
-"""Options of an arm whatever the user's are: it goes through all tests, asks nobody, and asserts as Python does."""
+"""Options of an arm whatever the user's are: it goes through all tests, asks nobody, and asserts as Python does.
+pytest-benchmark need not measure, nor warn that it doesn't beside xdist: a suite may make errors of warnings."""
 NEVER = "it measured nothing"
 SKIPPED, FAILED = "skipped", "failed"
 
@@ -157,9 +160,11 @@ class Arm:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.nodeid in self._stood:
             return
-        if report.skipped and isinstance(report.longrepr, tuple):
+        if hasattr(report, "wasxfail"):
+            self._gone.append((report.nodeid, SKIPPED, f"xfail: {report.wasxfail}"))
+        elif report.skipped and isinstance(report.longrepr, tuple):
             self._gone.append((report.nodeid, SKIPPED, str(report.longrepr[2]).removeprefix("Skipped: ")))
-        elif report.skipped or report.failed:
+        elif report.failed:
             self._gone.append((report.nodeid, FAILED, _last_line(report)))
         elif report.when == "teardown":
             self._gone.append((report.nodeid, FAILED, NEVER))
