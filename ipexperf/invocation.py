@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import pytest
 
     from ipexperf.case import Case
+    from ipexperf.compare.walk import Suite
     from ipexperf.history.store import Status
     from ipexperf.lock import Lock
     from ipexperf.plan.arms import ArmWords
@@ -33,12 +35,16 @@ SITES = "ipexperf.sites"
 """The entry points by which an installed package starts the runs of an invocation on other hosts."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Given:
     """A plugin with the options of a session that a command starts, and with both arms of `ipexperf ab`."""
 
     options: Options
     arms: tuple[ArmWords, ArmWords] | None = None
+    suite: Suite | None = None
+    """The session that arms repeat, once it was collected."""
+    tests: Sequence[str] = ()
+    """Its tests that measure functions."""
     __name__ = GIVEN
 
     def run(self, arguments: Sequence[str]) -> int:
@@ -48,6 +54,21 @@ class Given:
         # We are imported already, so pytest could not rewrite our assertions if we had any.
         quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
         return int(pytest.main([*arguments, *quiet], plugins=[self]))
+
+    def only_test(self, arguments: Sequence[str]) -> tuple[Case, Suite]:
+        """Collect the session and run nothing. Returns the case of its one test, and the session for arms."""
+        with redirect_stdout(StringIO()) as said:
+            self.run(["--collect-only", "-q", *arguments])
+        if self.suite is None or len(self.tests) != 1:
+            names = ", ".join(self.tests[:3]) or "none"
+            told = "" if self.suite else f"\n{said.getvalue().strip()}"
+            reason = f"one test is measured, and {len(self.tests)} measure functions ({names})"
+            raise UsageError(f"behind -- '{' '.join(arguments)}': {reason}{told}")
+        return of_test(self.tests[0], device_of(self.options)), self.suite
+
+    def collected(self, config: pytest.Config, tests: Sequence[str]) -> None:
+        """Keep what was collected."""
+        self.suite, self.tests = suite_of(config, self.options), tests
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +106,10 @@ class Invocation:
 
     def adopt(self, tests: Sequence[str], config: pytest.Config, *, alone: bool) -> dict[str, Case]:
         """Measure the functions of these tests of a session too, or `alone`. Returns their cases."""
-        from ipexperf.compare.walk import Suite
-
         if self._elsewhere is not None:
             raise UsageError(f"{self.options.sources['fleet']}: functions are measured on this host: leave it out")
-        devices = self.options.device or matrix.DEFAULT_DEVICE
-        if len(devices) > 1:
-            raise UsageError(f"{self.options.sources['device']}: name one device for functions")
-        calls = {test: of_test(test, devices[0]) for test in tests}
-        options = {name: value for name, value in vars(config.option).items() if _plain(value)}
-        del options["file_or_dir"]  # are arguments
-        options |= {"rootdir": str(config.rootpath), "inifilename": str(config.inipath) if config.inipath else None}
-        place, told = config.invocation_params.dir, _told_to_workers(config)
-        suite = Suite(place, tuple(config.args), options, told, benchmark=self.options.benchmark)
-        given: Given | None = config.pluginmanager.get_plugin(GIVEN)
+        calls = {test: of_test(test, device_of(self.options)) for test in tests}
+        suite, given = suite_of(config, self.options), given_to(config)
         self.runs[""].adopt(tuple(calls.values()), suite, given.arms if given else None, alone=alone)
         return calls
 
@@ -172,6 +183,31 @@ class Invocation:
             for host, run in self.runs.items()
             for name, value in junit.of_run(run.settled().line, run.trouble, fails=not well)
         ]
+
+
+def given_to(config: pytest.Config) -> Given | None:
+    """What a command gave this session, if one started it."""
+    given: Given | None = config.pluginmanager.get_plugin(GIVEN)
+    return given
+
+
+def device_of(options: Options) -> str:
+    """The one device of functions."""
+    devices = options.device or matrix.DEFAULT_DEVICE
+    if len(devices) > 1:
+        raise UsageError(f"{options.sources['device']}: name one device for functions")
+    return devices[0]
+
+
+def suite_of(config: pytest.Config, options: Options) -> Suite:
+    """This session, for arms to repeat."""
+    from ipexperf.compare.walk import Suite
+
+    values = {name: value for name, value in vars(config.option).items() if _plain(value)}
+    del values["file_or_dir"]  # are arguments
+    values |= {"rootdir": str(config.rootpath), "inifilename": str(config.inipath) if config.inipath else None}
+    place, told = config.invocation_params.dir, _told_to_workers(config)
+    return Suite(place, tuple(config.args), values, told, benchmark=options.benchmark)
 
 
 def _told_to_workers(config: pytest.Config) -> dict[str, Any]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from ipexperf.bench.calls.call import Call
-    from ipexperf.invocation import Given, Invocation
+    from ipexperf.invocation import Invocation
     from ipexperf.plan.gates import GateWish
     from ipexperf.plan.options import Options
 
@@ -100,7 +100,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from ipexperf.errors import UsageError
     from ipexperf.plan import options
 
-    given: Given | None = config.pluginmanager.get_plugin("ipexperf-given")
+    given = config.pluginmanager.get_plugin("ipexperf-given")
     try:
         config.stash[OPTIONS_KEY] = (
             given.options
@@ -288,6 +288,8 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
 
     wanted = any(_planned(item) for item in session.items)
     calls = [item.nodeid for item in session.items if _measures_function(item)]
+    if session.config.option.collectonly and (given := session.config.pluginmanager.get_plugin("ipexperf-given")):
+        given.collected(session.config, calls)
     if (wanted or calls) and not session.config.option.collectonly and not hasattr(session.config, "workerinput"):
         from ipexperf.conduct import interrupts
 

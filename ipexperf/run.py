@@ -568,7 +568,7 @@ class Run:
             self._live.stored.get(case, "it was judged by stored numbers, and no other arm can be traced"),
             self._blocks.get(recorded.uid) or self.block(measurement, verdict, self._places),
             self._reproduce(recorded, self._places),
-            "" if case.is_call else rerun.options(case, **self._named(case)),
+            rerun.options(case) if case.is_call else rerun.options(case, **self._named(case)),
             (self._commit_of(against, case), str(measurement.environment.get("git", {}).get("commit") or "")),
         )
 

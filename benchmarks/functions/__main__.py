@@ -1,22 +1,25 @@
 """A public suite of benchmarks, measured beside itself with slowdowns planted in some tests: which are caught.
 
     python benchmarks/functions SUITE --runs 10
-    python benchmarks/functions SUITE --runs 2 --theirs
+    python benchmarks/functions SUITE --runs 1 --by pytest-benchmark
+    python benchmarks/functions SUITE --runs 1 --by asv --busy
 
 SUITE is a folder with a suite for pytest-benchmark, such as tensordict's `benchmarks/common`; it is copied. In each run
-ten tests drawn by its number are 10 % slower in one arm and ten others 5 %; the rest is as it was. `--theirs` runs
-pytest-benchmark itself twice in place of that, without and with what was planted. Rows are appended to `results.csv`,
-and runs that it has are not made again. Ends with a table in Markdown.
+ten tests drawn by its number are 10 % slower in one arm and ten others 5 %; the rest is as it was. `--by` has others
+judge the same: pytest-benchmark by its mean, median and minimum, or asv. `--busy`: a neighbour takes a core now and
+then. Rows are appended to `results.csv`, and runs that it has are not made again. Ends with a table in Markdown.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import os
 import random
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,6 +28,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import asv_side
+
 from ipexperf.history.store import History
 
 HERE = Path(__file__).parent
@@ -32,7 +37,16 @@ FIELDS = ("by", "run", "test", "planted", "outcome", "ratio", "lo", "hi", "pairs
 PLANTED = {0.10: 10, 0.05: 10}
 """How many tests of a run become slower by each share."""
 THRESHOLD = 0.05
-"""That of pytest-benchmark's `compare-fail=mean:5%`. What is planted is in some calls: no median sees it."""
+"""That of pytest-benchmark's `compare-fail=mean:5%`."""
+STATISTICS = ("mean", "median", "min")
+NEIGHBOUR = """
+import random, time
+while True:
+    until = time.monotonic() + random.uniform(0.2, 4)
+    while time.monotonic() < until:
+        pass
+    time.sleep(random.uniform(0.2, 4))
+"""
 
 
 def prepared(folder: Path, suite: Path, pattern: str) -> list[str]:
@@ -77,18 +91,48 @@ def ours(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def theirs(folder: Path) -> Iterator[dict[str, Any]]:
-    """One run of pytest-benchmark against another, judged by its mean."""
+    """One run of pytest-benchmark against another, judged by each of its statistics."""
     begin, stats = time.monotonic(), []
     for plant in ("0", "1"):
         pytest(folder, f"--benchmark-json=bench{plant}.json", PLANT=plant)
         found = json.loads((folder / f"bench{plant}.json").read_text())["benchmarks"]
         stats.append({one["fullname"]: one["stats"] for one in found})
     seconds = time.monotonic() - begin
-    for test in stats[0].keys() & stats[1].keys():
-        ratio = stats[1][test]["mean"] / stats[0][test]["mean"]
-        outcome = "regressed" if ratio > 1 + THRESHOLD else "ok"
-        yield {"by": "pytest-benchmark, mean:5%", "test": test, "outcome": outcome, "ratio": round(ratio, 4),
-               "seconds": round(seconds)}  # fmt: skip
+    for name in STATISTICS:
+        for test in stats[0].keys() & stats[1].keys():
+            ratio = stats[1][test][name] / stats[0][test][name]
+            outcome = "regressed" if ratio > 1 + THRESHOLD else "ok"
+            yield {"by": f"pytest-benchmark, {name}:5%", "test": test, "outcome": outcome, "ratio": round(ratio, 4),
+                   "seconds": round(seconds)}  # fmt: skip
+
+
+def asvs(folder: Path) -> Iterator[dict[str, Any]]:
+    """Two commits under asv, compared with its own factor."""
+    begin = time.monotonic()
+    listed = pytest(folder, "--collect-only", "-q").stdout.splitlines()
+    tests = [line for line in listed if "::" in line]
+    rows = list(asv_side.compared(folder, tests, {**os.environ, "PLANTED": str(folder / "planted.json")}))
+    for test, outcome, ratio in rows:
+        yield {"by": "asv continuous, factor 1.1", "test": test, "outcome": outcome, "ratio": ratio,
+               "seconds": round(time.monotonic() - begin)}  # fmt: skip
+
+
+@contextlib.contextmanager
+def neighbour(*, busy: bool) -> Iterator[None]:
+    """Another process that takes a core now and then, if it is to."""
+    if not busy:
+        yield
+        return
+    other = subprocess.Popen([sys.executable, "-c", NEIGHBOUR])
+    try:
+        yield
+    finally:
+        other.kill()
+        other.wait()
+
+
+JUDGES = {"ipexperf": ours, "pytest-benchmark": theirs, "asv": asvs}
+BUSY = ", beside a busy neighbour"
 
 
 def table(rows: list[dict[str, str]]) -> Iterator[str]:
@@ -96,13 +140,14 @@ def table(rows: list[dict[str, str]]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     for by in dict.fromkeys(row["by"] for row in rows):
         own = [row for row in rows if row["by"] == by and row["outcome"] != "none"]
-        runs = {row["run"]: float(row["seconds"]) for row in own}
-        cells = [by, len(runs), len(own)]
+        seconds = {row["run"]: float(row["seconds"]) for row in own}
+        each = [seconds[run] / sum(row["run"] == run for row in own) / 2 for run in seconds]
+        cells = [by, len(seconds), len(own)]
         for share in ("0", "0.1", "0.05"):
             some = [row for row in own if float(row["planted"]) == float(share)]
             cells.append(f"{sum(row['outcome'] == 'regressed' for row in some)} of {len(some)}")
         cells.append(sum(row["outcome"] == "inconclusive" for row in own))
-        cells.append(f"{sum(runs.values()) / len(own) / 2:.1f}")
+        cells.append(f"{statistics.median(each):.1f}")
         yield f"| {' | '.join(map(str, cells))} |"
 
 
@@ -111,25 +156,28 @@ def main() -> None:
     parser.add_argument("suite", type=Path, nargs="?")
     parser.add_argument("--runs", type=int, default=0)
     parser.add_argument("--pattern", default="*_test.py", help="the files that are tests")
-    parser.add_argument("--theirs", action="store_true")
+    parser.add_argument("--by", choices=JUDGES, default="ipexperf")
+    parser.add_argument("--busy", action="store_true", help="beside a neighbour that takes a core now and then")
     parser.add_argument("--csv", type=Path, default=HERE / "results.csv")
     arguments = parser.parse_args()
     rows = list(csv.DictReader(arguments.csv.open())) if arguments.csv.exists() else []
-    judge = theirs if arguments.theirs else ours
+    suffix = BUSY if arguments.busy else ""
+    done = {
+        row["run"] for row in rows if row["by"].startswith(arguments.by) and row["by"].endswith(BUSY) == arguments.busy
+    }
     for number in range(1, arguments.runs + 1):
-        if any(row["run"] == str(number) and row["by"].startswith("pytest") == arguments.theirs for row in rows):
+        if str(number) in done:
             continue
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
             shares = drawn(prepared(folder, arguments.suite, arguments.pattern), number)
             (folder / "planted.json").write_text(json.dumps(shares))
-            made = [
-                {
-                    field: str({"run": number, "planted": shares.get(one["test"], 0), **one}.get(field, ""))
-                    for field in FIELDS
-                }
-                for one in judge(folder)
-            ]
+            with neighbour(busy=arguments.busy):
+                found = [
+                    {"run": number, "planted": shares.get(one["test"], 0), **one, "by": one["by"] + suffix}
+                    for one in JUDGES[arguments.by](folder)
+                ]
+            made = [{field: str(one.get(field, "")) for field in FIELDS} for one in found]
         rows += made
         with arguments.csv.open("a", newline="") as stream:
             writer = csv.DictWriter(stream, FIELDS)

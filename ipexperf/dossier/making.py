@@ -246,7 +246,7 @@ def _lines(
 def _commands(question: Question, a: Side, b: Side) -> dict[str, str]:
     """What to run next, by what it is for."""
     commands, (since, until) = {MEASURE: question.reproduce}, question.commits
-    if question.case.is_call or question.against is None:
+    if question.against is None:
         return commands
     good = shlex.quote(question.against.words.text)
     if arm.other_software(a.arm, b.arm):

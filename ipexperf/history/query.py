@@ -257,14 +257,18 @@ def _recorded(connection: Connection, row: RowMapping) -> list[Recorded]:
     for case_id, fact in cases.items():
         case_launches = launches.get(case_id, [])
         judged = verdicts.get(case_id)
+        values = _values([record for record, _ in case_launches])
+        needed = {PRIMARY, *values}  # a damaged history may lack their rows
         answer.append(
             Recorded(
                 run_uid=row["uid"],
                 case=case_of(fact),
                 outcome=judged.outcome if judged else fact["outcome"],
                 verdict=judged,
-                values=_values([record for record, _ in case_launches]),
-                metrics={name: metrics[case_id][name] for name in METRICS if name in metrics[case_id]},
+                values=values,
+                metrics={
+                    name: metrics[case_id][name] for name in METRICS if name in metrics[case_id] or name in needed
+                },
                 launches=tuple(record for record, _ in case_launches),
                 environment=_environment_document(case_launches[0][1] if case_launches else row["doc"], row["meta"]),
                 machine_key=fact["machine_key"],

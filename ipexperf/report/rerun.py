@@ -51,7 +51,9 @@ def assignments(variables: Mapping[str, str]) -> str:
 
 
 def options(case: Case, *, target: str = "", load: Sequence[str] = (), plain_size: int | None = None) -> str:
-    """The options that choose the case alone, for pytest and for the commands."""
+    """The words that choose the case alone: options for pytest and the commands, or a test for the commands."""
+    if case.is_call:
+        return f"-- {shlex.quote(case.model)}"
     named = {"model": shlex.quote(target or case.model)}
     loaded = "".join(f"--perf-load {shlex.quote(name)} " for name in load)
     axes = " ".join(f"--perf-{axis} {named.get(axis, getattr(case, axis))}" for axis in AXES)

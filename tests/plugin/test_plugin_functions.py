@@ -422,6 +422,23 @@ def test_ab_compares_any_two_arms_by_tests(functions: Functions) -> None:
     assert re.search(again, said)
 
 
+@pytest.mark.long
+def test_bisect_names_the_commit_that_made_a_function_slower(functions: Functions) -> None:
+    functions.tests("from library import total\n\n\ndef test_total(perf):\n    perf(total, 2000)\n")
+    for text in (LIBRARY, f"{LIBRARY}# one\n", SLOWER, f"{SLOWER}# one\n"):
+        functions.library(text)
+        functions.commit()
+    words = ("bisect", "--commits", "HEAD~3..HEAD", "--max-pairs=4", "--")
+    result = functions.suite.command(*words, "test_functions.py")
+    assert result.ret == 0, result.stderr.str()
+    sha = subprocess.run(["git", "rev-parse", "HEAD~1"], cwd=functions.path, capture_output=True, text=True, check=True)
+    result.stdout.fnmatch_lines(["CULPRIT: commit *", f"  commit {sha.stdout[:12]}: one (a, *)"])
+    result.stdout.fnmatch_lines(["reproduce ipexperf bisect --commits * -- test_functions.py::test_total *"])
+    none = functions.suite.command(*words, "test_functions.py", "-k", "nothing")
+    assert none.ret == 2
+    assert "one test is measured, and 0 measure functions (none)" in none.stderr.str()
+
+
 def test_options_of_a_suite_may_be_in_its_ini_file(functions: Functions) -> None:
     functions.suite.always("--perf-benchmark")
     functions.tests("def test_it(benchmark):\n    benchmark(sum, [1])\n")

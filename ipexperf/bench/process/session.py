@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "timeout", "pytest_cov")
 """Plugins that an arm does without: they print, or act on a test that takes long or is timed."""
 OPTIONS = {
+    "collectonly": False,
     "maxfail": 0,
     "continue_on_collection_errors": True,
     "usepdb": False,

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import random
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
+    from ipexperf.compare.walk import Suite
     from ipexperf.judge.bisection import BisectionRecord
     from ipexperf.judge.ratios import Ratio
     from ipexperf.plan.options import Options
@@ -49,6 +51,9 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     parser.add_argument("--no-fingerprint", action="store_true", help="answer every question by timing alone")
     parser.add_argument("--seed", type=int, default=None, help="seed of the random start order")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
+    parser.add_argument(
+        "tests", nargs="*", metavar="-- TEST", help="a test that measures a function: arguments of pytest"
+    )
     planning.add_short(parser, SHORT)
     planning.add_options(parser, without=("budget",))
     parser.set_defaults(run=run_bisect)
@@ -75,7 +80,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     ends = _ends(arguments, options, cache, progress.say)
     # Weights and the like are made by the good end: a candidate may be unable to.
     options = dataclasses.replace(options, python=ends.python)
-    case = _case(options)
+    case, suite = _of_test(arguments.tests, options) if arguments.tests else (_case(options), None)
     log = AnswerLog(log_path(cache, case, ends.good.key, ends.bad.key), fresh=arguments.fresh)
     count = len(ends.changes)
     progress.say(f"{count} differences between both ends; the answers are kept in {log.path}")
@@ -92,6 +97,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
         progress,
         log,
         random.Random(arguments.seed),  # noqa: S311 - a start order, no secret
+        suite,
     )
     started = now()
     try:
@@ -244,20 +250,30 @@ def _case(options: Options) -> Case:
     return cases[0]
 
 
+def _of_test(words: Sequence[str], options: Options) -> tuple[Case, Suite]:
+    """The case of the one test that these arguments of pytest choose, and the session that measures it."""
+    from ipexperf.invocation import Given
+
+    return Given(dataclasses.replace(options, benchmark=True)).only_test(words)
+
+
 def _again(record: BisectionRecord, neighbours: tuple[str, str] | None, arguments: argparse.Namespace) -> str:
     """The command that compares the last good and the first bad candidate, or empty if none does."""
     from ipexperf.bench import registry
     from ipexperf.report import rerun
 
-    model = registry.models.get(record.case.model)
-    load = [name for name in planning.resolve(arguments).load if name != model.target]
-    axes = rerun.options(record.case, target=model.target or "", load=load, plain_size=model.size)
+    if record.case.is_call:
+        axes = rerun.options(record.case)
+    else:
+        model = registry.models.get(record.case.model)
+        load = [name for name in planning.resolve(arguments).load if name != model.target]
+        axes = rerun.options(record.case, target=model.target or "", load=load, plain_size=model.size)
     if neighbours is not None:
         sides = (f"--{name} lock:{shlex.quote(path)}" for name, path in zip("ab", neighbours, strict=True))
         return f"ipexperf ab {' '.join(sides)} {axes}"
     if arguments.commits and len(record.culprits) == 1 and len(record.culprits[0]) == 1:
         sha = record.culprits[0][0].name
-        return f"ipexperf bisect --commits {sha}~1..{sha} {axes}, with the other options as they were"
+        return f"ipexperf bisect --commits {sha}~1..{sha} {axes}  (with the other options as they were)"
     return ""
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf.compare.against import Against, AgainstRun
+from ipexperf.compare.sequence import Why
 from ipexperf.conduct import process
 from ipexperf.errors import LockError, UsageError
 from ipexperf.judge import structure
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.commands.progress import Progress
     from ipexperf.compare.sequence import Comparison
+    from ipexperf.compare.walk import Suite
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.recorder import Recorder
@@ -56,6 +58,8 @@ class Laboratory:
     log: AnswerLog
     chance: random.Random
     """Says which arm begins."""
+    suite: Suite | None = None
+    """The session of pytest that has the case, if that is a function."""
     kernels: tuple[str, str] | None = None
     """The digests of the fingerprints of the good and the bad end, if they differ."""
     _sized: bool = False
@@ -175,6 +179,7 @@ class Laboratory:
             self.progress.say,
             chance=self.chance,
             show=self.progress.show,
+            suite=self.suite,
         )
         with experiments.recorded(self.recorder()) as recorder:
             try:
@@ -211,6 +216,8 @@ def _answered(comparison: Comparison | None, verdict: Verdict, seconds: float) -
         if fault is not None and comparison is not None and fault.arm is comparison.a:
             raise UsageError(f"the good end does not run the case: {fault.error.reason}")
         return Measured(Answer.SKIP, f"it does not run: {verdict.reason}", seconds=seconds)
+    if comparison.stop.why is Why.ABSENT:
+        return Measured(Answer.SKIP, comparison.stop.text, seconds=seconds)
     fingerprints = [side.launch.fingerprint for pair in comparison.pairs[:1] for side in (pair.a, pair.b)]
     ran: Sequence[str] = structure.between(*fingerprints).changes if len(fingerprints) == 2 else ()
     others, kernels = (
