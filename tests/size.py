@@ -14,10 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 60_700,
+    "lines of the package and the suites": 60_750,
     "lines of tests": 52_000,
-    "lines of benchmarks": 9_600,
-    "words of pages": 75_450,
+    "lines of benchmarks": 9_750,
+    "words of pages": 75_650,
     "decisions": 34,
     "words of the glossary": 28,
     "options": 45,

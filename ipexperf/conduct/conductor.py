@@ -45,7 +45,7 @@ MAKING = {
 }
 """For each request that makes a file: the words for doing so, and for doing it again if the file is damaged."""
 
-SAMPLES_OF_CALL, SECONDS_OF_CALL = 10, 0.2
+SAMPLES_OF_CALL, SECONDS_OF_CALL = 10, 0.1
 """The least of a function in a session, unless the command line says otherwise: a suite has hundreds."""
 NO_LEASE = "measured without a lease: another process may have measured on the device at the same time"
 """The note of every launch with `--perf-lease off`."""

@@ -115,6 +115,16 @@ def test_a_network_that_breaks_its_graph_is_caught(liar: type[Whole]) -> None:
 
 
 @QUIET
+def test_a_frame_without_a_tensor_is_no_part_of_the_network() -> None:
+    """Such as a hook that Python calls when a compiler is started. Dynamo looks at it, and leaves it."""
+    before = Tally.read()
+    torch.compile(Whole(), backend="eager")(torch.ones(2, 4))
+    torch._dynamo.utils.counters["frames"]["total"] += 1
+    first = Tally.read().since(before)
+    assert (first.graphs, first.frames, first.attempts) == (1, 1, 2)
+
+
+@QUIET
 def test_a_network_that_is_not_compiled_at_all_is_caught() -> None:
     """Where dynamo was told to keep away there is no graph."""
     found = looked_at(Refuses())["graphs"]

@@ -53,19 +53,31 @@ class Tally:
     """Dynamo's counters in this process at one moment."""
 
     graphs: int
-    frames: int
-    """Frames that it tried to compile, successfully or not. The code after a break is a frame of its own."""
+    compiled: tuple[Any, ...]
+    """What Dynamo remembers of the newest frames with a tensor. The code after a break is a frame of its own.
+
+    Others are no part of the network, such as filelock's hook that Python 3.13 calls when inductor starts a compiler.
+    """
+    attempts: int
+    """How often it looked at a frame of any kind."""
     breaks: Counter[str]
     """Reasons of graph breaks, with counts."""
     nodes: int
     """Operations that it put into graphs."""
 
+    @property
+    def frames(self) -> int:
+        return len(self.compiled)
+
     @classmethod
     def read(cls) -> Tally:
         # Torch has no public counters.
-        counters = importlib.import_module("torch._dynamo.utils").counters
+        utils = importlib.import_module("torch._dynamo.utils")
+        counters = utils.counters
         return cls(
             counters["stats"]["unique_graphs"],
+            # A frame without a tensor leaves no metrics, and the code of a backward pass has no name.
+            tuple(one for one in utils.get_compilation_metrics() if one.co_name),
             counters["frames"]["total"],
             Counter(dict(counters["graph_break"])),
             counters["stats"]["calls_captured"],
@@ -75,7 +87,8 @@ class Tally:
         """Return the difference from an earlier tally."""
         return Tally(
             self.graphs - before.graphs,
-            self.frames - before.frames,
+            tuple(one for one in self.compiled if not any(one is other for other in before.compiled)),
+            self.attempts - before.attempts,
             self.breaks - before.breaks,
             self.nodes - before.nodes,
         )
@@ -96,8 +109,8 @@ def whole(first: Tally, later: Tally) -> list[Check]:
         ),
         Check(
             "recompilation",
-            later.graphs == later.frames == 0,
-            f"{later.frames} frames after the first call, {later.graphs} more graphs",
+            later.graphs == later.attempts == 0,
+            f"{later.attempts} frames after the first call, {later.graphs} more graphs",
             "0 frames after the first call, 0 more graphs",
         ),
         Check("eager_fallback", not eager, f"suppress_errors is {eager}", "suppress_errors is False"),
