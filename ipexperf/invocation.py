@@ -109,7 +109,8 @@ class Invocation:
         if self._elsewhere is not None:
             raise UsageError(f"{self.options.sources['fleet']}: functions are measured on this host: leave it out")
         calls = {test: of_test(test, device_of(self.options)) for test in tests}
-        suite, given = suite_of(config, self.options), given_to(config)
+        suite = suite_of(config, self.options)
+        given: Given | None = config.pluginmanager.get_plugin(GIVEN)
         self.runs[""].adopt(tuple(calls.values()), suite, given.arms if given else None, alone=alone)
         return calls
 
@@ -183,12 +184,6 @@ class Invocation:
             for host, run in self.runs.items()
             for name, value in junit.of_run(run.settled().line, run.trouble, fails=not well)
         ]
-
-
-def given_to(config: pytest.Config) -> Given | None:
-    """What a command gave this session, if one started it."""
-    given: Given | None = config.pluginmanager.get_plugin(GIVEN)
-    return given
 
 
 def device_of(options: Options) -> str:

@@ -116,6 +116,7 @@ def asvs(folder: Path) -> Iterator[dict[str, Any]]:
     others = [line for line in listed if "::" in line and line not in planted]
     tests = [*(test for test, share in planted.items() if share == max(PLANTED)), *others[:OF_ASV]]
     rows = list(asv_side.compared(folder, tests, {**os.environ, "PLANTED": str(folder / "planted.json")}))
+    print(f"asv measured {len(rows)} of {len(tests)} tests", file=sys.stderr)
     for test, outcome, ratio in rows:
         yield {"by": "asv continuous, factor 1.1", "test": test, "outcome": outcome, "ratio": ratio,
                "seconds": round(time.monotonic() - begin)}  # fmt: skip

@@ -81,7 +81,9 @@ class Told(dict[str, Any]):
         self._config = config
 
     def __missing__(self, name: str) -> Any:
-        return self._config.getoption(name)
+        if not hasattr(self._config.option, name):
+            raise KeyError(name)
+        return getattr(self._config.option, name)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
