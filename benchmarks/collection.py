@@ -31,7 +31,13 @@ def build():
 for index in range({count}):
     model(f"dummy{{index}}", size=8, batch_train=1, batch_infer=1)(build)
 '''
-PERF_TEST = "def test_dummy(perf):\n    perf()\n"
+PERF_TEST = """import pytest
+
+
+@pytest.mark.perf()
+def test_dummy(perf):
+    perf()
+"""
 PLAIN_TEST = """import pytest
 
 
@@ -102,21 +108,21 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7, help="rounds of the collection (default: %(default)s)")
     parser.add_argument("--load-rounds", type=int, default=15, help="rounds of the empty run (default: %(default)s)")
     told = parser.parse_args()
-    shipped = len(registry.models.names())
+    shipped = sum(not registry.models.get(name).operator_of for name in registry.models.names())
     if told.cases <= shipped or min(told.rounds, told.load_rounds) < 1:
-        parser.error(f"--cases must be more than the {shipped} shipped models, --rounds and --load-rounds at least 1")
+        parser.error(f"--cases must be more than the {shipped} shipped networks, --rounds and --load-rounds at least 1")
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         # Keep byte code between processes, as usual, whatever the shell says.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(place / "bytecode")
-        # Every model gives one case, including the shipped ones.
+        # Every network gives one case, including the shipped ones.
         (place / "models.py").write_text(MODELS.format(count=told.cases - shipped))
         (place / "test_perf.py").write_text(PERF_TEST)
         (place / "test_plain.py").write_text(PLAIN_TEST.format(count=told.cases))
         (place / "test_empty.py").write_text(EMPTY_TEST)
         (place / "pytest.ini").write_text("[pytest]\n")
-        axes = ("--model", "all", "--device", "cpu", "--dtype", "fp32", "--mode", "infer", "--stack", "stock")
+        axes = [f"--perf-{axis}" for axis in ("model=all", "device=cpu", "dtype=fp32", "mode=infer", "stack=stock")]
         load = (f"--perf-load={place / 'models.py'}",)
         collect = command(place / "test_perf.py", "--collect-only", *axes, *load, plugin=True)
         plain = command(place / "test_plain.py", "--collect-only", plugin=False)

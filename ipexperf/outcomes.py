@@ -19,6 +19,8 @@ Outcome = Literal[
     "improved",
     "ok",
 ]
+StructureGate = Literal["warn", "loss", "fail"]
+"""The changes of structure that fail a test: none, those that can only cost time, or all."""
 Tone = Literal["good", "cool", "warm", "bad", "quiet"]
 """Colours of the dashboard: fine, faster, slower, broken, and nothing to say."""
 

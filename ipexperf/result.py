@@ -386,10 +386,6 @@ class RoundRecord:
     """The number of turns that do not count, because the machine was busy."""
 
 
-StructureGate = Literal["warn", "loss", "fail"]
-"""The changes of structure that fail a test: none, those that can only cost time, or all."""
-
-
 @dataclass(frozen=True, slots=True)
 class Structure:
     """The comparison of fingerprints in a verdict. It has no noise, and is no alarm by itself."""

@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {
     "lines of the package and the suites": 60_750,
-    "lines of tests": 52_000,
+    "lines of tests": 52_050,
     "lines of benchmarks": 9_750,
     "words of pages": 75_650,
     "decisions": 34,

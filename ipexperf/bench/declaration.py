@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import re
@@ -27,6 +28,8 @@ LOWEST: Mapping[str, int] = {"peak_memory": 0, "items": 1, "processes": 1}
 ABOVE_ZERO = ("learning_rate", "rate")
 SHOWN = 80
 """Characters of a wrong answer in the message."""
+HINTS = functools.cache(get_type_hints)
+"""Thousands of models may be declared, and each is held against the same hints."""
 MAY_BE_ZERO = ("settles", "recipe_steps", "train_steps")
 WORDS: Mapping[Any, str] = {
     str: "a text",
@@ -60,7 +63,7 @@ def check_session(session: Session) -> None:
 
 
 def _check_attributes(owner: str, base: type, item: object) -> None:
-    for attribute, hint in get_type_hints(base).items():
+    for attribute, hint in HINTS(base).items():
         value = getattr(item, attribute, None)
         if attribute != "name" and (expected := _expected(attribute, value, hint)):
             raise UsageError(f"{owner}: {attribute} is {value!r}, expected {expected}")
@@ -69,7 +72,7 @@ def _check_attributes(owner: str, base: type, item: object) -> None:
 def check_methods(base: type, item: object) -> None:
     """Raise UsageError for a method that does not take the arguments that `base` gives it."""
     for name, declared in vars(base).items():
-        if name.startswith("__") or not inspect.isfunction(declared):
+        if name.startswith("__") or not inspect.isfunction(declared) or getattr(type(item), name, None) is declared:
             continue
         _, *parameters = inspect.signature(declared).parameters.values()
         given = [one.name for one in parameters if one.kind is not one.KEYWORD_ONLY]
@@ -87,7 +90,7 @@ def check_methods(base: type, item: object) -> None:
 
 def answer(base: type, item: object, method: str, *arguments: Any) -> Any:
     """Call a method of a leaf or session. Raise WorkerError if what it returns is not what `base` says."""
-    value, hint = getattr(item, method)(*arguments), get_type_hints(getattr(base, method))["return"]
+    value, hint = getattr(item, method)(*arguments), HINTS(getattr(base, method))["return"]
     expected = "" if _fits(value, hint) else _words(hint)
     if not expected and method in LOWEST and value < LOWEST[method]:
         expected = f"at least {LOWEST[method]}"
@@ -142,7 +145,7 @@ def _kinds(hint: Any) -> tuple[Any, ...]:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    if hint is Any:
+    if hint is Any or (type(value) is hint and hint in (str, bool, int)):
         return True
     if len(kinds := _kinds(hint)) > 1:
         return any(_fits(value, one) for one in kinds)
@@ -161,6 +164,6 @@ def _fits(value: Any, hint: Any) -> bool:
         return isinstance(value, (int, hint)) and not isinstance(value, bool) and math.isfinite(value)
     if hint is Check:
         return isinstance(value, Check) and all(
-            isinstance(getattr(value, name), kind) for name, kind in get_type_hints(Check).items()
+            isinstance(getattr(value, name), kind) for name, kind in HINTS(Check).items()
         )
     return isinstance(value, hint)

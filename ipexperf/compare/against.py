@@ -19,10 +19,11 @@ from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import now
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.outcomes import StructureGate
 from ipexperf.plan import arms, gates, groups
 from ipexperf.plan.gates import GateWish
 from ipexperf.plan.options import STORED
-from ipexperf.result import ENERGY, PRIMARY, Launch, PairsEvidence, SeatRecord, StructureGate
+from ipexperf.result import ENERGY, PRIMARY, Launch, PairsEvidence, SeatRecord
 
 if TYPE_CHECKING:
     from ipexperf.case import Case

@@ -173,13 +173,10 @@ def changes(
 
 def _experiments(history: History, examined: Sequence[Examined]) -> set[tuple[str, int]]:
     """The runs of series with a change that were experiments, by uid of the case and row id."""
-    moved = [entry.series for entry in examined if entry.course.changes]
-    tried = history.experiments({series.case.uid for series in moved}) if moved else {}
+    moved = [(entry.series.case.uid, entry.series) for entry in examined if entry.course.changes]
+    tried = history.experiments({uid for uid, _ in moved}) if moved else {}
     return {
-        (series.case.uid, run.number)
-        for series in moved
-        for run in series.runs
-        if (series.case.uid, series.machine_key, run.uid) in tried
+        (uid, run.number) for uid, series in moved for run in series.runs if (uid, series.machine_key, run.uid) in tried
     }
 
 

@@ -8,16 +8,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import Connection, select
-
 from ipexperf.case import Case
 from ipexperf.history import statements
 from ipexperf.history.rows import case_of
-from ipexperf.history.schema import case, environment, measurement, run, series, verdict
-from ipexperf.outcomes import without_numbers
+from ipexperf.history.schema import environment, measurement, run
 from ipexperf.result import accuracies
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from ipexperf.history.records import Wanted
 
 
@@ -72,29 +71,24 @@ def read(
         numbers = (row[name] for name in ("machine_key", "metric", "unit", "higher_is_better"))
         by_series[row["series_id"]] = Medians(case_of(row), *numbers)
     places = {moment.number: place for place, moment in enumerate(runs)}
+    first = min(places)
+    left_out: dict[str, set[int]] = defaultdict(set)
+    for uid, number in without:
+        left_out[uid].add(number)
+    rejected: dict[str, set[int]] = defaultdict(set)
+    for uid, number in connection.execute(statements.rejected(first, **filters)):
+        rejected[uid].add(number)
+    uncounted = {}
+    for series_id, entry in by_series.items():
+        uid = entry.case.uid
+        uncounted[series_id] = left_out[uid] | (set() if entry.metric in accuracies() else rejected[uid])
     points: dict[int, list[tuple[int, float | None]]] = defaultdict(list)
     # Row ids follow time, except for merged runs, so most of the older part of a long history is not read.
-    query = statements.facts("median", "outcome", metric=metrics, **filters)
-    query = query.where(measurement.c.run_id >= min(places))
-    rejected = _rejected(connection, min(places))
+    query = statements.facts("median", "outcome", metric=metrics, **filters).where(measurement.c.run_id >= first)
     for series_id, run_id, median, outcome in connection.execute(query).all():
-        entry = by_series[series_id]
-        if run_id not in places or (entry.case.uid, run_id) in without:
-            continue
-        if entry.metric in accuracies() or (entry.case.uid, run_id) not in rejected:
+        if run_id in places and run_id not in uncounted[series_id]:
             points[series_id].append((places[run_id], median if outcome == "ok" else None))
     return [_filled(by_series[series_id], sorted(pairs), runs) for series_id, pairs in sorted(points.items())]
-
-
-def _rejected(connection: Connection, first: int) -> set[tuple[str, int]]:
-    """Select the cases, by uid and run, whose newest verdict says that their numbers do not count."""
-    query = (
-        select(case.c.uid, verdict.c.run_id)
-        .join(series, series.c.id == verdict.c.series_id)
-        .join(case, case.c.id == series.c.case_id)
-        .where(verdict.c.outcome.in_(without_numbers()), verdict.c.run_id >= first, statements.newest_verdict())
-    )
-    return {(row.uid, row.run_id) for row in connection.execute(query)}
 
 
 def _filled(entry: Medians, points: Sequence[tuple[int, float | None]], runs: Sequence[Moment]) -> Medians:

@@ -10,6 +10,7 @@ from sqlalchemy import JSON, ColumnElement, Select, and_, exists, func, select, 
 from ipexperf.case import AXES
 from ipexperf.history.rows import CASE
 from ipexperf.history.schema import case, environment, launch, measurement, run, samples, series, verdict
+from ipexperf.outcomes import without_numbers
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
@@ -121,6 +122,21 @@ def facts(*names: str, **filters: Wanted) -> Select[Any]:
     wanted = series_of(**filters).with_only_columns(series.c.id)
     columns = (measurement.c[name] for name in ("series_id", "run_id", *names))
     return select(*columns).where(measurement.c.series_id.in_(wanted))
+
+
+def rejected(first: int, **filters: Wanted) -> Select[Any]:
+    """Select the cases of the matching series, by uid, and the runs from `first` on whose verdict has no numbers.
+
+    A few series have few verdicts, and the verdicts of others are never read.
+    """
+    wanted = series_of(**filters).with_only_columns(series.c.id)
+    return (
+        select(case.c.uid, verdict.c.run_id)
+        .join(series, series.c.id == verdict.c.series_id)
+        .join(case, case.c.id == series.c.case_id)
+        .where(verdict.c.series_id.in_(wanted), verdict.c.run_id >= first)
+        .where(verdict.c.outcome.in_(without_numbers()), newest_verdict())
+    )
 
 
 def narrowed_by(narrowing: Mapping[ColumnElement[Any], Wanted]) -> list[ColumnElement[bool]]:

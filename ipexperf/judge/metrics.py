@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ipexperf.judge.policy import MetricPolicy
-from ipexperf.judge.ratios import Estimate, Levels, Spread, decide, interval_in_words, of_log, smallest_effect
+from ipexperf.judge.ratios import Estimate, Levels, Spread, decide, in_words, interval_in_words, of_log, smallest_effect
 from ipexperf.judge.spread import centre
 from ipexperf.outcomes import Outcome, has_numbers, place
 from ipexperf.result import MEAN, METRICS, PRIMARY, Level, SpeedVerdict, Verdict
@@ -197,12 +197,9 @@ def _reasons(verdicts: Iterable[Verdict]) -> str:
 
 
 def _sentence(outcome: Outcome, estimate: Estimate, policy: MetricPolicy, than: str) -> str:
-    change = of_log(estimate.log_ratio) - 1
-    text = f"{abs(change):.1%} {'more' if change >= 0 else 'less'} than {than}"
-    text += f" ({interval_in_words(estimate, policy.ok_alpha, 1 - 2 * policy.ok_alpha)})"
-    if outcome in ("regressed", "improved"):
-        return f"{text}, surely beyond {policy.harmless * policy.tolerance:.2%}"
-    if outcome == "ok":
-        return f"{text}: more than {policy.tolerance:.0%} for the worse is excluded"
-    effect = smallest_effect(estimate, policy, policy.alpha)
-    return f"{text}: only a change of {effect:.1%} or more would surely have been seen"
+    share = of_log(estimate.log_ratio) - 1
+    change = f"{abs(share):.1%} {'more' if share >= 0 else 'less'} than {than}"
+    interval = interval_in_words(estimate, policy.ok_alpha, 1 - 2 * policy.ok_alpha)
+    return in_words(
+        outcome, policy, change, interval, smallest_effect(estimate, policy, policy.alpha), "change for the worse"
+    )

@@ -140,10 +140,21 @@ def interval_in_words(estimate: Interval, tail: float, confidence: float) -> str
     return f"{confidence:.0%} interval {low:+.1%} to {f'{high:+.1%}' if high < 99 else 'anything'}"
 
 
-def seen_in_words(effect: float, digits: int = 1) -> str:
-    """Which slowdowns this data would surely have shown."""
-    smallest = f"only a slowdown of {effect:.{digits}%} or more" if effect < 10 else "not even a slowdown of 10 times"
-    return f"{smallest} would surely have been seen"
+def in_words(
+    outcome: Outcome, policy: Tolerant, change: str, interval: str, effect: float, worse: str = "slowdown"
+) -> str:
+    """A decision as a sentence. `change` is what was seen, and `effect` the smallest that would surely have been."""
+    if outcome == "ok":
+        return f"a {worse} above {_percent(policy.tolerance)} is excluded ({interval})"
+    text = f"{change} ({interval})"
+    if outcome != "inconclusive":
+        return f"{text}, surely more than {_percent(policy.harmless * policy.tolerance)}"
+    smallest = f"only a {worse} of {effect:.1%} or more" if effect < 10 else f"not even a {worse} of 10 times"
+    return f"{text}: {smallest} would surely have been seen"
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.3g}%"
 
 
 def sound(measurement: Measurement, verdict: Verdict | None) -> bool:

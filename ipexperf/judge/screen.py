@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ipexperf.judge import answers, ratios, sequential
 from ipexperf.judge.environment import RAN, SOURCE, changed_case, differences, incomparable
 from ipexperf.judge.metrics import TITLES
-from ipexperf.judge.ratios import Levels, change_in_words, interval_in_words, of_log, seen_in_words, smallest_effect
+from ipexperf.judge.ratios import Levels, change_in_words, in_words, interval_in_words, of_log, smallest_effect
 from ipexperf.judge.spread import SessionComparison, compare
 from ipexperf.outcomes import Outcome, has_numbers
 from ipexperf.result import MEAN, METRICS, PRIMARY, BaselineEvidence, Measurement, PairsEvidence, Verdict
@@ -248,19 +248,9 @@ def _listed(changes: Sequence[str]) -> str:
 
 def _sentence(outcome: Outcome, comparison: SessionComparison, sessions: int, policy: Policy) -> str:
     interval = interval_in_words(comparison, policy.ok_alpha, 1 - 2 * policy.ok_alpha)
-    change = f"{change_in_words(of_log(comparison.log_ratio))} than the baseline ({interval})"
+    change = f"{change_in_words(of_log(comparison.log_ratio))} than the baseline"
+    text = in_words(outcome, policy, change, interval, smallest_effect(comparison, policy, policy.again_alpha))
+    if outcome == "ok" or comparison.estimated:
+        return text
     count = f"{sessions} session{'s' if sessions > 1 else ''}"
-    unknown = (
-        ""
-        if comparison.estimated
-        else f", the noise between sessions being unknown ({count} of {policy.known_sessions})"
-    )
-    if outcome == "regressed":
-        limit = policy.harmless * policy.tolerance
-        return f"{change}, surely by more than {limit:.0%}{unknown}"
-    if outcome == "improved":
-        return f"{change}{unknown}"
-    if outcome == "ok":
-        return f"a slowdown above {policy.tolerance:.0%} is excluded ({interval})"
-    effect = smallest_effect(comparison, policy, policy.again_alpha)
-    return f"{change}: {seen_in_words(effect, digits=0)}{unknown}"
+    return f"{text}, the noise between sessions being unknown ({count} of {policy.known_sessions})"

@@ -22,9 +22,9 @@ from ipexperf.judge.ratios import (
     Levels,
     Spread,
     change_in_words,
+    in_words,
     interval_in_words,
     of_log,
-    seen_in_words,
     smallest_effect,
 )
 
@@ -164,17 +164,9 @@ def _p_value(log_ratios: Sequence[float], policy: PairPolicy, share: float) -> f
 
 def sentence(outcome: Outcome, estimated: Interval, policy: Tolerant, rates: Levels, over: str, than: str = "") -> str:
     """The outcome in words. `over` says what the interval is over, and `than` what the case is slower than."""
-    data = f"{interval_in_words(estimated, rates.ok, 1 - 2 * policy.ok_alpha)}, {over}"
-    if outcome == "ok":
-        return f"a slowdown above {_percent(policy.tolerance)} is excluded ({data})"
-    text = f"{change_in_words(of_log(estimated.log_ratio))}{than} ({data})"
-    if outcome != "inconclusive":
-        return f"{text}, surely more than {_percent(policy.harmless * policy.tolerance)}"
-    return f"{text}: {seen_in_words(smallest_effect(estimated, policy, rates.alarm, rates.ok))}"
-
-
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.3g}%"
+    interval = f"{interval_in_words(estimated, rates.ok, 1 - 2 * policy.ok_alpha)}, {over}"
+    change = f"{change_in_words(of_log(estimated.log_ratio))}{than}"
+    return in_words(outcome, policy, change, interval, smallest_effect(estimated, policy, rates.alarm, rates.ok))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from typing import Any
 
 from ipexperf.judge import sections
 from ipexperf.judge.sections import Section, StructureChange
-from ipexperf.result import WORK, Structure, StructureGate, Verdict
+from ipexperf.outcomes import StructureGate
+from ipexperf.result import WORK, Structure, Verdict
 
 Fingerprint = Mapping[str, Any]
 WORDS = {

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from ipexperf import bench, variables
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
+from ipexperf.outcomes import StructureGate
 from ipexperf.plan import placement as places
 from ipexperf.plan import sizes, values
 from ipexperf.plan import start as starts
 from ipexperf.plan.presets import PRESETS
-from ipexperf.result import StructureGate
 
 if TYPE_CHECKING:
     import pytest
@@ -269,7 +269,7 @@ class Options:
     tolerance: float | None = _option(
         values.fraction,
         None,
-        "with pairs: ignore slowdowns up to this fraction (default: 5%%)",
+        "with pairs: the slowdown that `ok` excludes; two fifths of it fail if sure (default: 5%%)",
         "F",
         scope=MEASURE,
         page="verdicts.md#pairs",
@@ -648,13 +648,15 @@ def _given(option: Option, parsed: Callable[[str], Any]) -> tuple[Any, str] | No
 
 def targets_of(arm: str) -> list[str]:
     """Return the networks of the user's own that an arm names as its model. Mistakes are for `arms.parse` to report."""
-    from ipexperf.bench.networks import own_target
-
     try:
         words = shlex.split(arm)
     except ValueError:
         return []
-    named = (word.removeprefix("model=") for word in words if word.startswith("model="))
+    named = [word.removeprefix("model=") for word in words if word.startswith("model=")]
+    if not named:
+        return []
+    from ipexperf.bench.networks import own_target
+
     return [name for name in named if own_target.is_target(name)]
 
 

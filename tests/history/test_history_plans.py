@@ -39,6 +39,12 @@ def test_a_board_is_read_series_by_series(history):
     assert any("SEARCH measurement USING PRIMARY KEY (series_id=?)" in line for line in lines), lines
 
 
+def test_rejected_runs_are_read_series_by_series(history):
+    """By run they would be searched among the verdicts of all series."""
+    lines = plan(history, statements.rejected(7, model="resnet50"))
+    assert any("SEARCH verdict USING INDEX sqlite_autoindex_verdict_1 (series_id=?" in line for line in lines), lines
+
+
 @pytest.mark.parametrize("before", [None, "2026-05-03"])
 def test_the_newest_runs_with_rounds_of_a_machine_are_found_by_indexes(history, before):
     """They are read from the newest on until there are enough."""

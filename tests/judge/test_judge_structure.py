@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.judge import structure
-from ipexperf.result import Structure, StructureGate, Verdict
+from ipexperf.outcomes import StructureGate
+from ipexperf.result import Structure, Verdict
 
 CONVOLUTION = {
     "primitive": "convolution",

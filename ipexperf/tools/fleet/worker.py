@@ -101,16 +101,18 @@ class Pipe:
         return text
 
     def _read(self) -> None:
-        for text in self._requests:
-            request = messages.read(text)
-            if isinstance(request, Stop) and not self.stopped.is_set():
-                self.stopped.set()
-                os.kill(os.getpid(), signal.SIGINT)
-            self.waiting.put(request)
+        try:
+            for text in self._requests:
+                request = messages.read(text)
+                if isinstance(request, Stop) and not self.stopped.is_set():
+                    self.stopped.set()
+                    os.kill(os.getpid(), signal.SIGINT)
+                self.waiting.put(request)
+                self.noticed()
+        finally:  # also if a request cannot be read, or this process would wait for ever
+            self.gone.set()
+            self.waiting.put(None)
             self.noticed()
-        self.gone.set()
-        self.waiting.put(None)
-        self.noticed()
 
     def groups(self) -> int:
         """How many groups wait to be measured."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ipexperf.errors import UsageError
-from ipexperf.tools.fleet import agent, code, labels, membership
+from ipexperf.tools.fleet import agent, code, labels, membership, worker
 from ipexperf.variables import FLEET_ADDRESS, FLEET_ENVIRONMENT, FLEET_FOLDER
 
 
@@ -128,3 +129,12 @@ def test_leaving_a_fleet_ends_no_process_of_another(fleets: dict[str, subprocess
     assert wrong.returncode == 2
     assert f"fleet down {one}: this host is in no such fleet, but in " in wrong.stderr
     assert other in wrong.stderr
+
+
+def test_a_host_ends_after_a_request_that_it_cannot_read() -> None:
+    """Its main thread waits for requests, and once waited for ever, also after its controller was gone."""
+    pipe = worker.Pipe(io.StringIO("no request\n"), io.StringIO())
+    with pytest.raises(ValueError, match="Expecting value"):
+        pipe._read()
+    assert pipe.waiting.get_nowait() is None
+    assert pipe.gone.is_set()
