@@ -118,6 +118,8 @@ def _pin(package: Package) -> str:
 
 
 def _why_perishable(package: Package) -> str:
+    if package.origin == "tree":
+        return ""
     if package.origin == "editable":
         return "it is an editable checkout"
     if package.origin in ("file", "url"):

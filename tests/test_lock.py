@@ -132,6 +132,7 @@ def test_the_patch_of_python_and_the_commit_do_not_make_other_software() -> None
     [
         (Package("a", "1.0", DIGEST), None),
         (Package("a", "1.0", DIGEST, origin="editable"), "an editable checkout"),
+        (Package("a", "1.0", DIGEST, origin="tree"), None),
         (Package("a", "1.0", DIGEST, origin="file"), "installed from a file"),
         (Package("a", "2.9.0.dev20260101", DIGEST), "may remove this pre-release"),
         (Package("a", "2.8.0+cu130", DIGEST), None),

@@ -34,7 +34,9 @@ def load() -> None:
     sys.modules["ipexperf"] = module
     spec.loader.exec_module(module)
     importlib.import_module("ipexperf.bench.machine.libraries")  # first: it notes what was imported before us
-    importlib.import_module("ipexperf.bench.machine.source").arrange()
+    source = importlib.import_module("ipexperf.bench.machine.source")
+    source.arrange()
+    source.watch()
 
 
 def main() -> None:

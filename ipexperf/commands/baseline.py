@@ -133,15 +133,16 @@ def _sources(acceptance: Acceptance, arguments: argparse.Namespace) -> list[str]
         if not wanted.files or wanted.digest in done:
             continue
         done.add(wanted.digest)
-        kept, lost = sources.keep(wanted, candidate.commit)
+        kept, lost = sources.keep(wanted, candidate.commit, arguments.cache)
         count = units.plural(len(wanted.files), "file")
         if lost:
             lines.append(f"source    {count} cannot be had again: {lost}. When they change, numbers alone are compared")
             continue
         path = write_text(sources.path_of(arguments.baselines, wanted.digest), kept.text())
-        copies = f"copies of {len(kept.contents)}" if kept.contents else ""
-        commit = f"commit {kept.commit[: sources.DIGITS]}" if kept.commit else ""
-        lines.append(f"source    {path}: {count}, {' and '.join(filter(None, (commit, copies)))}")
+        parts = [f"commit {kept.commit[: sources.DIGITS]}"] if kept.commit else []
+        parts += [f"copies of {len(kept.contents)}"] if kept.contents else []
+        parts += [f"{', '.join(kept.cached)} in {arguments.cache} alone"] if kept.cached else []
+        lines.append(f"source    {path}: {count}, {' and '.join(parts)}")
     return lines
 
 

@@ -13,7 +13,7 @@ from typing import IO
 from ipexperf import bench
 from ipexperf.bench.machine import heap, source
 from ipexperf.bench.machine import variables as names
-from ipexperf.variables import CONTROLLER, SEARCHED
+from ipexperf.variables import CONTROLLER, SEARCHED, SOURCE
 
 BOOT = Path(bench.__file__).parent / "boot.py"
 LAST_LINES = 15
@@ -35,6 +35,8 @@ QUIET = {
 
 UNSET = "\0"
 """The value of a variable that must not be set, even if the shell sets it. No real variable can have it."""
+EXTENSIONS = "TORCH_EXTENSIONS_DIR"
+"""Where torch builds the kernels that a module compiles when it is imported."""
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 """Workers never download, whatever the shell says."""
 
@@ -64,10 +66,24 @@ def environment_of(python: str | None, variables: Mapping[str, str] | None) -> d
         **quiet(inherited),
         **heap.defaults(inherited),
         **inherited,
+        **_extensions(python, inherited),
         **OFFLINE,
         CONTROLLER: str(os.getpid()),
         SEARCHED: source.searched(),
     }
+
+
+def _extensions(python: str | None, variables: Mapping[str, str]) -> dict[str, str]:
+    """A folder of its own for an arm of another interpreter or source.
+
+    Torch names what it builds by the module alone, so that two arms would build anew in turns, or load each other's.
+    """
+    arm = f"{python or ''}{variables.get(SOURCE, '')}"
+    if not arm:
+        return {}
+    cache = variables.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111 - pathlib's may raise
+    root = variables.get(EXTENSIONS) or f"{cache}/torch_extensions"
+    return {EXTENSIONS: f"{root}/ipexperf-{source.digest(arm.encode())}"}
 
 
 def start_worker(

@@ -289,6 +289,8 @@ def _fill(part: Path, lock: Lock, stores: Sequence[Store], installed: Installed,
             to_download.append(package)
     lost = next((package for package in to_download if package.origin), None)
     if lost is not None:
+        if lost.origin == "tree":
+            raise LockError(f"{lost.name} {lost.version} is no longer installed from this tree: pip install -e .")
         raise LockError(
             f"{lost.name} {lost.version} came from no index ({lock.perishable[lost.name]}), and the store lacks "
             "it: accept with --keep where it is still installed"

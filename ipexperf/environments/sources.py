@@ -1,7 +1,8 @@
 """The user's own files of an accepted case: what keeps them, and the tree in which a worker runs them again.
 
 A file in `sources/` beside the baselines names them with their digests. It has the content of those that the commit
-lacks; git has the others, and a reference of ours keeps the commit.
+lacks; git has the others, and a reference of ours keeps the commit. Large ones, such as compiled kernels, are in the
+cache alone, where they run.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -27,7 +28,7 @@ FOLDER = "sources"
 """The folder inside that of the baselines, and that inside the cache."""
 REFERENCES = "refs/ipexperf/accepted"
 LARGEST = 4 * 2**20
-"""Most bytes of files that are kept beside a baseline. Those in git do not count."""
+"""Most bytes of files that are kept beside a baseline. Those in git do not count, and larger ones are in the cache."""
 DIGITS = 12
 CODE = frozenset({".py", ".pyc", ".pyi", ".so"})
 SHOWN = 60
@@ -65,6 +66,8 @@ class Kept:
     commit: str = ""
     """The commit that has the files of which no content is kept here."""
     contents: Mapping[str, bytes] = field(default_factory=dict)
+    cached: tuple[str, ...] = ()
+    """The files whose content is in the cache alone."""
 
     def text(self) -> str:
         """The whole file, with a line for each line of a kept file, so that reviewers can read it."""
@@ -75,13 +78,17 @@ class Kept:
         document = {"format": FORMAT, "commit": self.commit, "paths": self.source.paths, "files": files}
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
-    def content(self) -> dict[str, bytes]:
-        """All files. Raises LockError if one cannot be had again, or is not what it was."""
+    def content(self, folder: Path) -> dict[str, bytes]:
+        """All files, some from its `folder` in the cache. Raises LockError if one is lost, or is not what it was."""
         missing = [name for name in self.source.files if name not in self.contents]
         found = {**self.contents, **_committed(self.commit, missing)}
         for name, digest in self.source.files.items():
-            if name not in found:
-                raise LockError(f"{name} is not in the commit {self.commit[:DIGITS] or 'unknown'} of this repository")
+            cached = None if name in found else _read(source.place(folder, name), digest)
+            if cached is not None:
+                found[name] = cached
+            elif name not in found:
+                commit = f"the commit {self.commit[:DIGITS]}" if self.commit else "git"
+                raise LockError(f"{name} is neither in {commit} nor in {folder}")
             if source.digest(found[name]) != digest:
                 raise LockError(f"what is kept of {name} is not what was accepted")
         return found
@@ -120,10 +127,10 @@ def read(path: Path) -> Kept:
         raise LockError(f"{path} is damaged ({error}): restore it with git, or accept anew") from error
 
 
-def keep(wanted: Source, commit: str | None) -> tuple[Kept, str]:
+def keep(wanted: Source, commit: str | None, cache: Path) -> tuple[Kept, str]:
     """Find the content of each file as it ran: in the commit, or here. Also returns why it cannot be had again, or "".
 
-    The commit is kept alive in this repository.
+    The commit is kept alive in this repository, and what is too large to be read by a reviewer in the cache.
     """
     committed = _committed(commit or "", list(wanted.files))
     in_git = {name for name, content in committed.items() if source.digest(content) == wanted.files[name]}
@@ -135,12 +142,16 @@ def keep(wanted: Source, commit: str | None) -> tuple[Kept, str]:
         if content is None:
             return Kept(wanted), f"{name} was edited since it ran, and no commit has it"
         contents[name] = content
-    if (size := sum(map(len, contents.values()))) > LARGEST:
-        return Kept(wanted), f"{size / 2**20:.0f} MiB of it are not in git, and at most {LARGEST >> 20} are kept"
+    cached = []
+    for name in sorted(contents, key=lambda name: -len(contents[name])):
+        if sum(map(len, contents.values())) > LARGEST:
+            _write(source.place(_folder_of(wanted, cache), name), contents.pop(name))
+            cached.append(name)
+    kept = Kept(wanted, contents=contents, cached=tuple(cached))
     if not in_git or commit is None:
-        return Kept(wanted, contents=contents), ""
+        return kept, ""
     _git("update-ref", f"{REFERENCES}/{wanted.digest}", commit)
-    return Kept(wanted, commit, contents), ""
+    return replace(kept, commit=commit), ""
 
 
 def forget(digest: str) -> None:
@@ -192,14 +203,18 @@ def _committed(commit: str, names: Sequence[str]) -> dict[str, bytes]:
 
 def tree_of(kept: Kept, cache: Path) -> Replaced:
     """Write the files of a source into a tree in the cache. Raises LockError if they cannot be had again."""
-    content = kept.content()
-    folder = cache.absolute() / FOLDER / kept.source.digest
+    folder = _folder_of(kept.source, cache)
+    content = kept.content(folder)
     for name, data in content.items():
         path = source.place(folder, name)
         if _read(path, kept.source.files[name]) is None:
             _write(path, data)
     _link_others(folder)
     return Replaced(str(source.tree()), str(folder), kept.source.paths)
+
+
+def _folder_of(wanted: Source, cache: Path) -> Path:
+    return cache.absolute() / FOLDER / wanted.digest
 
 
 def tree_of_commit(reference: str, cache: Path) -> tuple[Replaced, str]:

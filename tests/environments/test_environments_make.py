@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 from lease_holder import Holder
-from made_wheels import an_environment
+from made_wheels import a_checkout, an_environment
 from small_wheels import a_wheel
 
 from ipexperf import cli
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Package
-from ipexperf.environments import make, shipped
+from ipexperf.environments import copying, make, shipped
 from ipexperf.errors import LockError
 from ipexperf.lock import Lock
 
@@ -70,6 +70,28 @@ def test_an_environment_is_made_once_and_found_again(lock: Lock, tmp_path: Path)
     assert locks.read(made.lock) == lock
     other = dataclasses.replace(lock, variables=(("OMP_NUM_THREADS", "1"),), libraries=())
     assert make.find(tmp_path, other) == made
+
+
+def test_the_users_own_checkout_is_in_it_as_it_is_installed_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are a source, which needs no index and no store. And setuptools' copies of packages are no packages."""
+    checkout = a_checkout(tmp_path / "project")
+    monkeypatch.chdir(checkout)
+    installed = an_environment(tmp_path / "env", "--editable", checkout)
+    copy = copying.packages_folder(installed) / "setuptools" / "_vendor" / "more_itertools-10.dist-info"
+    copy.mkdir(parents=True)
+    (copy / "METADATA").write_text("Name: more-itertools\nVersion: 10\n")
+    (copying.packages_folder(installed) / "vendor.pth").write_text("setuptools/_vendor\n")
+    lock = locks.make(make.take_inventory(str(installed / "bin" / "python")), software={}, variables={})
+    assert [(package.name, package.origin) for package in lock.packages] == [("pace", "tree")]
+    assert lock.perishable == {}
+    with pytest.raises(LockError, match=r"pace 1\.0 is no longer installed from this tree: pip install -e \."):
+        make.make(tmp_path / "cache", lock, print)
+    made = make.make(tmp_path / "cache", lock, print, also=[str(installed / "bin" / "python")])
+    code = "import pace; print(pace.__file__)"
+    told = subprocess.run([made.python, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert told.stdout.strip() == str(checkout / "pace.py")
 
 
 def test_an_environment_is_not_made_beside_what_is_measured(

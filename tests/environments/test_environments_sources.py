@@ -39,7 +39,7 @@ def read_back(kept: sources.Kept, folder: Path) -> sources.Kept:
 @pytest.mark.parametrize("content", [b"", b"one\ntwo", b"one\r\ntwo\r\n", b"\xff\0binary", "Größe\n".encode()])
 def test_a_kept_file_comes_back_byte_by_byte(tree: Path, tmp_path: Path, content: bytes) -> None:
     (tree / "net.py").write_bytes(content)
-    kept, lost = sources.keep(of(**{"net.py": content}), None)
+    kept, lost = sources.keep(of(**{"net.py": content}), None, tmp_path / "cache")
     assert lost == ""
     (tree / "net.py").write_text("edited")
     replaced = sources.tree_of(read_back(kept, tmp_path), tmp_path / "cache")
@@ -49,24 +49,32 @@ def test_a_kept_file_comes_back_byte_by_byte(tree: Path, tmp_path: Path, content
 def test_files_outside_the_tree_are_kept_below_their_whole_path(tree: Path, tmp_path: Path) -> None:
     outside = tmp_path / "shared.py"
     outside.write_bytes(b"VALUE = 1\n")
-    kept, _ = sources.keep(of(**{str(outside): b"VALUE = 1\n"}), None)
+    kept, _ = sources.keep(of(**{str(outside): b"VALUE = 1\n"}), None, tmp_path / "cache")
     outside.write_bytes(b"VALUE = 2\n")
     replaced = sources.tree_of(kept, tmp_path / "cache")
     assert replaced.moved(outside).read_bytes() == b"VALUE = 1\n"
     assert replaced.tree == str(tree)
 
 
-def test_too_many_bytes_outside_of_git_are_not_kept(tree: Path) -> None:
+def test_what_is_too_large_for_a_reviewer_is_in_the_cache_alone(tree: Path, tmp_path: Path) -> None:
+    """A kernel that was built with torch's headers has 10 MB."""
     large = b"x" * (sources.LARGEST + 1)
-    (tree / "net.py").write_bytes(large)
-    _, lost = sources.keep(of(**{"net.py": large}), None)
-    assert lost == "4 MiB of it are not in git, and at most 4 are kept"
+    (tree / "_C.so").write_bytes(large)
+    (tree / "net.py").write_bytes(b"1")
+    wanted = of(**{"_C.so": large, "net.py": b"1"})
+    kept, lost = sources.keep(wanted, None, tmp_path / "cache")
+    assert (lost, kept.cached, list(kept.contents)) == ("", ("_C.so",), ["net.py"])
+    (tree / "_C.so").write_bytes(b"built anew")
+    replaced = sources.tree_of(read_back(kept, tmp_path), tmp_path / "cache")
+    assert Path(replaced.by, "_C.so").read_bytes() == large
+    with pytest.raises(LockError, match=r"_C\.so is neither in git nor in .*elsewhere"):
+        sources.tree_of(kept, tmp_path / "elsewhere")
 
 
 def test_data_beside_the_files_is_in_the_tree_and_other_code_is_not(tree: Path, tmp_path: Path) -> None:
     (tree / "pkg").mkdir()
     (tree / "pkg" / "net.py").write_bytes(b"1")
-    kept, _ = sources.keep(of(**{"pkg/net.py": b"1"}), None)
+    kept, _ = sources.keep(of(**{"pkg/net.py": b"1"}), None, tmp_path / "cache")
     (tree / "pkg" / "weights.bin").write_text("w")
     (tree / "pkg" / "later.py").write_text("")
     (tree / "pkg" / "net").mkdir()  # took the place of net.py, and would hide the accepted file
@@ -90,9 +98,9 @@ def test_of_a_dirty_tree_only_what_git_lacks_is_copied(tree: Path, tmp_path: Pat
     git("add", ".")
     git("commit", "--quiet", "--message", "as it is")
     (tree / "pace.py").write_bytes(b"2")
-    kept, _ = sources.keep(of(**{"net.py": b"1", "pace.py": b"2"}), git("rev-parse", "HEAD"))
+    kept, _ = sources.keep(of(**{"net.py": b"1", "pace.py": b"2"}), git("rev-parse", "HEAD"), tmp_path / "cache")
     assert kept.contents == {"pace.py": b"2"}
-    assert read_back(kept, tmp_path).content() == {"net.py": b"1", "pace.py": b"2"}
+    assert read_back(kept, tmp_path).content(tmp_path / "nothing") == {"net.py": b"1", "pace.py": b"2"}
     with pytest.raises(UsageError, match="has no commit 'nowhere'"):
         sources.tree_of_commit("nowhere", tmp_path / "cache")
     with pytest.raises(UsageError, match="has no commit '--all'"):
@@ -107,7 +115,7 @@ def test_without_a_repository_there_is_no_commit(tree: Path, tmp_path: Path) -> 
 
 def test_a_kept_file_that_was_edited_by_hand_is_refused(tree: Path, tmp_path: Path) -> None:
     (tree / "pace.py").write_bytes(b"PACE = 1")
-    kept, _ = sources.keep(of(**{"pace.py": b"PACE = 1"}), None)
+    kept, _ = sources.keep(of(**{"pace.py": b"PACE = 1"}), None, tmp_path / "cache")
     (tmp_path / "kept.json").write_text(kept.text().replace("PACE = 1", "PACE = 9"))
     with pytest.raises(LockError, match=r"what is kept of pace\.py is not what was accepted"):
         sources.tree_of(sources.read(tmp_path / "kept.json"), tmp_path / "cache")
@@ -155,20 +163,30 @@ def test_the_line_that_changed_first_is_shown(tmp_path: Path, old: str | None, n
 WORKER = """
 import json, sys
 from ipexperf.bench.machine import source
-late = sys.argv[1:] == ["late"]
+late = sys.argv[1:]
 late or sys.path.insert(0, "lib")
 source.arrange()
-late and sys.path.insert(0, "lib")
+source.watch()
+sys.path[:0] = late
 import pkg.net, json.tool, numpy, gone
 from pathlib import Path
 Path(gone.__file__).unlink()
 print(json.dumps([pkg.net.VALUE, source.files(), source.paths(), [check.ok for check in source.checks()]]))
 """
+NET = """
+from pathlib import Path
+VALUE = Path("settings/net.json").read_text(), Path(__file__).with_name("kernel.cpp").read_text()
+Path("log.txt").write_text("x")
+for name in ("log.txt", "data.bin", ".hidden/cache.json"):
+    Path(name).read_bytes()
+"""
 
 
 @pytest.mark.process
-def test_a_process_imports_the_accepted_files_in_place_of_the_users_and_says_which(tree: Path, tmp_path: Path) -> None:
-    def imported(variables: dict[str, str], *words: str) -> list[Any]:
+def test_a_process_has_the_accepted_files_in_place_of_the_users_and_says_which(tree: Path, tmp_path: Path) -> None:
+    """Modules, and the small files that they read: not what they wrote, what is hidden, or data."""
+
+    def had(variables: dict[str, str], *words: str) -> list[Any]:
         (tmp_path / "made" / "gone.py").write_text("")  # as a package makes a module at run time
         root = str(Path(__file__).parents[2])
         # Two edits of the same length within a second: byte code of the first would be taken for that of the second.
@@ -181,15 +199,24 @@ def test_a_process_imports_the_accepted_files_in_place_of_the_users_and_says_whi
         done = subprocess.run([sys.executable, "-c", WORKER, *words], env=environment, capture_output=True, check=True)
         return json.loads(done.stdout)
 
-    (tree / "lib" / "pkg").mkdir(parents=True)
+    for folder in ("lib/pkg", "settings", ".hidden", "../made"):
+        (tree / folder).mkdir(parents=True)
     (tree / "lib" / "pkg" / "__init__.py").write_text("")
-    (tmp_path / "made").mkdir()
-    (tree / "lib" / "pkg" / "net.py").write_text("VALUE = 1")
-    value, files, paths, checks = imported({})
-    assert (value, sorted(files), paths, checks) == (1, ["lib/pkg/__init__.py", "lib/pkg/net.py"], ["lib"], [])
-    kept, _ = sources.keep(Source(files, tuple(paths)), None)
-    (tree / "lib" / "pkg" / "net.py").write_text("VALUE = 2")
+    (tree / "lib" / "pkg" / "net.py").write_text(NET)
+    (tree / "lib" / "pkg" / "kernel.cpp").write_text("slow")
+    (tree / "settings" / "net.json").write_text("64")
+    (tree / "data.bin").write_bytes(b"x" * (source.LARGEST + 1))
+    (tree / ".hidden" / "cache.json").write_text("{}")
+    value, files, paths, checks = had({})
+    names = ["lib/pkg/__init__.py", "lib/pkg/kernel.cpp", "lib/pkg/net.py", "settings/net.json"]
+    assert (value, sorted(files), paths, checks) == (["64", "slow"], names, ["lib"], [])
+    kept, _ = sources.keep(Source(files, tuple(paths)), None, tmp_path / "cache")
+    (tree / "lib" / "pkg" / "kernel.cpp").write_text("fast")
+    (tree / "settings" / "net.json").write_text("8")
+    assert Source(files).changed() == ["lib/pkg/kernel.cpp", "settings/net.json"]
     replaced = sources.tree_of(kept, tmp_path / "cache")
-    assert imported(replaced.variables) == [1, files, paths, [True]]
-    value, _, _, checks = imported(replaced.variables, "late")  # something put the user's own folder first again
-    assert (value, checks) == (2, [False])
+    Path(replaced.by, ".hidden").mkdir()
+    Path(replaced.by, ".hidden", "cache.json").write_text("{}")
+    assert had(replaced.variables) == [["64", "slow"], files, paths, [True]]
+    value, _, _, checks = had(replaced.variables, str(tree / "lib"))  # something put the user's own folder first again
+    assert (value, checks) == (["64", "fast"], [False])

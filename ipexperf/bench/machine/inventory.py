@@ -12,12 +12,15 @@ import os
 import platform
 import re
 import sys
+import sysconfig
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
+from ipexperf.bench.machine import source
 from ipexperf.bench.machine.facts import PACKAGES
 
 OURS = "ipexperf"
@@ -41,7 +44,8 @@ class Package:
     folder: str = ""
     """The folder of packages that holds it."""
     origin: str = ""
-    """Empty for a package of an index; else `file`, `editable`, `url`, or `git+URL@COMMIT`."""
+    """Empty for a package of an index; else `file`, `editable`, `url`, or `git+URL@COMMIT`; `tree` for an editable
+    checkout of the user's own tree, whose files are the source of a case."""
     requires: tuple[str, ...] = ()
     """Its `Requires-Dist` lines."""
 
@@ -75,7 +79,9 @@ def normalised(name: str) -> str:
 def gather() -> Inventory:
     """Describe this interpreter. Cached: its packages do not change while a worker runs."""
     installed: dict[str, Package] = {}
-    for folder in dict.fromkeys(sys.path):
+    # Not the folders of packages inside packages: setuptools puts that of its own copies on the path.
+    inside = tuple(f"{sysconfig.get_path(kind)}{os.sep}" for kind in ("purelib", "platlib"))
+    for folder in dict.fromkeys(entry for entry in sys.path if not entry.startswith(inside)):
         for package in _packages(Path(folder or ".")):
             installed.setdefault(package.name, package)  # the first on the path is the one that is imported
     kind = f"{platform.python_implementation()} {sys.platform} {platform.machine()}"
@@ -113,7 +119,10 @@ def _origin(information: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         return ""
     if "dir_info" in document:
-        return "editable" if document["dir_info"].get("editable") else "file"
+        if not document["dir_info"].get("editable"):
+            return "file"
+        folder = Path(unquote(urlparse(url).path)).resolve()
+        return "tree" if folder.is_relative_to(source.own_tree()) else "editable"
     if "vcs_info" in document:
         return f"{document['vcs_info'].get('vcs')}+{url}@{document['vcs_info'].get('commit_id')}"
     return "file" if url.startswith("file:") else "url"

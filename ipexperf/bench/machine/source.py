@@ -1,8 +1,9 @@
-"""The user's own files that a process has imported, and how a process imports them from another tree.
+"""The user's own files that a process has imported or read, and how a process has them from another tree.
 
 A file is the user's if no package and no part of Python owns it. It is named relative to the tree that it is in: the
 repository of the current folder, or the current folder. Another tree, such as one of accepted files, takes the place of
-that one if `SOURCE` says so: then modules and named files of it come before those of the tree.
+that one if `SOURCE` says so: it is the current folder then, and its modules and named files come before those of the
+user's.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ import site
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from ipexperf.result import Check
 from ipexperf.variables import SEARCHED, SOURCE
@@ -26,8 +29,13 @@ OUTSIDE = ".outside"
 """The folder of another tree that holds files from outside the user's, below their whole paths."""
 PACKAGE = Path(__file__).resolve().parents[2]
 """This package. It is the same for all arms, wherever it is."""
+LARGEST = 2**20
+"""Bytes of the largest file that counts because it was read: a kernel, a configuration. Larger ones are data."""
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _named: set[Path] = set()
 """The files beside modules that were read by their name."""
+_opened: dict[str, bool] = {}
+"""The files that this process has opened: whether it only read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,26 @@ def named(path: Path) -> Path:
     return path
 
 
+def watch() -> None:
+    """Count the small files that this process reads from now on."""
+    sys.addaudithook(_note)
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if event != "open" or isinstance(arguments[0], int):
+        return
+    with suppress(OSError, TypeError, ValueError):  # who opens it will be told
+        path = os.path.abspath(os.fsdecode(arguments[0]))  # noqa: PTH100 - quick, and follows no links
+        if not path.endswith(".pyc"):
+            _opened[path] = _opened.get(path, True) and not (arguments[2] or 0) & _WRITING
+
+
+def own_tree() -> str:
+    """Return the user's tree, also where another one takes its place."""
+    replaced = Replaced.of()
+    return str(tree()) if replaced is None else replaced.tree
+
+
 def searched() -> str:
     """Return the user's folders that this process imports from, for its workers: `PATH`'s way to write several."""
     scripts = sysconfig.get_path("scripts")  # of which Python puts a script's own folder first
@@ -110,10 +138,11 @@ def arrange() -> None:
     entries += [Path(entry) for entry in sys.path if not _installed(entry or ".")]
     there = (replaced.moved(entry) for entry in (*entries, Path.cwd()))
     sys.path[:0] = dict.fromkeys(str(folder) for folder in there if folder.is_relative_to(replaced.by))
+    os.chdir(replaced.moved(Path.cwd()))
 
 
 def files() -> dict[str, str]:
-    """Return the digest of each of the user's files that this process has imported or was named by."""
+    """Return the digest of each of the user's files that this process has imported, read, or was named by."""
     return {file: digest(path.read_bytes()) for file, (path, _) in sorted(_imported().items())}
 
 
@@ -123,13 +152,17 @@ def paths() -> list[str]:
 
 
 def checks() -> list[Check]:
-    """Check that no file of the user's tree was imported that the other tree has. Empty if there is no other."""
+    """Check that nothing was had from the user's tree that the other tree has otherwise. Empty if there is no other."""
     replaced = Replaced.of()
     if replaced is None:
         return []
-    wrong = sorted(file for file, (path, _) in _imported().items() if replaced.moved(path) != path)
-    found = f"{', '.join(wrong[:3])} from {replaced.tree}" if wrong else "imported from there"
+    wrong = sorted(file for file, (path, _) in _imported().items() if _differs(path, replaced.moved(path)))
+    found = f"{', '.join(wrong[:3])} from {replaced.tree}" if wrong else "from there"
     return [Check("source", not wrong, found, f"the files of {replaced.by}")]
+
+
+def _differs(path: Path, other: Path) -> bool:
+    return other != path and other.read_bytes() != path.read_bytes()
 
 
 def digest(content: bytes) -> str:
@@ -140,8 +173,21 @@ def _imported() -> dict[str, tuple[Path, str | None]]:
     """The user's files by name, each with the folder of the tree that it was imported from, if it is in it."""
     return {
         _original(path): (path, None if top is None else _original(top))
-        for path, top in [*((path, None) for path in _named), *_modules()]
+        for path, top in [*((path, None) for path in (*_named, *_read())), *_modules()]
     }
+
+
+def _read() -> Iterator[Path]:
+    """The small files of the tree that were read and not written, without hidden and installed ones."""
+    replaced = Replaced.of()
+    trees = [Path(replaced.by), Path(replaced.tree)] if replaced else [tree()]
+    for path, only_read in list(_opened.items()):
+        file = _absolute(Path(path))
+        top = next((folder for folder in trees if only_read and file.is_relative_to(folder)), None)
+        if top in (None, Path("/")) or any(part.startswith((".", "__")) for part in file.relative_to(top).parts[:-1]):
+            continue
+        if not file.name.startswith(".") and file.is_file() and file.stat().st_size <= LARGEST and not _installed(path):
+            yield file
 
 
 def _original(path: Path) -> str:
