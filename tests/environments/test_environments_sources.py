@@ -177,14 +177,14 @@ NET = """
 from pathlib import Path
 VALUE = Path("settings/net.json").read_text(), Path(__file__).with_name("kernel.cpp").read_text()
 Path("log.txt").write_text("x")
-for name in ("log.txt", "data.bin", ".hidden/cache.json"):
+for name in ("log.txt", "data.bin", "build.txt", ".hidden/cache.json"):
     Path(name).read_bytes()
 """
 
 
 @pytest.mark.process
 def test_a_process_has_the_accepted_files_in_place_of_the_users_and_says_which(tree: Path, tmp_path: Path) -> None:
-    """Modules, and the small files that they read: not what they wrote, what is hidden, or data."""
+    """Modules, and the small files that they read: not what they wrote, what is hidden or ignored by git, or data."""
 
     def had(variables: dict[str, str], *words: str) -> list[Any]:
         (tmp_path / "made" / "gone.py").write_text("")  # as a package makes a module at run time
@@ -207,6 +207,9 @@ def test_a_process_has_the_accepted_files_in_place_of_the_users_and_says_which(t
     (tree / "settings" / "net.json").write_text("64")
     (tree / "data.bin").write_bytes(b"x" * (source.LARGEST + 1))
     (tree / ".hidden" / "cache.json").write_text("{}")
+    git("init", "--quiet")
+    for name, text in ((".gitignore", "build.txt"), ("build.txt", "of today")):
+        (tree / name).write_text(text)
     value, files, paths, checks = had({})
     names = ["lib/pkg/__init__.py", "lib/pkg/kernel.cpp", "lib/pkg/net.py", "settings/net.json"]
     assert (value, sorted(files), paths, checks) == (["64", "slow"], names, ["lib"], [])

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import site
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
@@ -177,17 +178,34 @@ def _imported() -> dict[str, tuple[Path, str | None]]:
     }
 
 
-def _read() -> Iterator[Path]:
-    """The small files of the tree that were read and not written, without hidden and installed ones."""
+def _read() -> list[Path]:
+    """The small files of the tree that were read and not written, without hidden, installed and ignored ones."""
     replaced = Replaced.of()
     trees = [Path(replaced.by), Path(replaced.tree)] if replaced else [tree()]
+    found: dict[str, Path] = {}
     for path, only_read in list(_opened.items()):
         file = _absolute(Path(path))
         top = next((folder for folder in trees if only_read and file.is_relative_to(folder)), None)
-        if top in (None, Path("/")) or any(part.startswith((".", "__")) for part in file.relative_to(top).parts[:-1]):
+        if top in (None, Path("/")) or any(part.startswith((".", "__")) for part in file.relative_to(top).parts):
             continue
-        if not file.name.startswith(".") and file.is_file() and file.stat().st_size <= LARGEST and not _installed(path):
-            yield file
+        if file.is_file() and file.stat().st_size <= LARGEST and not _installed(path):
+            found[str(file.relative_to(top))] = file
+    ignored = _ignored(tuple(found))
+    return [file for name, file in found.items() if name not in ignored]
+
+
+@functools.cache
+def _ignored(names: tuple[str, ...]) -> frozenset[str]:
+    """Those of these files of the tree that git ignores, such as what a build or a test leaves there."""
+    if not names:
+        return frozenset()
+    request = "\0".join(names).encode(errors="surrogateescape")
+    command = ["git", "-C", own_tree(), "check-ignore", "-z", "--stdin"]
+    try:
+        done = subprocess.run(command, input=request, capture_output=True, check=False, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return frozenset()
+    return frozenset(os.fsdecode(done.stdout).split("\0"))
 
 
 def _original(path: Path) -> str:
