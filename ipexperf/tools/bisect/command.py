@@ -139,7 +139,8 @@ def _check(arguments: argparse.Namespace) -> None:
 def _ends(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> Ends:
     from ipexperf.tools.bisect import search, software
 
-    good = software.end(arguments.good, "--good", options, cache, say)
+    copied = not arguments.commits or bool(arguments.build)
+    good = software.end(arguments.good, "--good", options, cache, say, copied=copied)
     if arguments.package:
         return _versions(arguments, good)
     if arguments.commits:

@@ -72,15 +72,18 @@ class Locked:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An end of the search: its software, made from its lock in the cache."""
+    """An end of the search: its software, which is here."""
 
     lock: Lock
     python: str
     inventory: Inventory
 
 
-def end(text: str, source: str, options: Options, cache: Path, say: Say) -> End:
-    """Return the end that a user names as an arm, with its environment made: candidates are copied from it."""
+def end(text: str, source: str, options: Options, cache: Path, say: Say, *, copied: bool = True) -> End:
+    """Return the end that a user names as an arm, with its environment made: candidates are copied from it.
+
+    Not `copied`: candidates differ by files alone, so an interpreter that is here serves as it is.
+    """
     words = arms.parse(text, source)
     if words.axes or words.knobs:
         raise UsageError(
@@ -92,6 +95,7 @@ def end(text: str, source: str, options: Options, cache: Path, say: Say) -> End:
     else:
         lock = locked.current_lock(dataclasses.replace(options, python=words.python or options.python))
     lock = dataclasses.replace(lock, variables=tuple(sorted({**dict(lock.variables), **words.variables}.items())))
-    interpreters = [words.python or options.python or sys.executable]
-    python = make.make(cache, lock, say, interpreters, leasing=options.lease).python
+    python = words.python or options.python or sys.executable
+    if copied or words.lock:
+        python = make.make(cache, lock, say, [python], leasing=options.lease).python
     return End(lock, python, make.take_inventory(python))

@@ -120,12 +120,13 @@ class Processes:
         _run([*PROGRAM, *command])  # what is refused, such as an inconclusive case, is printed
 
     def search(self, command: str, seconds: float) -> str:
-        words = [*shlex.split(command)[1:], "--json", f"--perf-db={self._db}", f"--perf-baselines={self._baselines}"]
-        found = self._ipexperf(words, seconds)
+        _, tool, *words = shlex.split(command)
+        places = (f"--perf-db={self._db}", f"--perf-baselines={self._baselines}")
+        found = self._ipexperf([tool, "--json", *places, *words], seconds)  # behind `--` may be a test
         if found is None:
             return ""
         if not found:
-            return f"`{command}` failed"
+            return f"`{command}` failed: it says why when you run it"
         document = json.loads(found)
         changes = [change for together in document["culprits"] for change in together]
         named = ", ".join(_changed(one) for one in changes if one["kind"] != "commit")  # the reason names commits

@@ -1,0 +1,30 @@
+"""What a night asks of other commands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ipexperf.tools.nightly import command
+
+pytestmark = pytest.mark.process
+SEARCH = """
+import json, sys
+from ipexperf import cli
+told = cli._parser().parse_args(sys.argv[1:])
+print(json.dumps({"culprits": [], "reason": f"{told.commits} {told.json} {told.ipexperf_db} {told.ipexperf_baselines} {told.tests}"}))
+"""
+
+
+@pytest.mark.parametrize(("behind", "tests"), [("-- bench/test_a.py::test_b", ["bench/test_a.py::test_b"]), ("", [])])
+def test_a_search_has_the_places_of_the_night(
+    behind: str, tests: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words behind `--` are a test: they once became options of pytest, and no function was ever searched."""
+    monkeypatch.setattr(command, "PROGRAM", (sys.executable, "-c", SEARCH))
+    night = command.Processes(tmp_path, (), "mine.db", Path("accepted"))
+    case = "" if tests else "--model resnet18 "
+    told = night.search(f"ipexperf bisect --commits a..b {case}{behind}", 60.0)
+    assert told == f"a..b True mine.db accepted {tests}"
