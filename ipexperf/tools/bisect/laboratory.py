@@ -67,6 +67,9 @@ class Laboratory:
     _durations: list[float] = field(default_factory=list)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _good_arm: ArmWords | None = None
+    _bad: Software | None = None
+    _plain: PairPolicy | None = None
+    """The policy by which the bad end was found to be slower."""
 
     def close(self) -> None:
         """Take down the good end."""
@@ -74,9 +77,28 @@ class Laboratory:
         self._open.close()
 
     def timed(self, candidate: Software) -> Measured:
-        """Ask the clock: rounds of the good end against the candidate until the judge is sure."""
+        """Ask the clock: rounds of the good end against the candidate until the judge is sure.
+
+        A candidate between both ends may be as slow as the bad end is by now: how much slower code is depends on the
+        machine, such as on whether it has large pages left. So the bad end is measured again.
+        """
         key = f"clock {self.policy.tolerance:.6f} {candidate.key}"
-        return self._earlier(key) or self._keep(key, self._measure(candidate, self.policy))
+        measured = self._earlier(key) or self._keep(key, self._measure(candidate, self.policy))
+        if not self._between(measured) or self._bad is None or self._plain is None:
+            return measured
+        self.progress.say("  slower than the good end, and not as slow as the bad end was: is that as slow as before?")
+        again = f"again {key}"
+        bad = self._earlier(again) or self._keep(again, self._measure(self._bad, self._plain))
+        self.progress.say(f"    the bad end: {bad.reason}")
+        if bad.answer is not Answer.BAD or bad.lo is None or SHARE * (bad.lo - 1) > SURE * self.policy.tolerance:
+            return measured
+        self.judge_by(bad)
+        return self.timed(candidate)
+
+    def _between(self, measured: Measured) -> bool:
+        """Whether a candidate that is not as slow as the bad end is surely slower than the good one all the same."""
+        slower = measured.lo is not None and self._plain is not None and math.log(measured.lo) > self._plain.margin
+        return slower and measured.answer in (Answer.GOOD, Answer.UNSURE)
 
     def sized(self, bad: Software, ends: Measured) -> Measured:
         """Return how much slower the bad end is. Measure it once more, unless `ends` tell it well enough.
@@ -84,6 +106,7 @@ class Laboratory:
         Rounds that ended early because the difference looked large overestimate it. By a tolerance that is too large, a
         candidate as slow as the bad end looks good. So here the number of rounds is fixed beforehand.
         """
+        self._bad = bad
         if ends.ratio is None or ends.lo is None or ends.lo - 1 >= SURE * (ends.ratio - 1):
             return ends
         pairs, policy = self.policy.max_pairs, self.policy
@@ -120,6 +143,7 @@ class Laboratory:
         if ends.answer is Answer.BAD and ends.lo is not None and ends.lo > 1:
             # A slowdown is regressed if it surely exceeds 0.4 of the tolerance, and ok if it surely stays below the
             # tolerance: the two sides of half the difference.
+            self._plain = self._plain or self.policy
             self.policy = dataclasses.replace(self.policy, tolerance=min(SHARE * (ends.lo - 1), 0.9))
             self._sized = True
         if ends.kernels is not None and ends.others is not None and ends.kernels != ends.others:

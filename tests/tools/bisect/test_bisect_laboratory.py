@@ -94,6 +94,27 @@ def test_candidates_are_judged_by_what_is_sure_of_the_difference(tmp_path: Path)
     assert sequential.decide(harmless, policy, last=True).outcome == "ok"
 
 
+@pytest.mark.parametrize(("now", "expected"), [(1.2, Answer.BAD), (1.9, Answer.GOOD)])
+def test_a_candidate_between_both_ends_is_judged_by_the_bad_end_of_now(
+    now: float, expected: Answer, tmp_path: Path
+) -> None:
+    """A night of torch was called good at +26 %: the bad end, at +91 % two minutes before, was at +27 % by then."""
+    between = Measured(Answer.GOOD, "seen", 1.26, 1.18, 1.35)
+    laboratory = Told(
+        tmp_path,
+        between,
+        Measured(Answer.BAD, "seen", now + 0.07, now, now + 0.14),
+        Measured(Answer.BAD, "seen", 1.26, 1.18, 1.35),
+    )
+    ends = laboratory.sized(BAD, Measured(Answer.BAD, "seen", 2.0, 1.91, 2.1))
+    laboratory.judge_by(ends)
+    candidate: Any = Named("night")
+    assert laboratory.timed(candidate).answer is expected
+    first, again, *second = laboratory.policies
+    assert (first.tolerance, again.tolerance) == (pytest.approx(SHARE * 0.91), PairPolicy().tolerance)
+    assert [policy.tolerance for policy in second] == ([pytest.approx(SHARE * 0.2)] if second else [])
+
+
 @pytest.mark.parametrize(
     ("answer", "lo", "expected"),
     [

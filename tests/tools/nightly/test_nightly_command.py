@@ -14,7 +14,8 @@ SEARCH = """
 import json, sys
 from ipexperf import cli
 told = cli._parser().parse_args(sys.argv[1:])
-print(json.dumps({"culprits": [], "reason": f"{told.commits} {told.json} {told.ipexperf_db} {told.ipexperf_baselines} {told.tests}"}))
+seen = told.commits, told.json, told.ipexperf_db, str(told.ipexperf_baselines), told.tests
+print(json.dumps({"culprits": [], "reason": str(seen)}))
 """
 
 
@@ -27,4 +28,4 @@ def test_a_search_has_the_places_of_the_night(
     night = command.Processes(tmp_path, (), "mine.db", Path("accepted"))
     case = "" if tests else "--model resnet18 "
     told = night.search(f"ipexperf bisect --commits a..b {case}{behind}", 60.0)
-    assert told == f"a..b True mine.db accepted {tests}"
+    assert told == str(("a..b", True, "mine.db", "accepted", tests))
