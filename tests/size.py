@@ -17,7 +17,7 @@ LIMITS = {
     "lines of the package and the suites": 60_900,
     "lines of tests": 52_150,
     "lines of benchmarks": 9_750,
-    "words of pages": 75_850,
+    "words of pages": 75_950,
     "decisions": 34,
     "words of the glossary": 28,
     "options": 45,

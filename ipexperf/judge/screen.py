@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LONGEST = 1e12
 """No step takes so many seconds."""
-THE_MACHINE = "same software, same source: the machine"
+THE_MACHINE = "same software, same source: the machine or the data"
 OF_HOST = ("governor", "memory_limit", "microcode")
 """Facts of a host that make it quicker or slower under the same machine_key."""
 SHOWN = 4

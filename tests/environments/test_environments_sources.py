@@ -177,7 +177,7 @@ NET = """
 from pathlib import Path
 VALUE = Path("settings/net.json").read_text(), Path(__file__).with_name("kernel.cpp").read_text()
 Path("log.txt").write_text("x")
-for name in ("log.txt", "data.bin", "build.txt", ".hidden/cache.json"):
+for name in ("log.txt", "data.bin", "build.txt", ".hidden/cache.json", *map(str, Path("images").iterdir())):
     Path(name).read_bytes()
 """
 
@@ -199,8 +199,10 @@ def test_a_process_has_the_accepted_files_in_place_of_the_users_and_says_which(t
         done = subprocess.run([sys.executable, "-c", WORKER, *words], env=environment, capture_output=True, check=True)
         return json.loads(done.stdout)
 
-    for folder in ("lib/pkg", "settings", ".hidden", "../made"):
+    for folder in ("lib/pkg", "settings", "images", ".hidden", "../made"):
         (tree / folder).mkdir(parents=True)
+    for number in range(source.MANY + 1):
+        (tree / "images" / f"{number}.png").write_text("p")
     (tree / "lib" / "pkg" / "__init__.py").write_text("")
     (tree / "lib" / "pkg" / "net.py").write_text(NET)
     (tree / "lib" / "pkg" / "kernel.cpp").write_text("slow")

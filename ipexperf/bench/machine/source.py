@@ -16,6 +16,7 @@ import site
 import subprocess
 import sys
 import sysconfig
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -32,6 +33,8 @@ PACKAGE = Path(__file__).resolve().parents[2]
 """This package. It is the same for all arms, wherever it is."""
 LARGEST = 2**20
 """Bytes of the largest file that counts because it was read: a kernel, a configuration. Larger ones are data."""
+MANY = 64
+"""More files of one suffix that a process reads are data too."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _named: set[Path] = set()
 """The files beside modules that were read by their name."""
@@ -183,7 +186,11 @@ def _read() -> list[Path]:
     replaced = Replaced.of()
     trees = [Path(replaced.by), Path(replaced.tree)] if replaced else [tree()]
     found: dict[str, Path] = {}
-    for path, only_read in list(_opened.items()):
+    opened = list(_opened.items())
+    kinds = Counter(os.path.splitext(path)[1] for path, _ in opened)  # noqa: PTH122 - there may be 100,000
+    for path, only_read in opened:
+        if kinds[os.path.splitext(path)[1]] > MANY:  # noqa: PTH122
+            continue
         file = _absolute(Path(path))
         top = next((folder for folder in trees if only_read and file.is_relative_to(folder)), None)
         if top in (None, Path("/")) or any(part.startswith((".", "__")) for part in file.relative_to(top).parts):

@@ -46,10 +46,12 @@ def test_a_pull_request_gets_one_comment_and_the_status_of_its_tests(tmp_path: P
     (origin / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
     git(origin, "add", ".")
     git(origin, "commit", "-qm", "base")
-    base = git(origin, "rev-parse", "HEAD")
     git(tmp_path, "clone", "-q", f"file://{origin}", "clone")
     (clone / "mine.py").write_text(SLOWER)
     git(clone, "commit", "-qam", "slower")
+    # What others merge meanwhile is not what this branch costs.
+    (origin / "mine.py").write_text(FUNCTION + "\n\nOTHERS = 1\n")
+    git(origin, "commit", "-qam", "of others")
     (tmp_path / "event.json").write_text(json.dumps({"pull_request": {"number": 5}}))
     with serving() as forge:
         environment = {
@@ -59,7 +61,8 @@ def test_a_pull_request_gets_one_comment_and_the_status_of_its_tests(tmp_path: P
             "GITHUB_OUTPUT": str(tmp_path / "output"),
             "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
             "TESTS": "test_mine.py -p no:cacheprovider",
-            "BASE": base,
+            "BASE": "",
+            "GITHUB_BASE_REF": "main",
             "NAME": "performance",
             "PERF_PYTHON": sys.executable,
         }
@@ -73,6 +76,7 @@ def test_a_pull_request_gets_one_comment_and_the_status_of_its_tests(tmp_path: P
     assert "### ipexperf: 1 worse" in body
     assert "`test_mine.py::test_work`" in body
     assert "range(2" in body
+    assert "OTHERS" not in body
     assert body in (tmp_path / "summary").read_text()
     assert (tmp_path / "output").read_text() == "status=1\n"
     assert steps()["Answer"] == 'exit "$STATUS"\n'
