@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ipexperf.bench import registry
+from ipexperf.bench.networks import own  # noqa: F401 - it registers a task once, and each test gets a copy of what was there
 from ipexperf.conduct import lease
 from ipexperf.variables import LEASED, LEASES
 
