@@ -12,6 +12,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import site
 import subprocess
 import sys
@@ -35,6 +36,7 @@ LARGEST = 2**20
 """Bytes of the largest file that counts because it was read: a kernel, a configuration. Larger ones are data."""
 MANY = 64
 """More files of one suffix that a process reads are data too."""
+_HIDDEN = re.compile(r"/(\.|__pycache__/)")
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _named: set[Path] = set()
 """The files beside modules that were read by their name."""
@@ -184,21 +186,28 @@ def _imported() -> dict[str, tuple[Path, str | None]]:
 def _read() -> list[Path]:
     """The small files of the tree that were read and not written, without hidden, installed and ignored ones."""
     replaced = Replaced.of()
-    trees = [Path(replaced.by), Path(replaced.tree)] if replaced else [tree()]
+    trees = [f"{folder}{os.sep}" for folder in ((replaced.by, replaced.tree) if replaced else (tree(),))]
     found: dict[str, Path] = {}
-    opened = list(_opened.items())
-    kinds = Counter(os.path.splitext(path)[1] for path, _ in opened)  # noqa: PTH122 - there may be 100,000
-    for path, only_read in opened:
-        if kinds[os.path.splitext(path)[1]] > MANY:  # noqa: PTH122
-            continue
-        file = _absolute(Path(path))
-        top = next((folder for folder in trees if only_read and file.is_relative_to(folder)), None)
-        if top in (None, Path("/")) or any(part.startswith((".", "__")) for part in file.relative_to(top).parts):
-            continue
-        if file.is_file() and file.stat().st_size <= LARGEST and not _installed(path):
-            found[str(file.relative_to(top))] = file
-    ignored = _ignored(tuple(found))
-    return [file for name, file in found.items() if name not in ignored]
+    for path, only_read in list(_opened.items()):
+        folder, last = os.path.split(path)
+        file = os.path.join(_real(folder), last)  # noqa: PTH118 - there may be 100,000
+        top = next((top for top in trees if only_read and file.startswith(top)), None)
+        if top is not None and not _HIDDEN.search(f"{os.sep}{file[len(top) :]}"):
+            found[file[len(top) :]] = Path(file)
+    kinds = Counter(file.suffix for file in found.values())
+    small = {
+        name: file
+        for name, file in found.items()
+        if kinds[file.suffix] <= MANY
+        and not (file.is_relative_to(PACKAGE) or _installed(str(file)))
+        and file.is_file()
+        and file.stat().st_size <= LARGEST
+    }
+    ignored = _ignored(tuple(small))
+    return [file for name, file in small.items() if name not in ignored]
+
+
+_real = functools.cache(os.path.realpath)
 
 
 @functools.cache
