@@ -40,12 +40,13 @@ def kinds(history: History, *, since: str | None = None, **filters: Any) -> list
     lasting = _lasting(runs.values())
     sights: dict[str, list[Sight]] = defaultdict(list)
     for entry in series:
+        case = entry.case.uid
         for moment, value in zip(entry.runs, entry.values, strict=True):
             member = runs[moment.uid]
             if member.host is not None and value > 0 and (member.of_fleet or member.host in lasting):
                 # Comparable are the runs of a fleet, or those of a day with the same software.
                 night = f"{moment.started_at[:DAY]} {member.together if member.of_fleet else member.software}"
-                sights[entry.machine_key].append(Sight(night, member.host, entry.case.uid, value))
+                sights[entry.machine_key].append(Sight(night, member.host, case, value))
     return [
         Kind(machine_key, tuple(judge(of_kind)))
         for machine_key, of_kind in sorted(sights.items())

@@ -269,7 +269,7 @@ class Options:
     tolerance: float | None = _option(
         values.fraction,
         None,
-        "with pairs: the slowdown that `ok` excludes; two fifths of it fail if sure (default: 5%%)",
+        "with pairs: ok excludes a slowdown of F, and one surely above 0.4 F fails (default: 5%%)",
         "F",
         scope=MEASURE,
         page="verdicts.md#pairs",

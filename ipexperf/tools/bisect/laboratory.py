@@ -79,8 +79,8 @@ class Laboratory:
     def timed(self, candidate: Software) -> Measured:
         """Ask the clock: rounds of the good end against the candidate until the judge is sure.
 
-        A candidate between both ends may be as slow as the bad end is by now: how much slower code is depends on the
-        machine, such as on whether it has large pages left. So the bad end is measured again.
+        A candidate between both ends may be as slow as the bad end is by now, because how much slower code is depends
+        on the state of its machine. So the bad end is measured again.
         """
         key = f"clock {self.policy.tolerance:.6f} {candidate.key}"
         measured = self._earlier(key) or self._keep(key, self._measure(candidate, self.policy))
