@@ -50,7 +50,7 @@ def test_kernels_have_their_count_and_the_devices_own_time() -> None:
     rows, seconds = trace.kernels([*EVENTS, *device])
     assert rows == [{"kernel": "Memcpy HtoD", "calls": 1}, {"kernel": "gemm", "calls": 2}]
     assert seconds == pytest.approx([1e-6, 10e-6])
-    assert trace.counts([*EVENTS, *device], accelerator=True) == {"operators": 5, "kernels": 3}
+    assert trace.counts([*EVENTS, *device], kernels=True) == {"operators": 5, "kernels": 3}
 
 
 def test_the_order_of_the_events_does_not_matter() -> None:

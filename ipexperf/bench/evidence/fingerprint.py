@@ -20,7 +20,7 @@ from typing import Any
 from ipexperf.bench.api import Captured, Device, Look, Session, Tensors
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
-from ipexperf.bench.evidence import onednn, proof, trace
+from ipexperf.bench.evidence import onednn, profiler, proof, trace
 from ipexperf.bench.evidence.work import Work, content
 from ipexperf.bench.lazy import torch
 
@@ -60,18 +60,30 @@ def of_step(step: Callable[[], Any], device: Device, *, everywhere: bool = False
 
 def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict[str, Captured | str]:  # noqa: FBT001 - partial
     kind = device.name if device.accelerator else "cpu"
-    events = proof.traced(step, everywhere=everywhere, device=kind, memory=True)
+    most, calls = profiler.most(lambda: python_calls(step))
+    try:
+        events = proof.traced(
+            step,
+            everywhere=everywhere,
+            device=kind,
+            memory=True,
+            most=None if everywhere else most,  # other threads cannot be left in between
+        )
+    except profiler.TooManyCallsError as error:
+        return {"operators": str(error)}
+    kernels = Captured(*trace.kernels(events))
+    found, seconds = trace.operators(events)
+    # Some versions of torch record no kernels of some cards: that is no step without kernels.
+    recorded = device.accelerator and bool(kernels.structure or not found)
     beside = {
         "memory": trace.memory(events, accelerator=device.accelerator),
-        "counts": trace.counts(events, accelerator=device.accelerator),
-        "python": {"calls": python_calls(step)},
+        "counts": trace.counts(events, kernels=recorded),
+        "python": {"calls": calls},
     }
-    operators = Captured(*trace.operators(events), beside=beside)
+    operators = Captured(found, seconds, beside=beside)
     if not device.accelerator:
         return {"operators": operators}
-    kernels = Captured(*trace.kernels(events))
-    # Some versions of torch record no kernels of some cards: that is no step without kernels.
-    return {"operators": operators, "kernels": kernels if kernels.structure or not operators.structure else UNRECORDED}
+    return {"operators": operators, "kernels": kernels if recorded else UNRECORDED}
 
 
 def python_calls(step: Callable[[], Any]) -> int:

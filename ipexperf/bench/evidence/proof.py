@@ -16,7 +16,7 @@ from typing import Any
 
 from ipexperf import scratch
 from ipexperf.bench.api import IMAGES, Kernel, Tensors, Workbench
-from ipexperf.bench.evidence import onednn
+from ipexperf.bench.evidence import onednn, profiler
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import kernel_files
 from ipexperf.dtypes import DTYPES
@@ -231,23 +231,23 @@ def kernels(events: Iterable[dict[str, Any]]) -> list[Kernel]:
 
 
 def traced(
-    step: Callable[[], Any], *, everywhere: bool = False, device: str = "cpu", memory: bool = False
+    step: Callable[[], Any],
+    *,
+    everywhere: bool = False,
+    device: str = "cpu",
+    memory: bool = False,
+    most: int | None = None,
 ) -> list[dict[str, Any]]:
     """Run one step under torch's profiler, and return the events of its trace.
 
     The profiler sees the calling thread and those of autograd, or with `everywhere` all threads of the process. With
-    the name of an accelerator it also records kernels there, with `memory` each allocation.
+    the name of an accelerator it also records kernels there, with `memory` each allocation. Raises TooManyCallsError
+    once its records bring the process above `most` bytes.
     """
     config = torch._C._profiler._ExperimentalConfig(profile_all_threads=everywhere)  # noqa: SLF001 - the only way
-    # Not torch.profiler: that wrapper imports torch's compilers, which takes a second in each worker.
-    with torch.autograd.profiler.profile(
-        use_kineto=True,
-        use_device=None if device == "cpu" else device,
-        record_shapes=True,
-        profile_memory=memory,
-        experimental_config=config,
-    ) as profile:
-        step()
+    with profiler.running(device, profile_memory=memory, experimental_config=config) as profile:
+        with profiler.limited(profile, most) if most is not None else contextlib.nullcontext():
+            step()
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             _wait_for_communication()
     with scratch.folder("trace") as folder:

@@ -73,11 +73,11 @@ def kernels(events: Iterable[dict[str, Any]]) -> Section:
     return limited(rows, [seconds[name] for name in calls])
 
 
-def counts(events: Iterable[dict[str, Any]], *, accelerator: bool) -> dict[str, int]:
-    """Return how many operators a step called, and on an accelerator how many kernels ran."""
+def counts(events: Iterable[dict[str, Any]], *, kernels: bool) -> dict[str, int]:
+    """Return how many operators a step called, and how many kernels ran if they were recorded."""
     kinds = Counter(event.get("cat") for event in events if not str(event.get("name")).startswith(OWN))
-    kernels = {"kernels": sum(kinds[kind] for kind in DEVICE)} if accelerator else {}
-    return {"operators": kinds[_OPERATOR], **kernels}
+    ran = {"kernels": sum(kinds[kind] for kind in DEVICE)} if kernels else {}
+    return {"operators": kinds[_OPERATOR], **ran}
 
 
 def memory(events: Iterable[dict[str, Any]], *, accelerator: bool) -> dict[str, int]:

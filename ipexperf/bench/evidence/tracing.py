@@ -5,6 +5,7 @@ For the colleague who must understand a slowdown, not for the judge: under a pro
 
 from __future__ import annotations
 
+import cProfile
 import gzip
 import json
 import re
@@ -18,7 +19,7 @@ from typing import Any
 
 from ipexperf.bench.api import Device, Session
 from ipexperf.bench.clocks import perf_counter
-from ipexperf.bench.evidence import onednn, trace
+from ipexperf.bench.evidence import fingerprint, onednn, profiler, trace
 from ipexperf.bench.lazy import torch
 
 STEP = "ipexperf: a step"
@@ -28,8 +29,8 @@ TRACE, SUMMARY, LOG, BATCH, SNAPSHOT = "trace.json.gz", "summary.json", "onednn.
 SECONDS = 0.02
 """So many seconds of short steps are traced, at most MOST of them."""
 MOST = 20
-LONG = 5.0
-"""Python's calls are not traced in longer steps: there may be a million of them a second."""
+CALLS = 200_000
+"""More calls of Python are added up, and not traced one by one."""
 LARGEST = 256 * 2**20
 """Most bytes of a trace that is kept."""
 THIN = 0.002
@@ -76,8 +77,6 @@ def write(session: Session, device: Device, folder: Path) -> list[str]:
     device.synchronise()
     seconds = perf_counter() - begin
     steps = max(1, min(MOST, int(SECONDS / max(seconds, 1e-9))))
-    missing = [f"Python's calls: a step takes {seconds:.0f} s"] if seconds > LONG else []
-
     run = step
     if device.accelerator:
 
@@ -85,20 +84,15 @@ def write(session: Session, device: Device, folder: Path) -> list[str]:
             step()
             device.synchronise()
 
-    path = folder / "trace.json"
-    if "torch" in sys.modules:
-        _profile(run, steps, device, path, python=seconds <= LONG)
-    else:
-        path.write_text(json.dumps({"traceEvents": python_events(run, steps)}))
-    if path.stat().st_size > LARGEST:
-        missing.append(f"the trace: it had {path.stat().st_size >> 20} MiB")
+    most, calls = profiler.most(lambda: fingerprint.python_calls(run))
+    listed = calls * steps <= CALLS
+    missing = [] if listed else [f"the order of Python's calls: a step makes {calls:,} of them"]
+    try:
+        events = _events(run, steps, device, folder / "trace.json", most, python=listed)
+    except profiler.TooManyCallsError as error:
+        missing.append(f"the trace: {error}")
         events = []
-    else:
-        events = json.loads(path.read_text())["traceEvents"]
-        with path.open("rb") as plain, gzip.open(folder / TRACE, "wb", compresslevel=3) as packed:
-            shutil.copyfileobj(plain, packed)
-    path.unlink()
-    summary = {**summarised(events, steps), "missing": missing}
+    summary = {**summarised(events, steps), **({} if listed else {"own": python_own(run)}), "missing": missing}
     (folder / SUMMARY).write_text(json.dumps(summary))
     for number, text in enumerate(session.generated, 1):
         (folder / f"code-{number}.py").write_text(text)
@@ -111,14 +105,31 @@ def write(session: Session, device: Device, folder: Path) -> list[str]:
     return missing
 
 
-def _profile(run: Callable[[], None], steps: int, device: Device, path: Path, *, python: bool) -> None:
-    with torch.autograd.profiler.profile(
-        use_kineto=True,
-        use_device=device.name if device.accelerator else None,
-        record_shapes=True,
-        profile_memory=True,
-        with_stack=python,
-    ) as profile:
+def _events(
+    run: Callable[[], None], steps: int, device: Device, path: Path, most: int, *, python: bool
+) -> list[dict[str, Any]]:
+    """Trace some steps, with Python's calls or without. Return the events, and pack their file."""
+    if "torch" in sys.modules:
+        _profile(run, steps, device, path, most, python=python)
+    else:
+        path.write_text(json.dumps({"traceEvents": python_events(run, steps) if python else []}))
+    if (size := path.stat().st_size) > LARGEST:
+        path.unlink()
+        raise profiler.TooManyCallsError(f"it had {size >> 20} MiB")
+    events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
+    if events:
+        with path.open("rb") as plain, gzip.open(path.with_name(TRACE), "wb", compresslevel=3) as packed:
+            shutil.copyfileobj(plain, packed)
+    path.unlink()
+    return events
+
+
+def _profile(run: Callable[[], None], steps: int, device: Device, path: Path, most: int, *, python: bool) -> None:
+    kind = device.name if device.accelerator else "cpu"
+    with (
+        profiler.running(kind, profile_memory=True, with_stack=python) as profile,
+        profiler.limited(profile, most),
+    ):
         for _ in range(steps):
             with torch._C._profiler._RecordFunctionFast(STEP):  # noqa: SLF001 - without the calls of the public one
                 run()
@@ -164,6 +175,18 @@ def python_events(run: Callable[[], Any], steps: int) -> list[dict[str, Any]]:
             begun.clear()
         events.append(_event(STEP, begin, perf_counter() * 1e6, "user_annotation"))
     return events
+
+
+def python_own(run: Callable[[], Any]) -> dict[str, list[float]]:
+    """Return the own time of each function of Python in a step, and how often it was called."""
+    own: dict[str, list[float]] = {}
+    profile = cProfile.Profile()
+    profile.runcall(run)
+    for entry in profile.getstats():
+        code = entry.code
+        name = code if isinstance(code, str) else f"{_short(code.co_filename)}({code.co_firstlineno}): {code.co_name}"
+        _add(own, named({"name": name}), entry.inlinetime, entry.callcount)
+    return _largest(own, 1)
 
 
 def _short(path: str) -> str:
