@@ -31,8 +31,6 @@ SECONDS = 0.02
 MOST = 20
 CALLS = 200_000
 """More calls of Python are added up, and not traced one by one."""
-LARGEST = 256 * 2**20
-"""Most bytes of a trace that is kept."""
 THIN = 0.002
 """Calls that take a smaller share of the step are left out of the flame graph."""
 DEPTH = 60
@@ -113,9 +111,6 @@ def _events(
         _profile(run, steps, device, path, most, python=python)
     else:
         path.write_text(json.dumps({"traceEvents": python_events(run, steps) if python else []}))
-    if (size := path.stat().st_size) > LARGEST:
-        path.unlink()
-        raise profiler.TooManyCallsError(f"it had {size >> 20} MiB")
     events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
     if events:
         with path.open("rb") as plain, gzip.open(path.with_name(TRACE), "wb", compresslevel=3) as packed:

@@ -119,18 +119,18 @@ class Processes:
         command = ["baseline", "accept", night.run, *chosen, *places, "--reason", f"the night of {night.date}"]
         _run([*PROGRAM, *command])  # what is refused, such as an inconclusive case, is printed
 
-    def search(self, command: str, seconds: float) -> str:
+    def search(self, command: str, seconds: float) -> tuple[str, bool]:
         _, tool, *words = shlex.split(command)
         places = (f"--perf-db={self._db}", f"--perf-baselines={self._baselines}")
         found = self._ipexperf([tool, "--json", *places, *words], seconds)  # behind `--` may be a test
         if found is None:
-            return ""
+            return "", False
         if not found:
-            return f"`{command}` failed: it says why when you run it"
+            return f"`{command}` failed: it says why when you run it, and the next night tries again", False
         document = json.loads(found)
         changes = [change for together in document["culprits"] for change in together]
         named = ", ".join(_changed(one) for one in changes if one["kind"] != "commit")  # the reason names commits
-        return ": ".join(filter(None, (named, document["reason"])))
+        return ": ".join(filter(None, (named, document["reason"]))), True
 
     def _ipexperf(self, words: Sequence[str], seconds: float) -> str | None:
         """What a command of ours prints. Empty if it fails. None if it has no time: what it knows is kept."""

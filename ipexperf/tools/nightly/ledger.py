@@ -79,7 +79,7 @@ class Issue:
     """The night in which none of its cases was left."""
     culprit: str = ""
     searched: bool = False
-    """Whether its cause was searched, found or not."""
+    """Whether its cause was searched to the end, found or not."""
 
     @property
     def cases(self) -> frozenset[str]:

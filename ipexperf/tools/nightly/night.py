@@ -19,8 +19,11 @@ class Tools(Protocol):
     def accept(self, night: Night, cases: Sequence[str]) -> None:
         """Accept these cases of its run, so that the next night is judged beside their software."""
 
-    def search(self, command: str, seconds: float) -> str:
-        """Run a search for so many seconds. Returns its answer in a sentence. Empty: it has none yet."""
+    def search(self, command: str, seconds: float) -> tuple[str, bool]:
+        """Run a search for so many seconds. Returns its answer in a sentence, and whether that is its last one.
+
+        An empty answer: it has none yet.
+        """
 
     def keep(self, ledger: Ledger) -> None:
         """Write the ledger and its texts."""
@@ -115,11 +118,15 @@ def _well(ledger: Ledger, night: Night, case: str) -> str:
 
 def _searched(issue: Issue, tools: Tools, until: float, clock: Callable[[], float]) -> Issue | None:
     """The issue with what its searches found. None if there was no time, or no dossier that says what to search."""
-    slowest, answers = issue.findings[0], []
+    slowest, answers, last = issue.findings[0], [], True
     if not slowest.dossier:
         return None
     for command in slowest.searches:
-        if (left := until - clock()) <= 0 or not (answer := tools.search(command, left)):
+        if (left := until - clock()) <= 0:
+            return None
+        answer, is_last = tools.search(command, left)
+        if not answer:
             return None
         answers.append(answer)
-    return replace(issue, culprit="; ".join(answers), searched=True)
+        last = last and is_last
+    return replace(issue, culprit="; ".join(answers), searched=last)

@@ -28,4 +28,11 @@ def test_a_search_has_the_places_of_the_night(
     night = command.Processes(tmp_path, (), "mine.db", Path("accepted"))
     case = "" if tests else "--model resnet18 "
     told = night.search(f"ipexperf bisect --commits a..b {case}{behind}", 60.0)
-    assert told == str(("a..b", True, "mine.db", "accepted", tests))
+    assert told == (str(("a..b", True, "mine.db", "accepted", tests)), True)
+
+
+def test_a_search_that_fails_says_so_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "PROGRAM", (sys.executable, "-c", "raise SystemExit(2)"))
+    told, is_last = command.Processes(tmp_path, (), "mine.db", Path("accepted")).search("ipexperf bisect", 60.0)
+    assert told.startswith("`ipexperf bisect` failed")
+    assert not is_last

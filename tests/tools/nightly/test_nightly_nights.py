@@ -40,7 +40,7 @@ class World:
         self.cut: str = ""
         """The step in which the machine reboots."""
         self.calls: list[str] = []
-        self.answer = "package torch (2.8.0 -> 2.9.0): proven"
+        self.answer, self.is_last = "package torch (2.8.0 -> 2.9.0): proven", True
 
     def _called(self, step: str) -> None:
         self.calls.append(step)
@@ -60,10 +60,10 @@ class World:
         self.accepted = tuple(cases)
         self._called(f"accept {night.run}")
 
-    def search(self, command: str, seconds: float) -> str:
+    def search(self, command: str, seconds: float) -> tuple[str, bool]:
         assert seconds > 0
         self._called(f"search {command.rpartition(' ')[2]}")
-        return self.answer
+        return self.answer, self.is_last
 
     def keep(self, ledger: Ledger) -> None:
         ledgers.write(ledger, self.folder)
@@ -134,15 +134,20 @@ def test_a_night_that_was_cut_off_goes_on_where_it_stopped(world: World, step: s
     assert (night.done, ledger.issues[0].culprit) == (ledgers.STEPS, world.answer)
 
 
-def test_a_search_without_an_answer_is_begun_again_in_the_next_night(world: World) -> None:
+@pytest.mark.parametrize(("answer", "told"), [("", "not searched yet"), ("it failed", "it failed")])
+def test_a_search_without_an_answer_is_begun_again_in_the_next_night(world: World, answer: str, told: str) -> None:
+    """It had no time, or it failed: a disk was full, an index did not answer."""
     plant(world, [failing("bert-bf16", TORCH)])
-    world.answer = ""
+    world.answer, world.is_last = answer, False
     ledger, _ = world.night("2026-11-01")
-    assert "not searched yet" in text.issue(ledger.issues[0])
-    world.answer = "package torch"
+    assert f"**Culprit**: {told}" in text.issue(ledger.issues[0])
+    world.answer, world.is_last = "package torch", True
     ledger, _ = world.night("2026-11-02")
     assert "**Culprit**: package torch" in text.issue(ledger.issues[0])
     assert len(ledger.issues) == 1
+    world.calls = []
+    world.night("2026-11-03")
+    assert not [call for call in world.calls if call.startswith("search")]
 
 
 def test_without_minutes_nothing_is_searched(world: World) -> None:
