@@ -16,6 +16,7 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import XPU_SMI
+from ipexperf.bench.evidence import profiler
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import diagnosis, energy
 from ipexperf.bench.machine import facts as facts_of_machine
@@ -92,10 +93,9 @@ def warned(messages: list[str]) -> Counter[str]:
 
 def fallen_back(step: Callable[[], Any]) -> Counter[str]:
     """Run one step with the profiler and all warnings enabled. Return the operators that fell back, with counts."""
-    activities = [torch.profiler.ProfilerActivity.CPU]
-    with _every_warning() as messages, torch.profiler.profile(activities=activities) as profile:
+    with _every_warning() as messages, profiler.running("cpu") as profile:
         step()
-    profiled = Counter(_owner(event) for event in profile.events() if event.name == _TO_CPU)
+    profiled = Counter(_owner(event) for event in profile.function_events if event.name == _TO_CPU)
     counts = warned([str(message.message) for message in messages])
     # Warnings tell less, or the same again: use them only if the profiler saw nothing.
     return profiled or counts

@@ -90,7 +90,9 @@ def write(session: Session, device: Device, folder: Path) -> list[str]:
     except profiler.TooManyCallsError as error:
         missing.append(f"the trace: {error}")
         events = []
-    summary = {**summarised(events, steps), **({} if listed and events else {"own": python_own(run)}), "missing": missing}
+    summary = {**summarised(events, steps), "missing": missing}
+    if not (listed and events):
+        summary["own"] = python_own(run)
     (folder / SUMMARY).write_text(json.dumps(summary))
     for number, text in enumerate(session.generated, 1):
         (folder / f"code-{number}.py").write_text(text)
