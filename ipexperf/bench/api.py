@@ -457,7 +457,7 @@ class Device(ABC):
         return facts.uncompiled()
 
     def variables(self, index: int, environment: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables that give a worker this one of several such devices."""
+        """Return the variables that give a worker this one of several such devices. The first one names it."""
         return {}
 
     def start(self, settings: Settings) -> None:  # noqa: B027 - optional

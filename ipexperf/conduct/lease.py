@@ -59,8 +59,8 @@ def claims(device: str, index: int, environment: Mapping[str, str], processes: i
     devices = {Claim(CPU, shared=True)}
     for number in range(index, index + processes):
         with contextlib.suppress(UsageError):  # there is no such card, which the launch reports
-            # A card has the same name whether it is chosen by its index or by the vendor's variable.
-            chosen = ",".join(kind.variables(number, environment).values()) or str(number)
+            # A card has the same name whether it is chosen by its index or by the vendor's variable, which comes first.
+            chosen = next(iter(kind.variables(number, environment).values()), str(number))
             devices.add(Claim(re.sub(r"[^\w,:-]", "_", f"{device}-{chosen.partition('.')[0]}")))
     return devices
 

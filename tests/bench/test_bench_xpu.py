@@ -105,6 +105,30 @@ def test_a_pin_that_did_not_take_is_an_error(card: Any) -> None:
         Xpu().start(Settings())
 
 
+@pytest.mark.parametrize(
+    ("index", "mask", "selector", "card"),
+    [
+        (0, None, "level_zero:1", "1"),
+        (1, None, "level_zero:0,2", "2"),
+        (0, "2,5", "level_zero:1", "5"),
+        (1, "2,5", "level_zero:*", "5"),
+        (1, None, "level_zero:gpu", "1"),
+    ],
+)
+def test_a_card_that_sycls_selector_names_is_that_one(index: int, mask: str | None, selector: str, card: str) -> None:
+    """It counts what the mask leaves, so that `level_zero:1` beside a mask of one card would leave none."""
+    environment = {"ONEAPI_DEVICE_SELECTOR": selector, **({"ZE_AFFINITY_MASK": mask} if mask else {})}
+    chosen = {**environment, **Xpu().variables(index, environment)}
+    assert chosen["ZE_AFFINITY_MASK"] == card
+    assert chosen["ONEAPI_DEVICE_SELECTOR"] in ("level_zero:*", "level_zero:gpu")
+
+
+def test_a_card_that_sycls_selector_leaves_out_is_told() -> None:
+    told = "--perf-device-index 1: there is no such xpu device: ONEAPI_DEVICE_SELECTOR=level_zero:1 leaves 1"
+    with pytest.raises(UsageError, match=told):
+        Xpu().variables(1, {"ONEAPI_DEVICE_SELECTOR": "level_zero:1"})
+
+
 def test_a_card_that_is_gone_is_told_with_its_diagnosis(card: Any) -> None:
     """The worker says why there is no card, and runs nowhere else."""
     card.compiled = False

@@ -256,6 +256,7 @@ def test_a_case_is_ready_when_its_device_is_free(
     [
         (1, {}, 1, {"xpu-1"}),
         (1, {"ZE_AFFINITY_MASK": "2, 3"}, 1, {"xpu-3"}),
+        (0, {"ONEAPI_DEVICE_SELECTOR": "level_zero:1"}, 1, {"xpu-1"}),
         (0, {"ZE_AFFINITY_MASK": "0.1"}, 1, {"xpu-0"}),
         (0, {}, 2, {"xpu-0", "xpu-1"}),
         (0, {"ZE_AFFINITY_MASK": "3"}, 2, {"xpu-3"}),

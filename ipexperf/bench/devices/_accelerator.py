@@ -67,14 +67,19 @@ class Accelerator(Device):
 
     def variables(self, index: int, environment: Mapping[str, str]) -> dict[str, str]:
         """Return the vendor's variable with one of the visible cards, so that a worker sees only that one."""
-        allowed = environment.get(self.variable)
-        if not allowed:
+        allowed = self.allowed(environment)
+        if allowed is None:
             return {self.variable: str(index)}
-        cards = [word.strip() for word in allowed.split(",")]
+        by, cards = allowed
         if index >= len(cards):
-            text = f"{self.variable}={allowed} leaves {len(cards)}"
+            text = f"{by}={environment[by]} leaves {len(cards)}"
             raise UsageError(f"--perf-device-index {index}: there is no such {self.name} device: {text}")
         return {self.variable: cards[index]}
+
+    def allowed(self, environment: Mapping[str, str]) -> tuple[str, list[str]] | None:
+        """Return the variable that leaves only some of the cards, and their names. None if all may be used."""
+        names = environment.get(self.variable)
+        return (self.variable, [name.strip() for name in names.split(",")]) if names else None
 
     def start(self, settings: Settings) -> None:
         del settings

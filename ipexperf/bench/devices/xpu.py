@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,10 @@ _TO_CPU = "aten::_to_cpu"
 _NAMED = re.compile(r"The operator '(?P<op>[\w:.]+?)'?(?: is not currently supported)? ?on the XPU backend")
 _UNNAMED = re.compile(r"fallback from XPU to CPU")
 """Warnings of torch-xpu-ops and of IPEX. The second appears once per process and names no operator."""
+
+
+_SELECTOR = "ONEAPI_DEVICE_SELECTOR"
+_NUMBERS = re.compile(r"level_zero:(\d+(?:,\d+)*)")
 
 
 class Xpu(Accelerator):
@@ -68,6 +72,18 @@ class Xpu(Accelerator):
     oneccl = True
     apart = "a container needs --cap-add SYS_PTRACE and -v /dev/dri:/dev/dri for oneCCL"
 
+    def variables(self, index: int, environment: Mapping[str, str]) -> dict[str, str]:
+        """Also let the selector select what the mask leaves: its numbers count those cards alone."""
+        chosen = super().variables(index, environment)
+        return {**chosen, _SELECTOR: "level_zero:*"} if _selected(environment) else chosen
+
+    def allowed(self, environment: Mapping[str, str]) -> tuple[str, list[str]] | None:
+        masked, numbers = super().allowed(environment), _selected(environment)
+        if not numbers:
+            return masked
+        names = dict(enumerate(masked[1])) if masked else {number: str(number) for number in numbers}
+        return _SELECTOR, [names[number] for number in numbers if number in names]
+
     def uncompiled(self, facts: Facts) -> str | None:
         """Triton builds its driver for Intel GPUs when it is first used."""
         return super().uncompiled(facts) or facts.lacks_header(facts_of_machine.HEADERS[0], "libze-dev and intel-ocloc")
@@ -78,6 +94,12 @@ class Xpu(Accelerator):
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Also check for operators that torch's XPU backend leaves to the CPU."""
         return [*super().proof(step, block), check_fallbacks(fallen_back(step))]
+
+
+def _selected(environment: Mapping[str, str]) -> list[int]:
+    """The cards that SYCL's selector names by number."""
+    found = _NUMBERS.fullmatch(environment.get(_SELECTOR, ""))
+    return [int(number) for number in found[1].split(",")] if found else []
 
 
 def warned(messages: list[str]) -> Counter[str]:
