@@ -19,8 +19,8 @@ CPU = registry.devices.get("cpu")
 REFUSED = "Fail to enable Kineto Profiler on XPU due to error code: 2"
 
 
-def names(events: list[dict[str, Any]]) -> set[str]:
-    return {str(event.get("name")) for event in events if event.get("cat") == "cpu_op"}
+def calls(events: list[dict[str, Any]]) -> list[str]:
+    return [str(event.get("name")) for event in events if event.get("cat") == "cpu_op"]
 
 
 def addition() -> Any:
@@ -46,7 +46,7 @@ def test_operators_are_seen_where_the_library_of_a_card_refuses(
 
     monkeypatch.setattr(torch.autograd.profiler, "profile", Refusing)
     for device in ("xpu", "cpu", "xpu"):
-        assert "aten::add" in names(proof.traced(addition, device=device))
+        assert "aten::add" in calls(proof.traced(addition, device=device))
     assert asked == ["xpu", None, None, "xpu", *([None] if always else [])]
 
 
@@ -59,7 +59,7 @@ def many() -> Any:
 
 
 class Counted(torch.autograd.Function):
-    """Calls operators of torch in its backward pass: the profiler is ended inside of another operator."""
+    """Calls operators of torch in its backward pass, where the profiler cannot be ended."""
 
     @staticmethod
     def forward(context: Any, value: Any) -> Any:
@@ -95,13 +95,13 @@ def test_a_step_of_too_many_calls_ends_the_profiler_and_not_the_step(function: C
     assert found["digest"] is None
     assert set(results) == {20_000.0}
     assert signal.getsignal(profiler._SIGNAL) is before
-    assert fingerprint.capture({"operators": fingerprint.of_step(addition, CPU)["operators"]})["missing"] == {}
+    assert calls(proof.traced(addition)).count("aten::add") == 1, "nothing of the profiler that was ended is left"
 
 
 def test_a_step_within_the_limit_keeps_its_events() -> None:
     most, returned = profiler.most(addition)
     assert returned.tolist() == [2, 2]
-    assert "aten::add" in names(proof.traced(addition, memory=True, most=most))
+    assert "aten::add" in calls(proof.traced(addition, memory=True, most=most))
 
 
 @pytest.mark.usefixtures("small")

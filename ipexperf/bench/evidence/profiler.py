@@ -58,16 +58,18 @@ def most(step: Callable[[], Any]) -> tuple[int, Any]:
 @contextlib.contextmanager
 def limited(profile: torch.autograd.profiler.profile, most: int) -> Iterator[None]:
     """End this profiler once the process has more memory than this, and raise TooManyCallsError after the block."""
-    ended = threading.Event()
+    over, ended = threading.Event(), threading.Event()
 
     def end(*_: Any) -> None:
-        if not ended.is_set():
+        # In a backward pass autograd puts back the state of this thread afterwards, and the profiler with it: later.
+        if not ended.is_set() and torch._C._current_graph_task_id() < 0:  # noqa: SLF001 - the only way
             ended.set()
             profile.__exit__(None, None, None)
             profile.enabled = False
 
     def look(taken: int) -> None:
         if taken > most:
+            over.set()
             _thread.interrupt_main(_SIGNAL)
 
     before = signal.signal(_SIGNAL, end)
@@ -76,7 +78,8 @@ def limited(profile: torch.autograd.profiler.profile, most: int) -> Iterator[Non
             yield
     finally:
         signal.signal(_SIGNAL, before)
-    if ended.is_set():
+    if over.is_set():
+        end()
         raise TooManyCallsError(TOO_MANY)
 
 
