@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -376,7 +377,8 @@ def _of_call(request: pytest.FixtureRequest, benchmark: Any) -> Callable[[Call],
         if called:
             pytest.fail(TWICE, pytrace=False)
         called.append(call)
-        _measure(request, planned, benchmark)  # before: what does not return there would not here
+        with contextlib.chdir(request.config.invocation_params.dir):  # a test may have gone into another folder
+            _measure(request, planned, benchmark)  # before: what does not return there would not here
         return call.run()  # so that the test goes on with what the function returns
 
     return measure

@@ -63,6 +63,13 @@ class Gone:
     error: WorkerError | None = None
     """How its process ended, if it did."""
 
+    @property
+    def broken(self) -> WorkerError | None:
+        """What is wrong with its arm. That it has no such test, or skipped it, is no error."""
+        if self.how == "skipped" or not self.why:
+            return None
+        return WorkerError("import_error" if self.how == "missing" else "error", str(self))
+
     def __str__(self) -> str:
         how = "is not there" if self.how == "missing" else self.how
         return f"its test {how}{f': {self.why}' if self.why else ''}"
@@ -158,6 +165,10 @@ class Walker:
             self.arrive(test)
         return self._alive and self.at == test
 
+    def absence(self, test: str) -> Gone | None:
+        """Why it does not stand in this test, if it does not."""
+        return None if self.at == test else self.gone.get(test, Gone("missing", ""))
+
     def finish(self) -> None:
         """Go through the tests that are left, so that fixtures are torn down."""
         while self._alive and self.at is not None:
@@ -214,7 +225,7 @@ def walk(
                 walker.reach(test)
             there = [walker.worker for walker in walkers if walker.at == test and walker.worker is not None]
             if len(there) < count:
-                yield test, tuple(walker.gone.get(test) for walker in walkers)
+                yield test, tuple(walker.absence(test) for walker in walkers)
                 continue
             players = [
                 Caller(arm, worker, once=walker.once) for arm, worker, walker in zip(arms, there, walkers, strict=True)
@@ -248,16 +259,23 @@ class WalkContest(Contest):
             test: [replace(arm, accuracy=arm.index < AGREEING) for arm in comparison.arms(prove=self._prove)]
             for test, comparison in by_test.items()
         }
+        broken = []
         for test, found in walk(self._suite, tests, self._chance, self._say):
             comparison = by_test[test]
             if isinstance(found, Round):
                 self._take(comparison, found, 0, 1)
-            elif ended := _ended(comparison, found):
+            elif ended := _blamed(comparison, [gone.error if gone else None for gone in found]):
                 comparison.fail(*ended)
             else:
                 comparison.ended = Ending(Why.ABSENT, _absent(comparison, found))
+                alone = [gone.broken if gone and not all(found) else None for gone in found]
+                if ended := _blamed(comparison, alone):
+                    broken.append((comparison, *ended))
             if self._conductor.spent():
                 break
+        if all(one.stop.why is Why.ABSENT for one in self._comparisons):  # green would mean: not slower
+            for comparison, arm, error in broken:
+                comparison.fail(arm, error)
 
     def _left(self, live: Sequence[Comparison]) -> str:
         """How many tests are decided, and how long the rest takes."""
@@ -276,10 +294,10 @@ class WalkContest(Contest):
         comparison.fail(comparison.a if broken is played.sides[first] else comparison.b, broken.error)
 
 
-def _ended(comparison: Comparison, found: Sequence[Gone | None]) -> tuple[Arm, WorkerError] | None:
-    """The arm whose session ended, the user's own first, and how it did."""
-    sides = ((comparison.b, found[1]), (comparison.a, found[0]))
-    return next(((arm, gone.error) for arm, gone in sides if gone and gone.error), None)
+def _blamed(comparison: Comparison, errors: Sequence[WorkerError | None]) -> tuple[Arm, WorkerError] | None:
+    """The arm that is to blame, the user's own first, and its error."""
+    sides = ((comparison.b, errors[1]), (comparison.a, errors[0]))
+    return next(((arm, arm.blamed(error)) for arm, error in sides if error), None)
 
 
 def _absent(comparison: Comparison, found: Sequence[Gone | None]) -> str:

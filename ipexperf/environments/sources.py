@@ -168,11 +168,13 @@ def _read(path: Path, digest: str) -> bytes | None:
     return content if source.digest(content) == digest else None
 
 
-def _git(*words: str, send: bytes = b"", variables: Mapping[str, str] | None = None) -> bytes | None:
-    """What git prints in the user's tree, or None if it fails or is not there. Runs none of its hooks."""
+def _git(
+    *words: str, send: bytes = b"", variables: Mapping[str, str] | None = None, top: Path | None = None
+) -> bytes | None:
+    """What git prints in the user's tree, or in `top`. None if it fails or is not there. Runs none of its hooks."""
     try:
         completed = subprocess.run(
-            ["git", "-c", "core.hooksPath=/dev/null", "-C", str(source.tree()), *words],  # noqa: S607 - the user's own
+            ["git", "-c", "core.hooksPath=/dev/null", "-C", str(top or source.tree()), *words],  # noqa: S607 - the user's own
             input=send,
             capture_output=True,
             check=False,
@@ -209,7 +211,7 @@ def tree_of(kept: Kept, cache: Path) -> Replaced:
         path = source.place(folder, name)
         if _read(path, kept.source.files[name]) is None:
             _write(path, data)
-    _link_others(folder)
+    link_others(source.tree(), folder)
     return Replaced(str(source.tree()), str(folder), kept.source.paths)
 
 
@@ -232,14 +234,31 @@ def tree_of_commit(reference: str, cache: Path) -> tuple[Replaced, str]:
     if not folder.exists():
         scratch.made(folder.parent)
         with scratch.folder("checkout", folder.parent) as place:
-            index, out = {"GIT_INDEX_FILE": str(place / "index")}, place / "files"
+            out = place / "files"
             out.mkdir()
-            for words in (("read-tree", sha), ("checkout-index", "--all", "--force", f"--prefix={out}/")):
-                if _git(*words, variables=index) is None:
-                    raise UsageError(f"git {words[0]} of {reference} failed in {top}")
+            check_out(top, sha, out)
             out.rename(folder)
-    _link_others(folder)
+    link_others(top, folder)
     return Replaced(str(top), str(folder), ("src", ".")), sha
+
+
+def check_out(top: Path, sha: str, folder: Path) -> None:
+    """Write the files of a commit into a folder, with those of its submodules as far as these are here."""
+    with scratch.folder("index") as place:
+        index = {"GIT_INDEX_FILE": str(place / "index")}
+        for words in (("read-tree", sha), ("checkout-index", "--all", "--force", f"--prefix={folder}/")):
+            if _git(*words, top=top, variables=index) is None:
+                raise UsageError(f"git {words[0]} of {sha[:DIGITS]} failed in {top}")
+    check_out_submodules(top, sha, folder)
+
+
+def check_out_submodules(top: Path, sha: str, folder: Path) -> None:
+    """Write the files of a commit's submodules into a folder that has its own."""
+    for line in (_git("ls-tree", "-rz", sha, top=top) or b"").decode(errors="surrogateescape").split("\0"):
+        words, _, name = line.partition("\t")
+        kind, commit = words.split()[1:] if words else ("", "")
+        if kind == "commit" and _git("cat-file", "-e", commit, top=top / name) is not None:
+            check_out(top / name, commit, folder / name)
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -250,12 +269,12 @@ def _write(path: Path, content: bytes) -> None:
         part.replace(path)
 
 
-def _link_others(folder: Path) -> None:
+def link_others(top: Path, folder: Path) -> None:
     """Link what lies beside the files of a tree and is no code, such as data, to where it is in the user's tree."""
     for place, _, _ in os.walk(folder):
         inside = PurePath(place).relative_to(folder)
         outside = bool(inside.parts) and inside.parts[0] == source.OUTSIDE
-        here = Path("/", *inside.parts[1:]) if outside else source.tree() / inside
+        here = Path("/", *inside.parts[1:]) if outside else top / inside
         modules = {entry.stem for entry in Path(place).glob("*.py")}
         for entry in sorted(here.iterdir()) if here.is_dir() else ():
             there = Path(place, entry.name)

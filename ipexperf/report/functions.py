@@ -22,7 +22,7 @@ TOLD = {
     "worse": "worse, but not slower",
     "improved": "faster",
     "failed": "failed",
-    "invalid": "wrong",
+    "invalid": "do not count",
     "platform_shift": "moved with the whole run",
 }
 """The outcomes of which each function is shown, and the heading of each."""

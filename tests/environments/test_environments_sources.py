@@ -108,6 +108,32 @@ def test_of_a_dirty_tree_only_what_git_lacks_is_copied(tree: Path, tmp_path: Pat
 
 
 @pytest.mark.process
+def test_a_commit_has_the_files_of_its_submodules(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they were at that commit. Those that are not here are missing, as git leaves them."""
+    (tmp_path / "kernels").mkdir()
+    monkeypatch.chdir(tmp_path / "kernels")
+    git("init", "--quiet")
+    for content in ("old", "new"):
+        (tmp_path / "kernels" / "kernel.py").write_text(content)
+        git("add", ".")
+        git("commit", "--quiet", "--message", content)
+    monkeypatch.chdir(tree)
+    git("init", "--quiet")
+    for name in ("here", "absent"):
+        git(
+            "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "kernels"), f"deep/{name}"
+        )
+    git("-C", "deep/here", "checkout", "--quiet", "HEAD~1")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "both")
+    git("-C", "deep/here", "checkout", "--quiet", "-")
+    git("submodule", "--quiet", "deinit", "--force", "deep/absent")
+    replaced, _ = sources.tree_of_commit("HEAD", tmp_path / "cache")
+    assert Path(replaced.by, "deep", "here", "kernel.py").read_text() == "old"
+    assert not Path(replaced.by, "deep", "absent", "kernel.py").exists()
+
+
+@pytest.mark.process
 def test_without_a_repository_there_is_no_commit(tree: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no git repository"):
         sources.tree_of_commit("main", tmp_path / "cache")

@@ -335,9 +335,36 @@ def test_what_another_tree_lacks_is_not_taken_from_the_users(functions: Function
     (functions.path / "built.py").write_text(LIBRARY)
     (functions.path / "pytest.ini").write_text(f"{INI}{SAMPLES}pythonpath = .\n")
     result = functions.run("--perf-against=git:HEAD", "--perf-max-pairs=2")
-    result.assert_outcomes(passed=1)
+    result.assert_outcomes(failed=1)  # nothing was compared, and green would mean: not slower
     said = " ".join(result.stdout.str().split())
-    assert "its test is not there: ModuleNotFoundError: No module named 'built'" in said
+    assert "the arm of --perf-against: its test is not there: ModuleNotFoundError: No module named 'built'" in said
+
+
+@pytest.mark.parametrize("words", [("test_a.py", "test_functions.py::test_old"), ("test_a.py",), ()])
+def test_a_test_that_is_new_is_not_measured_and_the_others_are(functions: Functions, words: tuple[str, ...]) -> None:
+    """Wherever it stands among them, and whether its file is named or not."""
+    functions.tests("def test_old(perf):\n    perf(sum, [1])\n")
+    functions.commit()
+    functions.library(LIBRARY)
+    functions.tests("from library import total\n\n\ndef test_new(perf):\n    perf(total, 5)\n", "test_a.py")
+    result = functions.run("--perf-against=git:HEAD", "--perf-max-pairs=2", *words)
+    assert result.ret == 0, result.stdout.str()
+    said = " ".join(result.stdout.str().split())
+    assert "the arm of --perf-against: its test is not there: test_a.py::test_new" in said
+    assert set(functions.outcomes()) >= ({"test_functions.py::test_old"} if len(words) != 1 else set())
+
+
+def test_a_test_that_goes_into_another_folder_is_measured_like_others(functions: Functions) -> None:
+    functions.library(LIBRARY)
+    functions.tests(
+        "from library import total\n\n\ndef test_total(perf, tmp_path, monkeypatch):\n"
+        "    monkeypatch.chdir(tmp_path)\n    perf(total, 2000)\n"
+    )
+    functions.commit()
+    functions.library(SLOWER)
+    result = functions.run("--perf-against=git:HEAD", "--perf-max-pairs=4")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*test_total*: REGRESSED", "*differs*library.py, line 3: *"])
 
 
 def test_arms_have_folders_and_a_worker_id_of_their_own(functions: Functions) -> None:
@@ -424,7 +451,12 @@ def test_ab_compares_any_two_arms_by_tests(functions: Functions) -> None:
 
 @pytest.mark.long
 def test_bisect_names_the_commit_that_made_a_function_slower(functions: Functions) -> None:
-    functions.tests("from library import total\n\n\ndef test_total(perf):\n    perf(total, 2000)\n")
+    functions.tests(
+        "from pathlib import Path\nfrom library import total\n\n\ndef test_total(perf):\n"
+        "    perf(total, int(Path(__file__).with_name('count').read_text()))\n"
+    )
+    (functions.path / "count").write_text("2000")  # git ignores it, and each commit needs it
+    (functions.path / ".gitignore").write_text("count\n")
     for text in (LIBRARY, f"{LIBRARY}# one\n", SLOWER, f"{SLOWER}# one\n"):
         functions.library(text)
         functions.commit()

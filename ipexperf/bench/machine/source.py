@@ -44,6 +44,8 @@ _named: set[Path] = set()
 """The files beside modules that were read by their name."""
 _opened: dict[str, bool] = {}
 """The files that this process has opened: whether it only read them."""
+_stayed: list[Path] = []
+"""The folder whose tree this process keeps to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,14 @@ def place(tree: str | Path, name: str) -> Path:
     return Path(tree, OUTSIDE, name.lstrip("/")) if name.startswith("/") else Path(tree, name)
 
 
+def stay() -> None:
+    """Keep to the tree of the current folder, because a test may go into another one."""
+    _stayed.append(Path.cwd())
+
+
 def tree() -> Path:
     """Return the user's tree: the repository of the current folder, or the current folder."""
-    here = Path.cwd()
+    here = _stayed[-1] if _stayed else Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
 
 

@@ -50,14 +50,19 @@ SKIPPED, FAILED = "skipped", "failed"
 def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Any]) -> dict[str, Any]:
     """Run the session. Returns what became of the tests after the last one in which it stood."""
     seed("")
-    os.chdir(source.moved(Path(request["folder"])))
+    folder = Path(request["folder"])
+    places = list(dict.fromkeys(filter(None, (_moved(word, folder) for word in request["args"]))))
+    if request["args"] and not places:  # its tree has none of these files, and all others were not asked for
+        return {"test": None, "gone": [], "problems": []}
+    os.chdir(source.moved(folder))
+    source.stay()
     os.environ["PYTEST_XDIST_WORKER"] = request["name"]
     options = {**request["options"], **OPTIONS, "basetemp": request["basetemp"]}
     for name in ("rootdir", "inifilename"):
         if options.get(name):
             options[name] = str(source.moved(Path(options[name])))
     words = [word for name in (*(f"no:{name}" for name in ABSENT), __name__) for word in ("-p", name)]
-    config = pytest.Config.fromdictargs(options, [*words, *map(_moved, request["args"])])
+    config = pytest.Config.fromdictargs(options, [*words, *places])
     mine = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}
     config.workerinput = Told(config, {**request["told"], **mine})  # type: ignore[attr-defined]
     settings = Settings.of(request["settings"])
@@ -103,10 +108,20 @@ def seed(place: str) -> None:
         sys.modules["torch"].manual_seed(number)
 
 
-def _moved(word: str) -> str:
-    """A path of the command line, maybe with the names of tests behind it, in the tree that takes the user's place."""
-    path, colons, names = word.partition("::")
-    return f"{source.moved(Path(path))}{colons}{names}" if Path(path).exists() else word
+def _moved(word: str, folder: Path) -> str:
+    """A path of the user's command line in the tree that takes the place of the user's. Empty if that lacks it.
+
+    The names of tests behind it are left out: the arm chooses its tests by itself, and pytest knows no test of a file
+    that cannot be imported.
+    """
+    path = folder / word.partition("::")[0]
+    if not path.exists():
+        return word
+    replaced = source.Replaced.of()
+    there = source.moved(path)
+    return (
+        "" if replaced and path.is_relative_to(replaced.tree) and not there.is_relative_to(replaced.by) else str(there)
+    )
 
 
 class Arm:

@@ -23,7 +23,7 @@ from ipexperf import lock as locks
 from ipexperf import scratch
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.conduct import interrupts
-from ipexperf.environments import make
+from ipexperf.environments import make, sources
 from ipexperf.errors import LockError, UsageError
 from ipexperf.judge.bisection import Change
 from ipexperf.lock import Lock, with_package
@@ -133,6 +133,7 @@ class Repository:
             try:
                 with interrupts.deferred():
                     self.git("worktree", "add", "--detach", "--force", str(place), commit.sha)
+                sources.check_out_submodules(Path(self.top), commit.sha, place)
                 yield place
             finally:
                 with interrupts.deferred():
@@ -174,7 +175,11 @@ class AtCommit:
             return
         with contextlib.ExitStack() as stack:
             tree = stack.enter_context(self.repository.worktree(cache, self.commit))
-            wheel = self._built(tree, cache, say) if self.repository.build else None
+            if self.repository.build:
+                wheel = self._built(tree, cache, say)
+            else:
+                wheel = None
+                sources.link_others(Path(self.repository.top), tree)
             self._same_form(wheels=wheel is not None)
             if wheel is None:
                 path = os.pathsep.join(str(path) for path in (tree / "src", tree) if path.is_dir())

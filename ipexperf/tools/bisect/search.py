@@ -158,10 +158,12 @@ class _Inquiry:
         self._answers = {self._whole: laboratory.timed(ends.software(self._whole))}
 
     def report(self, *, fingerprint: bool) -> Report:
-        finding = self._finding(fingerprint=fingerprint)
+        finding, whole = self._finding(fingerprint=fingerprint), self._answers[self._whole]
+        if whole.answer is Answer.SKIP:
+            finding = dataclasses.replace(finding, reason=f"{finding.reason}: {whole.reason}")
         slow: list[Candidate] = [candidate for candidate, answer in finding.proof if answer is Answer.BAD]
         culprit = self._answers.get(frozenset[Change]().union(*slow))
-        return Report(finding, self._answers[self._whole], culprit, len(self._answers))
+        return Report(finding, whole, culprit, len(self._answers))
 
     def _finding(self, *, fingerprint: bool) -> SearchResult:
         laboratory, whole = self._laboratory, self._answers[self._whole]
