@@ -22,7 +22,7 @@ from ipexperf.compare.group import RETRIES, GroupRun, OpenCase
 from ipexperf.compare.players import Spell, Stepper, guarded
 from ipexperf.compare.request import GroupRequest
 from ipexperf.compare.round import Effort, Round
-from ipexperf.compare.sequence import Comparison, Contest, Ending, Why, seconds_left
+from ipexperf.compare.sequence import Comparison, Contest, Ending, Failure, Why, seconds_left
 from ipexperf.compare.together import take_turns
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import how_it_ended, not_fresh
@@ -259,23 +259,22 @@ class WalkContest(Contest):
             test: [replace(arm, accuracy=arm.index < AGREEING) for arm in comparison.arms(prove=self._prove)]
             for test, comparison in by_test.items()
         }
-        broken = []
         for test, found in walk(self._suite, tests, self._chance, self._say):
             comparison = by_test[test]
             if isinstance(found, Round):
                 self._take(comparison, found, 0, 1)
-            elif ended := _blamed(comparison, [gone.error if gone else None for gone in found]):
-                comparison.fail(*ended)
+            elif blamed := _blamed(comparison, [gone.error if gone else None for gone in found]):
+                comparison.fail(*blamed)
             else:
                 comparison.ended = Ending(Why.ABSENT, _absent(comparison, found))
                 alone = [gone.broken if gone and not all(found) else None for gone in found]
-                if ended := _blamed(comparison, alone):
-                    broken.append((comparison, *ended))
+                comparison.failure = Failure(*blamed) if (blamed := _blamed(comparison, alone)) else None
             if self._conductor.spent():
                 break
         if all(one.stop.why is Why.ABSENT for one in self._comparisons):  # green would mean: not slower
-            for comparison, arm, error in broken:
-                comparison.fail(arm, error)
+            for one in self._comparisons:
+                if one.failure is not None:
+                    one.fail(one.failure.arm, one.failure.error)
 
     def _left(self, live: Sequence[Comparison]) -> str:
         """How many tests are decided, and how long the rest takes."""

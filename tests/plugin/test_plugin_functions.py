@@ -433,6 +433,38 @@ def test_what_a_baseline_accepted_is_judged_beside_it_when_the_library_changed(f
     assert "over stock fp32" not in next((functions.path / "site" / "cases").glob("*total*.html")).read_text()
 
 
+def test_what_its_baseline_cannot_run_any_more_is_judged_by_its_numbers(functions: Functions) -> None:
+    """Here a file that git ignores has another form. The other tests are judged beside theirs."""
+    functions.library(
+        "from pathlib import Path\n"
+        + LIBRARY
+        + "\n\ndef counted():\n    return total(int(Path('count').read_text()))\n"
+    )
+    functions.tests(
+        "from library import counted, total\n\n\ndef test_total(perf):\n    perf(total, 2000)\n\n\n"
+        "def test_counted(perf):\n    perf(counted)\n"
+    )
+    (functions.path / ".gitignore").write_text("count\n")
+    (functions.path / "count").write_text("2000")
+    functions.commit()
+    for words in (("pytest", "--perf-launches=2"), ("ipexperf.cli", "baseline", "accept", "last", "--reason", "first")):
+        code, said = functions.anew(*words)
+        assert code == 0, said
+    (functions.path / "count").write_text("n=2000")
+    functions.library(
+        "from pathlib import Path\n"
+        + LIBRARY
+        + "\n\ndef counted():\n    return total(int(Path('count').read_text()[2:]))\n"
+    )
+    code, said = functions.anew("pytest", "--perf-max-pairs=2")
+    assert code == 0, said
+    told = " ".join(said.split())
+    assert (
+        "judged by stored numbers: 1 case: the software of its baseline does not run it: its baseline: its test" in told
+    )
+    assert "judged live against the lock" in told
+
+
 def test_ab_compares_any_two_arms_by_tests(functions: Functions) -> None:
     """What follows -- is for pytest. Both arms are those that were named, not what the shell has."""
     functions.tests(
