@@ -276,6 +276,11 @@ class Launch:
     answers: Mapping[str, Any] | None = None
     """The sketch of the answers from `bench.evidence.answers`, or None if this launch has none."""
 
+    @property
+    def few(self) -> str:
+        """The note on a launch with fewer samples than asked, or an empty text."""
+        return self.fewer and f"ended with fewer samples than asked: {self.fewer}"
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:

@@ -154,7 +154,8 @@ def made_environment(folder: Path, version: str, body: str) -> None:
     """An environment that has the packages of this one, and a version of a package of its own."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     [site] = folder.glob("lib/*/site-packages")
-    (site / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    ours = Path(__file__).parents[2]  # which may be installed by a file that only its own environment reads
+    (site / "ours.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ours}\n")
     (site / "planted_package.py").write_text(f"def work(count):\n    return {body}\n")
     information = site / f"planted_package-{version}.dist-info"
     information.mkdir()

@@ -69,8 +69,8 @@ def with_sample_note(launch: Launch, samples: list[Sample], conditions: Conditio
     if len(samples) >= conditions.samples:
         return launch
     step = statistics.median(sample.wall for sample in samples)
-    fewer = f"{len(samples)} of {conditions.samples}, steps take {step:.3g} s"
-    return replace(launch, fewer=fewer, notes=(f"ended with fewer samples than asked: {fewer}", *launch.notes))
+    launch = replace(launch, fewer=f"{len(samples)} of {conditions.samples}, steps take {step:.3g} s")
+    return replace(launch, notes=(launch.few, *launch.notes))
 
 
 def with_wait_note(launch: Launch, samples: list[Sample], conditions: Conditions) -> Launch:

@@ -61,8 +61,11 @@ def _rows(
     new = measurement.median(PRIMARY)
     if new is not None and verdict.outcome != "failed":
         yield "measured", _measured(measurement, new)
+        if few := [launch.few for launch in measurement.counted if launch.few]:
+            yield "note", f"{plural(len(few), 'launch', 'launches')} {few[0]}"
         for note in dict.fromkeys(note for launch in measurement.counted for note in launch.notes):
-            yield "note", f"a launch {note}"
+            if note not in few:
+                yield "note", f"a launch {note}"
     for other in verdict.moved:
         yield other.metric, f"{changed(other)}: {other.outcome}"
     yield from _compared(verdict.evidence, differences)
