@@ -61,11 +61,7 @@ def _rows(
     new = measurement.median(PRIMARY)
     if new is not None and verdict.outcome != "failed":
         yield "measured", _measured(measurement, new)
-        if few := [launch.few for launch in measurement.counted if launch.few]:
-            yield "note", f"{plural(len(few), 'launch', 'launches')} {few[0]}"
-        for note in dict.fromkeys(note for launch in measurement.counted for note in launch.notes):
-            if note not in few:
-                yield "note", f"a launch {note}"
+        yield from (("note", note) for note in _notes(measurement.counted))
     for other in verdict.moved:
         yield other.metric, f"{changed(other)}: {other.outcome}"
     yield from _compared(verdict.evidence, differences)
@@ -136,6 +132,15 @@ def _checks(launches: Sequence[Launch]) -> Iterator[tuple[str, str]]:
     for (label, text), indexes in by_check.items():
         word = "launch" if len(indexes) == 1 else "launches"
         yield label, f"{text} ({word} {', '.join(map(str, indexes))})"
+
+
+def _notes(launches: Sequence[Launch]) -> Iterator[str]:
+    """Notes on how the numbers were taken, those on too few samples in one."""
+    if few := [launch.few for launch in launches if launch.few]:
+        yield f"{plural(len(few), 'launch', 'launches')} {few[0]}"
+    for note in dict.fromkeys(note for launch in launches for note in launch.notes):
+        if note not in few:
+            yield f"a launch {note}"
 
 
 def _measured(measurement: Measurement, new: float) -> str:
