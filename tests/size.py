@@ -14,10 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 60_900,
-    "lines of tests": 52_150,
+    "lines of the package and the suites": 61_150,
+    "lines of tests": 52_450,
     "lines of benchmarks": 9_750,
-    "words of pages": 75_950,
+    "words of pages": 76_000,
     "decisions": 34,
     "words of the glossary": 28,
     "options": 45,

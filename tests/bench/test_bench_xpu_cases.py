@@ -69,11 +69,11 @@ def test_torchs_own_fallback_is_seen_without_any_warning(monkeypatch: pytest.Mon
 
     prepare, started = torch.autograd.profiler._prepare_profiler, []
 
-    def refuse_once(*given: Any) -> None:
+    def refuse_once(*given: Any, **named: Any) -> None:
         started.append(given)
         if len(started) == 1:
             raise RuntimeError("Fail to enable Kineto Profiler on XPU due to error code: 2")
-        prepare(*given)
+        prepare(*given, **named)
 
     monkeypatch.setattr(torch.autograd.profiler, "_prepare_profiler", refuse_once)
     torch._lazy.ts_backend.init()

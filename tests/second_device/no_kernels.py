@@ -9,7 +9,7 @@ import torch
 prepare = torch.autograd.profiler._prepare_profiler
 
 
-def refuse(*_: Any) -> None:
+def refuse(*_: Any, **__: Any) -> None:
     torch.autograd.profiler._prepare_profiler = prepare
     raise RuntimeError("Fail to enable Kineto Profiler on XPU due to error code: 2")
 
