@@ -22,7 +22,7 @@ TOLD = {
     "worse": "worse, but not slower",
     "improved": "faster",
     "failed": "failed",
-    "invalid": "do not count",
+    "invalid": "not counted",
     "platform_shift": "moved with the whole run",
 }
 """The outcomes of which each function is shown, and the heading of each."""
@@ -98,7 +98,9 @@ def _doubtful(judged: Sequence[Judged]) -> Iterator[str]:
     meaning = "its calls change what it works on: `pedantic` with a `setup` renews that"
     yield from listed("SLOWER AND SLOWER", meaning, slowing(judged))
     yield from listed("CONTENDED", BUSY, [one.name for one in judged if one.verdict.contended])
-    other = [f"{one.name} ({one.evidence.answers})" for one in judged if one.evidence and one.evidence.answers]
+    other = [
+        f"{one.name} ({shortened(one.evidence.answers)})" for one in judged if one.evidence and one.evidence.answers
+    ]
     yield from listed("OTHER RESULTS", "what the function returned is not what it was", other)
 
 
