@@ -98,9 +98,9 @@ def _doubtful(judged: Sequence[Judged]) -> Iterator[str]:
     meaning = "its calls change what it works on: `pedantic` with a `setup` renews that"
     yield from listed("SLOWER AND SLOWER", meaning, slowing(judged))
     yield from listed("CONTENDED", BUSY, [one.name for one in judged if one.verdict.contended])
-    other = [
-        f"{one.name} ({shortened(one.evidence.answers)})" for one in judged if one.evidence and one.evidence.answers
-    ]
+    counted = [one for one in judged if one.verdict.outcome != "invalid"]  # whose rows say it already
+    texts = [(one.name, one.evidence.answers) for one in counted if one.evidence and one.evidence.answers]
+    other = [f"{name} ({shortened(text)})" for name, text in texts]
     yield from listed("OTHER RESULTS", "what the function returned is not what it was", other)
 
 
