@@ -50,7 +50,9 @@ def flames(roots: Sequence[Node], longest: float, others: Sequence[Node] = ()) -
 
 
 def timeline(spans: Sequence[Sequence[Any]], longest: float) -> str:
-    """Draw the calls of a step one after another, a band for each thread and one for the device."""
+    """Draw the calls of a step one after another, a band for each thread and one for the device. Empty without any."""
+    if not spans:
+        return ""
     shapes, top = [], 0
     for lane in sorted({span[0] for span in spans}):
         deepest = 0

@@ -95,7 +95,7 @@ def html(made: Dossier) -> str:
 
 
 def _calls(before: float, after: float) -> str:
-    return f"{before:g} → {after:g}"
+    return " → ".join(f"{calls:,.0f}" if calls >= 1000 else f"{calls:g}" for calls in (before, after))
 
 
 def amount(name: str, value: float) -> str:
