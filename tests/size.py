@@ -14,10 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 61_150,
-    "lines of tests": 52_450,
+    "lines of the package and the suites": 61_200,
+    "lines of tests": 52_500,
     "lines of benchmarks": 9_750,
-    "words of pages": 76_000,
+    "words of pages": 76_010,
     "decisions": 34,
     "words of the glossary": 28,
     "options": 45,

@@ -17,6 +17,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.evidence import proof
 from ipexperf.bench.machine import facts
+from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.networks import own, own_target
 from ipexperf.errors import UsageError, WorkerError
 
@@ -392,3 +393,29 @@ def test_an_answer_that_is_off_is_caught(lie: str) -> None:
     metrics, checks = session.accuracy()
     assert failed(checks) == {"fidelity", "agreement"}
     assert metrics["agreement"] == 1 - 1 / 16
+
+
+@pytest.mark.parametrize(
+    ("there", "new"),
+    [
+        (None, True),
+        ("def net(): pass\n", True),
+        ("def net(): pass\ndef wide(): pass\n", False),
+        ("from parts import net as wide\n", False),
+        ("from parts import *\n", False),
+        ("if True:\n    class wide: pass\n", False),
+        ("def wide(:\n", False),
+    ],
+)
+def test_a_network_that_another_tree_plainly_lacks_is_new_there(
+    there: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, new: bool
+) -> None:
+    """Found without running the file: what it may have all the same is tried."""
+    here, other = tmp_path / "here", tmp_path / "other"
+    here.mkdir()
+    other.mkdir()
+    monkeypatch.chdir(here)
+    (here / "wider.py").write_text("def wide(): pass\n")
+    if there is not None:
+        (other / "wider.py").write_text(there)
+    assert own.is_new("wider.py:wide", Replaced(str(here), str(other))) is new

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -141,3 +142,26 @@ def test_nothing_of_a_named_network_is_imported_while_tests_are_collected(mine: 
     (mine.path / "mynets.py").write_text("raise SystemExit('this was imported')\n")
     result = run(mine, "mynets:small", "--collect-only", "-q")
     assert "test_all[mynets.small-cpu-fp32-infer_jit-stock]" in result.stdout.str()
+
+
+def test_a_network_that_a_commit_lacks_is_not_measured_beside_it_and_the_others_are(stranger: pytest.Pytester) -> None:
+    """As in a pull request that adds one."""
+    (Path.cwd() / "test_mine.py").write_text(
+        "import pytest\n\n\n@pytest.mark.perf(own=True)\ndef test_all(perf):\n    perf()\n"
+    )
+    nets = Path.cwd() / "nets.py"
+    nets.write_text("import torch\n\n\ndef net():\n    return torch.nn.Linear(4, 4)\n")
+    for words in (
+        ("init", "-q"),
+        ("add", "nets.py"),
+        ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"),
+    ):
+        subprocess.run(["git", *words], check=True)
+    nets.write_text(nets.read_text() + "\n\ndef wide():\n    return torch.nn.Linear(4, 8)\n")
+    axes = STOCK[: STOCK.index("--perf-without=roof") + 1]
+    words = ("--perf-model=nets:net@4,nets:wide@4", *axes, "--perf-against=git:HEAD", "--perf-max-pairs=2")
+    result = stranger.run(sys.executable, "-m", "pytest", *words, timeout=PATIENCE)
+    said = " ".join(result.stdout.str().split())
+    assert "NOT MEASURED (1): the arm of --perf-against has no nets:wide@4" in said
+    assert "2 passed" in said
+    assert "agr 100.0%" in said, "the other one was measured"

@@ -104,6 +104,18 @@ def source(target: Target) -> Path:
     return Path(spec.origin) if spec and spec.origin else Path(__file__)
 
 
+def is_new(text: str, replaced: files.Replaced) -> bool:
+    """Whether another tree plainly lacks a network that the user's has: its file, or its name anywhere in that."""
+    target = parse(text)
+    path = source(target).absolute()
+    if target.hub or not path.is_relative_to(replaced.tree):
+        return False
+    there = Path(replaced.by, path.relative_to(replaced.tree))
+    nodes = list(ast.walk(syntax_tree(there)))
+    words = {getattr(node, kind, None) for node in nodes for kind in ("name", "asname", "id")}
+    return not there.exists() or (len(nodes) > 1 and not words & {target.callable_name, "*"})
+
+
 def _own_source(target: Target) -> Path | None:
     """Return the file that defines the callable, or None if there is none here or `@SHAPE` makes random inputs."""
     if target.hub or target.shapes:
