@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import os
 import shlex
 import sys
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, chdir, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -377,7 +376,7 @@ def _of_call(request: pytest.FixtureRequest, benchmark: Any) -> Callable[[Call],
         if called:
             pytest.fail(TWICE, pytrace=False)
         called.append(call)
-        with contextlib.chdir(request.config.invocation_params.dir):  # a test may have gone into another folder
+        with chdir(request.config.invocation_params.dir):  # a test may have gone into another folder
             _measure(request, planned, benchmark)  # before: what does not return there would not here
         return call.run()  # so that the test goes on with what the function returns
 

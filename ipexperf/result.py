@@ -277,7 +277,7 @@ class Launch:
     """The sketch of the answers from `bench.evidence.answers`, or None if this launch has none."""
 
     @property
-    def few(self) -> str:
+    def fewer_note(self) -> str:
         """The note on a launch with fewer samples than asked, or an empty text."""
         return self.fewer and f"ended with fewer samples than asked: {self.fewer}"
 

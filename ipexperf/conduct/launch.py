@@ -70,7 +70,7 @@ def with_sample_note(launch: Launch, samples: list[Sample], conditions: Conditio
         return launch
     step = statistics.median(sample.wall for sample in samples)
     launch = replace(launch, fewer=f"{len(samples)} of {conditions.samples}, steps take {step:.3g} s")
-    return replace(launch, notes=(launch.few, *launch.notes))
+    return replace(launch, notes=(launch.fewer_note, *launch.notes))
 
 
 def with_wait_note(launch: Launch, samples: list[Sample], conditions: Conditions) -> Launch:

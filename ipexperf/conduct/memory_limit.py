@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ipexperf.bench.machine import control_groups, kernel_files
+from ipexperf.bench.machine import control_groups, heap, kernel_files
 from ipexperf.bench.process import guard
 
 SHARE = 0.92
@@ -37,7 +36,7 @@ def kernel_kills() -> int:
 
 def _resident(pid: int) -> int:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+        return heap.resident(pid)
     except (OSError, IndexError):
         return 0  # it has just ended, which its pipe reports
 

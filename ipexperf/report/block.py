@@ -136,7 +136,7 @@ def _checks(launches: Sequence[Launch]) -> Iterator[tuple[str, str]]:
 
 def _notes(launches: Sequence[Launch]) -> Iterator[str]:
     """Notes on how the numbers were taken, those on too few samples in one."""
-    if few := [launch.few for launch in launches if launch.few]:
+    if few := [launch.fewer_note for launch in launches if launch.fewer]:
         yield f"{plural(len(few), 'launch', 'launches')} {few[0]}"
     for note in dict.fromkeys(note for launch in launches for note in launch.notes):
         if note not in few:

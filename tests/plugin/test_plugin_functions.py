@@ -350,7 +350,7 @@ def test_a_test_that_is_new_is_not_measured_and_the_others_are(functions: Functi
     result = functions.run("--perf-against=git:HEAD", "--perf-max-pairs=2", *words)
     assert result.ret == 0, result.stdout.str()
     said = " ".join(result.stdout.str().split())
-    assert "the arm of --perf-against: its test is not there: test_a.py::test_new" in said
+    assert "NOT MEASURED (1): the arm of --perf-against: its test is not there: test_a.py::test_new" in said
     assert set(functions.outcomes()) >= ({"test_functions.py::test_old"} if len(words) != 1 else set())
 
 

@@ -116,6 +116,21 @@ def test_a_launch_that_was_measured_again_is_in_no_number() -> None:
         )
 
 
+def test_launches_with_fewer_samples_are_told_in_one_line() -> None:
+    """Each took another number of them. A note of another kind has a line of its own."""
+    good = measurement(FAST, 0.02)
+    texts = [f"{count} of 20, steps take 2.4 s" for count in range(7, 7 + len(good.launches))]
+    few = [replace(launch, fewer=text) for launch, text in zip(good.launches, texts, strict=True)]
+    noted = replace(good, launches=tuple(replace(one, notes=(one.fewer_note, "mostly waited")) for one in few))
+    block = failure_block(noted, Verdict("regressed", ""), [], "", "")
+    count = len(texts)
+    assert count > 1
+    assert [" ".join(line.split()) for line in block.splitlines() if line.startswith("  note")] == [
+        f"note {count} launches ended with fewer samples than asked: {texts[0]}",
+        "note a launch mostly waited",
+    ]
+
+
 def test_every_kind_of_inference_is_compared_with_plain_stock_inference() -> None:
     assert to_beat(FAST) == PLAIN
     assert to_beat(replace(FAST, mode="train")) == replace(PLAIN, mode="train")

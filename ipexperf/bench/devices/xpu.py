@@ -28,10 +28,8 @@ _TO_CPU = "aten::_to_cpu"
 _NAMED = re.compile(r"The operator '(?P<op>[\w:.]+?)'?(?: is not currently supported)? ?on the XPU backend")
 _UNNAMED = re.compile(r"fallback from XPU to CPU")
 """Warnings of torch-xpu-ops and of IPEX. The second appears once per process and names no operator."""
-
-
-_SELECTOR = "ONEAPI_DEVICE_SELECTOR"
-_NUMBERS = re.compile(r"level_zero:(\d+(?:,\d+)*)")
+_SELECTOR, _NUMBERS = "ONEAPI_DEVICE_SELECTOR", re.compile(r"level_zero:(\d+(?:,\d+)*)")
+"""SYCL's own choice of cards, and its form that names them by number."""
 
 
 class Xpu(Accelerator):

@@ -17,8 +17,8 @@ KEPT = 128 * 2**20
 """Most bytes of records while a step runs: of some 400,000 events. When they are written they take 2 GiB."""
 TOO_MANY = "a step makes too many calls to list them"
 _SECONDS = 0.05
-_SIGNAL = signal.SIGURG
-"""Nobody sends it: only its handler is called, in the main thread."""
+_SIGNAL = signal.SIGRTMAX
+"""It is not sent: only its handler is called, in the main thread."""
 
 
 class TooManyCallsError(Exception):
@@ -63,7 +63,7 @@ def limited(profile: torch.autograd.profiler.profile, most: int) -> Iterator[Non
 
     def end(*_: Any) -> None:
         # In a backward pass autograd puts back the state of this thread afterwards, and the profiler with it: later.
-        if not ended.is_set() and torch._C._current_graph_task_id() < 0:  # noqa: SLF001 - the only way
+        if over.is_set() and not ended.is_set() and torch._C._current_graph_task_id() < 0:  # noqa: SLF001 - the only way
             ended.set()
             profile.__exit__(None, None, None)
             profile.enabled = False

@@ -49,9 +49,9 @@ def trim() -> None:
     ctypes.CDLL(None).malloc_trim(ctypes.c_size_t(0))
 
 
-def resident() -> int:
-    """Return the resident memory of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+def resident(process: int | str = "self") -> int:
+    """Return the resident memory of a process."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 class _Mallinfo2(ctypes.Structure):

@@ -77,6 +77,10 @@ class Replaced:
         there = place(self.by, name(path, self.tree)) if not path.is_relative_to(self.by) else path
         return there if there.exists() else path
 
+    def lacks(self, path: Path) -> bool:
+        """Whether this file is in the user's tree and not in the other one."""
+        return _absolute(path).is_relative_to(self.tree) and not self.moved(path).is_relative_to(self.by)
+
 
 def name(path: Path, tree: str | Path) -> str:
     """Return the name of a file: relative to the tree, or its whole path if it is outside."""

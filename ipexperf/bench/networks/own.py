@@ -107,13 +107,15 @@ def source(target: Target) -> Path:
 def is_new(text: str, replaced: files.Replaced) -> bool:
     """Whether another tree plainly lacks a network that the user's has: its file, or its name anywhere in that."""
     target = parse(text)
-    path = source(target).absolute()
-    if target.hub or not path.is_relative_to(replaced.tree):
+    if target.hub:
         return False
-    there = Path(replaced.by, path.relative_to(replaced.tree))
-    nodes = list(ast.walk(syntax_tree(there)))
+    path = source(target)
+    if replaced.lacks(path):
+        return True
+    there = replaced.moved(path)
+    nodes = list(ast.walk(syntax_tree(there))) if there.is_relative_to(replaced.by) else []
     words = {getattr(node, kind, None) for node in nodes for kind in ("name", "asname", "id")}
-    return not there.exists() or (len(nodes) > 1 and not words & {target.callable_name, "*"})
+    return len(nodes) > 1 and not words & {target.callable_name, "*"}  # an unreadable file has one node
 
 
 def _own_source(target: Target) -> Path | None:

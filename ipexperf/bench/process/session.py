@@ -52,7 +52,7 @@ def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession,
     seed("")
     folder = Path(request["folder"])
     places = list(dict.fromkeys(filter(None, (_moved(word, folder) for word in request["args"]))))
-    if request["args"] and not places:  # its tree has none of these files, and all others were not asked for
+    if request["args"] and not places:  # its tree has none of the files that were asked for
         return {"test": None, "gone": [], "problems": []}
     os.chdir(source.moved(folder))
     source.stay()
@@ -118,10 +118,7 @@ def _moved(word: str, folder: Path) -> str:
     if not path.exists():
         return word
     replaced = source.Replaced.of()
-    there = source.moved(path)
-    return (
-        "" if replaced and path.is_relative_to(replaced.tree) and not there.is_relative_to(replaced.by) else str(there)
-    )
+    return "" if replaced and replaced.lacks(path) else str(source.moved(path))
 
 
 class Arm:
