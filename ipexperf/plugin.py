@@ -460,6 +460,17 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_keyboard_interrupt(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+    """Drop frames without a line number: pytest would fail on them. Python 3.11 has them where a loop continues."""
+    frame = excinfo.tb
+    while frame.tb_next:
+        if frame.tb_next.tb_lineno is None:
+            frame.tb_next = frame.tb_next.tb_next
+        else:
+            frame = frame.tb_next
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Close the run before the JUnit file is written.
 

@@ -102,6 +102,25 @@ def test_a_second_signal_waits_until_an_interrupted_run_is_closed(suite: Suite) 
     assert suite.statuses() == ["interrupted"]
 
 
+def test_a_signal_that_meets_bytecode_without_a_line_ends_the_run_too(suite: Suite) -> None:
+    """Python 3.11 has such, as where a loop of pytest's own continues. Pytest alone fails on its traceback."""
+    with (suite.path / "conftest.py").open("a") as conftest:
+        conftest.write("""
+def stop():
+    raise KeyboardInterrupt
+
+
+stop.__code__ = stop.__code__.replace(co_linetable=b"")
+
+
+def pytest_runtest_teardown():
+    stop()
+""")
+    result = suite.run("tiny")
+    assert result.ret == pytest.ExitCode.INTERRUPTED, result.stdout.str() + result.stderr.str()
+    assert suite.statuses() == ["interrupted"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_what_it_has_and_leaves_nobody(
     number: signal.Signals, suite: Suite, gone: Callable[[int], bool]
