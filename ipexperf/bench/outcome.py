@@ -6,8 +6,11 @@ import re
 import signal
 from typing import Literal
 
-from ipexperf.errors import WorkerError
+from ipexperf.bench.machine.source import Replaced
+from ipexperf.errors import AbsentError, WorkerError
 
+ABSENT = "absent"
+"""What a worker answers if the tree that takes the place of the user's lacks a leaf or a network."""
 LOST = re.compile(
     r"DEVICE_LOST"  # Level Zero, Unified Runtime and SYCL: ZE_RESULT_ERROR_..., UR_RESULT_ERROR_...
     r"|device-side assert|unspecified launch failure|uncorrectable ECC|GPU is lost|fallen off the bus",
@@ -36,6 +39,8 @@ def outcome_of(error: BaseException) -> str:
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, WorkerError):
         return error.outcome
+    if isinstance(error, AbsentError):
+        return ABSENT if Replaced.of() else "error"
     if isinstance(error, MemoryError):
         return "out_of_memory"
     if named := indicated(text):

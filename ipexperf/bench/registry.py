@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from ipexperf.bench import declaration
 from ipexperf.bench.api import Dataset, Device, Mode, Model, Settings, Stack, Task, Workbench
 from ipexperf.case import Case
-from ipexperf.errors import UsageError
+from ipexperf.errors import AbsentError, UsageError
 
 T = TypeVar("T")
 PACKAGES = ("ipexperf.bench", "ipexperf.zoo")
@@ -54,11 +54,11 @@ class Registry(Generic[T]):
         return tuple(sorted(name for name, item in self._items.items() if getattr(item, "planned", True)))
 
     def get(self, name: str) -> T:
-        """Return the leaf with this name. Raise UsageError with the nearest name if there is none."""
+        """Return the leaf with this name. Raise AbsentError with the nearest name if there is none."""
         if name not in self._items:
             self._search()
         if name not in self._items:
-            raise UsageError(unknown(self.kind, name, self.names()))
+            raise AbsentError(unknown(self.kind, name, self.names()))
         return self._items[name]
 
     def called(self, name: str) -> list[str]:

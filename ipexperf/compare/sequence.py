@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from ipexperf.bench.outcome import ABSENT
 from ipexperf.compare import apart, together
 from ipexperf.compare.arm import Arm, differ
 from ipexperf.compare.group import MOST_ARMS
@@ -181,7 +182,10 @@ class Comparison:
             self.ended = Ending(Why.MOST, f"there were as many pairs as were allowed: {self.policy.max_pairs}")
 
     def fail(self, arm: Arm, error: WorkerError) -> None:
-        """End it, because an arm failed."""
+        """End it, because an arm failed, or because the other tree lacks the case, as before it was written."""
+        if error.outcome == ABSENT:
+            self.ended = Ending(Why.ABSENT, error.reason)
+            return
         self.failure, self.ended = Failure(arm, error), Ending(Why.FAILED, "an arm failed")
 
     def end_with_budget(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ipexperf.bench.outcome import indicated
+from ipexperf.bench.outcome import ABSENT, indicated
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
@@ -89,7 +89,7 @@ def with_wait_note(launch: Launch, samples: list[Sample], conditions: Conditions
 
 def how_it_ended(error: WorkerError, accelerator: bool) -> tuple[LaunchOutcome, str]:  # noqa: FBT001 - there is no other
     """The outcome of a launch that failed, and why. An accelerator's runtime may end the process: then read its log."""
-    outcome: LaunchOutcome = error.outcome  # type: ignore[assignment]
+    outcome: LaunchOutcome = "error" if error.outcome == ABSENT else error.outcome  # type: ignore[assignment]
     if outcome in ("crashed", "timed_out") and accelerator:
         for line in error.log.splitlines():
             if named := indicated(line):

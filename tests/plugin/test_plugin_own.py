@@ -162,6 +162,6 @@ def test_a_network_that_a_commit_lacks_is_not_measured_beside_it_and_the_others_
     words = ("--perf-model=nets:net@4,nets:wide@4", *axes, "--perf-against=git:HEAD", "--perf-max-pairs=2")
     result = stranger.run(sys.executable, "-m", "pytest", *words, timeout=PATIENCE)
     said = " ".join(result.stdout.str().split())
-    assert "NOT MEASURED (1): the arm of --perf-against has no nets:wide@4" in said
+    assert "NOT MEASURED (1): the arm of --perf-against: nets:wide@4: nets has no callable wide:" in said
     assert "2 passed" in said
     assert "agr 100.0%" in said, "the other one was measured"

@@ -221,3 +221,14 @@ def test_two_commits_and_two_folders_are_arms(project: Project) -> None:
     assert project.git("status", "--porcelain", "--untracked-files=no") == ""
     assert len(project.git("worktree", "list").splitlines()) == 1
     assert (project.folder / ".ipexperf" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_model_that_a_commit_lacks_is_not_measured_beside_it_and_the_others_are(project: Project) -> None:
+    """As in a pull request that adds one to a file of `--perf-load`."""
+    project.commit()
+    text = (project.folder / "models.py").read_text()
+    (project.folder / "models.py").write_text(text + MODEL[MODEL.index("@") :].replace('"mine"', '"added"'))
+    result = project.test("--model=added", "--perf-against=git:HEAD", "--perf-max-pairs=2")
+    assert "NOT MEASURED (1): the arm of --perf-against: unknown model 'added'" in " ".join(result.stdout.split())
+    assert "2 passed" in result.stdout
+    assert result.returncode == 0

@@ -105,17 +105,9 @@ def source(target: Target) -> Path:
 
 
 def is_new(text: str, replaced: files.Replaced) -> bool:
-    """Whether another tree plainly lacks a network that the user's has: its file, or its name anywhere in that."""
+    """Whether another tree lacks the file of a network that the user's has."""
     target = parse(text)
-    if target.hub:
-        return False
-    path = source(target)
-    if replaced.lacks(path):
-        return True
-    there = replaced.moved(path)
-    nodes = list(ast.walk(syntax_tree(there))) if there.is_relative_to(replaced.by) else []
-    words = {getattr(node, kind, None) for node in nodes for kind in ("name", "asname", "id")}
-    return len(nodes) > 1 and not words & {target.callable_name, "*"}  # an unreadable file has one node
+    return not target.hub and replaced.lacks(source(target))
 
 
 def _own_source(target: Target) -> Path | None:

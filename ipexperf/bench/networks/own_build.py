@@ -14,7 +14,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import source as files
 from ipexperf.bench.networks import own_target
 from ipexperf.bench.networks.own_target import Shape, Target, importable
-from ipexperf.errors import UsageError, WorkerError
+from ipexperf.errors import AbsentError, UsageError, WorkerError
 
 EXAMPLE = "example"
 LENGTH = 128
@@ -92,7 +92,7 @@ def _called(target: Target) -> Any:
     if not callable(build):
         names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
         near = registry.nearest(target.callable_name, names)
-        raise _wrong(target, f"{target.location} has no callable {target.callable_name}{near}")
+        raise AbsentError(f"{target.text}: {target.location} has no callable {target.callable_name}{near}")
     if isinstance(build, torch.nn.Module):
         raise _wrong(target, f"{target.callable_name} is a network: expected a function or class that builds one")
     try:
