@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -121,3 +122,28 @@ def test_whole_numbers_and_arrays_are_compared_exactly() -> None:
     assert told(numpy.ones(5), numpy.ones(5)) == ""
     assert "its answers changed" in told(numpy.ones(5), 2 * numpy.ones(5))
     assert told(torch.empty(3, device="meta"), torch.empty(3, device="meta")) == ""
+
+
+def test_arrays_are_compared_where_torch_is_not_imported_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums in another order are the same. Texts, times and whole numbers are compared exactly."""
+    numpy = pytest.importorskip("numpy")
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    sums = numpy.linspace(1, 2, 1000)
+    assert told([sums, sums * 1j], [sums * (1 + 1e-12), sums * 1j]) == "" == told(0.1 + 0.2, numpy.float64(0.3))
+    assert told([], []) == "" == told(numpy.array([1, None]), numpy.array([1, None]))
+    moved = [sums[:-1], -sums, sums + 1e-6j, 1.1]
+    exact = [numpy.arange(3), numpy.array(["a", "b"]), numpy.datetime64("2020-01-01"), numpy.array(["a", None])]
+    others = [numpy.array([0, 1, 3]), numpy.array(["a", "c"]), numpy.datetime64("2020-01-02"), numpy.array(["b", None])]
+    for before, now in (*((sums, one) for one in moved), *zip(exact, others, strict=True)):
+        assert "its answers changed" in told(before, now)
+        assert not results.incomparable(before)
+
+
+def test_a_table_is_compared_by_its_columns_and_its_index() -> None:
+    pandas = pytest.importorskip("pandas")
+    made = {"price": [1.0, 2.0], "shop": ["a", "b"]}
+    table = pandas.DataFrame(made, index=[3, 4])
+    assert told(table, table.copy()) == "" == told(table, table.assign(price=[1.0, 2 + 1e-12]))
+    for other in (table.reset_index(), table.assign(price=[1.0, 2.1]), table.assign(shop=["a", "c"]), table.iloc[::-1]):
+        assert "its answers changed" in told(table, other)
+    assert not results.incomparable(table)

@@ -26,19 +26,19 @@ def sketch(result: Any) -> dict[str, Any]:
     """Return the sketch of a result: texts of its plain values and shapes, and sums of the numbers in its tensors."""
     texts, numbers, bound = [], [], EXACT
     for part in _parts(result):
-        tensor = _tensor(part)
-        if tensor is None:
+        array = _array(part)
+        if array is None:
             texts.append(_text(part))
             continue
-        name = str(tensor.dtype).removeprefix("torch.")
-        texts.append(f"{'x'.join(map(str, tensor.shape)) or 'scalar'} {name}")
-        if tensor.is_floating_point() or tensor.is_complex():
-            numbers.append(tensor)
+        name = str(array.dtype).removeprefix("torch.")
+        texts.append(f"{'x'.join(map(str, array.shape)) or 'scalar'} {name}")
+        if _rounded(array):
+            numbers.append(array)
             # A float of Python's may be read from a tensor, as a loss is.
             kind = "float32" if isinstance(part, float) else name
             bound = max(bound, *(row.bounds.fidelity for row in DTYPES.values() if kind in row.operands), EXACT)
         else:
-            texts[-1] += f" {_digest(tensor.numpy().tobytes())}"
+            texts[-1] += f" {_digest((array.numpy() if hasattr(array, 'numpy') else array).tobytes())}"
     summed, odd = _numbers(numbers, bound)
     texts += [f"{odd} not finite"] if odd else []
     if len(texts) > MOST:
@@ -50,25 +50,40 @@ def sketch(result: Any) -> dict[str, Any]:
 
 def incomparable(result: Any) -> str:
     """Return the first type in a result whose values cannot be compared, or an empty text."""
-    kinds = (type(part) for part in _parts(result) if _tensor(part) is None and not isinstance(part, PLAIN))
+    kinds = (type(part) for part in _parts(result) if _array(part) is None and not _exact(part))
     return next((f"a {kind.__name__}" for kind in kinds), "")
 
 
-def _numbers(tensors: list[Any], bound: float) -> tuple[dict[str, Any], int]:
-    """The sums of all numbers of these tensors that are finite, and how many are not."""
-    if not tensors:
+def _numbers(arrays: list[Any], bound: float) -> tuple[dict[str, Any], int]:
+    """The sums of all numbers of these arrays that are finite, and how many are not."""
+    if not arrays:
         return {}, 0
-    import torch
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        library, parts = torch, [torch.view_as_real(x) if x.is_complex() else x for x in arrays]
+        numbers = torch.cat([x.to(torch.float64).reshape(-1) for x in parts])
+    else:
+        library = sys.modules["numpy"]
+        parts = [part for x in arrays for part in ((x.real, x.imag) if x.dtype.kind == "c" else (x,))]
+        numbers = library.concatenate([x.astype("float64").reshape(-1) for x in parts])
+    finite = library.isfinite(numbers)
+    return answers.sketch((), library.where(finite, numbers, 0.0), bound) or {}, int((~finite).sum())
 
-    parts = [torch.view_as_real(x) if x.is_complex() else x for x in tensors]
-    numbers = torch.cat([x.to(torch.float64).reshape(-1) for x in parts])
-    finite = torch.isfinite(numbers)
-    return answers.sketch((), torch.where(finite, numbers, 0.0), bound) or {}, int((~finite).sum())
+
+def _rounded(array: Any) -> bool:
+    kind = getattr(array.dtype, "kind", "")  # torch's have none
+    return kind in "fc" if kind else array.is_floating_point() or array.is_complex()
 
 
 def _parts(value: Any) -> Iterator[Any]:
     """The values in nested containers, with the kinds and lengths of these."""
-    if isinstance(value, Mapping) or (hasattr(value, "keys") and hasattr(value, "items")):
+    if getattr(value, "ndim", 0) == 1 and hasattr(value, "to_numpy"):  # a column of a table, and its index
+        yield type(value).__name__
+        yield from _parts(getattr(value, "index", None))
+        yield from _parts(value.to_numpy())
+    elif getattr(getattr(value, "dtype", None), "kind", "") == "O":
+        yield from _parts(value.tolist())
+    elif isinstance(value, Mapping) or (hasattr(value, "keys") and hasattr(value, "items")):
         pairs = list(value.items())
         yield f"{type(value).__name__} of {', '.join(str(key) for key, _ in pairs)}"
         for _, part in pairs:
@@ -94,30 +109,36 @@ def _fields(value: Any) -> list[str]:
     return [one.name for one in (fields(value) if is_dataclass(value) else getattr(value, "__attrs_attrs__", ()))]
 
 
-def _tensor(value: Any) -> Any:
-    """The value as a tensor on the CPU, if it is one, or a float or an array of NumPy's beside a loaded torch."""
+def _array(value: Any) -> Any:
+    """The numbers of a tensor, of an array of NumPy's, or a float beside them. Beside torch they become a tensor."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    if torch is None:
-        return None
-    if isinstance(value, torch.Tensor):
+    if torch is not None and isinstance(value, torch.Tensor):
         try:
             return value.detach().to_dense().cpu().resolve_conj()
         except (RuntimeError, NotImplementedError):
             return None  # such as one on the meta device, which has no numbers
-    if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic) and value.dtype.kind in "biufc":
-        return torch.from_numpy(numpy.array(value))
-    return torch.tensor(value, dtype=torch.float64) if isinstance(value, float) else None
+    if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic | float):
+        array = numpy.array(value)
+        if array.dtype.kind not in "biufc":
+            return None
+        return array if torch is None else torch.from_numpy(array)
+    return torch.tensor(value, dtype=torch.float64) if torch is not None and isinstance(value, float) else None
 
 
 def _text(value: Any) -> str:
     """A plain value, or its digest if it is long. Of other values the type alone: their text may have addresses."""
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, numpy.ndarray):
-        return f"{'x'.join(map(str, value.shape))} {value.dtype} {_digest(value.tobytes())}"
-    if not isinstance(value, PLAIN):
+    if not _exact(value):
         return type(value).__name__
+    if not isinstance(value, PLAIN):
+        return f"{'x'.join(map(str, value.shape))} {value.dtype} {_digest(value.tobytes())}"
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= SHOWN else f"{type(value).__name__} {_digest(text.encode(errors='surrogatepass'))}"
+
+
+def _exact(value: Any) -> bool:
+    """Whether two values of this kind are compared exactly. NumPy's are texts, times and the like here."""
+    numpy = sys.modules.get("numpy")
+    return isinstance(value, PLAIN) or (numpy is not None and isinstance(value, numpy.ndarray | numpy.generic))
 
 
 def _digest(content: bytes) -> str:

@@ -11,11 +11,11 @@ import base64
 import hashlib
 import math
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
 from ipexperf.bench.api import Tensors
-from ipexperf.bench.lazy import torch
 
 SUMS = 64
 NOTHING = base64.b64encode(bytes(4 * SUMS)).decode()
@@ -27,21 +27,22 @@ _MASK = 2**32 - 1
 
 
 def sketch(outputs: Tensors, numbers: Any, bound: float, weights: str | None = None) -> dict[str, Any] | None:
-    """Return the sketch of these numbers of the outputs, in float64. None if one is not finite.
+    """Return the sketch of these numbers of the outputs, in float64, of torch or NumPy. None if one is not finite.
 
     `bound` is the relative distance that is no change. `weights` is the file of trained weights, if there is one:
     answers of weights that were trained another time are other ones.
     """
     values = numbers.reshape(-1)
-    norm = float(values.norm())
+    library = sys.modules[type(values).__module__.partition(".")[0]]
+    norm = math.sqrt(float(values @ values))
     if not math.isfinite(norm):
         return None
-    sums = torch.zeros(SUMS, dtype=torch.float64)
-    for begin in range(0, len(values), CHUNK):
+    sums: Any = 0.0
+    for begin in range(0, len(values) or 1, CHUNK):
         part = values[begin : begin + CHUNK]
-        drawn = _hashed(torch.arange(begin, begin + len(part)))
+        drawn = _hashed(library.arange(begin, begin + len(part)))
         signs = 1 - 2 * (drawn // SUMS % 2)
-        sums += torch.bincount(drawn % SUMS, part * signs, SUMS)
+        sums = sums + library.bincount(drawn % SUMS, part * signs, SUMS)
     relative = (sums / norm if norm else sums).tolist()
     return {
         "shapes": ["x".join(map(str, value.shape)) for value in outputs],
