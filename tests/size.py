@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 61_200,
+    "lines of the package and the suites": 61_250,
     "lines of tests": 52_550,
     "lines of benchmarks": 9_750,
     "words of pages": 76_010,

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,9 +128,17 @@ def _with_software(conditions: Conditions, python: str | None, variables: Mappin
     )
 
 
-def differ(a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]] | None) -> list[str]:
-    """List what differs between the arms: the case, their interpreter and variables, and the environment they saw."""
-    lines = [*_changed_files(a, b, environments), *changed_case(replace(a.case, knobs=()), replace(b.case, knobs=()))]
+def differ(
+    a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]] | None, ran: Sequence[str] = ()
+) -> list[str]:
+    """List what differs between the arms: the case, their interpreter and variables, and the environment they saw.
+
+    `ran` are the functions, as 'file: function', whose changed lines are to be shown first.
+    """
+    lines = [
+        *_changed_files(a, b, environments, ran),
+        *changed_case(replace(a.case, knobs=()), replace(b.case, knobs=())),
+    ]
     sides: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
         (dict(a.case.knobs), dict(b.case.knobs)),
         (_variables(a, b), _variables(b, a)),
@@ -152,15 +160,18 @@ def other_software(a: Arm, b: Arm) -> bool:
     return len(pythons) > 1 or _variables(a, b) != _variables(b, a)
 
 
-def _changed_files(a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]] | None) -> list[str]:
-    """What differs in the user's files that the arms ran, with the line that changed first in each."""
+def _changed_files(
+    a: Arm, b: Arm, environments: tuple[Mapping[str, Any], Mapping[str, Any]] | None, ran: Sequence[str]
+) -> list[str]:
+    """What differs in the user's files that the arms ran, with a line that changed in each."""
     trees = [Replaced.of(side.conditions.variables) for side in (a, b)]
     if environments is None or trees[0] == trees[1]:
         return []
     names = (_name(line) for line in differences(*environments, (SOURCE,)))
     here = Replaced(str(users_files.tree()), str(users_files.tree()))
     return [
-        sources.shown_change(name, *(users_files.place((tree or here).by, name) for tree in trees)) for name in names
+        sources.shown_change(name, *(users_files.place((tree or here).by, name) for tree in trees), ran=ran)
+        for name in names
     ]
 
 

@@ -160,7 +160,8 @@ def _dossier(
     a, b = played.sides
     summaries = [_summary(new / name) for name in "ab"]
     environments = a.environment or b.environment, b.environment or a.environment
-    differs = arm.differ(a.arm, b.arm, environments)
+    own = drawing.lost(summaries[0]["own"], summaries[1]["own"])
+    differs = arm.differ(a.arm, b.arm, environments, [name for name, *_ in own])
     old, now = a.launch.fingerprint, b.launch.fingerprint
     ran = structure.diff(old, now) if old and now and old["version"] == now["version"] else None
     found = causes.known(old, now)
@@ -171,7 +172,6 @@ def _dossier(
         say(Step(f"dossier of {question.case.id}: running the script that shows it"))
         shown, why_not = _run(new / script.NAME)
     longest = max(root[1] for summary in summaries for root in summary["flames"]) or 1.0
-    own = drawing.lost(summaries[0]["own"], summaries[1]["own"])
     allocated = drawing.lost(summaries[0]["allocated"], summaries[1]["allocated"])
     graphs = [len(list((new / name).glob("code-*.py"))) for name in "ab"]
     changes = [f"code was generated for {graphs[0]} -> {graphs[1]} graphs"] if graphs[0] != graphs[1] else []

@@ -7,6 +7,7 @@ cache alone, where they run.
 
 from __future__ import annotations
 
+import ast
 import base64
 import difflib
 import hashlib
@@ -21,6 +22,7 @@ from typing import Any
 from ipexperf import scratch
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
+from ipexperf.bench.networks.own_target import syntax_tree
 from ipexperf.errors import LockError, UsageError
 
 FORMAT = "ipexperf source 1"
@@ -287,8 +289,11 @@ def _is_code(entry: Path) -> bool:
     return entry.suffix in CODE or (entry / "__init__.py").exists()
 
 
-def shown_change(name: str, old: Path, new: Path) -> str:
-    """Say which line of a text file changed first, blank ones apart, and how many more did."""
+def shown_change(name: str, old: Path, new: Path, *, ran: Sequence[str] = ()) -> str:
+    """Say which line of a text file changed, blank ones apart, and how many more did.
+
+    It is the first one, or the first in that of the functions `ran` that comes first: 'file: function' each.
+    """
     try:
         before, after = (_lines(path.read_text(encoding="utf-8")) if path.exists() else [] for path in (old, new))
     except (OSError, UnicodeDecodeError):
@@ -297,8 +302,20 @@ def shown_change(name: str, old: Path, new: Path) -> str:
     blocks = [block for block in matcher.get_opcodes() if block[0] != "equal"]
     if not before or not after or not blocks:
         return f"{name}: {'changed' if before and after else 'new' if after else 'gone'}"
-    _, a, b, c, d = blocks[0]
-    number = after[c][0] if c < len(after) else after[-1][0] + 1
+    functions = [
+        node for node in ast.walk(syntax_tree(new)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+
+    def line(block: tuple[str, int, int, int, int]) -> int:
+        return after[block[3]][0] if block[3] < len(after) else after[-1][0] + 1
+
+    def place(block: tuple[str, int, int, int, int]) -> int:
+        around = [node for node in functions if node.lineno <= line(block) <= (node.end_lineno or 0)]
+        inner = f"/{name}: {max(around, key=lambda node: node.lineno).name}" if around else ""
+        return next((at for at, one in enumerate(ran) if inner.endswith(f"/{one}")), len(ran))
+
+    best = min(blocks, key=place)
+    number, (_, a, b, c, d) = line(best), best
     firsts = [lines[0][1].strip() if lines else "" for lines in (before[a:b], after[c:d])]
     was, now = (repr(text) if text else "nothing" for text in _around_difference(*firsts))
     more = sum(max(b - a, d - c) for _, a, b, c, d in blocks) - 1

@@ -186,6 +186,29 @@ def test_the_line_that_changed_first_is_shown(tmp_path: Path, old: str | None, n
     assert sources.shown_change("net.py", *paths) == text
 
 
+@pytest.mark.parametrize(
+    ("ran", "text"),
+    [
+        ((), "lib/net.py, line 1: 'A = 1' -> 'A = 2', and 3 more lines"),
+        (("net.py: last", "net.py: first"), "lib/net.py, line 10: 'return 3' -> 'return 4', and 3 more lines"),
+        (("net.py: other", "net.py: inner"), "lib/net.py, line 5: 'return 1' -> 'return 2', and 3 more lines"),
+        (("net.py: first",), "lib/net.py, line 7: 'return inner' -> 'return inner()', and 3 more lines"),
+        (("other.py: last", "last"), "lib/net.py, line 1: 'A = 1' -> 'A = 2', and 3 more lines"),
+    ],
+)
+def test_a_changed_line_of_a_function_that_ran_comes_before_others(
+    tmp_path: Path, ran: tuple[str, ...], text: str
+) -> None:
+    old, new = tmp_path / "old.py", tmp_path / "new.py"
+    old.write_text(
+        "A = 1\n\ndef first():\n    def inner():\n        return 1\n    x = 0\n    return inner\n\ndef last():\n    return 3\n"
+    )
+    new.write_text(
+        "A = 2\n\ndef first():\n    def inner():\n        return 2\n    x = 0\n    return inner()\n\ndef last():\n    return 4\n"
+    )
+    assert sources.shown_change("lib/net.py", old, new, ran=ran) == text
+
+
 WORKER = """
 import json, sys
 from ipexperf.bench.machine import source
