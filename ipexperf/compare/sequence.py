@@ -137,8 +137,12 @@ class Comparison:
     @property
     def differences(self) -> list[str]:
         """The differences of the arms, one line each. None: they are the same."""
-        seen = (self.pairs[0].a.environment, self.pairs[0].b.environment) if self.pairs else None
-        return differ(self.a, self.b, seen)
+        if not self.pairs:
+            return differ(self.a, self.b, None)
+        a, b = self.pairs[0].a, self.pairs[0].b
+        looked = ((side.launch.fingerprint or {}).get("beside") or {} for side in (b, a))
+        ran = [name for beside in looked for name in (beside.get("python") or {}).get("functions", ())]
+        return differ(self.a, self.b, (a.environment, b.environment), ran)
 
     @property
     def log_ratios(self) -> list[float]:

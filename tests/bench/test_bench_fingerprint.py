@@ -59,14 +59,19 @@ def test_a_step_has_the_same_digest_each_time() -> None:
 
 
 def test_the_calls_of_python_are_counted() -> None:
-    """Those of functions in Python and in C; an operator more is a call more."""
+    """Those of functions in Python and in C; an operator more is a call more. Functions of the user's are named."""
 
     def helper() -> int:
         return len([])
 
-    assert fingerprint.python_calls(lambda: None) == 1
-    assert fingerprint.python_calls(helper) == 2
-    assert fingerprint.python_calls(lambda: [helper() for _ in range(10)]) in (21, 22)  # 3.12 inlines comprehensions
+    def calls(step: Callable[[], Any]) -> Any:
+        return fingerprint.python_calls(step)["calls"]
+
+    assert calls(lambda: None) == 1
+    assert calls(helper) == 2
+    assert calls(lambda: [helper() for _ in range(10)]) in (21, 22)  # 3.12 inlines comprehensions
+    named = fingerprint.python_calls(lambda: json.loads(f"[{helper()}]"))["functions"]
+    assert [name.rpartition("/")[2] for name in named] == ["test_bench_fingerprint.py: helper"]
     assert sys.getprofile() is None
 
 

@@ -192,7 +192,7 @@ def test_a_server_dies_with_its_controller(fake: str, gone: Callable[[int], bool
     [
         ("plain", {"FAKE_THREAD": "1"}, r"^the imports left 2 threads, .*\(left behind\)$"),
         ("plain", {"FAKE_END": "1"}, r"ended with exit status 3.*; the last words$"),
-        ("plane", {}, "UsageError: unknown stack 'plane'"),
+        ("plane", {}, "AbsentError: unknown stack 'plane'"),
     ],
     ids=["a second thread", "it dies", "it cannot import"],
 )

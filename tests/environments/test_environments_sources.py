@@ -199,13 +199,11 @@ def test_the_line_that_changed_first_is_shown(tmp_path: Path, old: str | None, n
 def test_a_changed_line_of_a_function_that_ran_comes_before_others(
     tmp_path: Path, ran: tuple[str, ...], text: str
 ) -> None:
+    nested = "def first():\n    def inner():\n        return {}\n    x = 0\n    return {}\n"
+    text_of = f"A = {{}}\n\n{nested}\ndef last():\n    return {{}}\n"
     old, new = tmp_path / "old.py", tmp_path / "new.py"
-    old.write_text(
-        "A = 1\n\ndef first():\n    def inner():\n        return 1\n    x = 0\n    return inner\n\ndef last():\n    return 3\n"
-    )
-    new.write_text(
-        "A = 2\n\ndef first():\n    def inner():\n        return 2\n    x = 0\n    return inner()\n\ndef last():\n    return 4\n"
-    )
+    old.write_text(text_of.format(1, 1, "inner", 3))
+    new.write_text(text_of.format(2, 2, "inner()", 4))
     assert sources.shown_change("lib/net.py", old, new, ran=ran) == text
 
 

@@ -106,18 +106,18 @@ def test_a_function_is_measured_recorded_and_returned(functions: Functions) -> N
 
 
 def test_what_became_slower_beside_a_commit_fails_and_says_why(functions: Functions) -> None:
-    """The arm runs the commit's own files. What is as it was passes, whatever the machine does."""
-    functions.library(LIBRARY)
+    """The arm runs the commit's own files. The change that the test ran is named, and what is as it was passes."""
+    functions.library("def other():\n    return 1\n" + LIBRARY)
     functions.tests(
         "from library import total\n\n\ndef test_total(perf):\n    perf(total, 2000)\n\n\n"
         "def test_same(perf):\n    perf(sorted, range(2000))\n"
     )
     functions.commit()
-    functions.library(SLOWER)
+    functions.library("def other():\n    return 2\n" + SLOWER)
     result = functions.run("--perf-against=git:HEAD", "--perf-max-pairs=4")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
-        ["*test_total*: REGRESSED", "*differs*library.py, line 3: *", "slower:", "  test_functions.py::test_total"]
+        ["*test_total*: REGRESSED", "*differs*library.py, line 5: *", "slower:", "  test_functions.py::test_total"]
     )
     assert [test for test, outcome in functions.outcomes().items() if outcome == "regressed"] == [
         "test_functions.py::test_total"

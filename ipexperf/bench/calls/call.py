@@ -129,4 +129,4 @@ def _python(step: Callable[[], Any]) -> dict[str, Captured | str]:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    return {"python": Captured({}, beside={"python": {"calls": calls}, "memory": {"peak": peak}})}
+    return {"python": Captured({}, beside={"python": calls, "memory": {"peak": peak}})}

@@ -23,6 +23,7 @@ from ipexperf.bench.declaration import answer
 from ipexperf.bench.evidence import onednn, profiler, proof, trace
 from ipexperf.bench.evidence.work import Work, content
 from ipexperf.bench.lazy import torch
+from ipexperf.bench.machine import source
 
 VERSION = 1
 """Version of the canonical form. Fingerprints of different versions are not compared."""
@@ -78,7 +79,7 @@ def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict
     beside = {
         "memory": trace.memory(events, accelerator=device.accelerator),
         "counts": trace.counts(events, kernels=recorded),
-        "python": {"calls": calls},
+        "python": calls,
     }
     operators = Captured(found, seconds, beside=beside)
     if not device.accelerator:
@@ -86,13 +87,14 @@ def _profiled(step: Callable[[], Any], device: Device, everywhere: bool) -> dict
     return {"operators": operators, "kernels": kernels if recorded else UNRECORDED}
 
 
-def python_calls(step: Callable[[], Any]) -> int:
-    """Count the calls that Python makes in this thread for a step, of functions in Python and in C."""
-    calls = 0
+def python_calls(step: Callable[[], Any]) -> dict[str, Any]:
+    """Count the calls that Python makes in this thread for a step, and name the user's functions among them."""
+    calls, codes = 0, set()
 
-    def count(_: Any, event: str, __: Any) -> None:
+    def count(frame: Any, event: str, _: Any) -> None:
         nonlocal calls
         calls += event in ("call", "c_call")
+        codes.add(frame.f_code)
 
     before = sys.getprofile()
     sys.setprofile(count)
@@ -100,7 +102,7 @@ def python_calls(step: Callable[[], Any]) -> int:
         step()
     finally:
         sys.setprofile(before)
-    return calls - 1  # the call that ends the counting
+    return {"calls": calls - 1, "functions": source.functions(codes)}  # without the call that ends the counting
 
 
 Calls = Mapping[onednn.Primitive, tuple[int, float]]

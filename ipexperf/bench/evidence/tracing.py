@@ -83,8 +83,8 @@ def write(session: Session, device: Device, folder: Path) -> list[str]:
             device.synchronise()
 
     most, calls = profiler.most(lambda: fingerprint.python_calls(run))
-    listed = calls * steps <= CALLS
-    missing = [] if listed else [f"the order of Python's calls: a step makes {calls:,} of them"]
+    listed = calls["calls"] * steps <= CALLS
+    missing = [] if listed else [f"the order of Python's calls: a step makes {calls['calls']:,} of them"]
     try:
         events = _events(run, steps, device, folder / "trace.json", most, python=listed)
     except profiler.TooManyCallsError as error:

@@ -20,10 +20,11 @@ import subprocess
 import sys
 import sysconfig
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from ipexperf.result import Check
@@ -38,6 +39,8 @@ LARGEST = 2**20
 """Bytes of the largest file that counts because it was read: a kernel, a configuration. Larger ones are data."""
 MANY = 64
 """More files of one suffix that a process reads are data too."""
+FUNCTIONS = 100
+"""So many of the functions that ran are named, at most."""
 _HIDDEN = re.compile(r"/(\.|__pycache__/)")
 _OPEN = io.open
 _named: set[Path] = set()
@@ -174,6 +177,14 @@ def files() -> dict[str, str]:
 def paths() -> list[str]:
     """Return the folders, relative to the tree, from which they were imported."""
     return sorted({folder for _, folder in _imported().values() if folder is not None})
+
+
+def functions(codes: Iterable[CodeType]) -> list[str]:
+    """The functions in the user's files among these, as 'file: function', in their order there."""
+    named = {path: file for file, (path, _) in _imported().items()}
+    found = ((named.get(_absolute(Path(code.co_filename)), ""), code.co_firstlineno, code.co_name) for code in codes)
+    names = (f"{file}: {function}" for file, _, function in sorted(found) if file and function.isidentifier())
+    return list(dict.fromkeys(names))[:FUNCTIONS]
 
 
 def checks() -> list[Check]:
