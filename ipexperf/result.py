@@ -348,7 +348,7 @@ class Measurement:
         same = (x for x in self.counted if x.fingerprint and x.fingerprint["digest"] == digest["digest"])
         if next(same, None) is launch:
             return digest
-        return {name: value for name, value in digest.items() if name not in ("structure", "times")}
+        return {name: value for name, value in digest.items() if name not in ("structure", "times", "spread", "ran")}
 
     @property
     def lean(self) -> Measurement:

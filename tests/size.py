@@ -14,10 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 61_250,
-    "lines of tests": 52_550,
+    "lines of the package and the suites": 61_300,
+    "lines of tests": 52_600,
     "lines of benchmarks": 9_750,
-    "words of pages": 76_010,
+    "words of pages": 76_060,
     "decisions": 34,
     "words of the glossary": 28,
     "options": 45,

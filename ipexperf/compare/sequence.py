@@ -140,8 +140,7 @@ class Comparison:
         if not self.pairs:
             return differ(self.a, self.b, None)
         a, b = self.pairs[0].a, self.pairs[0].b
-        looked = ((side.launch.fingerprint or {}).get("beside") or {} for side in (b, a))
-        ran = [name for beside in looked for name in (beside.get("python") or {}).get("functions", ())]
+        ran = [name for side in (b, a) for name in (side.launch.fingerprint or {}).get("ran", ())]
         return differ(self.a, self.b, (a.environment, b.environment), ran)
 
     @property

@@ -275,5 +275,6 @@ def _total(old: Fingerprint, new: Fingerprint) -> float | None:
         sides = [fingerprint["times"].get(section) for fingerprint in (old, new)]
         if all(sides):
             before, after = (sum(side) for side in sides)
-            return after - before if abs(after - before) > SURE * before else None
+            noise = sum((fingerprint.get("spread") or {}).get(section, 0.0) for fingerprint in (old, new))
+            return after - before if abs(after - before) > max(SURE * before, noise) else None
     return None

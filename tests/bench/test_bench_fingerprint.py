@@ -12,7 +12,7 @@ import pytest
 from bench_cases import bench, network
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Settings
+from ipexperf.bench.api import Captured, Settings
 from ipexperf.bench.evidence import fingerprint, onednn
 
 torch = pytest.importorskip("torch")
@@ -99,6 +99,13 @@ def test_a_structure_that_is_random_is_said_to_be_unstable() -> None:
 
     found = fingerprint.capture(fingerprint.of_step(moody, CPU))
     assert (found["digest"], found["unstable"]) == (None, ["operators"])
+
+
+def test_each_row_has_the_less_of_two_times_and_a_section_how_far_they_are_apart() -> None:
+    """The less is nearer to what a step takes without the profiler."""
+    seconds = iter([[1.0, 2.0], [1.5, 1.0]])
+    found = fingerprint.capture({"look": lambda: {"operators": Captured([1, 2], next(seconds))}})
+    assert (found["times"], found["spread"]) == ({"operators": [1.0, 1.0]}, {"operators": 0.5})
 
 
 def test_a_line_that_nobody_can_read_is_kept_and_counted() -> None:

@@ -204,14 +204,22 @@ def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
     structure = {name: section.structure for name, section in first.items()}
     again = {name: section.structure for name, section in second.items()}
     unstable = sorted(name for name in {*structure, *again} if structure.get(name) != again.get(name))
+    seconds = {
+        name: (section.seconds, section.seconds if name in unstable else second[name].seconds or section.seconds)
+        for name, section in first.items()
+        if section.seconds is not None
+    }
     unparsed = [line[:LINE] for section in first.values() for line in section.unparsed]
     beside, later = ({name: value for section in look.values() for name, value in section.beside.items()}
                      for look in (first, second))  # fmt: skip
+    ran, _ = (sides.get("python", {}).pop("functions", []) for sides in (beside, later))
     return {
         "version": VERSION,
         "digest": None if missing or unstable else digest(structure),
         "structure": structure,
-        "times": {name: _short(section.seconds) for name, section in first.items() if section.seconds is not None},
+        "times": {name: _short(map(min, *both)) for name, both in seconds.items()},
+        "spread": {name: float(f"{abs(sum(one) - sum(other)):.3g}") for name, (one, other) in seconds.items()},
+        "ran": ran,
         "beside": {name: value for name, value in beside.items() if later.get(name) == value},
         "unsteady": sorted(name for name, value in beside.items() if later.get(name) != value),
         "unstable": unstable,
@@ -221,7 +229,7 @@ def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
     }
 
 
-def _short(seconds: list[float]) -> list[float]:
+def _short(seconds: Iterable[float]) -> list[float]:
     """Round to three digits: more are noise, and records stay small."""
     return [float(f"{value:.3g}") for value in seconds]
 
