@@ -3,7 +3,7 @@
 IpexperfError
 ├── UsageError          the user's request cannot be met: one sentence, exit code 4 (pytest) or 2 (CLI)
 │   ├── LockError       a lock cannot be read, or its environment cannot be made
-│   └── AbsentError     there is no leaf or network of this name
+│   └── AbsentError     there is no leaf, network or file of this name
 ├── WorkerError         a launch ended without a measurement; `outcome` says how
 ├── ForkError           a worker can't be forked: it is started fresh, and the message says why
 ├── BaselineError       a baseline file cannot be read, written or accepted into
@@ -29,7 +29,7 @@ class LockError(UsageError):
 
 
 class AbsentError(UsageError):
-    """There is no leaf or network of this name."""
+    """There is no leaf, network or file of this name."""
 
 
 class WorkerError(IpexperfError):

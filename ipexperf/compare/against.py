@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.machine.source import Replaced
-from ipexperf.bench.networks import own
 from ipexperf.case import ITSELF
 from ipexperf.compare import arm, sequence
 from ipexperf.compare.round import Effort
@@ -162,11 +160,6 @@ class AgainstRun:
                 return None
         if self._conductor.spent():
             entry.cut = "the budget (--perf-budget) was spent already"
-            return None
-        target = None if other.is_call else registry.models.get(other.model).target
-        replaced = Replaced.of(self._against.words.variables)
-        if replaced and target and own.is_new(target, replaced):
-            entry.cut = f"{self._against.names[0]} has no {target}"
             return None
         blamed, name = other, self._against.names[0]
         try:

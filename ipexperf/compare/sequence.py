@@ -186,10 +186,9 @@ class Comparison:
 
     def fail(self, arm: Arm, error: WorkerError) -> None:
         """End it, because an arm failed, or because the other tree lacks the case, as before it was written."""
-        if error.outcome == ABSENT:
-            self.ended = Ending(Why.ABSENT, error.reason)
-            return
-        self.failure, self.ended = Failure(arm, error), Ending(Why.FAILED, "an arm failed")
+        absent = error.outcome == ABSENT
+        self.failure = Failure(arm, error)
+        self.ended = Ending(Why.ABSENT, error.reason) if absent else Ending(Why.FAILED, "an arm failed")
 
     def end_with_budget(self) -> None:
         done = len(self.pairs)

@@ -292,7 +292,7 @@ def _is_code(entry: Path) -> bool:
 def shown_change(name: str, old: Path, new: Path, *, ran: Sequence[str] = ()) -> str:
     """Say which line of a text file changed, blank ones apart, and how many more did.
 
-    It is the first one, or the first in that of the functions `ran` that comes first: 'file: function' each.
+    It is the first that changed. If `ran` names functions ('file: function'), changes inside the earliest come first.
     """
     try:
         before, after = (_lines(path.read_text(encoding="utf-8")) if path.exists() else [] for path in (old, new))

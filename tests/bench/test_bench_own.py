@@ -17,7 +17,6 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Workbench
 from ipexperf.bench.evidence import proof
 from ipexperf.bench.machine import facts
-from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.networks import own, own_target
 from ipexperf.bench.outcome import outcome_of
 from ipexperf.errors import AbsentError, UsageError, WorkerError
@@ -394,16 +393,3 @@ def test_an_answer_that_is_off_is_caught(lie: str) -> None:
     metrics, checks = session.accuracy()
     assert failed(checks) == {"fidelity", "agreement"}
     assert metrics["agreement"] == 1 - 1 / 16
-
-
-@pytest.mark.parametrize("new", [True, False])
-def test_a_network_whose_file_another_tree_lacks_is_new_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, new: bool
-) -> None:
-    here, other = tmp_path / "here", tmp_path / "other"
-    here.mkdir()
-    other.mkdir()
-    monkeypatch.chdir(here)
-    for folder in (here,) if new else (here, other):
-        (folder / "wider.py").write_text("def wide(): pass\n")
-    assert own.is_new("wider.py:wide", Replaced(str(here), str(other))) is new

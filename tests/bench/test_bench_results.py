@@ -124,6 +124,19 @@ def test_whole_numbers_and_arrays_are_compared_exactly() -> None:
     assert told(torch.empty(3, device="meta"), torch.empty(3, device="meta")) == ""
 
 
+@pytest.mark.torch
+def test_a_tensor_of_a_class_of_its_own_is_compared_as_others_are() -> None:
+    """Its class is in a module of the user's."""
+    torch = pytest.importorskip("torch")
+
+    class Mine(torch.Tensor):  # type: ignore[misc] # torch is imported late, and has no types here
+        pass
+
+    ones = torch.ones(5).as_subclass(Mine)
+    assert told(ones, ones.clone()) == ""
+    assert "its answers changed" in told(ones, 2 * ones)
+
+
 def test_arrays_are_compared_where_torch_is_not_imported_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums in another order are the same. Texts, times and whole numbers are compared exactly."""
     numpy = pytest.importorskip("numpy")

@@ -92,6 +92,17 @@ def test_an_arm_that_failed_is_the_last_launch_of_its_case(conductor: Conductor)
     assert dict(measurement.case.knobs)[AGAINST] == ITSELF
 
 
+def test_what_the_other_tree_lacks_is_not_measured_and_its_baseline_is_unable(conductor: Conductor) -> None:
+    """So no network is green because the other arm could not find it: a baseline's numbers judge it."""
+    lacking = failed(WorkerError("absent", f"{OTHER}: unknown model"))
+    use(scripted(iter([replace(lacking, sides=lacking.sides[::-1])])))
+    run = AgainstRun(against(CASE, ArmWords()), [(CASE, AS_ALL)], conductor, lambda _: None, QUICK, chance())
+    finish(run)
+    measurement, verdict, _ = run.judged()[CASE]
+    assert (measurement.launches, measurement.cut, verdict.outcome) == ((), f"{OTHER}: unknown model", "inconclusive")
+    assert run.other_sides()[CASE].unable == f"{OTHER}: unknown model"
+
+
 def test_a_device_that_the_other_arm_lost_is_in_quarantine(conductor: Conductor) -> None:
     """The next case against it is not launched. One that stays on its own device is."""
     words = parse("device=lossy", FLAG)

@@ -145,7 +145,7 @@ def test_nothing_of_a_named_network_is_imported_while_tests_are_collected(mine: 
 
 
 def test_a_network_that_a_commit_lacks_is_not_measured_beside_it_and_the_others_are(stranger: pytest.Pytester) -> None:
-    """As in a pull request that adds one."""
+    """As in a pull request that adds a function, and a file, and makes the module a package."""
     (Path.cwd() / "test_mine.py").write_text(
         "import pytest\n\n\n@pytest.mark.perf(own=True)\ndef test_all(perf):\n    perf()\n"
     )
@@ -157,11 +157,21 @@ def test_a_network_that_a_commit_lacks_is_not_measured_beside_it_and_the_others_
         ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"),
     ):
         subprocess.run(["git", *words], check=True)
-    nets.write_text(nets.read_text() + "\n\ndef wide():\n    return torch.nn.Linear(4, 8)\n")
+    text = nets.read_text()
+    nets.unlink()
+    nets.with_suffix("").mkdir()
+    Path("nets/__init__.py").write_text(text + "\n\ndef wide():\n    return torch.nn.Linear(4, 8)\n")
+    Path("more.py").write_text(text)
     axes = STOCK[: STOCK.index("--perf-without=roof") + 1]
-    words = ("--perf-model=nets:net@4,nets:wide@4", *axes, "--perf-against=git:HEAD", "--perf-max-pairs=2")
+    words = (
+        "--perf-model=nets:net@4,nets:wide@4,more.py:net@4",
+        *axes,
+        "--perf-against=git:HEAD",
+        "--perf-max-pairs=2",
+    )
     result = stranger.run(sys.executable, "-m", "pytest", *words, timeout=PATIENCE)
     said = " ".join(result.stdout.str().split())
     assert "NOT MEASURED (1): the arm of --perf-against: nets:wide@4: nets has no callable wide:" in said
-    assert "2 passed" in said
+    assert "NOT MEASURED (1): the arm of --perf-against: more.py:net@4: there is no such file:" in said
+    assert "3 passed" in said
     assert "agr 100.0%" in said, "the other one was measured"

@@ -81,7 +81,7 @@ def _parts(value: Any) -> Iterator[Any]:
         yield type(value).__name__
         yield from _parts(getattr(value, "index", None))
         yield from _parts(value.to_numpy())
-    elif getattr(getattr(value, "dtype", None), "kind", "") == "O":
+    elif getattr(getattr(value, "dtype", None), "kind", "") == "O" and hasattr(value, "tolist"):
         yield from _parts(value.tolist())
     elif isinstance(value, Mapping) or (hasattr(value, "keys") and hasattr(value, "items")):
         pairs = list(value.items())

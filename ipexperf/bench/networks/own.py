@@ -66,8 +66,12 @@ def register(text: str) -> str:
 
 
 def _refuse_missing_files(target: Target) -> None:
-    """Raise UsageError for missing files and folders. Modules may exist in the workers' interpreter only."""
-    if target.location.endswith(".py") and not target.hub and not Path(target.location).is_file():
+    """Raise UsageError for missing files and folders. Modules may exist in the workers' interpreter only.
+
+    If a file is missing in a tree that takes the place of the user's, that is said when the network is built.
+    """
+    missing = target.location.endswith(".py") and not target.hub and not Path(target.location).is_file()
+    if missing and not files.Replaced.of():
         raise UsageError(f"'{target.text}': there is no file {target.location}")
     if target.local and not (target.local / "config.json").is_file():
         raise UsageError(
@@ -102,12 +106,6 @@ def source(target: Target) -> Path:
             if path.is_file():
                 return path
     return Path(spec.origin) if spec and spec.origin else Path(__file__)
-
-
-def is_new(text: str, replaced: files.Replaced) -> bool:
-    """Whether another tree lacks the file of a network that the user's has."""
-    target = parse(text)
-    return not target.hub and replaced.lacks(source(target))
 
 
 def _own_source(target: Target) -> Path | None:

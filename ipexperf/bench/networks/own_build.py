@@ -73,6 +73,9 @@ def _wrong(target: Target, reason: object) -> WorkerError:
 
 def _module(target: Target) -> Any:
     importable()
+    replaced, path = files.Replaced.of(), Path(target.location)
+    if replaced and path.suffix == ".py" and (replaced.lacks(path) or not path.is_file()):
+        raise AbsentError(f"{target.text}: there is no such file")
     try:
         # A module may use random numbers on import, which happens once; the network must be the same each time.
         with torch.random.fork_rng(devices=[]):
@@ -82,6 +85,8 @@ def _module(target: Target) -> Any:
     except UsageError as error:
         raise _wrong(target, error) from None
     except ImportError as error:
+        if replaced and error.name and f"{target.location}.".startswith(f"{error.name}."):
+            raise AbsentError(f"{target.text}: {error}") from error
         raise WorkerError("import_error", f"{target.text}: {error}") from error
 
 
