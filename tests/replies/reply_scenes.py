@@ -18,10 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tape import filled, named
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 EXAMPLES = ROOT / "docs" / "how-to" / "examples"
 TAPE = HERE / "tape.py"
+LIBRARIES = "libraries"
+"""The file of a tape, while it is recorded or played, that says where the controller found libraries."""
 QUICK = (
     "--perf-preset=full",
     "--perf-start=fresh",
@@ -31,8 +35,12 @@ QUICK = (
 CONFTEST = f"""
 {(ROOT / "tests" / "fakes" / "any_machine.py").read_text()}
 import functools
+import json
+import os
 import random
+from pathlib import Path
 
+from ipexperf.bench.machine import libraries
 from ipexperf.compare import against, group, together
 from ipexperf.conduct import watch
 
@@ -46,6 +54,20 @@ class Chance(random.Random):
 random.Random = Chance
 against.Effort = group.Effort = functools.partial(group.Effort, turns=3, most=3, seconds=0.02)
 together.PATIENCE = watch.STRETCH_SECONDS = float("inf")
+
+FOUND, find = Path(os.environ["TAPE"], "{LIBRARIES}"), libraries.find
+
+
+def on_tape(name, *where):
+    "What the controller looks for in the file system is on the tape too."
+    found = json.loads(FOUND.read_text())
+    if os.environ["TAPE_PYTHON"]:
+        FOUND.write_text(json.dumps({{**found, name: find(name, *where)}}))
+        return find(name, *where)
+    return found[name]
+
+
+libraries.find = on_tape
 """
 BUSY = """
 from ipexperf.conduct import gate
@@ -99,6 +121,12 @@ def tape_of(name: str) -> Path:
     return HERE / f"{name}.json.xz"
 
 
+def places(folder: Path) -> dict[str, str]:
+    """The folders of this machine that a tape has by name alone. `folder` is the user's."""
+    system = {"temporary": tempfile.gettempdir(), "home": str(Path.home())}
+    return {"folder": str(folder), "tree": str(ROOT), "venv": sys.prefix, **system}
+
+
 def run(name: str, folder: Path, python: str = "") -> subprocess.CompletedProcess[str]:
     """Run a scene in an empty folder: with real workers of this interpreter, or with those of its tape."""
     scene = SCENES[name]
@@ -107,13 +135,14 @@ def run(name: str, folder: Path, python: str = "") -> subprocess.CompletedProces
     (folder / "conftest.py").write_text(CONFTEST + scene.conftest)
     (folder / "test_suite.py").write_text(SUITE)
     (folder / "tape" / "here").mkdir(parents=True)
-    if not python:
-        for number, process in enumerate(json.loads(lzma.decompress(tape_of(name).read_bytes()))["processes"]):
-            (folder / "tape" / f"{number:03}.json").write_text(json.dumps(process))
+    kept = {"processes": [], LIBRARIES: {}} if python else json.loads(lzma.decompress(tape_of(name).read_bytes()))
+    for number, process in enumerate(kept["processes"]):
+        (folder / "tape" / f"{number:03}.json").write_text(json.dumps(process))
+    (folder / "tape" / LIBRARIES).write_text(filled(json.dumps(kept[LIBRARIES]), places(folder)))
     script = folder / "python"
     script.write_text(f"#!{sys.executable}\n{TAPE.read_text()}")
     script.chmod(0o755)
-    variables = {"TAPE": str(folder / "tape"), "TAPE_FOLDER": str(folder), "TAPE_PYTHON": python}
+    variables = {"TAPE": str(folder / "tape"), "TAPE_PLACES": json.dumps(places(folder)), "TAPE_PYTHON": python}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "test_suite.py"]
     words = [*command, *QUICK, "--perf-device=cpu", *scene.length, *scene.options, "--perf-python=./python"]
     return subprocess.run(
@@ -161,7 +190,7 @@ def records(folder: Path) -> dict[str, Any]:
         "values": sorted(values, key=lambda row: row[:2]),
         "verdicts": sorted(verdicts, key=lambda row: row[:2]),
     }
-    settled: dict[str, Any] = json.loads(json.dumps(found).replace(str(folder), "<folder>"))
+    settled: dict[str, Any] = json.loads(named(json.dumps(found), places(folder)))
     return settled
 
 
@@ -180,7 +209,13 @@ def main() -> int:
             done = run(name, folder, sys.executable)
             sys.stdout.write(f"== {name}: {done.returncode}\n{done.stdout[-3000:]}{done.stderr}\n")
             processes = [json.loads(path.read_text()) for path in sorted((folder / "tape").glob("*.json"))]
-            document = {"processes": processes, "code": done.returncode, "records": records(folder)}
+            libraries = json.loads(named((folder / "tape" / LIBRARIES).read_text(), places(folder)))
+            document = {
+                "processes": processes,
+                LIBRARIES: libraries,
+                "code": done.returncode,
+                "records": records(folder),
+            }
             text = json.dumps(document, indent=1).encode()
             tape_of(name).write_bytes(lzma.compress(text))
             sys.stdout.write(f"{len(processes)} processes, {tape_of(name).stat().st_size} bytes\n")

@@ -4,8 +4,8 @@ With TAPE_PYTHON, every process is a real one under that interpreter, and what i
 tape. Without, nothing real starts: a process answers what the tape has for its place in the order of starts. So a run
 of the controller can be repeated anywhere, to the last digit.
 
-TAPE names a folder: one file of the tape for each process, `here` for what this run has started. TAPE_FOLDER is the
-user's folder, which the tape does not know.
+TAPE names a folder: one file of the tape for each process, `here` for what this run has started. TAPE_PLACES has the
+folders of this machine by their names, as JSON: the tape has the names alone.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-FOLDER = "<folder>"
 KIND = 1
 """Where boot.py's entry stands among the words behind `python [-u]`."""
 
@@ -160,15 +160,29 @@ def _into(words: list[str]) -> list[int]:
 
 def _write(path: Path, document: dict[str, Any]) -> None:
     new = path.with_suffix(".new")
-    new.write_text(json.dumps(document, indent=1).replace(os.environ["TAPE_FOLDER"], FOLDER))
+    new.write_text(named(json.dumps(document, indent=1), json.loads(os.environ["TAPE_PLACES"])))
     new.replace(path)
 
 
 def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise SystemExit(f"the run starts more processes than its tape has: {path.name} is missing")
-    kept: dict[str, Any] = json.loads(path.read_text().replace(FOLDER, os.environ["TAPE_FOLDER"]))
+    kept: dict[str, Any] = json.loads(filled(path.read_text(), json.loads(os.environ["TAPE_PLACES"])))
     return kept
+
+
+def named(text: str, places: dict[str, str]) -> str:
+    """The text with a name such as {venv} for each folder of this machine, the innermost first."""
+    for name, folder in sorted(places.items(), key=lambda place: -len(place[1])):
+        text = re.sub(rf"(?:(?<![\w./}}])|(?<=-[IL])){re.escape(folder)}(?![\w.-])", f"{{{name}}}", text)
+    return text
+
+
+def filled(text: str, places: dict[str, str]) -> str:
+    """The text with the folders of this machine for their names."""
+    for name, folder in places.items():
+        text = text.replace(f"{{{name}}}", folder)
+    return text
 
 
 def _end(code: int) -> NoReturn:
