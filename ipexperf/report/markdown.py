@@ -93,7 +93,7 @@ def missing(parts: Sequence[str], kept: Sequence[str]) -> str:
 def _line(row: CaseRow, *, factors: bool) -> str:
     cells = (
         outcomes.row(row.outcome).emoji,
-        f"`{code(row.case.id)}`",
+        cell(row.case.id),
         str(row.case.batch),
         "-" if row.step is None else seconds(row.step),
         "-" if row.throughput is None else digits(row.throughput),
@@ -111,7 +111,7 @@ def _why(row: CaseRow) -> str:
     changed = structure.changes[:1] if structure and not lost else ()
     structure_text = "".join(f"; **lost**: {plain(loss)}" for loss in lost)
     structure_text += "".join(f"; what ran changed: {plain(change)}" for change in changed)
-    name = f"{outcomes.row(row.outcome).emoji} `{code(row.case.id)}` (batch {row.case.batch})"
+    name = f"{outcomes.row(row.outcome).emoji} {code(row.case.id)} (batch {row.case.batch})"
     return f"{name}: **{row.outcome}**: {reason}{structure_text}"
 
 
@@ -119,12 +119,18 @@ def _moved(row: CaseRow) -> str:
     """The metrics of a case that became better, or worse without failing it."""
     assert row.verdict is not None  # noqa: S101 - asked of those alone that have one
     texts = ", ".join(f"{verdict.metric} {changed(verdict)}" for verdict in row.verdict.moved)
-    return f"{outcomes.row('improved').emoji} `{code(row.case.id)}` (batch {row.case.batch}): {plain(texts)}"
+    return f"{outcomes.row('improved').emoji} {code(row.case.id)} (batch {row.case.batch}): {plain(texts)}"
 
 
-def code(name: str) -> str:
-    """A name between backticks in a cell of a table, escaped."""
-    return re.sub(r"\s+", " ", name).replace("`", "'").replace("|", r"\|")
+def code(text: str) -> str:
+    """A text of at most 1,000 signs as code in one line: no markup, mention or reference, and nothing is hidden."""
+    line = re.sub(r"\s+", " ", text[:1000]).strip().replace("`", "'") or "-"
+    return f"`{''.join(x if x.isprintable() else x.encode('unicode_escape').decode() for x in line)}`"
+
+
+def cell(text: str) -> str:
+    """The same in a table."""
+    return code(text).replace("|", r"\|")
 
 
 def plain(message: str) -> str:

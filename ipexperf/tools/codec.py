@@ -43,7 +43,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 def _read(kind: Any, document: Any) -> Any:
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
-    if kind is Any or document is None:
+    if kind is Any or (document is None and type(None) in parts):
         return document
     if origin in (types.UnionType, typing.Union):
         return _read_union(parts, document)

@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
+import json
+import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
 
 from ipexperf import outcomes
 from ipexperf.commands import gate
+from ipexperf.errors import UsageError
 from ipexperf.history.records import Recorded, RunDetail
+from ipexperf.outcomes import Outcome
 from ipexperf.report import markdown, units
 from ipexperf.report.moved import changed
 from ipexperf.result import MEAN, PairsEvidence
+from ipexperf.tools import codec
 
 LIMIT = 60_000
 """Bytes of a comment. GitHub takes 65,536 characters, and more from nobody."""
+MOST = 2**20
+"""Bytes of a file with contents."""
 REASONS = 3
 """Most reasons to show of one case."""
 
 
 @dataclass(frozen=True, slots=True)
-class Comment:
-    """What to say of a run. `changed`: whether that is worth a comment where there is none yet."""
+class Line:
+    """A case as a comment shows it."""
 
-    body: str
-    changed: bool
+    name: str
+    outcome: Outcome | Literal["interrupted"]
+    time: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a comment says of a run, as data that a stranger may have written."""
+
+    worse: tuple[Line, ...]
+    faster: tuple[Line, ...]
+    rest: tuple[Line, ...]
+    whole: str
+    """The verdict on the run as a whole, if there is one."""
+    fails: bool
+    """Whether the run fails as a whole."""
+    machine: str
+    """Where it was measured, and beside what."""
 
 
 def marker(name: str) -> str:
@@ -32,27 +58,42 @@ def marker(name: str) -> str:
     return f"<!-- ipexperf: {name} -->"
 
 
-def of(detail: RunDetail, name: str, link: str = "") -> Comment:
-    """The comment of this name on a run. `link` leads to where its files are."""
+def of(detail: RunDetail) -> Contents:
+    """What to say of a run."""
     cases = sorted(detail.cases, key=lambda one: (outcomes.place(one.outcome), _name(one)))
     bad = [one for one in cases if gate.test_failed(one)]
     good = [one for one in cases if one.outcome == "improved" and one not in bad]
     rest = [one for one in cases if one not in bad and one not in good]
-    said = [(count, word) for count, word in ((len(bad), "worse"), (len(good), "faster")) if count]
-    fails = bool(detail.run.settled.get("fails"))
-    title = ", ".join(f"{count} {word}" for count, word in said)
-    title = title or ("the run as a whole is slower" if fails else "nothing slower, nothing faster")
+    beside = next((f", beside {evidence.against}" for one in cases if (evidence := _evidence(one))), "")
+    whole, fails = str(detail.run.settled.get("line") or ""), bool(detail.run.settled.get("fails"))
+    worse, faster, folded = (tuple(map(_line, some)) for some in (bad, good, rest))
+    return Contents(worse, faster, folded, whole, fails, detail.run.machine_key + beside)
+
+
+def read(path: Path) -> Contents:
+    """The contents that another job wrote into a file: a link or a pipe is none. Raises UsageError."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode) or path.stat().st_size > MOST:
+            raise ValueError(f"it is no file of at most {units.size(MOST)}")  # noqa: TRY301 - told as the others
+        return codec.record(Contents, json.loads(path.read_bytes()))
+    except (OSError, ValueError, RecursionError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path} is not what `ipexperf comment --json` prints: {str(reason)[:200]}") from None
+
+
+def text(contents: Contents, name: str, link: str = "") -> str:
+    """The comment of this name. `link` leads to where its files are. All texts of the contents become code."""
+    said = [(len(contents.worse), "worse"), (len(contents.faster), "faster")]
+    title = ", ".join(f"{count} {word}" for count, word in said if count)
+    title = title or ("the run as a whole is slower" if contents.fails else "nothing slower, nothing faster")
     lines = [marker(name), f"### ipexperf: {title}", ""]
-    if line := detail.run.settled.get("line"):
-        lines += [f"**{markdown.plain(line)}**", ""]
-    for one in (*bad, *good):
+    if contents.whole:
+        lines += [markdown.code(contents.whole), ""]
+    for one in (*contents.worse, *contents.faster):
         lines += _told(one)
-    lines += _folded(rest)
+    lines += _folded(contents.rest)
     files = f" · [files of this run]({link})" if link else ""
-    against = next((x for one in cases if (x := _evidence(one))), None)
-    beside = f", beside {markdown.plain(against.against)}" if against else ""
-    end = ["", f"<sub>Measured on {markdown.plain(detail.run.machine_key)}{beside}{files}</sub>"]
-    return Comment(_cut(lines, end), bool(said) or fails)
+    return _cut(lines, ["", f"<sub>Measured on {markdown.code(contents.machine)}{files}</sub>"])
 
 
 def _evidence(one: Recorded) -> PairsEvidence | None:
@@ -64,17 +105,19 @@ def _name(one: Recorded) -> str:
     return one.case.model if one.case.is_call else one.case.id
 
 
-def _told(one: Recorded) -> Iterator[str]:
+def _line(one: Recorded) -> Line:
+    verdict, reasons = one.verdict, tuple(dict.fromkeys(_reasons(one)))[:REASONS]
+    time = units.change(verdict.ratio, verdict.lo, verdict.hi) if verdict and verdict.ratio is not None else ""
+    return Line(_name(one), cast("Outcome", one.outcome), time, reasons)
+
+
+def _told(one: Line) -> Iterator[str]:
     """A case in a line, with its reasons below."""
-    verdict = one.verdict
-    time = ""
-    if verdict is not None and verdict.ratio is not None:
-        interval = f" {units.interval(verdict.lo, verdict.hi)}" if verdict.lo and verdict.hi else ""
-        time = f": **{units.percent(verdict.ratio)}**{interval}"
     word = "" if one.outcome in ("regressed", "improved") else f" {outcomes.title(one.outcome)}"
-    yield f"- {outcomes.row(one.outcome).emoji} `{markdown.code(_name(one))}`{word}{time}"
-    for reason in list(dict.fromkeys(_reasons(one)))[:REASONS]:
-        yield f"  - {markdown.plain(reason)}"
+    time = f": {markdown.code(one.time)}" if one.time else ""
+    yield f"- {outcomes.row(one.outcome).emoji} {markdown.code(one.name)}{word}{time}"
+    for reason in one.reasons[:REASONS]:
+        yield f"  - {markdown.code(reason)}"
 
 
 def _reasons(one: Recorded) -> Iterator[str]:
@@ -96,7 +139,7 @@ def _reasons(one: Recorded) -> Iterator[str]:
         yield from verdict.structure.changes
 
 
-def _folded(rest: Sequence[Recorded]) -> Iterator[str]:
+def _folded(rest: Sequence[Line]) -> Iterator[str]:
     if not rest:
         return
     counts = Counter(one.outcome for one in rest)
@@ -104,9 +147,7 @@ def _folded(rest: Sequence[Recorded]) -> Iterator[str]:
     yield from ("", f"<details><summary>{units.plural(len(rest), 'other')}: {told}</summary>", "")
     yield from ("| case | time | verdict |", "|---|--:|---|")
     for one in rest:
-        ratio = one.verdict.ratio if one.verdict else None
-        time = "-" if ratio is None else units.percent(ratio)
-        yield f"| `{markdown.code(_name(one))}` | {time} | {outcomes.title(one.outcome)} |"
+        yield f"| {markdown.cell(one.name)} | {markdown.cell(one.time)} | {outcomes.title(one.outcome)} |"
     yield from ("", "</details>")
 
 

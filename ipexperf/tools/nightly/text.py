@@ -39,15 +39,15 @@ def _issue(issue: Issue) -> Iterator[str]:
     elif not issue.closed:
         yield "**Culprit**: not searched yet, for want of time or of a dossier. The next night goes on."
     for case, what in issue.ended.items():
-        yield f"- `{code(case)}`: {what}"
+        yield f"- {code(case)}: {what}"
     for number, finding in enumerate(issue.findings[:SHOWN]):
         told = finding.told[1:] if number == 0 else ()
         lines = [plain(finding.reason), *(f"- {plain(line)}" for line in told)]
         lines += [f"- [dossier]({finding.dossier})"] if finding.dossier else []
-        yield from _section(f"`{code(finding.case)}`", lines)
+        yield from _section(code(finding.case), lines)
     if more := issue.findings[SHOWN:]:
         yield ""
-        yield f"And {units.plural(len(more), 'more case')}: {', '.join(f'`{code(one.case)}`' for one in more)}"
+        yield f"And {units.plural(len(more), 'more case')}: {', '.join(code(one.case) for one in more)}"
 
 
 def _section(heading: str, lines: Iterable[str]) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _night(ledger: Ledger, night: Night) -> Iterator[str]:
         if issues:
             yield from _section(name, map(_line, issues))
     if missed := ledger.missed(night):
-        lines = [f"- `{code(case)}`, last measured in the night of {date}" for case, date in missed.items()]
+        lines = [f"- {code(case)}, last measured in the night of {date}" for case, date in missed.items()]
         more = [f"- and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
         yield from _section("Not measured", [*lines[:SHOWN], *more])
 

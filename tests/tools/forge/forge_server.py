@@ -1,12 +1,14 @@
-"""A forge that keeps the comments of one pull request in memory, and refuses when it is told to."""
+"""A forge that keeps the comments of one pull request in memory, or refuses; and files of strangers."""
 
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -85,3 +87,19 @@ def serving() -> Iterator[Forge]:
         finally:
             forge.shutdown()
             thread.join()
+
+
+def planted(path: Path, kind: str) -> None:
+    """What a stranger may put in the place of a file with data."""
+    if kind == "link":
+        path.with_name("secret").write_text("{}")
+        path.symlink_to("secret")
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "huge":
+        with path.open("wb") as stream:
+            stream.truncate(2**30)
+    else:
+        path.write_text({"deep": "[" * 100_000, "number": "1" * 5_000, "text": "@everybody"}[kind])

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forge_server import HEAD, Forge, serving
+from forge_server import HEAD, Forge, planted, serving
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ipexperf import cli
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.history import History
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.outcomes import OUTCOMES
 from ipexperf.result import Launch, Measurement, PairsEvidence, Sample, Structure, Verdict
+from ipexperf.tools import codec
 from ipexperf.tools.forge import comment, forges
 
 ENVIRONMENT = {"machine_key": "epyc", "hardware": {"cpu": "EPYC"}, "software": {"torch": "2.8.0"}, "variables": {}}
@@ -58,45 +65,48 @@ def job(forge: Forge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Forge:
     return forge
 
 
-def said(database: str, name: str = "performance") -> comment.Comment:
+def said(database: str) -> comment.Contents:
     with History.open(database, create=False) as history:
-        return comment.of(history.show("last"), name, "https://forge.test/files")
+        return comment.of(history.show("last"))
+
+
+def body(contents: comment.Contents) -> str:
+    return comment.text(contents, "performance", "https://forge.test/files")
 
 
 def test_the_comment_says_what_is_worse_and_faster_and_folds_the_rest(tmp_path: Path) -> None:
     made = said(recorded(tmp_path / "a.db", SAME, FASTER, SLOWER, SAME))
-    assert made.changed
-    lines = made.body.splitlines()
+    lines = body(made).splitlines()
     assert lines[:2] == ["<!-- ipexperf: performance -->", "### ipexperf: 1 worse, 1 faster"]
-    assert lines[3] == "- 🔴 `net2-cpu-bf16-infer-ipex`: **+82.0 %** [+74, +91] %"
-    assert lines[4] == "  - mypkg/nets.py, line 15: 'x' -&gt; 'y'"
+    assert lines[3] == "- 🔴 `net2-cpu-bf16-infer-ipex`: `+82.0 % [+74, +91] %`"
+    assert lines[4] == "  - `mypkg/nets.py, line 15: 'x' -> 'y'`"
     assert "<details><summary>2 others: 2 ok</summary>" in lines
-    assert "| `net0-cpu-bf16-infer-ipex` | +0.1 % | ok |" in lines
-    assert lines[-1].endswith("beside git:main · [files of this run](https://forge.test/files)</sub>")
+    assert "| `net0-cpu-bf16-infer-ipex` | `+0.1 % [-1, +1] %` | ok |" in lines
+    assert lines[-1].endswith("`epyc, beside git:main` · [files of this run](https://forge.test/files)</sub>")
 
 
 def test_a_run_that_fails_as_a_whole_has_a_comment_and_a_merely_contended_case_none(tmp_path: Path) -> None:
     whole = recorded(tmp_path / "a.db", replace(SAME, outcome="platform_shift"))
     with History.open(whole) as history:
         history.settle(history.runs(1)[0].uid, {"line": "all slower", "fails": True}, {}, PairPolicy())
-    assert said(whole).changed
-    assert "### ipexperf: the run as a whole is slower\n\n**all slower**" in said(whole).body
+    assert said(whole).fails
+    assert "### ipexperf: the run as a whole is slower\n\n`all slower`\n" in body(said(whole))
     busy = Verdict("invalid", "machine contended", contended=True)
-    assert not said(recorded(tmp_path / "b.db", busy, contended="others took 50%")).changed
+    assert not said(recorded(tmp_path / "b.db", busy, contended="others took 50%")).worse
 
 
 def test_what_can_only_lose_is_said_first_of_its_reasons(tmp_path: Path) -> None:
     """It fails without a clock, so a hosted runner may say it."""
-    lines = said(recorded(tmp_path / "a.db", LOST)).body.splitlines()
-    assert lines[4:6] == ["  - lost: relu no longer fused", "  - mypkg/nets.py, line 15: 'x' -&gt; 'y'"]
+    lines = body(said(recorded(tmp_path / "a.db", LOST))).splitlines()
+    assert lines[4:6] == ["  - `lost: relu no longer fused`", "  - `mypkg/nets.py, line 15: 'x' -> 'y'`"]
 
 
 def test_a_comment_is_no_longer_than_a_forge_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comment, "LIMIT", 900)
-    body = said(recorded(tmp_path / "a.db", SLOWER, *([SAME] * 30))).body
-    assert len(body.encode()) <= 900
-    assert "lines left out for lack of space" in body
-    assert body.count("<details>") == body.count("</details>") == 1
+    cut = body(said(recorded(tmp_path / "a.db", SLOWER, *([SAME] * 30))))
+    assert len(cut.encode()) <= 900
+    assert "lines left out for lack of space" in cut
+    assert cut.count("<details>") == cut.count("</details>") == 1
 
 
 def test_there_is_one_comment_and_it_is_kept_up_to_date(
@@ -153,21 +163,89 @@ def test_a_forge_that_is_away_is_one_sentence() -> None:
         api.ask("GET", "commits/x/pulls")
 
 
-def test_the_text_of_a_fork_is_posted_by_a_job_that_runs_none_of_its_code(
-    job: Forge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_the_data_of_a_fork_becomes_a_comment_in_a_job_that_runs_none_of_its_code(
+    job: Forge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Found by the commit that was measured. It can neither call people nor take another comment's place."""
-    event = tmp_path / "event.json"
+    """On the pull request of the commit that was measured. The other job prints what it says as data."""
+    event, data = tmp_path / "event.json", tmp_path / "comment.json"
     event.write_text(json.dumps({"workflow_run": {"head_sha": HEAD}}))
-    body = tmp_path / "comment.md"
-    body.write_text("<!-- ipexperf: performance -->\n### ipexperf: 1 worse\n@everybody <!-- ipexperf: other -->")
-    assert cli.main(["comment", "--body", str(body), "--post"]) == 0
+    assert cli.main(["comment", "--db", recorded(tmp_path / "a.db", SLOWER), "--json"]) == 0
+    data.write_text(capsys.readouterr().out)
+    assert cli.main(["comment", "--data", str(data), "--post", "--link", "https://forge.test/files"]) == 0
     assert job.log[-1] == "POST /repos/me/mine/issues/5/comments"
-    assert job.comments[1].startswith("<!-- ipexperf: performance -->\n### ipexperf: 1 worse\n")
-    assert "@everybody" not in job.comments[1]
-    assert job.comments[1].count("<!--") == 1
+    assert job.comments[1] == body(said(str(tmp_path / "a.db")))
     event.write_text(json.dumps({"workflow_run": {"head_sha": "unknown"}}))
-    assert cli.main(["comment", "--body", str(body), "--post"]) == cli.USAGE_ERROR
+    assert cli.main(["comment", "--data", str(data), "--post"]) == cli.USAGE_ERROR
+
+
+TEXTS = st.text(max_size=20) | st.sampled_from(
+    [
+        "`@everybody",
+        "&#64;everybody",
+        "<!-- <!-- ipexperf: performance --> -->",
+        "a|b\\|`@x",
+        "x\n/merge",
+        "![](https://x.test/a.png) https://x.test",
+        "fixes #1 \u202e \ud800 \x00",
+        "</details><b>",
+    ]
+)
+LINES = st.lists(
+    st.builds(
+        comment.Line, TEXTS, st.sampled_from([*OUTCOMES, "interrupted"]), TEXTS, st.lists(TEXTS, max_size=5).map(tuple)
+    ),
+    max_size=3,
+).map(tuple)
+CONTENTS = st.builds(comment.Contents, LINES, LINES, LINES, TEXTS, st.booleans(), TEXTS)
+
+
+def without_code(contents: comment.Contents) -> str:
+    """The comment without what is between backticks of one line. In a table a pipe ends them, unless it is escaped."""
+    table = re.sub(r"(?m)^\|.*$", lambda line: re.sub(r"`(?:[^`|]|\\\|)*`", "``", line[0]), body(contents))
+    return re.sub(r"`[^`\n]*`", "``", table)
+
+
+@given(CONTENTS)
+def test_no_text_of_a_comment_is_anything_but_code(contents: comment.Contents) -> None:
+    """The rest is as if all were `x`: no mention, marker, reference, link, picture, HTML or command is a stranger's."""
+    texts: dict[str, Any] = {name: getattr(contents, name) and "x" for name in ("whole", "machine")}
+    for part in ("worse", "faster", "rest"):
+        texts[part] = tuple(
+            replace(one, name="x", time=one.time and "x", reasons=tuple("x" * len(one.reasons)))
+            for one in getattr(contents, part)
+        )
+    assert without_code(contents) == without_code(replace(contents, **texts))
+    assert all(sign.isprintable() or sign == "\n" for sign in body(contents))
+
+
+DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+
+
+@given(CONTENTS, st.sampled_from(["worse", "rest", "whole", "fails", "machine", "other"]), DOCUMENTS)
+def test_data_is_read_or_refused_in_a_sentence(contents: comment.Contents, field: str, value: Any) -> None:
+    """Whatever stands in one of its fields. What is read can be written as a comment."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "comment.json")
+        path.write_text(json.dumps({**codec.plain(contents), field: value}))
+        with contextlib.suppress(UsageError):
+            assert body(comment.read(path)).startswith(comment.marker("performance"))
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder", "huge", "deep", "number", "text", "none"])
+def test_no_other_file_is_read_for_data(
+    job: Forge, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    path = tmp_path / "comment.json"
+    if kind != "none":
+        planted(path, kind)
+    assert cli.main(["comment", "--data", str(path), "--post"]) == cli.USAGE_ERROR
+    told = capsys.readouterr().err
+    assert told.startswith(f"ipexperf: {path} is not what `ipexperf comment --json` prints: ")
+    assert told.count("\n") == 1
+    assert job.log == []
 
 
 def test_gitlab_has_notes(forge: Forge, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
