@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ipexperf import baseline_source, live_baseline, outcomes, site
-from ipexperf.bench import loading, registry, user_files
+from ipexperf.bench import loading, user_files
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.compare.request import GroupRequest
 from ipexperf.conduct import interrupts, process
@@ -568,7 +568,7 @@ class Run:
             self._live.stored.get(case, "it was judged by stored numbers, and no other arm can be traced"),
             self._blocks.get(recorded.uid) or self.block(measurement, verdict, self._places),
             self._reproduce(recorded, self._places),
-            rerun.options(case) if case.is_call else rerun.options(case, **self._named(case)),
+            rerun.options(case, **rerun.named(case, self.options.load)),
             (self._commit_of(against, case), str(measurement.environment.get("git", {}).get("commit") or "")),
         )
 
@@ -645,7 +645,7 @@ class Run:
         return text
 
     def _reproduce(self, case: Case, places: Sequence[str]) -> str:
-        from ipexperf.report.rerun import command, of_function
+        from ipexperf.report import rerun
 
         # The name of a lock does not name its source; `baseline` names both.
         against = self._against or self._live.against.get(case)
@@ -653,17 +653,10 @@ class Run:
         if case.is_call:
             variables = process.tuned_by_user(os.environ)
             own = against.own.text if against else ""
-            return of_function(case.model, arm, own, variables, benchmark=self.options.benchmark)
+            return rerun.of_function(case.model, arm, own, variables, benchmark=self.options.benchmark)
         variables = process.tuned_by_user(os.environ)
-        named = self._named(case)
-        return command(case, self.plan.launches, places=places, against=arm, variables=variables, **named)
-
-    def _named(self, case: Case) -> dict[str, Any]:
-        """What the options that choose a case need. A network of the user's own has its target: its name is derived."""
-        model = registry.models.get(case.model)
-        targets = {registry.models.get(name).target for name in registry.models.names()}
-        load = [name for name in self.options.load if name not in targets and not loading.of_package(name)]
-        return {"target": model.target or "", "load": load, "plain_size": model.size}
+        named = rerun.named(case, self.options.load)
+        return rerun.command(case, self.plan.launches, places=places, against=arm, variables=variables, **named)
 
     def _accept(self, measurement: Measurement) -> str:
         """The command that accepts this measurement as a baseline, or an empty text if it is not recorded."""

@@ -8,7 +8,6 @@ import json
 import math
 import random
 import re
-import shlex
 import subprocess
 import sys
 import time
@@ -30,13 +29,14 @@ from ipexperf.compare.walk import Suite, walk
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.dashboard import folder as folders
 from ipexperf.dossier import drawing, page, script
-from ipexperf.dossier.page import COMMITS, MEASURE, NIGHTS, PACKAGES, Dossier, File
+from ipexperf.dossier.page import MEASURE, Dossier, File
 from ipexperf.errors import IpexperfError, UsageError
 from ipexperf.judge import causes, structure
 from ipexperf.judge.environment import SOURCE
 from ipexperf.report import units
 from ipexperf.report.lines import wrapped
 from ipexperf.report.moved import changed
+from ipexperf.report.rerun import Search
 from ipexperf.result import MEAN, METRICS, PRIMARY, Verdict
 from ipexperf.steps import Step
 
@@ -171,6 +171,7 @@ def _dossier(
         (new / script.NAME).write_text(text, encoding="utf-8")
         say(Step(f"dossier of {question.case.id}: running the script that shows it"))
         shown, why_not = _run(new / script.NAME)
+    searches = tuple(_searches(question, a, b))
     longest = max(root[1] for summary in summaries for root in summary["flames"]) or 1.0
     allocated = drawing.lost(summaries[0]["allocated"], summaries[1]["allocated"])
     graphs = [len(list((new / name).glob("code-*.py"))) for name in "ab"]
@@ -201,7 +202,11 @@ def _dossier(
         script=text,
         script_said=shown,
         no_script=why_not,
-        commands=_commands(question, a, b),
+        searches=searches,
+        commands={
+            MEASURE: question.reproduce,
+            **{f"Search the {one.kind}": one.command(question.axes) for one in searches},
+        },
         files=tuple(File.of(path, new) for path in sorted(new.rglob("*")) if path.is_file()),
     )
 
@@ -243,20 +248,18 @@ def _lines(
     yield f"What it did: {what or 'nothing that a fingerprint or a trace shows'}"
 
 
-def _commands(question: Question, a: Side, b: Side) -> dict[str, str]:
-    """What to run next, by what it is for."""
-    commands, (since, until) = {MEASURE: question.reproduce}, question.commits
+def _searches(question: Question, a: Side, b: Side) -> Iterator[Search]:
+    """The searches that can find something."""
     if question.against is None:
-        return commands
-    good = shlex.quote(question.against.words.text)
+        return
+    good, (since, until) = question.against.words.text, question.commits
     if arm.other_software(a.arm, b.arm):
-        commands[PACKAGES] = f"ipexperf bisect --good {good} --bad '' {question.axes}"
+        yield Search("package or variable", good)
     first, last = (Version(side.environment.get("software", {}).get("torch") or "0") for side in (a, b))
     if first.is_devrelease and last.is_devrelease and first < last:
-        commands[NIGHTS] = f"ipexperf bisect --good {good} --package torch --versions {first}..{last} {question.axes}"
+        yield Search("nightly build of torch", good, str(first), str(last))
     if since and until and since != until:
-        commands[COMMITS] = f"ipexperf bisect --commits {since}..{until} {question.axes}"
-    return commands
+        yield Search("commit", "", since, until)
 
 
 def _few(lines: Sequence[str], most: int = 3) -> str:

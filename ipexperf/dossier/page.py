@@ -10,12 +10,11 @@ from typing import Any
 from ipexperf.dashboard import single_page
 from ipexperf.dossier.drawing import Row
 from ipexperf.report import units
+from ipexperf.report.rerun import Search
 from ipexperf.result import METRICS
 
 TEMPLATE = Path(__file__).with_name("page.html")
-MEASURE, COMMITS = "Measure it again", "Search the commit"
-PACKAGES, NIGHTS = "Search the package or variable", "Search the nightly build of torch"
-"""What the commands of a dossier are for."""
+MEASURE = "Measure it again"
 VERSION = 1
 """Version of the JSON document."""
 
@@ -63,6 +62,7 @@ class Dossier:
     script: str
     script_said: str
     no_script: str
+    searches: tuple[Search, ...]
     commands: Mapping[str, str]
     files: tuple[File, ...]
 
@@ -71,12 +71,7 @@ class Dossier:
         document = asdict(self)
         for name in ("flames", "timelines"):
             del document[name]
-        return {"version": VERSION, **document, "searches": list(self.searches)}
-
-    @property
-    def searches(self) -> list[str]:
-        """The commands that search the cause."""
-        return [command for purpose, command in self.commands.items() if purpose != MEASURE]
+        return {"version": VERSION, **document}
 
 
 def html(made: Dossier) -> str:

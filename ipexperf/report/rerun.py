@@ -1,13 +1,24 @@
-"""The command that reproduces a case."""
+"""The commands that reproduce a case, and search why it is slower."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
+from ipexperf.bench import loading, registry
 from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.plan import knobs
+
+ENDS = {
+    "package or variable": "--good {arm} --bad ''",
+    "nightly build of torch": "--good {arm} --package torch --versions {first}..{last}",
+    "commit": "--commits {first}..{last}",
+}
+"""What can be searched, and the options that say between what."""
 
 
 def command(
@@ -60,6 +71,36 @@ def options(case: Case, *, target: str = "", load: Sequence[str] = (), plain_siz
     sized = "" if case.size == plain_size else f" --perf-size {case.size}"
     turned = "".join(f" {knobs.option(name, value)}" for name, value in case.knobs if name != AGAINST)
     return f"{loaded}{axes} --perf-batch {case.batch}{sized}{turned}"
+
+
+def named(case: Case, loaded: Sequence[str]) -> dict[str, Any]:
+    """What `options` need. A network of the user's own has its target: its name is derived."""
+    if case.is_call:
+        return {}
+    model = registry.models.get(case.model)
+    targets = {registry.models.get(name).target for name in registry.models.names()}
+    load = [name for name in loaded if name not in targets and not loading.of_package(name)]
+    return {"target": model.target or "", "load": load, "plain_size": model.size}
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search by `ipexperf bisect`, as data: what for, beside which arm, and between which two."""
+
+    kind: str
+    arm: str = ""
+    first: str = ""
+    last: str = ""
+
+    def __post_init__(self) -> None:
+        ends = self.first + self.last
+        if not (self.kind in ENDS and re.fullmatch(r"([^-].*)?", self.arm) and re.fullmatch(r"[\w.+]*", ends)):
+            raise ValueError(f"{self} is none of those of {', '.join(ENDS)}")
+
+    def command(self, case: str) -> str:
+        """The command. `case` has the words that choose one, as `options` gives them."""
+        ends = ENDS[self.kind].format(arm=shlex.quote(self.arm), first=self.first, last=self.last)
+        return f"ipexperf bisect {ends} {case}"
 
 
 def _arm(case: Case) -> str | None:

@@ -11,7 +11,6 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.round import Side
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.dossier import making
-from ipexperf.dossier.page import COMMITS, MEASURE, NIGHTS, PACKAGES
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.plan.arms import ArmWords
 from ipexperf.result import Launch, Verdict
@@ -27,18 +26,17 @@ def commands(torch: tuple[str, str] = ("2.8.0", "2.8.0"), commits: tuple[str, st
         Side(Arm(CASE, Conditions(Settings(), variables=given)), Launch(0, "ok"), {"software": {"torch": version}})
         for version, given in zip(torch, (variables, {}), strict=True)
     ]
-    return making._commands(question, *sides)
+    return {one.kind: one.command(question.axes) for one in making._searches(question, *sides)}
 
 
 def test_arms_of_the_same_software_and_files_have_nothing_to_search() -> None:
-    assert commands() == {MEASURE: "pytest"}
-    assert commands(commits=("abc", "abc")) == {MEASURE: "pytest"}
+    assert commands() == commands(commits=("abc", "abc")) == {}
 
 
 def test_what_differs_can_be_searched() -> None:
-    assert set(commands(OMP_NUM_THREADS="1")) == {MEASURE, PACKAGES}
-    assert commands(commits=("abc", "def"))[COMMITS] == "ipexperf bisect --commits abc..def --model x"
-    nights = commands((f"{NIGHT}20+cpu", f"{NIGHT}27+cpu"))[NIGHTS]
+    assert set(commands(OMP_NUM_THREADS="1")) == {"package or variable"}
+    assert commands(commits=("abc", "def"))["commit"] == "ipexperf bisect --commits abc..def --model x"
+    nights = commands((f"{NIGHT}20+cpu", f"{NIGHT}27+cpu"))["nightly build of torch"]
     assert (
         nights == f"ipexperf bisect --good baseline:a --package torch --versions {NIGHT}20+cpu..{NIGHT}27+cpu --model x"
     )

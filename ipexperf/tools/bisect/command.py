@@ -260,15 +260,9 @@ def _of_test(words: Sequence[str], options: Options) -> tuple[Case, Suite]:
 
 def _again(record: BisectionRecord, neighbours: tuple[str, str] | None, arguments: argparse.Namespace) -> str:
     """The command that compares the last good and the first bad candidate, or empty if none does."""
-    from ipexperf.bench import registry
     from ipexperf.report import rerun
 
-    if record.case.is_call:
-        axes = rerun.options(record.case)
-    else:
-        model = registry.models.get(record.case.model)
-        load = [name for name in planning.resolve(arguments).load if name != model.target]
-        axes = rerun.options(record.case, target=model.target or "", load=load, plain_size=model.size)
+    axes = rerun.options(record.case, **rerun.named(record.case, planning.resolve(arguments).load))
     if neighbours is not None:
         sides = (f"--{name} lock:{shlex.quote(path)}" for name, path in zip("ab", neighbours, strict=True))
         return f"ipexperf ab {' '.join(sides)} {axes}"

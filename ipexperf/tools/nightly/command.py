@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -15,11 +16,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from ipexperf.commands import console, gate
-from ipexperf.errors import HistoryError, UsageError
+from ipexperf.commands import console, gate, planning
+from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.history.records import Recorded, RunRecord
 from ipexperf.judge.baseline import write_text
+from ipexperf.report import rerun
+from ipexperf.report.rerun import Search
 from ipexperf.result import BaselineEvidence, PairsEvidence
+from ipexperf.tools import codec
 from ipexperf.tools.nightly import ledger as ledgers
 from ipexperf.tools.nightly import night as nights
 from ipexperf.tools.nightly import text
@@ -115,14 +119,17 @@ class Processes:
 
     def accept(self, night: Night, cases: Sequence[str]) -> None:
         places = ["--db", self._db, "--baselines", str(self._baselines)]
-        chosen = [word for case in cases for word in ("--case", case)]
+        chosen = [f"--case={case}" for case in cases]
         command = ["baseline", "accept", night.run, *chosen, *places, "--reason", f"the night of {night.date}"]
         _run([*PROGRAM, *command])  # what is refused, such as an inconclusive case, is printed
 
-    def search(self, command: str, seconds: float) -> tuple[str, bool]:
-        _, tool, *words = shlex.split(command)
+    def search(self, finding: Finding, search: Search, seconds: float) -> tuple[str, bool]:
+        try:
+            command = search.command(self._case(finding, search.arm))
+        except IpexperfError as error:
+            return f"not searched: {error}", False
         places = (f"--perf-db={self._db}", f"--perf-baselines={self._baselines}")
-        found = self._ipexperf([tool, "--json", *places, *words], seconds)  # behind `--` may be a test
+        found = self._ipexperf(["bisect", "--json", *places, *shlex.split(command)[2:]], seconds)
         if found is None:
             return "", False
         if not found:
@@ -131,6 +138,24 @@ class Processes:
         changes = [change for together in document["culprits"] for change in together]
         named = ", ".join(_changed(one) for one in changes if one["kind"] != "commit")  # the reason names commits
         return ": ".join(filter(None, (named, document["reason"]))), True
+
+    def _case(self, finding: Finding, arm: str) -> str:
+        """The words that choose the case of a finding, of which the history says what it is. Raises UsageError.
+
+        What they load is named by the night's own arguments, and so is the other arm, if it is not an accepted one.
+        """
+        from ipexperf.bench import loading
+        from ipexperf.history.store import History
+
+        parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
+        planning.add_options(parser, more=("against",))
+        options = planning.resolve(parser.parse_known_args(self._tests)[0])
+        loading.load(options.load)
+        with History.open(self._db, create=False) as history:
+            cases = [one.case for one in history.measurements(finding.run) if one.case.id == finding.case]
+        if not cases or not (re.fullmatch(r"(baseline(:\w+)?)?", arm) or arm == options.against):
+            raise UsageError(f"{ledgers.NAME} has {finding.case} beside '{arm}', and no such case was measured")
+        return rerun.options(cases[0], **rerun.named(cases[0], options.load))
 
     def _ipexperf(self, words: Sequence[str], seconds: float) -> str | None:
         """What a command of ours prints. Empty if it fails. None if it has no time: what it knows is kept."""
@@ -159,7 +184,7 @@ class Processes:
             Path(finding.dossier).parts[2] for one in ledger.issues for finding in one.findings if finding.dossier
         }
         for night in (self._folder / "dossiers").glob("*"):
-            if night.name not in {*referred, ledger.nights[-1].date}:
+            if re.fullmatch(ledgers.DATE, night.name) and night.name not in {*referred, ledger.nights[-1].date}:
                 shutil.rmtree(night)
 
 
@@ -219,7 +244,8 @@ def _finding(one: Recorded, dossier: tuple[Path, dict[str, Any]] | None, folder:
         tuple(document["differs"]),
         tuple(document["lines"]),
         os.path.relpath(path.with_name("index.html"), folder / "issues"),
-        tuple(document["searches"]),
+        codec.record(tuple[Search, ...], document["searches"]),
+        one.run_uid,
     )
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from ipexperf.errors import UsageError
 from ipexperf.judge.baseline import write_text
+from ipexperf.report.rerun import Search
 from ipexperf.tools import codec
 
 NAME = "nights.json"
-VERSION = 1
+VERSION = 2
+DATE = r"\d{4}-\d\d-\d\d(-\d\d+)?"
+"""The name of a night, as a pattern."""
 KEPT = 30
 """So many nights are remembered."""
 MEASURE, SORT, ACCEPT, SEARCH = STEPS = ("measure", "sort", "accept", "search")
@@ -33,8 +37,13 @@ class Finding:
     told: tuple[str, ...] = ()
     """The first lines of its dossier."""
     dossier: str = ""
-    searches: tuple[str, ...] = ()
-    """The commands that search its cause."""
+    searches: tuple[Search, ...] = ()
+    run: str = ""
+    """The uid of the run in which it failed."""
+
+    def __post_init__(self) -> None:
+        if self.dossier and not re.fullmatch(rf"\.\./dossiers/{DATE}/[\w.+-]+-\w+/index\.html", self.dossier):
+            raise ValueError(f"'{self.dossier}' is no dossier of a night")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,10 @@ class Night:
     """Why the night is red beside its findings: nothing was recorded, or the run failed as a whole."""
     done: tuple[str, ...] = ()
     """The steps that are over."""
+
+    def __post_init__(self) -> None:
+        if not (re.fullmatch(DATE, self.date) and re.fullmatch(r"(\w[\w-]*)?", self.run)):
+            raise ValueError(f"'{self.date}' with the run '{self.run}' is no night")
 
     @property
     def failed(self) -> frozenset[str]:
@@ -139,11 +152,11 @@ def read(folder: Path) -> Ledger:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if (version := document.pop("version")) != VERSION:
-            raise UsageError(f"{path} has version {version}, and this program knows {VERSION}")
+            raise UsageError(f"{path} has version {version}, and this program knows {VERSION}: remove it to begin anew")
         return codec.record(Ledger, document)
     except FileNotFoundError:
         return Ledger()
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UsageError(f"{path} is damaged ({error}): remove it to begin anew") from error
 
 

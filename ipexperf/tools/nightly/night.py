@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from ipexperf.report.rerun import Search
 from ipexperf.tools.nightly.ledger import ACCEPT, MEASURE, SEARCH, SORT, WEEK, Finding, Issue, Ledger, Night
 
 
@@ -19,10 +20,10 @@ class Tools(Protocol):
     def accept(self, night: Night, cases: Sequence[str]) -> None:
         """Accept these cases of its run, so that the next night is judged beside their software."""
 
-    def search(self, command: str, seconds: float) -> tuple[str, bool]:
-        """Run a search for so many seconds. Returns its answer in a sentence, and whether that is its last one.
+    def search(self, finding: Finding, search: Search, seconds: float) -> tuple[str, bool]:
+        """Search the cause of a finding for so many seconds.
 
-        An empty answer: it has none yet.
+        Returns its answer in a sentence, and whether that is its last one. An empty answer: it has none yet.
         """
 
     def keep(self, ledger: Ledger) -> None:
@@ -121,10 +122,10 @@ def _searched(issue: Issue, tools: Tools, until: float, clock: Callable[[], floa
     slowest, answers, last = issue.findings[0], [], True
     if not slowest.dossier:
         return None
-    for command in slowest.searches:
+    for search in slowest.searches:
         if (left := until - clock()) <= 0:
             return None
-        answer, is_last = tools.search(command, left)
+        answer, is_last = tools.search(slowest, search, left)
         if not answer:
             return None
         answers.append(answer)

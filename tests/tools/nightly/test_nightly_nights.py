@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ipexperf.errors import UsageError
+from ipexperf.report.rerun import Search
 from ipexperf.tools.nightly import ledger as ledgers
 from ipexperf.tools.nightly import night as nights
 from ipexperf.tools.nightly import text
@@ -21,8 +22,9 @@ EDIT = ("nets.py, line 12: 'x' -> 'y'",)
 
 
 def failing(case: str, differs: tuple[str, ...], ratio: float = 1.3) -> Finding:
-    searches = (f"ipexperf bisect --good baseline:a --bad '' {case}",) if differs else ()
-    return Finding(case, f"{case} is slower", ratio, differs, ("one", "two"), f"../dossiers/{case}", searches)
+    searches = (Search("package or variable", "baseline:a"),) if differs else ()
+    dossier = f"../dossiers/2026-11-01/{case}-0a1b2c3d/index.html"
+    return Finding(case, f"{case} is slower", ratio, differs, ("one", "two"), dossier, searches)
 
 
 class World:
@@ -60,9 +62,9 @@ class World:
         self.accepted = tuple(cases)
         self._called(f"accept {night.run}")
 
-    def search(self, command: str, seconds: float) -> tuple[str, bool]:
+    def search(self, finding: Finding, search: Search, seconds: float) -> tuple[str, bool]:
         assert seconds > 0
-        self._called(f"search {command.rpartition(' ')[2]}")
+        self._called(f"search {finding.case}")
         return self.answer, self.is_last
 
     def keep(self, ledger: Ledger) -> None:
@@ -257,7 +259,7 @@ def test_names_become_no_markup() -> None:
     assert r"- \*two\*" in told
 
 
-@pytest.mark.parametrize("content", ["{", '{"version": 9}', '{"version": 1, "nights": [1], "issues": []}'])
+@pytest.mark.parametrize("content", ["{", '{"version": 9}', '{"version": 2, "nights": [1], "issues": []}'])
 def test_a_damaged_ledger_is_one_sentence(tmp_path: Path, content: str) -> None:
     (tmp_path / ledgers.NAME).write_text(content)
     with pytest.raises(UsageError, match=re.escape(ledgers.NAME)):
