@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
-NAME = re.compile(r"\.?ipexperf-[a-z]+-(?P<kernel>[0-9a-f]{8})-\w{8}")
+NAME = re.compile(r"\.?ipexperf-\w+-(?P<kernel>[0-9a-f]{8})-\w{8}")
 """The pattern of the names of these folders. No other program or room may use such names."""
 FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CACHE = ".ipexperf"

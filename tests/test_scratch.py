@@ -19,7 +19,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from ipexperf import scratch
-with scratch.folder("held", Path(sys.argv[1])) as folder:
+with scratch.folder(sys.argv[2], Path(sys.argv[1])) as folder:
     (folder / "inside").mkdir()
     (folder / "inside" / "file").write_text("x")
     print(folder, flush=True)
@@ -37,9 +37,9 @@ for _ in range(60):
 
 
 @contextmanager
-def holder(where: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+def holder(where: Path, purpose: str = "held") -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """A process that has a folder in here, and the folder."""
-    command = [sys.executable, "-c", HOLD, str(where)]
+    command = [sys.executable, "-c", HOLD, str(where), purpose]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -60,9 +60,10 @@ def remains(where: Path, purpose: str = "dead") -> Path:
 
 
 @pytest.mark.process
-def test_the_next_folder_removes_those_of_killed_processes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("purpose", ["held", "gw0"])
+def test_the_next_folder_removes_those_of_killed_processes(tmp_path: Path, purpose: str) -> None:
     """A folder whose process lives is left alone."""
-    with holder(tmp_path) as (alive, kept), holder(tmp_path) as (process, left):
+    with holder(tmp_path) as (alive, kept), holder(tmp_path, purpose) as (process, left):
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert (left / "inside" / "file").exists()
