@@ -76,32 +76,22 @@ def test_an_interrupted_wait_ends_at_once() -> None:
     assert (process.returncode, out) == (130, b"")
 
 
-def started(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """A lease around a command that does not end by itself, and the pid of the command."""
-    path = folder / "pid"
-    script = f"echo $$ > {path}.part; mv {path}.part {path}; exec sleep 1000"
-    process = subprocess.Popen([*COMMAND, "--", "sh", "-c", script])
-    until = time.monotonic() + 60
-    while not path.exists() and time.monotonic() < until:
-        time.sleep(0.02)
-    return process, int(path.read_text())
-
-
-def test_a_command_does_not_outlive_a_killed_lease(tmp_path: Path, gone: Callable[[int], bool]) -> None:
-    """The kernel gives the lock away when its holder dies, so what the holder started must not go on to measure."""
-    process, command = started(tmp_path)
-    process.kill()
-    process.wait()
-    with Holder("cpu") as other:
-        other.held()
-    assert gone(command)
-
-
-def test_sigterm_is_for_the_command(tmp_path: Path, gone: Callable[[int], bool]) -> None:
-    process, command = started(tmp_path)
-    process.terminate()
-    assert process.wait(60) == 128 + signal.SIGTERM
-    assert gone(command)
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"])
+@pytest.mark.parametrize("runner", ["lease", "prove"])
+def test_a_command_and_its_children_end_with_what_runs_them(
+    tmp_path: Path, gone: Callable[[int], bool], runner: str, number: str
+) -> None:
+    """The kernel gives a lease away when its holder dies, so what the holder started must not go on to measure."""
+    path = tmp_path / "pids"
+    script = f"sleep 1000 & echo $$ $! > {path}.part; mv {path}.part {path}; wait"
+    with subprocess.Popen([*COMMAND[:-1], runner, "--", "sh", "-c", script]) as process:
+        until = time.monotonic() + 60
+        while not path.exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        process.send_signal(signal.Signals[number])
+        wanted = {"SIGKILL": -signal.SIGKILL}.get(number, 128 + signal.Signals[number])
+        assert process.wait(60) == wanted
+    assert all(gone(int(pid)) for pid in path.read_text().split())
 
 
 def test_without_a_command_the_holders_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import os
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from types import FrameType
+from typing import Any
 
 from ipexperf.commands import console, planning, progress
 from ipexperf.errors import UsageError
@@ -60,35 +60,34 @@ def _list() -> int:
 
 def _run(command: Sequence[str]) -> int:
     """Run the command to its end. It ends with us, however that comes."""
-    from ipexperf.bench.process import guard
-
-    try:
-        process = subprocess.Popen(
-            command,
-            # The lock is gone when we are killed, so the command must not go on to measure without it.
-            preexec_fn=functools.partial(guard.die_with_parent, signal.SIGTERM),  # noqa: PLW1509 - there is one thread
-        )
-    except OSError as error:
-        raise UsageError(f"{command[0]}: {(error.strerror or str(error)).lower()}") from None
-    with passing_on(process):
+    with ending_with_us(command) as process:
         status = process.wait()
     return 128 - status if status < 0 else status
 
 
 @contextlib.contextmanager
-def passing_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Inside the block the command alone decides what a signal means. A terminal sends Ctrl-C to it by itself."""
+def ending_with_us(command: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a command that ends with us, however that comes, and all that it started ends with it.
+
+    Inside the block it alone decides what a signal means.
+    """
+    from ipexperf.bench.process import guard
+
+    try:
+        process = subprocess.Popen(command, preexec_fn=guard.lead, **options)  # noqa: PLW1509 - there is one thread
+    except OSError as error:
+        raise UsageError(f"{command[0]}: {(error.strerror or str(error)).lower()}") from None
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         del frame
-        if number != signal.SIGINT:
-            process.send_signal(number)
+        process.send_signal(number)
 
     for number in before:
         signal.signal(number, pass_on)
     try:
-        yield
+        with process:
+            yield process
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -109,4 +109,4 @@ def test_a_wrong_file_is_one_sentence_before_anything_runs(
 
 def test_a_command_that_is_not_there_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["prove", "--", "no-such-command"]) == 2
-    assert "no-such-command cannot be run" in capsys.readouterr().err
+    assert "no-such-command: no such file or directory" in capsys.readouterr().err

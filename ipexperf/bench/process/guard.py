@@ -64,6 +64,13 @@ def start() -> None:
         os._exit(1)
 
 
+def lead() -> None:
+    """Make this process, which another has just forked, the leader of a session that ends with it and with its parent."""
+    os.setsid()
+    die_with_parent(signal.SIGKILL)
+    start()
+
+
 def _wait(worker: int) -> None:
     # Close everything but the log: an open pipe here would hide the end of the worker from the other side.
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - they are numbers, not paths

@@ -13,7 +13,7 @@ from typing import Any
 
 from ipexperf.bench.evidence import fingerprint, onednn
 from ipexperf.commands import console
-from ipexperf.commands.lease import passing_on
+from ipexperf.commands.lease import ending_with_us
 from ipexperf.errors import UsageError
 from ipexperf.judge import losses
 
@@ -98,12 +98,8 @@ def run_prove(arguments: argparse.Namespace) -> int:
 def _listen(command: list[str], heard: Heard) -> int:
     """Run the command. The library prints to its output, from which we take those lines out again."""
     environment = {**os.environ, "ONEDNN_VERBOSE": "1"}
-    try:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
-    except OSError as error:
-        raise UsageError(f"{command[0]} cannot be run: {error.strerror}") from None
-    assert process.stdout is not None  # noqa: S101 - asked for above
-    with process, passing_on(process):  # what it ran until a signal ended it is told
+    with ending_with_us(command, stdout=subprocess.PIPE, env=environment) as process:
+        assert process.stdout is not None  # noqa: S101 - asked for above
         for line in process.stdout:
             if own := heard.take(line):
                 sys.stdout.buffer.write(own)
