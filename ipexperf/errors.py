@@ -15,6 +15,9 @@ IpexperfError
 
 from __future__ import annotations
 
+USAGE_ERROR = 2
+"""The exit status of `ipexperf` for an error that is one sentence."""
+
 
 class IpexperfError(Exception):
     """Base of all errors that ipexperf raises."""

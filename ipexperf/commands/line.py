@@ -1,0 +1,109 @@
+"""Parse a command line, and run the subcommand that it names."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ipexperf import __version__, commands, variables
+from ipexperf.bench import user_files
+from ipexperf.bench.registry import nearest, nearest_option
+from ipexperf.commands import console, gate
+from ipexperf.conduct import interrupts
+from ipexperf.errors import USAGE_ERROR, IpexperfError
+from ipexperf.report.lines import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class Parser(argparse.ArgumentParser):
+    """Answers a mistake in one sentence: the usage of some subcommands takes forty lines."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE_ERROR, f"{self.prog}: error: {message} (`{self.prog} --help` says what it takes)\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuse what the subcommand does not take here, where its own options are known."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            hint = nearest_option(unknown, self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        return known, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Name the choice that was probably meant, and all of them only where none is near."""
+        if action.choices is not None and value not in action.choices:
+            choices = list(map(str, action.choices))
+            hint = nearest(str(value), choices) or f" (choose from {', '.join(choices)})"
+            raise argparse.ArgumentError(action, f"invalid choice: {str(value)!r}{hint}")
+
+
+def answer(words: Sequence[str]) -> int:
+    """Run a subcommand and return its exit status. An error is one sentence and status 2."""
+    console.write_anything(sys.stdout)
+    if sys.stdout is not None and sys.stdout.isatty():
+        Page.fit(shutil.get_terminal_size().columns)
+    return gate.guarded(words, _answer) if gate.named(words) else _answer(words)
+
+
+def _answer(words: Sequence[str]) -> int:
+    parser = _parser()
+    for word in words:
+        if word.startswith("--") and word.endswith("=--"):
+            # argparse of Python before 3.13 would take it for an empty list.
+            parser.error(f"argument {word.removesuffix('=--')}: expected one argument, got '--'")
+    arguments = parser.parse_args(words)
+    if any(name.startswith(variables.PREFIX) for name in os.environ):
+        from ipexperf.plan import options
+
+        if text := options.unknown_variables():
+            console.complain(text)
+    try:
+        with interrupts.sigterm_as_interrupt(), console.answering(), user_files.errors_as_usage():
+            status: int = arguments.run(arguments)
+            sys.stdout.flush()
+    except IpexperfError as error:
+        console.complain(str(error))
+        return USAGE_ERROR
+    except BrokenPipeError:
+        console.silence(sys.stdout)  # the reader, such as `head`, has closed the pipe
+        return 0
+    return status
+
+
+class Overview(Parser):
+    """The whole command, whose help has its subcommands by topic."""
+
+    topics: Mapping[str, Mapping[str, str]] = {}
+    """For each topic the subcommands, each with what it is for."""
+
+    def format_help(self) -> str:
+        lines = [f"usage: {self.prog} COMMAND ...", "", self.description or ""]
+        for topic, subcommands in self.topics.items():
+            lines += ["", f"{topic}:"]
+            for name, purpose in subcommands.items():
+                begin = f"    {name:<10}"
+                lines += textwrap.wrap(f"{begin}{purpose}", min(Page.width, 100), subsequent_indent=" " * len(begin))
+        return "\n".join([*lines, "", f"`{self.prog} COMMAND --help` says what a command takes.", ""])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Overview(prog="ipexperf", description="Measure, compare and query performance runs.")
+    parser.add_argument("--version", action="version", version=f"ipexperf {__version__}")
+    plain: type[argparse.ArgumentParser] = Parser
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=plain)
+    topics: dict[str, dict[str, str]] = {topic: {} for topic in console.TOPICS}
+    for topic, add in commands.every():
+        known = set(subparsers.choices)
+        add(subparsers)
+        told = {shown.dest: shown.help or "" for shown in subparsers._choices_actions}  # noqa: SLF001 - has no public name
+        topics.setdefault(topic, {}).update(
+            {name: told.get(name, "") for name in subparsers.choices if name not in known}
+        )
+    parser.topics = topics
+    return parser
