@@ -117,21 +117,6 @@ def open_history(arguments: argparse.Namespace) -> History:
     return History.open(arguments.db, create=False)
 
 
-def fault_of_history(arguments: argparse.Namespace) -> str:
-    """Check the history file after an unexpected failure. Return what is wrong with it, or an empty text."""
-    from ipexperf.errors import HistoryError
-    from ipexperf.history import addresses, sqlite_files
-
-    target = getattr(arguments, "db", None)
-    try:
-        path = addresses.file_of(target) if target else None
-        if path is not None and path.is_file():
-            sqlite_files.check(path, recompute=False)
-    except HistoryError as error:
-        return str(error)
-    return ""
-
-
 def positive(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= DIGITS and int(text)):
         raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {10**DIGITS - 1}, not {text!r}")

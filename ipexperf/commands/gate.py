@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ipexperf.commands import console
@@ -48,26 +47,14 @@ def guarded(words: Sequence[str], answer: Callable[[Sequence[str]], int]) -> int
         status = answer(words)
     except SystemExit as error:  # argparse has printed the reason
         status = trouble if error.code else FINE
-    except Exception as error:  # noqa: BLE001 - Python would exit with 1, which is a verdict
-        console.complain(_unexpected(error))
+    except Exception:  # noqa: BLE001 - a defect of ours: Python would exit with 1, which is a verdict
+        traceback.print_exc()
         status = trouble
     if not console.flush(sys.stdout):
         console.complain(console.UNWRITTEN)
         status = trouble
     console.flush(sys.stderr)
     return trouble if status == CANNOT_ASK else status
-
-
-def _unexpected(error: Exception) -> str:
-    """Describe an unexpected error in one sentence, with its place in the code."""
-    text = " ".join(str(error).split())
-    if isinstance(error, OSError):
-        return f"gate cannot tell: {text}."
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return (
-        "gate cannot tell: the history is damaged, or ipexperf has a defect: "
-        f"{type(error).__name__}: {text} ({Path(place.filename).name}, line {place.lineno})."
-    )
 
 
 def run_gate(arguments: argparse.Namespace) -> int:

@@ -21,6 +21,8 @@ from sqlalchemy import (
     Text,
 )
 
+from ipexperf.history import kinds
+
 REVISION = "0005"
 """The newest migration. A history with this revision is opened without alembic."""
 
@@ -268,3 +270,8 @@ bisection = Table(
     Column("measured", Integer, nullable=False),
     Column("differences", Integer, nullable=False),
 )
+
+# A history may come from anywhere, so each value is checked as it is read.
+for _table in metadata.tables.values():
+    for _column in _table.columns:
+        _column.type = kinds.Checked(_column)

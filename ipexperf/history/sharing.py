@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import JSON, Column, Table, Text, delete, select, update
 
@@ -186,7 +186,9 @@ def _telling(names: Collection[str]) -> list[str]:
 def _text_columns() -> Iterator[tuple[Table, Column[Any]]]:
     """Every column that holds texts or documents. Uids and times have a fixed width, and are none."""
     for table in schema.metadata.sorted_tables:
-        yield from ((table, column) for column in table.columns if isinstance(column.type, Text | JSON))
+        yield from (
+            (table, column) for column in table.columns if isinstance(cast("Any", column.type).plain, Text | JSON)
+        )
 
 
 def _scrub_column(connection: sqlite3.Connection, scrubber: Scrubber, table: Table, column: Column[Any]) -> None:
@@ -196,7 +198,7 @@ def _scrub_column(connection: sqlite3.Connection, scrubber: Scrubber, table: Tab
     query = f'SELECT {chosen} FROM "{table.name}" WHERE "{column.name}" != \'\''  # noqa: S608 - names of ours
     change = f'UPDATE "{table.name}" SET "{column.name}" = ? WHERE {where}'  # noqa: S608 - names of ours
     rows = connection.execute(query).fetchall()
-    document = isinstance(column.type, JSON)
+    document = isinstance(cast("Any", column.type).plain, JSON)
     for *key, text in rows:
         if not isinstance(text, str):
             continue

@@ -11,20 +11,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, Boolean, Column, Double, Integer, LargeBinary
+from sqlalchemy.dialects import sqlite
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import addresses, database, recomputed, schema
 
-KINDS = (
-    (Integer, ("integer",)),
-    (Boolean, ("integer",)),
-    (Double, ("real", "integer")),
-    (LargeBinary, ("blob",)),
-    (object, ("text",)),
-)
-"""The kinds of values in SQLite that a column of each type may have."""
-MOMENT = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]*"
 FINDINGS = 3
 """Number of faults of a damaged file to report."""
 
@@ -88,7 +79,7 @@ def check(target: str | os.PathLike[str], *, recompute: bool = True) -> Checked:
     with opened(path) as connection:
         number = revision(connection, path)
         _check_pages(connection, path)
-        _check_values(connection, path)
+        _check_values(connection)
         lost = connection.execute("PRAGMA foreign_key_check").fetchall()
         if lost:
             rows = ", ".join(f"a row of {row[0]} without its {row[2]}" for row in lost[:FINDINGS])
@@ -149,30 +140,18 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
         raise HistoryError(f"the history {path} is damaged: {'; '.join(faults)}.")
 
 
-def _check_values(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise HistoryError if a column holds values of another kind than its own. SQLite itself takes any."""
+def _check_values(connection: sqlite3.Connection) -> None:
+    """Read every value as queries do, which raise an error for one of another kind than its column's."""
+    dialect = sqlite.dialect()
     for name, table in schema.metadata.tables.items():
         present = {row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')}
         columns = [column for column in table.columns if column.name in present]
-        if not columns:
-            continue
-        counts = ", ".join(f"total({_wrong(column)})" for column in columns)
-        row = connection.execute(f'SELECT {counts} FROM "{name}"').fetchone()  # noqa: S608 - names of ours
-        for column, count in zip(columns, row, strict=True):
-            if count:
-                wrong = f"{count:.0f} of another kind in the column {column.name} of {name}"
-                raise HistoryError(f"the history {path} is damaged: it has values that cannot be read, {wrong}.")
-
-
-def _wrong(column: Column[Any]) -> str:
-    """The SQL condition of a value that this column should not have."""
-    name = f'"{column.name}"'
-    kinds = next(kinds for kind, kinds in KINDS if isinstance(column.type, kind))
-    allowed = ", ".join(repr(kind) for kind in (*kinds, *(("null",) if column.nullable else ())))
-    condition = f"typeof({name}) NOT IN ({allowed})"
-    if isinstance(column.type, JSON):
-        return f"({condition} OR NOT json_valid({name}))"
-    return f"({condition} OR {name} NOT GLOB '{MOMENT}')" if column.name.endswith("_at") else condition
+        readers: list[Any] = [column.type.result_processor(dialect, None) for column in columns]
+        names = ", ".join(f'"{column.name}"' for column in columns)
+        rows = connection.execute(f'SELECT {names} FROM "{name}"') if columns else ()  # noqa: S608 - names of ours
+        for row in rows:
+            for read, value in zip(readers, row, strict=True):
+                read(value)
 
 
 def _count(connection: sqlite3.Connection, table: str, where: str = "1") -> int:

@@ -321,6 +321,8 @@ def _accept(connection: Connection, accepted: Accepted, run_id: int) -> None:
     uids = [series_uid(version.uid, accepted.machine_key, PRIMARY) for version in (accepted.case, accepted.former)]
     query = select(series.c.uid, series.c.id).where(series.c.uid.in_(uids))
     ids = {row.uid: row.id for row in connection.execute(query)}
+    if uids[0] not in ids:
+        raise HistoryError(f"the history is damaged: {accepted.case.id} does not have the uid of its content.")
     values = {**rows.baseline_row(accepted), "series_id": ids[uids[0]], "run_id": run_id}
     mine = identify(connection, baseline, values)
     others = (baseline.c.series_id.in_(list(ids.values())), baseline.c.id != mine, baseline.c.superseded_by.is_(None))

@@ -141,11 +141,15 @@ def evidence_document(evidence: Evidence | None) -> dict[str, Any] | None:
     }
 
 
+def kind_of_evidence(stored: Mapping[str, Any]) -> type[PairsEvidence | BaselineEvidence]:
+    return PairsEvidence if AGAINST in stored else BaselineEvidence
+
+
 def evidence_of(stored: Mapping[str, Any] | None) -> Evidence | None:
     """The evidence of a document. What it lacks, because an older version wrote it, has its default."""
     if not stored:
         return None
-    kind = PairsEvidence if AGAINST in stored else BaselineEvidence
+    kind = kind_of_evidence(stored)
     values = {field.name: stored[field.name] for field in fields(kind) if field.name in stored}
     values["differences"] = tuple(values.get("differences", ()))
     if "log_ratios" in values:

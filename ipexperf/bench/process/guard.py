@@ -65,7 +65,7 @@ def start() -> None:
 
 
 def lead() -> None:
-    """Make this process, which another has just forked, the leader of a session that ends with it and with its parent."""
+    """Let this process, just forked, lead a session that ends with it, and it with its parent."""
     os.setsid()
     die_with_parent(signal.SIGKILL)
     start()

@@ -1,0 +1,134 @@
+"""What each column may hold. Values are checked as rows are read, because a history may come from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import datetime
+from functools import cache
+from math import isfinite
+from types import FunctionType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from sqlalchemy import JSON, Boolean, Column, Dialect, Double, Integer, LargeBinary, TypeDecorator
+
+from ipexperf.history.values import kind_of_evidence
+from ipexperf.judge.bisection import Change
+from ipexperf.judge.bisection import Outcome as Found
+from ipexperf.judge.ratios import Ratio
+from ipexperf.outcomes import Outcome
+from ipexperf.result import Launch, Level, SpeedVerdict, Structure
+
+SHOWN = 80
+"""Characters of a wrong value in the message."""
+_TEXTS, _ANY = dict[str, str], dict[str, Any]
+_ROWS = [{"calls": int} | dict.fromkeys(("primitive?", "implementation?", "operator?", "node?"), str)]
+_FINGERPRINT = {
+    "version": int,
+    "digest": str | None,
+    "unstable": [str],
+    "missing": _TEXTS,
+    "unparsed?": [str],
+    "times?": dict[str, list[float]],
+    "spread?": dict[str, float],
+    "seconds?": float,
+    "structure?": dict.fromkeys(("primitives?", "operators?", "kernels?", "graph?"), _ROWS) | {"flops?": int | None},
+    "beside?": dict.fromkeys(("memory?", "work?", "counts?", "python?"), _ANY | None) | {"batch?": ([_ANY], None)},
+}
+_ROOF = {"bound": str, "peak": float, "peak_by": str, "bandwidth": float, "bandwidth_by": str, "emulated": bool}
+_ANSWERS = {"norm": float, "bound": float, "sums": str, "weights": str, "shapes": [str]}
+_FLEET = {"run?": str, "hosts?": (_ANY, [str], None)}
+HOLDS: Mapping[str, Any] = {
+    "environment.doc": {"machine_key": str, "hardware?": {"host?": str | None}, "software?": _ANY}
+    | {"variables?": dict[str, str | None], "source?": _TEXTS | None, "lock?": str | None},
+    "case.params": {"size": int, "data": str, "knobs?": _TEXTS},
+    "run.meta": {"suite?": str, "command?": ([str], None), "git?": _ANY | None, "again?": _ANY}
+    | {"settled?": {"line?": str}, "fleet?": (_FLEET, None)},
+    "launch.doc": {f"{name}?": hint for name, hint in get_type_hints(Launch).items()}
+    | {"started_at": str, "metrics": dict[str, float], "answers?": (_ANSWERS, None), "roof?": (_ROOF, None)}
+    | dict.fromkeys(("fingerprint?", "against?"), (_FINGERPRINT, None)),
+    "policy.doc": _ANY,
+    "verdict.outcome": Outcome,
+    "verdict.reason": {"text": str, "lo": float, "hi": float, "baseline": (kind_of_evidence, None)}
+    | {"structure?": (Structure, None), "speed?": (SpeedVerdict, None), "level?": (Level, None)},
+    "seat.turns": [int],
+    "selftest.log_ratios": [float],
+    "bisection.outcome": Found,
+    "bisection.culprits": [[Change]],
+    "bisection.suspects": [str],
+    "bisection.ends": (Ratio, None),
+    "bisection.ran": [str],
+}
+"""What documents and words hold, by their columns: a type hint, a dataclass by its fields, a list of one such, a tuple
+of alternatives, a function that chooses one for a value, or the keys of a document; those with `?` may be missing."""
+PLAIN = ((Boolean, bool | int), (Integer, int), (Double, float), (LargeBinary, bytes | memoryview), (object, str))
+"""What all other columns hold, by their types."""
+
+
+class Checked(TypeDecorator[Any]):
+    """The type of a column that raises ValueError for a value of another kind as it is read."""
+
+    impl: Any = JSON
+    cache_ok = True
+
+    def __init__(self, column: Column[Any]) -> None:
+        super().__init__()
+        self.impl = self.plain = column.type
+        self.name = f"{column.table.name}.{column.name}"
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        """None is read as it is: a column that always has a value has none in an outer join."""
+        name, convert = self.name, super().result_processor(dialect, coltype) or _same
+        document = isinstance(self.plain, JSON)
+        hint = next(hint for kind, hint in PLAIN if isinstance(self.plain, kind))
+        hint = HOLDS[name] if document else HOLDS.get(name, datetime if name.endswith("_at") else hint)
+
+        def checked(value: Any) -> Any:
+            if value is None:
+                return None
+            try:
+                found = convert(value) if document else value
+                right = fits(found, hint)
+            except (RecursionError, TypeError, ValueError):
+                right = False
+            if not right:
+                raise ValueError(f"{name} is {value!r}"[:SHOWN])
+            return found if document else convert(value)
+
+        return checked
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the kind that a hint of HOLDS says. Of a number None is what was not finite."""
+    if value.__class__ is hint:
+        return hint is not float or isfinite(value)
+    origin, parts = get_origin(hint), get_args(hint)
+    if isinstance(hint, FunctionType):
+        return isinstance(value, dict) and fits(value, hint(value))
+    if isinstance(hint, tuple) or origin in (Union, UnionType):
+        return any(fits(value, one) for one in parts or hint)
+    if is_dataclass(hint):
+        return fits(value, _keys(hint))  # type: ignore[arg-type]
+    if isinstance(hint, dict):
+        there = [key for key in hint if isinstance(value, dict) and (key[-1] != "?" or key[:-1] in value)]
+        return isinstance(value, dict) and all(fits(value.get(key.rstrip("?")), hint[key]) for key in there)
+    if origin in (dict, Mapping):
+        return isinstance(value, dict) and all(fits(one, parts[1]) for one in value.values())
+    if isinstance(hint, list) or origin in (list, tuple):
+        return isinstance(value, list) and all(fits(one, (parts or hint)[0]) for one in value)
+    if hint is datetime:
+        return datetime.fromisoformat(value).tzinfo is not None
+    return (
+        hint is Any or value is hint or value in parts or (hint is float and (value is None or value.__class__ is int))
+    )
+
+
+@cache
+def _keys(record: Any) -> dict[str, Any]:
+    """The document of a dataclass. What has a default may be missing: older versions did not write it."""
+    hints = get_type_hints(record)
+    return {f"{one.name}{'?' * (one.default is not MISSING)}": hints[one.name] for one in fields(record)}
