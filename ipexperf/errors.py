@@ -15,12 +15,17 @@ IpexperfError
 
 from __future__ import annotations
 
+from ipexperf.redaction import redacted
+
 USAGE_ERROR = 2
 """The exit status of `ipexperf` for an error that is one sentence."""
 
 
 class IpexperfError(Exception):
-    """Base of all errors that ipexperf raises."""
+    """Base of all errors that ipexperf raises. None shows a secret, whatever text it is made of."""
+
+    def __init__(self, *texts: str) -> None:
+        super().__init__(*map(redacted, texts))
 
 
 class UsageError(IpexperfError):
@@ -40,8 +45,8 @@ class WorkerError(IpexperfError):
 
     def __init__(self, outcome: str, detail: str, log: str = "", arm: str = "") -> None:
         self.outcome = outcome
-        self.detail = detail
-        self.reason = f"{arm}: {detail}" if arm else detail
+        self.detail = redacted(detail)
+        self.reason = f"{arm}: {self.detail}" if arm else self.detail
         self.log = log
         super().__init__(self.reason)
 

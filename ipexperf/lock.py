@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ipexperf.bench.machine.inventory import Inventory, Package
-from ipexperf.bench.machine.variables import recorded
 from ipexperf.errors import LockError
+from ipexperf.redaction import recorded
 
 FORMAT = "ipexperf lock 1"
 FOLDER = "locks"
@@ -103,7 +103,7 @@ class Lock:
         for name, value in self.libraries:
             yield f"# library {name} {json.dumps(value)}"
         for name, value in self.variables:
-            yield f"# variable {name} {json.dumps(value)}"
+            yield f"# variable {name} {json.dumps(recorded(name, value))}"
         yield from map(_pin, self.packages)
 
 
@@ -247,22 +247,17 @@ def differences(old: Lock, new: Lock) -> list[LockDifference]:
             rows.append(LockDifference("package", name, *sides))
     if old.python != new.python:
         rows.append(LockDifference("python", "python", old.python, new.python))
-    for kind, pairs in (("variable", (old.variables, new.variables)), ("library", (old.libraries, new.libraries))):
+    variables = [[(name, recorded(name, value)) for name, value in side.variables] for side in (old, new)]
+    for kind, pairs in (("variable", variables), ("library", (old.libraries, new.libraries))):
         left, right = map(dict, pairs)
         rows += [
-            LockDifference(kind, name, _recorded(kind, name, left), _recorded(kind, name, right))  # type: ignore[arg-type]
+            LockDifference(kind, name, left.get(name), right.get(name))  # type: ignore[arg-type]
             for name in sorted({*left, *right})
             if left.get(name) != right.get(name)
         ]
     if old.placement != new.placement:
         rows.append(LockDifference("placement", "placement", old.placement or None, new.placement or None))
     return rows
-
-
-def _recorded(kind: str, name: str, values: Mapping[str, str]) -> str | None:
-    """Return the value on one side, with a digest in place of a variable's value that must not be recorded."""
-    value = values.get(name)
-    return value if value is None or kind != "variable" else recorded(name, value)
 
 
 def _version_text(package: Package | None, other: Package | None) -> str | None:

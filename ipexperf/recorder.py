@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ipexperf.bench import loading, registry
-from ipexperf.bench.machine.variables import masked_command
 from ipexperf.conduct import interrupts, process
 from ipexperf.errors import HistoryError, IpexperfError, UnavailableError
 from ipexperf.judge import remeasure
+from ipexperf.redaction import redacted_command
 from ipexperf.report.units import plural
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Recorder:
         self.uid: str | None = None
         self._options = options
         self._folder = folder
-        self.command = command
+        self.started_by(command)
         self._say = say
         self._extra_meta = meta
         self._history: History | None = None
@@ -60,6 +60,10 @@ class Recorder:
         """The file of this run while the history cannot be used."""
         self.rounds: list[RoundRecord] = []
         """The rounds of the run so far."""
+
+    def started_by(self, command: Sequence[str]) -> None:
+        """Record this command, without its secrets, which no text shows from now on."""
+        self._command = redacted_command(command)
 
     def open(self, beside: Recorder | None = None) -> None:
         """Open the history before anything is measured, so that a bad path fails now and not after an hour.
@@ -210,9 +214,6 @@ class Recorder:
             self.add_rounds(rounds())
 
     def _meta(self) -> dict[str, Any]:
-        from ipexperf.history.addresses import hidden
-
-        command = [hidden(word) for word in masked_command(self.command)]
         models = {name: registry.models.get(name) for name in registry.models.names()}
         targets = {name: model.target for name, model in models.items() if model.target}
         again = {
@@ -220,7 +221,7 @@ class Recorder:
             "load": [x for x in self._options.load if x not in targets.values() and not loading.of_package(x)],
             "variables": process.tuned_by_user(os.environ),
         }
-        meta = {"suite": self._folder.name, "command": command, "preset": self._options.preset, "again": again}
+        meta = {"suite": self._folder.name, "command": self._command, "preset": self._options.preset, "again": again}
         return {**meta, **self._extra_meta()}
 
     def add_rounds(self, records: Iterable[RoundRecord]) -> None:

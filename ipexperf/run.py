@@ -23,6 +23,7 @@ from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.plan.groups import Group
 from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
+from ipexperf.redaction import redacted
 from ipexperf.report.pace import Pace
 from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, Verdict
 from ipexperf.site import Comparing, Running, Site
@@ -185,7 +186,7 @@ class Run:
 
         A run `beside` this one, of another host, shares its open history.
         """
-        self._recorder.command = command
+        self._recorder.started_by(command)
         if self.options.report is not None:
             self._check_report(self.options.report)
         if self._against is not None:
@@ -668,9 +669,7 @@ class Run:
 
     def _place_options(self) -> tuple[str, str]:
         """The `--db` and `--baselines` options that `ipexperf` needs to find this run; empty for the default places."""
-        from ipexperf.history.addresses import hidden
-
-        database, folder = hidden(self.options.db), str(self.options.baselines)
+        database, folder = redacted(self.options.db), str(self.options.baselines)
         return (
             "" if database == "ipexperf.db" else f" --db {shlex.quote(database)}",
             "" if folder == "baselines" else f" --baselines {shlex.quote(folder)}",

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from worker_template import MESSAGE
 
-from ipexperf.bench.machine.variables import tuned
 from ipexperf.conduct import process, worker
 from ipexperf.conduct.server import GONE_SECONDS, Forked, Server
+from ipexperf.redaction import tuned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

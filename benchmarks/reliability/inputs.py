@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ipexperf import cli, lock
-from ipexperf.bench.machine import variables
+from ipexperf import cli, lock, redaction
 from ipexperf.bench.networks import own_target
 from ipexperf.conduct import protocol
 from ipexperf.dashboard import folder
@@ -143,7 +142,7 @@ def an_option(chance: random.Random, _: Laboratory) -> None:
 
 def an_arm(chance: random.Random, _: Laboratory) -> None:
     text = " ".join(words(chance) for _ in range(chance.randrange(1, 4)))
-    variables.masked_command([f"--perf-against={text}"])
+    redaction.redacted_command([f"--perf-against={text}"])
     parsed = arms.parse(text, "--perf-against")
     if any(f"{name}={value}" in parsed.text for name, value in parsed.variables.items() if "secret" in value):
         raise _DefectError(f"{text!r} is shown as {parsed.text!r}")
@@ -168,7 +167,7 @@ def an_address(chance: random.Random, _: Laboratory) -> None:
         + chance.choice(("@", "/", ""))
         + words(chance)
     )
-    addresses.hidden(text)
+    redaction.redacted(text)
     addresses.file_of(text)
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from ipexperf import variables as ours
 from ipexperf.bench.machine import source as users_files
 from ipexperf.bench.machine.source import Replaced
-from ipexperf.bench.machine.variables import recorded
 from ipexperf.case import Case
 from ipexperf.conduct import placement, process, worker
 from ipexperf.conduct.conditions import Conditions
@@ -22,6 +21,7 @@ from ipexperf.environments import sources
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.environment import SOURCE, changed_case, differences
 from ipexperf.plan import arms, matrix
+from ipexperf.redaction import recorded
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts

@@ -28,6 +28,7 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import how_it_ended, not_fresh
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
+from ipexperf.redaction import redacted
 from ipexperf.report import units
 from ipexperf.result import Launch
 from ipexperf.steps import Step
@@ -149,12 +150,12 @@ class Walker:
                 self._lost(name, error)
             return
         for name, how, why in reply["gone"]:
-            self.gone.setdefault(name, Gone(how, why))
+            self.gone.setdefault(name, Gone(how, redacted(why)))
         self.at, self.once = reply["test"], reply.get("once", False)
         if self.at is None:
             for name in self._order:
                 why = next((why for file, why in reply["problems"] if name.startswith(file)), "")
-                self.gone.setdefault(name, Gone("missing", why))
+                self.gone.setdefault(name, Gone("missing", redacted(why)))
 
     def reach(self, test: str) -> bool:
         """Go on until it stands in this test or behind it. Returns whether it stands in it."""

@@ -12,7 +12,6 @@ import fcntl
 import json
 import os
 import pwd
-import re
 import struct
 import sys
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from ipexperf.errors import UsageError
+from ipexperf.redaction import redacted_command
 from ipexperf.variables import LEASES
 
 FOLDER = Path("/tmp/ipexperf-leases")  # noqa: S108 - all users must find the same one; see `Folder` for its safety
@@ -34,7 +34,6 @@ LONGEST = 160
 """How many characters of a holder's command are kept."""
 _LOCK = struct.Struct("hhqqi4x")
 """`struct flock` of 64-bit Linux: type, whence, start, length, pid."""
-_SECRET = re.compile(r"://[^/@\s]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +86,11 @@ def _user(uid: int) -> str:
 
 
 def _command(words: list[str]) -> str:
-    """A command line for people, without paths of programs and passwords of databases."""
+    """A command line for people, without paths of programs and secrets."""
     program, *rest = words
     path = Path(program)
     name = path.parent.name if path.name == "__main__.py" else path.name
-    return _printable(_SECRET.sub("://***@", " ".join([name or "python", *rest])))
+    return _printable(" ".join([name or "python", *redacted_command(rest)]))
 
 
 class Folder:
@@ -193,7 +192,10 @@ class DeviceLock:
         fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, QUEUE + place)
 
     def release(self) -> None:
-        """Give back the lock, or the place in the queue."""
+        """Give back the lock, or the place in the queue. Our note goes with the lock."""
+        note = Holder.parse(os.pread(self._fd, MOST, 0))
+        if note is not None and note.pid == os.getpid():
+            os.ftruncate(self._fd, 0)
         os.close(self._fd)
 
     def holder(self, *, shared: bool) -> str:

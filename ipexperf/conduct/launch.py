@@ -13,6 +13,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.judge.stalls import undisturbed
+from ipexperf.redaction import redacted
 from ipexperf.result import ENERGY, MEAN, METRICS, Check, Launch, LaunchOutcome, Sample
 
 P99_SAMPLES = 662
@@ -117,7 +118,7 @@ def with_proof(worker: Worker, launch: Launch, *, labelled: bool = True) -> Laun
 
     `labelled`: the label of the case promises a dtype, of which there must be a check.
     """
-    proof = tuple(Check(**check) for check in worker.ask("proof")["checks"])
+    proof = _checks(worker.ask("proof"))
     if labelled and not any(check.name == "dtype" for check in proof):
         proof = (*proof, Check("dtype", ok=False, found="not proven", expected="a check of it by the mode"))
     more = worker.ask("metrics")
@@ -126,11 +127,17 @@ def with_proof(worker: Worker, launch: Launch, *, labelled: bool = True) -> Laun
         launch,
         metrics={**launch.metrics, **more["metrics"], **_of_a_step(fingerprint)},
         proof=proof,
-        notes=(*launch.notes, *more["notes"]),
+        notes=(*launch.notes, *map(redacted, more["notes"])),
         emulated=more["emulated"],
         fingerprint=fingerprint,
         log=worker.log(),
     )
+
+
+def _checks(reply: Mapping[str, Any]) -> tuple[Check, ...]:
+    """The checks of a reply, whose texts may be the user's own."""
+    checks = (Check(**check) for check in reply["checks"])
+    return tuple(replace(one, found=redacted(one.found), expected=redacted(one.expected)) for one in checks)
 
 
 def _of_a_step(fingerprint: Mapping[str, Any] | None) -> dict[str, float]:
@@ -168,7 +175,7 @@ def with_accuracy(worker: Worker, launch: Launch, *, final: bool = True, labelle
     if launch.contended and not final:
         return launch
     answer = worker.ask("accuracy")
-    checks = tuple(Check(**check) for check in answer["checks"])
+    checks = _checks(answer)
     if labelled and not checks:
         checks = (Check("accuracy", ok=False, found="not checked", expected="a check of the results by the mode"),)
     return replace(
@@ -176,6 +183,6 @@ def with_accuracy(worker: Worker, launch: Launch, *, final: bool = True, labelle
         metrics={**launch.metrics, **answer["metrics"]},
         accuracy=checks,
         answers=answer.get("answers"),
-        notes=tuple(dict.fromkeys((*launch.notes, *answer.get("notes", ())))),
+        notes=tuple(dict.fromkeys((*launch.notes, *map(redacted, answer.get("notes", ()))))),
         log=worker.log(),
     )

@@ -12,7 +12,7 @@ from typing import IO
 
 from ipexperf import bench
 from ipexperf.bench.machine import heap, source
-from ipexperf.bench.machine import variables as names
+from ipexperf.redaction import redacted, tuned
 from ipexperf.variables import CONTROLLER, SEARCHED, SOURCE
 
 BOOT = Path(bench.__file__).parent / "boot.py"
@@ -56,7 +56,7 @@ def quiet(variables: Mapping[str, str]) -> dict[str, str]:
 def tuned_by_user(shell: Mapping[str, str]) -> dict[str, str]:
     """The variables by which the user tunes libraries, without those that we set for every arm of a round."""
     ours = {*WAITING, *QUIET}
-    return {name: value for name, value in names.tuned(shell).items() if name not in ours}
+    return {name: value for name, value in tuned(shell).items() if name not in ours}
 
 
 def environment_of(python: str | None, variables: Mapping[str, str] | None) -> dict[str, str]:
@@ -125,8 +125,8 @@ def ask(python: str, entry: str, *words: str, variables: Mapping[str, str], seco
 
 
 def last_lines(log: IO[bytes]) -> str:
-    """The last lines of a log that other processes write to."""
+    """The last lines of a log that other processes write to, without secrets."""
     # pread does not move the file position, which the writers share.
     size = os.fstat(log.fileno()).st_size
     tail = os.pread(log.fileno(), LAST_BYTES, max(0, size - LAST_BYTES))
-    return "\n".join(tail.decode(errors="replace").splitlines()[-LAST_LINES:])
+    return redacted("\n".join(tail.decode(errors="replace").splitlines()[-LAST_LINES:]))

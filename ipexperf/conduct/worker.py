@@ -22,6 +22,7 @@ from ipexperf.bench.process import guard
 from ipexperf.conduct import memory_limit, process, protocol
 from ipexperf.conduct.process import environment_of, last_lines, start_worker, variables_for
 from ipexperf.errors import UsageError, WorkerError
+from ipexperf.redaction import redacted
 from ipexperf.steps import Step
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class Worker:
                     reply = self._parsed(line)
                     if "say" not in reply:
                         return reply
-                    self._say(Step(reply["say"]))
+                    self._say(Step(redacted(reply["say"])))
                 left = until - time.monotonic()
                 if left <= 0:
                     self.kill()

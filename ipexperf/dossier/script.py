@@ -15,13 +15,13 @@ from ipexperf.bench.api import Cell
 from ipexperf.bench.evidence import tracing
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
-from ipexperf.bench.machine.variables import recorded
 from ipexperf.bench.networks import own_target
 from ipexperf.case import AXES, Case
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.walk import Suite
 from ipexperf.conduct import process
 from ipexperf.dtypes import quantised
+from ipexperf.redaction import recorded
 from ipexperf.variables import PREFIX
 
 NAME = "reproduce.py"

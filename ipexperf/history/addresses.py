@@ -1,9 +1,8 @@
-"""The address of a history: the path of a file, or the URL of a server. Messages never show its password."""
+"""The address of a history: the path of a file, or the URL of a server."""
 
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from ipexperf.errors import HistoryError
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
-HIDDEN = "***"
 POSTGRESQL = {"postgresql", "postgres"}
 """URL schemes without a driver. The driver is psycopg, from the extra `postgresql`."""
 
@@ -27,11 +25,11 @@ def url_of(target: str | os.PathLike[str]) -> URL:
         return URL.create("sqlite", database=text)
     if not text.startswith("sqlite") and text.partition("?")[0].count("@") > 1:
         # SQLAlchemy would take the rest of the password for the host, and the driver would print it.
-        raise HistoryError(f"{hidden(text)!r} has more than one '@': write those of the user and password as %40.")
+        raise HistoryError(f"{text!r} has more than one '@': write those of the user and password as %40.")
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # ValueError: the port is not a number
-        raise HistoryError(f"{hidden(text)!r} is neither a path nor a database URL.") from None
+        raise HistoryError(f"{text!r} is neither a path nor a database URL.") from None
     return url.set(drivername="postgresql+psycopg") if url.drivername in POSTGRESQL else url
 
 
@@ -41,9 +39,3 @@ def file_of(target: str | os.PathLike[str]) -> Path | None:
     if url.get_backend_name() != "sqlite" or url.database in {None, ":memory:"}:
         return None
     return Path(str(url.database))
-
-
-def hidden(text: str) -> str:
-    """Remove the passwords of URLs from a text."""
-    text = re.sub(r"(://[^:/\s]*):.*@", rf"\1:{HIDDEN}@", text, flags=re.DOTALL)
-    return re.sub(r"([?&]\w*password=)[^&\s]*", rf"\1{HIDDEN}", text)

@@ -17,7 +17,8 @@ from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, SAWarnin
 
 from ipexperf.errors import HistoryError, UnavailableError
 from ipexperf.history import schema
-from ipexperf.history.addresses import file_of, hidden, url_of
+from ipexperf.history.addresses import file_of, url_of
+from ipexperf.redaction import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -59,7 +60,7 @@ _SHARED = text(f"SELECT {_LIMITS}, pg_advisory_xact_lock_shared(:turn)")
 def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine, str]:
     """Connect to a file or URL and migrate its schema. Return the engine, and the name to show in messages."""
     url, path = url_of(target), file_of(target)
-    name = f"history {path or hidden(os.fspath(target))}"
+    name = f"history {path or redacted(os.fspath(target))}"
     if path:
         _check_place(path, create=create)
         _prepare_file(path, name, create=create)

@@ -18,6 +18,7 @@ from ipexperf.errors import HistoryError
 from ipexperf.history import addresses, schema, sqlite_files
 from ipexperf.history.database import LONG_SECONDS, open_read_only, reading, writing
 from ipexperf.history.store import History, insert_missing, withdraw
+from ipexperf.redaction import redacted
 
 ROWS = 500
 """How many rows are copied in one statement."""
@@ -53,7 +54,7 @@ def check(target: str | os.PathLike[str], others: Sequence[Path]) -> str:
             raise HistoryError(f"{other} is the history itself: there is nothing to merge.")
         _check_revision(other)
     if path is None:
-        return addresses.hidden(os.fspath(target))
+        return redacted(os.fspath(target))
     _check_revision(path)
     return str(path)
 

@@ -16,6 +16,7 @@ from ipexperf.errors import HistoryError, UnavailableError
 from ipexperf.history import addresses, merging, sqlite_files
 from ipexperf.history.store import History
 from ipexperf.history.values import content_uid
+from ipexperf.redaction import redacted
 
 FOLDER = "spool"
 ADDRESS = "address"
@@ -45,7 +46,8 @@ class Spool:
         file = addresses.file_of(target)
         if file is None and addresses.url_of(target).get_backend_name() == "sqlite":
             return None
-        name = content_uid(str(file.absolute()) if file else addresses.hidden(target))[:12]
+        address = file.absolute() if file else addresses.url_of(target).set(password=None, query={})
+        name = content_uid(str(address))[:12]
         spare = Path(tempfile.gettempdir()) / f"ipexperf-{FOLDER}-{os.getuid()}"
         return cls(target, cache / FOLDER / name, spare / name)
 
@@ -60,7 +62,7 @@ class Spool:
             return
         with _in_a_sentence(self.folder):
             scratch.made(self.folder)
-            (self.folder / ADDRESS).write_text(f"{addresses.hidden(self.target)}\n")
+            (self.folder / ADDRESS).write_text(f"{redacted(self.target)}\n")
 
     def waiting(self) -> list[Path]:
         """The files that wait, the oldest run first."""

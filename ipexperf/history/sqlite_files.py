@@ -35,8 +35,7 @@ def path_of(target: str | os.PathLike[str]) -> Path:
     """Return the path of a history. Raise HistoryError if it is not a SQLite file."""
     path = addresses.file_of(target)
     if path is None:
-        name = addresses.hidden(os.fspath(target))
-        raise HistoryError(f"{name!r} is not an SQLite file: use the tools of its database server.")
+        raise HistoryError(f"{os.fspath(target)!r} is not an SQLite file: use the tools of its database server.")
     try:
         exists = path.is_file()
     except OSError as error:  # such as a name that is too long

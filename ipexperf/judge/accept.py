@@ -31,6 +31,7 @@ from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import accuracy_change, decide
 from ipexperf.judge.spread import compare, usual_noise
 from ipexperf.outcomes import Outcome, has_numbers
+from ipexperf.redaction import redacted
 from ipexperf.result import METRICS, PRIMARY, accuracies
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def accept(
                 case=candidate.case,
                 sessions=sessions,
                 accuracy=accuracy,
-                reason=reason.strip(),
+                reason=redacted(reason.strip()),
                 accepted_by=by,
                 accepted_at=now,
                 expires=expires,

@@ -12,13 +12,13 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.machine.variables import masked_text
 from ipexperf.bench.networks import own_target
 from ipexperf.case import AGAINST, AXES, ITSELF, Case
 from ipexperf.errors import UsageError
 from ipexperf.plan import knobs, matrix, placement
 from ipexperf.plan.options import Options
 from ipexperf.plan.values import LOCKS, is_lock, is_requirement
+from ipexperf.redaction import redacted_arm
 
 GIT = "git:"
 """The prefix of a commit whose files are the source of an arm."""
@@ -87,7 +87,7 @@ def parse(text: str, source: str) -> ArmWords:
     """Parse the words of an arm: an interpreter's path, maybe after `python=`, or a lock; variables, axes and knobs."""
     parts: dict[str, dict[str, str]] = {"variables": {}, "axes": {}, "knobs": {}}
     software = []
-    masked = masked_text(text)
+    masked = redacted_arm(text)
     where = f"{source} '{masked}'"
     try:
         words = shlex.split(text)

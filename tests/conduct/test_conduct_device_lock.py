@@ -117,6 +117,7 @@ def test_a_note_has_no_control_characters_for_the_terminal_of_its_reader(user: s
         (["/home/anna/.venv/bin/pytest", "suites/"], "pytest suites/"),
         (["/lib/python/site-packages/pytest/__main__.py", "suites/"], "pytest suites/"),
         (["pytest", "--perf-db=postgresql://anna:secret@db/history"], "pytest --perf-db=postgresql://***@db/history"),
+        (["pytest", "--api-token", "secret", "MY_KEY=secret"], "pytest --api-token *** MY_KEY=hidden-1e858334"),
         ([""], "python"),
     ],
 )

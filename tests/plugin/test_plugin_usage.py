@@ -122,7 +122,7 @@ def test_a_database_in_no_folder_is_refused_before_anything_is_measured(suite: S
 def test_a_server_that_is_not_there_is_found_out_before_anything_is_measured(suite: Suite) -> None:
     """One sentence with its address, and without its password."""
     result = suite.run("hang", "--perf-db", "postgresql://me:secret@127.0.0.1:1/perf")
-    refused(result, "history postgresql://me:***@127.0.0.1:1/perf cannot be")
+    refused(result, "history postgresql://***@127.0.0.1:1/perf cannot be")
     assert "secret" not in result.stdout.str() + result.stderr.str()
 
 

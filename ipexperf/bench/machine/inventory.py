@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlparse
 
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.facts import PACKAGES
+from ipexperf.redaction import redacted
 
 OURS = "ipexperf"
 INSTALLERS = frozenset({"pip", "uv"})
@@ -97,7 +98,8 @@ def _packages(folder: Path) -> Iterable[Package]:
         name, version = found.metadata["Name"], found.metadata["Version"]
         if name and version:
             content, origin = content_of(information / "RECORD"), _origin(information)
-            yield Package(normalised(name), version, content, str(folder), origin, tuple(found.requires or ()))
+            requires = tuple(redacted(line) if "://" in line else line for line in found.requires or ())
+            yield Package(normalised(name), version, content, str(folder), origin, requires)
 
 
 def content_of(record: Path) -> str:
@@ -115,7 +117,7 @@ def _origin(information: Path) -> str:
     """Return where a package came from, or an empty text if it came from an index (PEP 610)."""
     try:
         document = json.loads((information / "direct_url.json").read_text(encoding="utf-8"))
-        url = str(document["url"])
+        url = redacted(str(document["url"]))
     except (OSError, ValueError, KeyError, TypeError):
         return ""
     if "dir_info" in document:

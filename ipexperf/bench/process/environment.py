@@ -16,16 +16,9 @@ from typing import Any
 from ipexperf.bench.api import Device
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import (
-    control_groups,
-    facts,
-    inventory,
-    kernel_files,
-    libraries,
-    placement,
-    variables,
-)
+from ipexperf.bench.machine import control_groups, facts, inventory, kernel_files, libraries, placement
 from ipexperf.bench.machine import source as users_files
+from ipexperf.redaction import tuned
 
 ISA = re.compile(r"^(amx|avx|fma|f16c|sse4|sve|asimd|bf16)", re.ASCII)
 DETACHED = "HEAD"
@@ -203,7 +196,7 @@ def document(device: Device) -> dict[str, Any]:
         "machine_key": machine_key(machine),
         "hardware": machine,
         "software": versions,
-        "variables": variables.tuned(os.environ),
+        "variables": tuned(os.environ),
         "libraries": libraries.system_digests(libraries.maps()),
         "source": users_files.files(),
         "source_paths": users_files.paths(),
