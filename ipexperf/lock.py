@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ipexperf.bench.machine import source as files
 from ipexperf.bench.machine.inventory import Inventory, Package
 from ipexperf.errors import LockError
 from ipexperf.redaction import recorded
@@ -290,8 +291,8 @@ def series(version: str) -> tuple[str, ...]:
 
 
 def path_of(baselines: Path, digest: str) -> Path:
-    """Return the path of a lock in a folder of baselines."""
-    return baselines / FOLDER / f"{digest}.txt"
+    """Return the path of a lock in a folder of baselines. Raise UsageError for a digest that leads elsewhere."""
+    return files.inside(baselines, f"{FOLDER}/{digest}.txt")
 
 
 def read(path: Path) -> Lock:
@@ -307,7 +308,7 @@ def read(path: Path) -> Lock:
 
 def every(baselines: Path) -> list[Lock]:
     """Read all locks of a folder of baselines."""
-    return [read(path) for path in sorted((baselines / FOLDER).glob("*.txt"))]
+    return [read(path_of(baselines, path.stem)) for path in sorted((baselines / FOLDER).glob("*.txt"))]
 
 
 def find(baselines: Path, name: str) -> Lock:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf import __version__, outcomes
+from ipexperf.bench.machine.source import inside
 from ipexperf.dashboard import case_page, folder, pages, single_page
 from ipexperf.dashboard.story import CaseStory, Story, by_run, gather
 from ipexperf.dtypes import DTYPES
@@ -156,7 +157,7 @@ class _Site:
 
     def _draw(self, name: str, template: str, context: Mapping[str, Any]) -> None:
         text = self._pages.get_template(template).render(page=name, root="../" * name.count("/"), **context)
-        (self._root / name).write_text(text, encoding="utf-8", errors="replace")
+        inside(self._root, name).write_text(text, encoding="utf-8", errors="replace")
 
 
 def _samples(history: History, story: Story) -> dict[tuple[int, str], list[tuple[int, dict[int, tuple[float, ...]]]]]:

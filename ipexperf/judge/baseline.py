@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf import lock, scratch
+from ipexperf.bench.machine import source
 from ipexperf.case import Case
-from ipexperf.errors import BaselineError, LockError
+from ipexperf.errors import BaselineError, UsageError
 from ipexperf.judge import answers
 from ipexperf.judge.environment import PACKAGES
 from ipexperf.judge.spread import centre
@@ -129,7 +130,7 @@ def path_of(directory: Path, machine_key: str) -> Path:
     """The path of the baselines of a machine_key."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", machine_key):
         raise BaselineError(f"machine_key {machine_key!r} cannot name a file: expected letters, digits, '.', '_', '-'")
-    return directory / f"{machine_key}.json"
+    return source.inside(directory, f"{machine_key}.json")
 
 
 def machine_keys(directory: Path) -> list[str]:
@@ -170,8 +171,8 @@ def read(directory: Path, machine_key: str) -> Baselines:
             name: _restored(environment, directory) for name, environment in document["environments"].items()
         }
         return Baselines(machine_key, _cases(document["cases"], environments))
-    except LockError as error:
-        raise BaselineError(str(error)) from error
+    except UsageError as error:
+        raise BaselineError(f"{path}: {error}") from error
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise BaselineError(
             f"{path} is damaged ({type(error).__name__}: {error}): restore it with git, or accept anew"
@@ -271,6 +272,7 @@ def _stored(environment: Mapping[str, Any]) -> dict[str, Any]:
 
 def _restored(document: Any, directory: Path) -> Any:
     """The environment with the packages of its lock, if the lock has a file."""
+    source.check_names(*(document.get("source") or ()), *(document.get("source_paths") or ()))
     digest = document.get("lock")
     if not digest:
         return document

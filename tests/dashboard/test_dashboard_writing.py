@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import html
 import math
 import re
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,7 @@ from hypothesis import strategies as st
 from ipexperf.dashboard import case_page, data, writing
 from ipexperf.dashboard.folder import MANIFEST
 from ipexperf.dashboard.story import slug
+from ipexperf.errors import UsageError
 from ipexperf.history import History
 from ipexperf.history.selftests import record
 from ipexperf.judge.bisection import BisectionRecord, Change
@@ -200,6 +203,16 @@ def test_the_pairs_and_the_speedups_have_their_pages(report: Path) -> None:
     (gain,) = read(report / "speedups.html")["rows"]
     assert (gain["id"], gain["over"], gain["seen"]) == (FASTER.id, "ipex over stock", True)
     assert gain["speedup"] == pytest.approx(4 / 3, rel=0.02)
+
+
+def test_a_run_of_another_history_writes_no_page_elsewhere(tmp_path: Path) -> None:
+    path = fill(tmp_path / "theirs.db", (PLAIN,), runs=1)
+    with contextlib.closing(sqlite3.connect(path)) as theirs, theirs:
+        theirs.execute("UPDATE run SET uid = '../../../planted'")
+    with History.open(path, create=False) as history, pytest.raises(UsageError, match="names no file inside a folder"):
+        writing.write(history, tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+    assert not list(tmp_path.rglob("planted*"))
 
 
 def test_what_took_turns_is_told_by_its_rounds(tmp_path: Path) -> None:

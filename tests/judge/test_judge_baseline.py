@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from judge_records import CASE, ENVIRONMENT, QUIET, baseline, candidate, environment
 
-from ipexperf.errors import BaselineError
+from ipexperf.errors import BaselineError, UsageError
 from ipexperf.judge.accept import Acceptance, accept, diff
 from ipexperf.judge.baseline import Baselines, dumps, every, machine_keys, read, write
 
@@ -116,6 +116,36 @@ def test_a_folder_lists_its_machine_keys(tmp_path: Path) -> None:
 def test_a_machine_key_cannot_leave_the_folder(tmp_path: Path) -> None:
     with pytest.raises(BaselineError, match="cannot name a file"):
         read(tmp_path, "../secret")
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        {"source": {"../../../.bashrc": "0"}},
+        {"source": {"/../.bashrc": "0"}},
+        {"source_paths": ["../.."]},
+        {"lock": "../../secret"},
+        {"lock": "/../secret"},
+        {"lock": "linked"},
+    ],
+)
+def test_a_baseline_names_no_file_outside_its_folders(tmp_path: Path, planted: dict[str, Any]) -> None:
+    """A text of the user's own was a lock whose first line a message showed."""
+    folder = tmp_path / "deep" / "baselines"
+    (tmp_path / "secret.txt").write_text("my own")
+    (folder / "locks").mkdir(parents=True)
+    (folder / "locks" / "linked.txt").symlink_to(tmp_path / "secret.txt")
+    path = write(folder, Baselines(KEY, (baseline(where={**ENVIRONMENT, **planted}),)))
+    with pytest.raises(BaselineError, match=r"names no file inside a folder|is a link or something else") as caught:
+        read(folder, KEY)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_a_baseline_that_is_a_link_is_not_read(tmp_path: Path) -> None:
+    write(tmp_path / "elsewhere", KNOWN)
+    (tmp_path / f"{KEY}.json").symlink_to(tmp_path / "elsewhere" / f"{KEY}.json")
+    with pytest.raises(UsageError, match="is a link or something else"):
+        read(tmp_path, KEY)
 
 
 def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

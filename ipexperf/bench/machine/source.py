@@ -27,6 +27,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from ipexperf.errors import UsageError
 from ipexperf.result import Check
 from ipexperf.variables import SEARCHED, SOURCE
 
@@ -42,6 +43,7 @@ MANY = 64
 FUNCTIONS = 100
 """So many of the functions that ran are named, at most."""
 _HIDDEN = re.compile(r"/(\.|__pycache__/)")
+_ELSEWHERE = re.compile(r"(^|/)(\.{0,2}|\.git)(/|$)|[\0-\x1f\x7f]")
 _OPEN = io.open
 _named: set[Path] = set()
 """The files beside modules that were read by their name."""
@@ -93,6 +95,23 @@ def name(path: Path, tree: str | Path) -> str:
 def place(tree: str | Path, name: str) -> Path:
     """Return where the file of this name is in another tree than the user's."""
     return Path(tree, OUTSIDE, name.lstrip("/")) if name.startswith("/") else Path(tree, name)
+
+
+def check_names(*names: str) -> None:
+    """Raise UsageError if a file or folder that a document names may be outside the tree that it is meant for."""
+    for name in names:
+        if name != "." and _ELSEWHERE.search(name.removeprefix("/")):
+            raise UsageError(f"{name!r} names no file inside a folder: expected a name without '..' and '.git'")
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Return where the file that a document names is in a folder. Raise UsageError if it may be anywhere else."""
+    check_names(name)
+    path = place(folder, name)
+    for part in (path, *path.parents[: len(path.relative_to(folder).parts) - 1]):
+        if part.is_symlink() or (part.exists() and part.is_file() != (part == path)):
+            raise UsageError(f"expected {path} to be a plain file, and {part} is a link or something else")
+    return path
 
 
 def stay() -> None:
