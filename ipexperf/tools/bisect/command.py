@@ -45,7 +45,7 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     commits = parser.add_argument_group("commits, with the packages of --good")
     commits.add_argument("--commits", metavar="GOOD..BAD", help="the commits of the first-parent line")
     commits.add_argument("--repo", type=Path, metavar="FOLDER", help="their repository (default: this folder)")
-    text = "what to run in each worktree; a wheel that it leaves in dist is installed, else the worktree is imported"
+    text = "what to run in each clone; a wheel that it leaves in dist is installed, else the clone is imported"
     commits.add_argument("--build", metavar="COMMAND", help=text)
     parser.add_argument("--fresh", action="store_true", help="forget the answers of an earlier try")
     parser.add_argument("--no-fingerprint", action="store_true", help="answer every question by timing alone")
@@ -144,7 +144,7 @@ def _ends(arguments: argparse.Namespace, options: Options, cache: Path, say: Say
     if arguments.package:
         return _versions(arguments, good)
     if arguments.commits:
-        return _commits(arguments, good, cache)
+        return _commits(arguments, good)
     bad = software.end(arguments.bad, "--bad", options, cache, say)
     names = (arguments.good or "this interpreter", arguments.bad or "this interpreter")
     return search.of_environments(good, bad, names)
@@ -172,12 +172,11 @@ def _versions(arguments: argparse.Namespace, good: End) -> Ends:
     return search.of_list(candidates, versions.changes(name, releases), names, good)
 
 
-def _commits(arguments: argparse.Namespace, good: End, cache: Path) -> Ends:
+def _commits(arguments: argparse.Namespace, good: End) -> Ends:
     from ipexperf.tools.bisect import commits, search
 
     repository = commits.Repository((arguments.repo or Path.cwd()).absolute(), arguments.build or "")
     listed = repository.commits(arguments.commits)
-    repository.clear_remains(cache)
     candidates = [commits.AtCommit(good, repository, commit) for commit in listed]
     changes = commits.changes(listed)
     names = (f"commit {changes[0].name}", f"commit {changes[-1].name}")

@@ -1,4 +1,4 @@
-"""The commits of a repository, each checked out in a worktree of its own while it is measured.
+"""The commits of a repository, each checked out in a clone of its own while it is measured.
 
 The commits of the first-parent line are an ordered list, and the search over it is the one for versions. Why not
 `git bisect run`: docs/adr/0053-search-commits-ourselves.md.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -17,12 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-import filelock
-
 from ipexperf import lock as locks
 from ipexperf import scratch
 from ipexperf.bench.machine.source import Replaced
-from ipexperf.conduct import interrupts
 from ipexperf.environments import make, sources
 from ipexperf.errors import LockError, UsageError
 from ipexperf.judge.bisection import Change
@@ -50,7 +46,7 @@ class Commit:
 class Repository:
     """A local repository, and how a commit of it becomes software.
 
-    Without a build command, workers import the worktree itself: it and its `src` come first in PYTHONPATH, and its
+    Without a build command, workers import the clone itself: it and its `src` come first in PYTHONPATH, and its
     files take the place of the repository's. They do so too after a command that builds in place. If the command leaves
     a wheel in `dist`, that wheel is installed instead.
     """
@@ -73,7 +69,6 @@ class Repository:
         return self._run(words).returncode == 0
 
     def _run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        # In a session of its own: Ctrl-C must not leave half a worktree.
         try:
             return subprocess.run(
                 [*GIT, "-C", str(self.folder), *words],
@@ -82,7 +77,6 @@ class Repository:
                 text=True,
                 errors="replace",
                 check=False,
-                start_new_session=True,
             )
         except OSError as error:
             raise UsageError(f"git cannot be started: {error.strerror}") from error
@@ -117,40 +111,19 @@ class Repository:
         """The folder of its files."""
         return self.git("rev-parse", "--show-toplevel").strip()
 
-    def worktrees(self, cache: Path) -> Path:
-        """Return the folder that holds our worktrees of this repository."""
-        git_folder = self.git("rev-parse", "--absolute-git-dir").strip()
-        return cache.absolute() / FOLDER / "worktrees" / hashlib.sha256(git_folder.encode()).hexdigest()[:SHORT]
-
     @contextlib.contextmanager
-    def worktree(self, cache: Path, commit: Commit) -> Iterator[Path]:
-        """Make a worktree of a commit. It is removed however the block ends."""
-        folder = self.worktrees(cache)
-        place = folder / f"{commit.sha[:SHORT]}-{os.getpid()}"
-        scratch.made(folder)
-        guard = Path(f"{place}.lock")
-        with filelock.FileLock(guard):
-            try:
-                with interrupts.deferred():
-                    self.git("worktree", "add", "--detach", "--force", str(place), commit.sha)
-                sources.check_out_submodules(Path(self.top), commit.sha, place)
-                yield place
-            finally:
-                with interrupts.deferred():
-                    self._remove(place)
-                    guard.unlink(missing_ok=True)
-
-    def clear_remains(self, cache: Path) -> None:
-        """Remove the worktrees of killed processes: those whose lock no process holds."""
-        for guard in self.worktrees(cache).glob("*.lock"):
-            with contextlib.suppress(filelock.Timeout), filelock.FileLock(guard, timeout=0):
-                self._remove(guard.with_suffix(""))
-                guard.unlink(missing_ok=True)
-
-    def _remove(self, place: Path) -> None:
-        self.holds("worktree", "remove", "--force", "--force", str(place))
-        shutil.rmtree(place, ignore_errors=True)  # what git left, such as files of a build in a worktree it lost
-        self.holds("worktree", "prune")
+    def checked_out(self, cache: Path, commit: Commit) -> Iterator[Path]:
+        """Check a commit out into a clone for the block, so that builds may ask git. The repository learns nothing."""
+        with scratch.folder("commit", scratch.made(cache.absolute() / FOLDER)) as place:
+            clone, files = Repository(place / "clone"), Repository(place / commit.sha[:SHORT])
+            self.git("clone", "--quiet", "--shared", "--no-checkout", "--template=", self.top, str(clone.folder))
+            files.folder.mkdir()
+            # In the user's repository, because it may have filters, and an origin to get missing files from.
+            sources.check_out(Path(self.top), commit.sha, files.folder)
+            (clone.folder / ".git").rename(files.folder / ".git")
+            files.git("update-ref", "--no-deref", "HEAD", commit.sha)
+            files.git("reset", "--quiet")
+            yield files.folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +147,7 @@ class AtCommit:
                 yield installed
             return
         with contextlib.ExitStack() as stack:
-            tree = stack.enter_context(self.repository.worktree(cache, self.commit))
+            tree = stack.enter_context(self.repository.checked_out(cache, self.commit))
             if self.repository.build:
                 wheel = self._built(tree, cache, say)
             else:
@@ -211,7 +184,7 @@ class AtCommit:
             raise LockError(f"its build {difference}: they cannot be compared")
 
     def _built(self, tree: Path, cache: Path, say: Say) -> Path | None:
-        """Run the build command in the worktree. Return the wheel that it left in `dist`, or None."""
+        """Run the build command in the clone. Return the wheel that it left in `dist`, or None."""
         before = set((tree / "dist").glob("*.whl"))
         log = cache / FOLDER / "built" / f"{self.key}.log"
         scratch.made(log.parent)

@@ -208,11 +208,17 @@ def repository(tmp_path: Path) -> Path:
 def test_the_first_slow_commit_is_named_past_one_that_does_not_build(
     command: Callable[..., subprocess.CompletedProcess[str]], repository: Path
 ) -> None:
-    done = command("--commits", "HEAD~4..HEAD", "--repo", str(repository), "--build", "sh build.sh")
+    """A build may ask git which version this is, and the user's repository learns of no commit that is measured."""
+    git(repository, "tag", "-a", "v1", "-m", "v1", "HEAD~4")
+    versions = repository.parent / "versions"
+    before = [path for path in (repository / ".git").rglob("*") if path.name != "index"]
+    build = f"sh build.sh && test ! -e {repository}/.git/worktrees && git describe --dirty --long >> {versions}"
+    done = command("--commits", "HEAD~4..HEAD", "--repo", str(repository), "--build", build)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("CULPRIT: commit ")
     assert "change 3 (A Author, " in done.stdout.splitlines()[1]
-    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    assert {line.rpartition("-")[0] for line in versions.read_text().splitlines()} == {f"v1-{n}" for n in (0, 2, 3, 4)}
+    assert [path for path in (repository / ".git").rglob("*") if path.name != "index"] == before
 
 
 def test_a_file_that_names_a_network_is_that_of_the_commit(repository: Path, tmp_path: Path) -> None:
@@ -229,7 +235,7 @@ def test_a_file_that_names_a_network_is_that_of_the_commit(repository: Path, tmp
 def test_a_wheel_that_a_build_leaves_is_installed(
     command: Callable[..., subprocess.CompletedProcess[str]], repository: Path, tmp_path: Path, quick: str
 ) -> None:
-    """Not the worktree: it is gone by then, and the neighbours' locks have the wheel."""
+    """Not the clone: it is gone by then, and the neighbours' locks have the wheel."""
     build = repository.parent / "build.py"
     build.write_text(
         "import runpy, sys\nfrom pathlib import Path\n"
@@ -247,13 +253,12 @@ def test_a_wheel_that_a_build_leaves_is_installed(
     locks = sorted((tmp_path / ".ipexperf/bisect").glob("*.txt"))
     pins = [next(line for line in lock.read_text().splitlines() if line.startswith("pace==")) for lock in locks]
     assert [pin.split()[0] for pin in pins] == ["pace==1.3", "pace==1.2"]
-    assert len(git(repository, "worktree", "list").splitlines()) == 1
     assert command(*words, PATH=quick).stderr.endswith("measured 0\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_no_worktree_stays_after_a_search_that_was_ended(
-    command: Callable[..., subprocess.CompletedProcess[str]], repository: Path, number: signal.Signals
+def test_no_clone_stays_after_a_search_that_was_ended(
+    command: Callable[..., subprocess.CompletedProcess[str]], repository: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     """After SIGTERM at once, after SIGKILL with the next search."""
     words = ("--commits", "HEAD~4..HEAD", "--repo", str(repository))
@@ -261,9 +266,9 @@ def test_no_worktree_stays_after_a_search_that_was_ended(
     if number is signal.SIGTERM:
         assert done.returncode == 130, done.stderr
     else:
-        assert len(git(repository, "worktree", "list").splitlines()) > 1
+        assert list((tmp_path / ".ipexperf" / "bisect").glob(".ipexperf-commit-*"))
         assert command(*words).returncode == 0
-    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    assert not list((tmp_path / ".ipexperf" / "bisect").glob(".ipexperf-commit-*"))
 
 
 @pytest.mark.parametrize(
