@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from ipexperf import lock as locks
+from ipexperf import scratch
 from ipexperf.case import Case
 from ipexperf.compare import arm, locked
 from ipexperf.compare.against import Against
 from ipexperf.compare.request import ArmRequest
 from ipexperf.environments import indexes, make, resolve, shipped, sources
 from ipexperf.environments.sources import Source
-from ipexperf.errors import HistoryError, LockError, UsageError
+from ipexperf.errors import BaselineError, HistoryError, LockError, UsageError
 from ipexperf.judge import baseline, screen, spread
 from ipexperf.judge.environment import differences, incomparable
 from ipexperf.judge.policy import PairPolicy, Policy
@@ -172,7 +173,10 @@ def _with_source(words: ArmWords, wanted: Wanted, options: Options, site: Site) 
     """The arm with the accepted files, if those that are here are other ones."""
     if not wanted.changed:
         return words
-    kept = sources.read(sources.path_of(options.baselines, wanted.source.digest))
+    path = sources.path_of(options.baselines, wanted.source.digest)
+    kept = sources.read(path)
+    if kept.source != wanted.source:
+        raise BaselineError(f"{path} has other files than its baseline: restore it with git, or accept anew")
     return replace(words, variables={**words.variables, **site.tree_of(kept).variables})
 
 
@@ -307,8 +311,8 @@ def _lock_of_run(selector: str, options: Options, source: str) -> Lock:
 
 def resolved(words: ArmWords, options: Options, say: Say, source: str) -> ArmWords:
     """An arm with the interpreter of its lock and the tree of its source, if it names one."""
-    cache = options.cache or Path.cwd() / ".ipexperf"
-    words = arm.with_source(words, cache, source)
+    cache = scratch.cache(options.cache)
+    words = arm.with_source(words, cache, source, say)
     if not words.lock:
         return words
     return locked.with_lock(words, lock_named(words.lock, options, source), options, cache, say)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ipexperf import scratch
 from ipexperf.bench import loading, registry
 from ipexperf.conduct import interrupts, process
 from ipexperf.errors import HistoryError, IpexperfError, UnavailableError
@@ -75,7 +76,7 @@ class Recorder:
         from ipexperf.history.spool import Spool
         from ipexperf.history.store import History
 
-        self._spool = Spool.of(self._options.db, self._options.cache or self._folder / ".ipexperf")
+        self._spool = Spool.of(self._options.db, scratch.cache(self._options.cache, self._folder))
         try:
             shared = beside.history if beside is not None and beside.stand_in is None else None
             self._history = shared or History.open(self._options.db)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ipexperf import baseline_source, live_baseline, outcomes, site
+from ipexperf import baseline_source, live_baseline, outcomes, scratch, site
 from ipexperf.bench import loading, user_files
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.compare.request import GroupRequest
@@ -215,7 +215,7 @@ class Run:
         if "record" in self.options.without:
             raise UsageError("--perf-report draws what is recorded: leave --perf-without=record away")
         folder.check(target)
-        cache = self.options.cache or self._folder / ".ipexperf"
+        cache = scratch.cache(self.options.cache, self._folder)
         written = {"history": file_of(self.options.db), "cache": cache, "baselines": self.options.baselines}
         folder.check_apart(target, written)
         self._report = target.absolute()

@@ -11,11 +11,14 @@ import fcntl
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from ipexperf.errors import UsageError
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 NAME = re.compile(r"\.?ipexperf-\w+-(?P<kernel>[0-9a-f]{8})-\w{8}")
@@ -23,6 +26,23 @@ NAME = re.compile(r"\.?ipexperf-\w+-(?P<kernel>[0-9a-f]{8})-\w{8}")
 FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 CACHE = ".ipexperf"
 """The name of the cache folder, unless the user names another."""
+GIT = ("git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+"""Run git without what a repository may have it run."""
+
+
+def cache(named: Path | None = None, folder: Path = Path()) -> Path:
+    """Return the folder that the user named as the cache, or that in `folder`. Raise UsageError if git tracks it."""
+    path = named or folder / CACHE
+    place, tracked = path.parent.resolve() / path.name, b""
+    if os.path.lexists(place) and any((above / ".git").exists() for above in place.parents):
+        # Git would answer nothing in the repository of another user, such as that of a container's host.
+        words = (*GIT, "-c", "safe.directory=*", "--literal-pathspecs", "ls-files", "-z", "--", place.name)
+        with contextlib.suppress(OSError):  # without git
+            tracked = subprocess.run(words, cwd=place.parent, capture_output=True, check=False).stdout
+    if tracked:
+        why = f"git tracks {os.fsdecode(tracked).split(chr(0))[0]}, and what is in a cache is used without a review"
+        raise UsageError(f"{why}: take it out of git by `git rm -r {path}`, or name another cache")
+    return path
 
 
 def made(folder: Path) -> Path:

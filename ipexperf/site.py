@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from ipexperf import scratch
 from ipexperf.case import Case
 from ipexperf.compare import locked
 from ipexperf.compare.request import ArmRequest, GroupRequest, LockArm
@@ -86,7 +87,7 @@ def in_environment(
     environment is not there, because another interpreter may have other cases.
     """
     make.check_possible(lock)
-    cache = options.cache or folder / ".ipexperf"
+    cache = scratch.cache(options.cache, folder)
     if collecting and make.find(cache.absolute(), lock) is None:
         raise LockError(
             f"--collect-only makes nothing, and there is no environment of the lock {lock.digest} yet: leave out "
@@ -110,7 +111,7 @@ class Site:
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self.options = options
         self._folder, self._say = folder, say
-        self._cache = options.cache or folder / ".ipexperf"
+        self._cache = scratch.cache(options.cache, folder)
         self._conductor: Conductor | None = None
 
     @property
@@ -145,7 +146,7 @@ class Site:
         """The other arm of the run, or None. Raises UsageError if some case cannot run in it."""
         from ipexperf.compare import against
 
-        return against.find(options, cases)
+        return against.find(options, cases, self._say)
 
     def check(self, against: Against) -> None:
         """Raise UsageError before anything is measured if the other arm cannot import what it needs."""
@@ -183,7 +184,7 @@ class Site:
 
     def tree_of(self, kept: Kept) -> Replaced:
         """Make the tree of an accepted source. Raises LockError if it cannot be had again."""
-        return sources.tree_of(kept, self._cache)
+        return sources.tree_of(kept, self._cache, self._say)
 
     def meta(self) -> dict[str, object]:
         """The facts about the site that the history records."""

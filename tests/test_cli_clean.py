@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,24 @@ def test_what_can_be_made_again_goes(
     assert cli.main(["clean", *words, "--yes", "--cache", str(cache)]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith("removed ")
     assert left(cache) == rest
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_cache_that_came_with_a_commit_is_refused(
+    cache: Path,
+    linked: bool,  # noqa: FBT001
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    named, tracked = (cache / ".ipexperf", ".ipexperf") if linked else (cache / "weights", "weights/a.pt")
+    if linked:
+        named.symlink_to("weights")
+    for words in (("init", "--quiet"), ("add", "-f", tracked)):
+        subprocess.run(["git", "-C", str(cache), *words], check=True)
+    for command in ("clean", "env list", "db deliver"):
+        assert cli.main([*command.split(), "--cache", str(named)]) == cli.USAGE_ERROR
+        assert f"git tracks {tracked}, and what is in a cache is used without a review" in capsys.readouterr().err
+    assert cli.main(["clean", "--cache", str(cache / "spool")]) == 0
 
 
 def test_what_is_kept_cannot_be_named(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,7 +66,7 @@ def test_a_recorded_run_is_accepted_into_the_same_file(
     folder = tmp_path / "baselines"
     given = ["--db", str(recorded), "--baselines", str(folder), "--reason", "the first", "--by", "somebody"]
     sound = ["--case", "tiny-fake-fp32-spin-plain", "--case", "tiny-fake-bf16-spin-plain"]
-    cli_answers.run(capsys, "baseline", "accept", "last", *given, *sound)
+    cli_answers.run(capsys, "baseline", "accept", "last", *given, *sound, "--cache", str(tmp_path))
     [path] = folder.rglob("*.json")
     compare("baseline.json", re.sub(r'"\d{4}-\d\d-\d\dT[^"]*"', '"WHEN"', path.read_text()))
 

@@ -9,7 +9,7 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ipexperf import __version__, commands, variables
+from ipexperf import __version__, commands, scratch, variables
 from ipexperf.bench import user_files
 from ipexperf.bench.registry import nearest, nearest_option
 from ipexperf.commands import console, gate
@@ -65,6 +65,8 @@ def _answer(words: Sequence[str]) -> int:
             console.complain(text)
     try:
         with interrupts.sigterm_as_interrupt(), console.answering(), user_files.errors_as_usage():
+            if "cache" in arguments:
+                scratch.cache(arguments.cache)  # refused if it came with a commit
             status: int = arguments.run(arguments)
             sys.stdout.flush()
     except IpexperfError as error:

@@ -6,9 +6,9 @@ import functools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipexperf import scratch
 from ipexperf.bench import registry
 from ipexperf.case import ITSELF
 from ipexperf.compare import arm, sequence
@@ -296,7 +296,7 @@ def _failed(comparison: Comparison, number: int) -> list[Launch]:
     return []
 
 
-def find(options: Options, cases: Sequence[Case]) -> Against | None:
+def find(options: Options, cases: Sequence[Case], say: Callable[[str], None]) -> Against | None:
     """The other arm of a run, or None. Raise UsageError if some case cannot run in it."""
     if options.arm is None:
         if options.against == STORED:
@@ -307,7 +307,7 @@ def find(options: Options, cases: Sequence[Case]) -> Against | None:
     words = arms.parse(options.arm, source)
     if words.lock:
         return None  # its environment may take minutes to make, too long for planning
-    words = arm.with_source(words, options.cache or Path.cwd() / ".ipexperf", source)
+    words = arm.with_source(words, scratch.cache(options.cache), source, say)
     facts = arm.facts(words, options, source)
     others = {}
     for case in cases:

@@ -18,6 +18,7 @@ from ipexperf.case import Case
 from ipexperf.conduct import placement, process, worker
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.environments import sources
+from ipexperf.environments.sources import Say
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.environment import SOURCE, changed_case, differences
 from ipexperf.plan import arms, matrix
@@ -72,14 +73,14 @@ def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
     return placement.facts_of(facts_of_arm, placement.find(options))
 
 
-def with_source(words: ArmWords, cache: Path, source: str) -> ArmWords:
+def with_source(words: ArmWords, cache: Path, source: str, say: Say) -> ArmWords:
     """The arm with the variables that make its workers run its own tree of files, if it names one."""
     if not words.source:
         return words
     text = words.text
     if words.source.startswith(arms.GIT):
         try:
-            replaced, sha = sources.tree_of_commit(words.source.removeprefix(arms.GIT), cache)
+            replaced, sha = sources.tree_of_commit(words.source.removeprefix(arms.GIT), cache, say)
         except UsageError as error:
             raise UsageError(f"{source} '{words.source}': {error}") from None
         text = text.replace(words.source, f"{arms.GIT}{sha[: sources.DIGITS]}")

@@ -121,7 +121,7 @@ class Conductor:
         self.lease = lease.Lease(options.lease, say)
         self.load = tuple(str(Path(item).resolve()) if item.endswith(".py") else item for item in options.load)
         """The modules and files of `--perf-load`, with absolute paths."""
-        self._cache = options.cache or folder / ".ipexperf"
+        self._cache = scratch.cache(options.cache, folder)
         self._shared = scratch.Scratch("shared")
         self.made: dict[Path, bool] = {}
         """The files that cases load, each with whether this run made it."""

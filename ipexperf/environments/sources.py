@@ -13,8 +13,10 @@ import difflib
 import hashlib
 import json
 import os
+import re
+import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -35,6 +37,7 @@ DIGITS = 12
 CODE = frozenset({".py", ".pyc", ".pyi", ".so"})
 SHOWN = 60
 """Longest line of a change that is shown whole."""
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,10 @@ class Source:
 
     @classmethod
     def of(cls, environment: Mapping[str, Any]) -> Source:
-        """The source that an environment records."""
-        return cls(dict(environment.get("source") or {}), tuple(environment.get("source_paths") or ()))
+        """The source that an environment records. Raises UsageError for a name that leads elsewhere."""
+        found = cls(dict(environment.get("source") or {}), tuple(environment.get("source_paths") or ()))
+        source.check_names(*found.files, *found.paths)
+        return found
 
     @property
     def digest(self) -> str:
@@ -85,7 +90,7 @@ class Kept:
         missing = [name for name in self.source.files if name not in self.contents]
         found = {**self.contents, **_committed(self.commit, missing)}
         for name, digest in self.source.files.items():
-            cached = None if name in found else _read(source.place(folder, name), digest)
+            cached = None if name in found else _read(source.inside(folder, name), digest)
             if cached is not None:
                 found[name] = cached
             elif name not in found:
@@ -110,7 +115,7 @@ def _content(document: Mapping[str, Any]) -> bytes | None:
 
 
 def path_of(baselines: Path, digest: str) -> Path:
-    return baselines / FOLDER / f"{digest}.json"
+    return source.inside(baselines, f"{FOLDER}/{digest}.json")
 
 
 def read(path: Path) -> Kept:
@@ -147,7 +152,7 @@ def keep(wanted: Source, commit: str | None, cache: Path) -> tuple[Kept, str]:
     cached = []
     for name in sorted(contents, key=lambda name: -len(contents[name])):
         if sum(map(len, contents.values())) > LARGEST:
-            _write(source.place(_folder_of(wanted, cache), name), contents.pop(name))
+            _write(source.inside(_folder(cache, wanted.digest), name), contents.pop(name))
             cached.append(name)
     kept = Kept(wanted, contents=contents, cached=tuple(cached))
     if not in_git or commit is None:
@@ -164,10 +169,10 @@ def forget(digest: str) -> None:
 def _read(path: Path, digest: str) -> bytes | None:
     """The content of a file if it has this digest."""
     try:
-        content = path.read_bytes()
+        content = path.read_bytes() if path.is_file() else None  # a device never ends
     except OSError:
         return None
-    return content if source.digest(content) == digest else None
+    return content if content is not None and source.digest(content) == digest else None
 
 
 def _git(
@@ -176,7 +181,7 @@ def _git(
     """What git prints in the user's tree, or in `top`. None if it fails or is not there. Runs none of its hooks."""
     try:
         completed = subprocess.run(
-            ["git", "-c", "core.hooksPath=/dev/null", "-C", str(top or source.tree()), *words],  # noqa: S607 - the user's own
+            [*scratch.GIT, "-C", str(top or source.tree()), *words],
             input=send,
             capture_output=True,
             check=False,
@@ -189,8 +194,8 @@ def _git(
 
 def _committed(commit: str, names: Sequence[str]) -> dict[str, bytes]:
     """The content of those of these files that a commit has."""
-    inside = [name for name in names if not name.startswith("/") and "\n" not in name]
-    if not commit or not inside:
+    inside = [name for name in names if not name.startswith("/")]
+    if not re.fullmatch(r"[0-9a-f]{40,64}", commit) or not inside:
         return {}
     requests = "".join(f"{commit}:{name}\n" for name in inside).encode(errors="surrogateescape")
     answer, found = _git("cat-file", "--batch", send=requests) or b"", {}
@@ -205,24 +210,28 @@ def _committed(commit: str, names: Sequence[str]) -> dict[str, bytes]:
     return found
 
 
-def tree_of(kept: Kept, cache: Path) -> Replaced:
-    """Write the files of a source into a tree in the cache. Raises LockError if they cannot be had again."""
-    folder = _folder_of(kept.source, cache)
-    content = kept.content(folder)
-    for name, data in content.items():
+def tree_of(kept: Kept, cache: Path, say: Say) -> Replaced:
+    """Have the files of a source, and no other code, in a tree in the cache. Raises LockError if one is lost."""
+    source.check_names(*kept.source.files)
+    folder = _folder(cache, kept.source.digest)
+    changed = _removed(folder, {str(source.place("", name)) for name in kept.source.files})
+    for name, data in kept.content(folder).items():
         path = source.place(folder, name)
-        if _read(path, kept.source.files[name]) is None:
+        if path.is_symlink() or _read(path, kept.source.files[name]) is None:
+            changed += [name] if os.path.lexists(path) else []
             _write(path, data)
-    link_others(source.tree(), folder)
-    return Replaced(str(source.tree()), str(folder), kept.source.paths)
+    return _ready(folder, kept.source.paths, changed, say)
 
 
-def _folder_of(wanted: Source, cache: Path) -> Path:
-    return cache.absolute() / FOLDER / wanted.digest
+def _folder(cache: Path, name: str) -> Path:
+    folder = cache.absolute() / FOLDER / name
+    if folder.is_symlink():
+        folder.unlink()  # else what it leads to would be made the tree
+    return folder
 
 
-def tree_of_commit(reference: str, cache: Path) -> tuple[Replaced, str]:
-    """Check a commit out into a tree in the cache. Also returns its hash.
+def tree_of_commit(reference: str, cache: Path, say: Say) -> tuple[Replaced, str]:
+    """Have the files of a commit, and no other code, in a tree in the cache. Also returns its hash.
 
     The user's repository learns nothing of it: no worktree is registered, and its index is not used.
     """
@@ -232,35 +241,61 @@ def tree_of_commit(reference: str, cache: Path) -> tuple[Replaced, str]:
         here = _git("rev-parse", "--git-dir")
         raise UsageError(f"{top} is no git repository" if here is None else f"{top} has no commit '{reference}'")
     sha = found.decode().strip()
-    folder = cache.absolute() / FOLDER / sha[:DIGITS]
-    if not folder.exists():
-        scratch.made(folder.parent)
-        with scratch.folder("checkout", folder.parent) as place:
-            out = place / "files"
-            out.mkdir()
-            check_out(top, sha, out)
-            out.rename(folder)
-    link_others(top, folder)
-    return Replaced(str(top), str(folder), ("src", ".")), sha
+    folder = _folder(cache, sha[:DIGITS])
+    is_new = not folder.exists()
+    changed = check_out(top, sha, scratch.made(folder))
+    return _ready(folder, ("src", "."), () if is_new else changed, say), sha
 
 
-def check_out(top: Path, sha: str, folder: Path) -> None:
-    """Write the files of a commit into a folder, with those of its submodules as far as these are here."""
+def _ready(folder: Path, paths: tuple[str, ...], changed: Sequence[str], say: Say) -> Replaced:
+    if changed:
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        say(f"{folder} had been changed ({', '.join(changed[:3])}{more}): its files are again what they were")
+    link_others(source.tree(), folder)
+    return Replaced(str(source.tree()), str(folder), paths)
+
+
+def check_out(top: Path, sha: str, folder: Path) -> list[str]:
+    """Have the files of a commit in a folder, and no others, with those of its submodules as far as these are here.
+
+    Returns the names of those that were other ones. Git compares contents: a new index has no times that it believes.
+    """
     with scratch.folder("index") as place:
-        index = {"GIT_INDEX_FILE": str(place / "index")}
-        for words in (("read-tree", sha), ("checkout-index", "--all", "--force", f"--prefix={folder}/")):
-            if _git(*words, top=top, variables=index) is None:
+        variables = {"GIT_INDEX_FILE": str(place / "index"), "GIT_WORK_TREE": str(folder)}
+
+        def git(*words: str, send: bytes = b"") -> bytes:
+            if (answer := _git(*words, send=send, variables=variables, top=top)) is None:
                 raise UsageError(f"git {words[0]} of {sha[:DIGITS]} failed in {top}")
-    check_out_submodules(top, sha, folder)
+            return answer
+
+        git("read-tree", sha)
+        listed = [line.split("\t", 1) for line in os.fsdecode(git("ls-files", "-z", "--stage")).split("\0")[:-1]]
+        modules = {name: words.split()[1] for words, name in listed if words.startswith("160000")}
+        changed = _removed(folder, {name for _, name in listed if name not in modules}, modules)
+        others = git("ls-files", "-z", "--modified")
+        git("checkout-index", "--force", "-z", "--stdin", send=others)
+    for name, commit in modules.items():
+        is_here = _git("cat-file", "-e", commit, top=top / name) is not None
+        inside = check_out(top / name, commit, folder / name) if is_here else _removed(folder / name, ())
+        changed += [f"{name}/{inner}" for inner in inside]
+    return [*changed, *os.fsdecode(others).split("\0")[:-1]]
 
 
-def check_out_submodules(top: Path, sha: str, folder: Path) -> None:
-    """Write the files of a commit's submodules into a folder that has its own."""
-    for line in (_git("ls-tree", "-rz", sha, top=top) or b"").decode(errors="surrogateescape").split("\0"):
-        words, _, name = line.partition("\t")
-        kind, commit = words.split()[1:] if words else ("", "")
-        if kind == "commit" and _git("cat-file", "-e", commit, top=top / name) is not None:
-            check_out(top / name, commit, folder / name)
+def _removed(folder: Path, files: Collection[str], kept: Collection[str] = ()) -> list[str]:
+    """Remove all but these files from a tree, and these folders. Return their names, without what tools leave."""
+    above = {str(parent) for name in (*files, *kept) for parent in PurePath(name).parents}
+    removed = []
+    for place, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            path = Path(place, name)
+            inner = str(path.relative_to(folder))
+            is_folder = path.is_dir() and not path.is_symlink()
+            if is_folder and inner in kept:
+                folders.remove(name)
+            elif inner not in (above if is_folder else files):
+                removed += [] if path.is_symlink() or name.startswith((".", "__pycache__")) else [inner]
+                shutil.rmtree(path) if is_folder else path.unlink()
+    return removed
 
 
 def _write(path: Path, content: bytes) -> None:

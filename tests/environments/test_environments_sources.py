@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def test_a_kept_file_comes_back_byte_by_byte(tree: Path, tmp_path: Path, content
     kept, lost = sources.keep(of(**{"net.py": content}), None, tmp_path / "cache")
     assert lost == ""
     (tree / "net.py").write_text("edited")
-    replaced = sources.tree_of(read_back(kept, tmp_path), tmp_path / "cache")
+    replaced = sources.tree_of(read_back(kept, tmp_path), tmp_path / "cache", print)
     assert Path(replaced.by, "net.py").read_bytes() == content
 
 
@@ -51,7 +52,7 @@ def test_files_outside_the_tree_are_kept_below_their_whole_path(tree: Path, tmp_
     outside.write_bytes(b"VALUE = 1\n")
     kept, _ = sources.keep(of(**{str(outside): b"VALUE = 1\n"}), None, tmp_path / "cache")
     outside.write_bytes(b"VALUE = 2\n")
-    replaced = sources.tree_of(kept, tmp_path / "cache")
+    replaced = sources.tree_of(kept, tmp_path / "cache", print)
     assert replaced.moved(outside).read_bytes() == b"VALUE = 1\n"
     assert replaced.tree == str(tree)
 
@@ -65,10 +66,10 @@ def test_what_is_too_large_for_a_reviewer_is_in_the_cache_alone(tree: Path, tmp_
     kept, lost = sources.keep(wanted, None, tmp_path / "cache")
     assert (lost, kept.cached, list(kept.contents)) == ("", ("_C.so",), ["net.py"])
     (tree / "_C.so").write_bytes(b"built anew")
-    replaced = sources.tree_of(read_back(kept, tmp_path), tmp_path / "cache")
+    replaced = sources.tree_of(read_back(kept, tmp_path), tmp_path / "cache", print)
     assert Path(replaced.by, "_C.so").read_bytes() == large
     with pytest.raises(LockError, match=r"_C\.so is neither in git nor in .*elsewhere"):
-        sources.tree_of(kept, tmp_path / "elsewhere")
+        sources.tree_of(kept, tmp_path / "elsewhere", print)
 
 
 def test_data_beside_the_files_is_in_the_tree_and_other_code_is_not(tree: Path, tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_data_beside_the_files_is_in_the_tree_and_other_code_is_not(tree: Path, 
     (tree / "pkg" / "later.py").write_text("")
     (tree / "pkg" / "net").mkdir()  # took the place of net.py, and would hide the accepted file
     (tree / "data").mkdir()
-    replaced = sources.tree_of(kept, tmp_path / "cache")
+    replaced = sources.tree_of(kept, tmp_path / "cache", print)
     inside = sorted(str(path.relative_to(replaced.by)) for path in Path(replaced.by).rglob("*"))
     assert inside == ["data", "pkg", "pkg/net.py", "pkg/weights.bin"]
 
@@ -102,9 +103,9 @@ def test_of_a_dirty_tree_only_what_git_lacks_is_copied(tree: Path, tmp_path: Pat
     assert kept.contents == {"pace.py": b"2"}
     assert read_back(kept, tmp_path).content(tmp_path / "nothing") == {"net.py": b"1", "pace.py": b"2"}
     with pytest.raises(UsageError, match="has no commit 'nowhere'"):
-        sources.tree_of_commit("nowhere", tmp_path / "cache")
+        sources.tree_of_commit("nowhere", tmp_path / "cache", print)
     with pytest.raises(UsageError, match="has no commit '--all'"):
-        sources.tree_of_commit("--all", tmp_path / "cache")
+        sources.tree_of_commit("--all", tmp_path / "cache", print)
 
 
 @pytest.mark.process
@@ -128,15 +129,102 @@ def test_a_commit_has_the_files_of_its_submodules(tree: Path, tmp_path: Path, mo
     git("commit", "--quiet", "--message", "both")
     git("-C", "deep/here", "checkout", "--quiet", "-")
     git("submodule", "--quiet", "deinit", "--force", "deep/absent")
-    replaced, _ = sources.tree_of_commit("HEAD", tmp_path / "cache")
-    assert Path(replaced.by, "deep", "here", "kernel.py").read_text() == "old"
-    assert not Path(replaced.by, "deep", "absent", "kernel.py").exists()
+    replaced, _ = sources.tree_of_commit("HEAD", tmp_path / "cache", print)
+    deep = Path(replaced.by, "deep")
+    assert (deep / "here" / "kernel.py").read_text() == "old"
+    assert not (deep / "absent" / "kernel.py").exists()
+    for planted in (deep / "here" / "kernel.py", deep / "absent" / "kernel.py"):
+        planted.write_text("planted")
+    said: list[str] = []
+    sources.tree_of_commit("HEAD", tmp_path / "cache", said.append)
+    assert (deep / "here" / "kernel.py").read_text() == "old"
+    assert not (deep / "absent" / "kernel.py").exists()
+    assert [line.partition("(")[2].partition(")")[0] for line in said] == ["deep/absent/kernel.py, deep/here/kernel.py"]
+
+
+@pytest.fixture(params=["of a commit", "of accepted files"])
+def again(request: pytest.FixtureRequest, tree: Path, tmp_path: Path) -> Callable[[], tuple[Path, list[str]]]:
+    """Has a tree of `lib/net.py` in the cache, each time anew, and what is said of it."""
+    for name in ("lib", "data"):
+        (tree / name).mkdir()
+    (tree / "lib" / "net.py").write_bytes(b"PACE = 1\n")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "as it is")
+
+    def have() -> tuple[Path, list[str]]:
+        said: list[str] = []
+        if request.param == "of a commit":
+            replaced, _ = sources.tree_of_commit("HEAD", tmp_path / "cache", said.append)
+        else:
+            kept = sources.Kept(of(**{"lib/net.py": b"PACE = 1\n"}), contents={"lib/net.py": b"PACE = 1\n"})
+            replaced = sources.tree_of(kept, tmp_path / "cache", said.append)
+        return Path(replaced.by), said
+
+    return have
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("planted", "said"),
+    [
+        ("lib/net.py", "lib/net.py"),
+        ("json.py", "json.py"),
+        ("lib/net/__init__.py", "lib/net"),
+        ("lib/net.abi3.so", "lib/net.abi3.so"),
+        (".git/config", ""),
+        ("config.json", "config.json"),
+        ("lib/__pycache__/net.cpython-311.pyc", ""),
+    ],
+)
+def test_nothing_that_was_put_into_a_tree_stays_there(
+    again: Callable[[], tuple[Path, list[str]]], planted: str, said: str
+) -> None:
+    """By somebody, or by a test that ran in it: not even a file with the size and the times of the one it replaces."""
+    folder, first = again()
+    path = folder / planted
+    times = (path if path.exists() else folder).stat().st_mtime_ns
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"PACE = 9\n")
+    os.utime(path, ns=(times, times))
+    _, told = again()
+    inside = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+    assert (inside, (folder / "lib" / "net.py").read_bytes()) == (["data", "lib", "lib/net.py"], b"PACE = 1\n")
+    assert first == []
+    assert told == [f"{folder} had been changed ({said}): its files are again what they were"] * bool(said)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("place", ["", "lib", "lib/net.py"])
+def test_a_tree_is_not_written_through_a_link(
+    again: Callable[[], tuple[Path, list[str]]], tmp_path: Path, place: str
+) -> None:
+    folder, _ = again()
+    own = tmp_path / "own"
+    (folder / place).rename(own)
+    (folder / place).symlink_to(own)
+    files = {path: path.write_bytes(b"my own") for path in (own, *own.rglob("*")) if path.is_file()}
+    again()
+    assert {path.read_bytes() for path in files} == {b"my own"}
+    assert (folder / "lib" / "net.py").read_bytes() == b"PACE = 1\n"
+    assert not any((folder / part).is_symlink() for part in ("", "lib", "lib/net.py"))
+
+
+@pytest.mark.parametrize(
+    "name", ["../out.py", "lib/../../out.py", "/../out.py", "lib//out.py", ".git/out.py", "out.py\n", "out.py\0"]
+)
+def test_a_document_cannot_name_a_file_elsewhere(tree: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "kept.json"
+    path.write_text(sources.Kept(of(**{"first.py": b"1", name: b"1"}), contents={"first.py": b"1", name: b"1"}).text())
+    with pytest.raises(UsageError, match="names no file inside a folder"):
+        sources.tree_of(sources.read(path), tree / ".ipexperf", print)
+    assert list(tmp_path.rglob("*.py")) == []
 
 
 @pytest.mark.process
 def test_without_a_repository_there_is_no_commit(tree: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no git repository"):
-        sources.tree_of_commit("main", tmp_path / "cache")
+        sources.tree_of_commit("main", tmp_path / "cache", print)
 
 
 def test_a_kept_file_that_was_edited_by_hand_is_refused(tree: Path, tmp_path: Path) -> None:
@@ -144,7 +232,7 @@ def test_a_kept_file_that_was_edited_by_hand_is_refused(tree: Path, tmp_path: Pa
     kept, _ = sources.keep(of(**{"pace.py": b"PACE = 1"}), None, tmp_path / "cache")
     (tmp_path / "kept.json").write_text(kept.text().replace("PACE = 1", "PACE = 9"))
     with pytest.raises(LockError, match=r"what is kept of pace\.py is not what was accepted"):
-        sources.tree_of(sources.read(tmp_path / "kept.json"), tmp_path / "cache")
+        sources.tree_of(sources.read(tmp_path / "kept.json"), tmp_path / "cache", print)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +354,7 @@ def test_a_process_has_the_accepted_files_in_place_of_the_users_and_says_which(t
     (tree / "lib" / "pkg" / "kernel.cpp").write_text("fast")
     (tree / "settings" / "net.json").write_text("8")
     assert Source(files).changed() == ["lib/pkg/kernel.cpp", "settings/net.json"]
-    replaced = sources.tree_of(kept, tmp_path / "cache")
+    replaced = sources.tree_of(kept, tmp_path / "cache", print)
     Path(replaced.by, ".hidden").mkdir()
     Path(replaced.by, ".hidden", "cache.json").write_text("{}")
     assert had(replaced.variables) == [["64", "slow"], files, paths, [True]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -221,6 +222,45 @@ def test_two_commits_and_two_folders_are_arms(project: Project) -> None:
     assert project.git("status", "--porcelain", "--untracked-files=no") == ""
     assert len(project.git("worktree", "list").splitlines()) == 1
     assert (project.folder / ".ipexperf" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_cache_that_came_with_a_commit_is_not_used(project: Project) -> None:
+    """It had a faster file in the place of the commit's, so that any slowdown was one of the other arm too."""
+    commit = project.commit()
+    planted = project.folder / ".ipexperf" / "sources" / commit[:12] / "lib" / "pace.py"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("PACE = 9\n")
+    project.git("add", "--force", ".ipexperf")
+    for result in (project.test(), project.test("--perf-against=git:HEAD")):
+        assert result.returncode == 4, result.stdout
+        assert "git tracks .ipexperf/sources/" in result.stderr + result.stdout
+
+
+def test_a_source_that_names_other_files_than_its_baseline_is_refused_and_nothing_is_written(project: Project) -> None:
+    project.accept()
+    [path] = (project.folder / "baselines" / "sources").iterdir()
+    document = json.loads(path.read_text())
+    entry = {"digest": hashlib.sha256(b"planted").hexdigest()[:16], "lines": ["planted"]}
+    document["files"]["../../../../planted.txt"] = entry
+    path.write_text(json.dumps(document))
+    project.pace("PACE = 3\n")
+    result = project.test()
+    assert result.returncode == 4, result.stdout
+    assert f"{path.relative_to(project.folder)} has other files than its baseline" in result.stderr + result.stdout
+    assert not list(project.folder.parent.rglob("planted.txt"))
+
+
+def test_accepting_removes_nothing_in_a_folder_that_a_link_leads_to(project: Project) -> None:
+    project.test()
+    own = project.folder.parent / "own"
+    own.mkdir()
+    (own / "mine.json").write_text("{}")
+    (project.folder / "baselines").mkdir()
+    (project.folder / "baselines" / "sources").symlink_to(own)
+    done = project.ipexperf("baseline", "accept", "last", "--reason", "right")
+    assert done.returncode == 2, done.stdout
+    assert "baselines/sources is a link" in done.stderr
+    assert [path.name for path in own.iterdir()] == ["mine.json"]
 
 
 def test_a_model_that_a_commit_lacks_is_not_measured_beside_it_and_the_others_are(project: Project) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ipexperf import scratch
 from ipexperf.commands import console, planning
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
@@ -75,7 +76,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     loading.load(options.load)
-    cache = (options.cache or Path.cwd() / ".ipexperf").absolute()
+    cache = scratch.cache(options.cache).absolute()
     progress = Progress()
     ends = _ends(arguments, options, cache, progress.say)
     # Weights and the like are made by the good end: a candidate may be unable to.

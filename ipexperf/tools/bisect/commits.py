@@ -28,8 +28,6 @@ from ipexperf.tools.bisect.software import End, Installed, Locked, Say
 
 SHORT = 12
 """Digits of a commit that are shown."""
-GIT = ("git", "-c", "core.hooksPath=/dev/null")
-"""Run git without the repository's hooks: they would run for every commit, with effects that nobody asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class Repository:
     def _run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         try:
             return subprocess.run(
-                [*GIT, "-C", str(self.folder), *words],
+                [*scratch.GIT, "-C", str(self.folder), *words],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

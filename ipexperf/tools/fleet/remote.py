@@ -100,7 +100,9 @@ class RemoteSite(Site):
     def against(self, options: Options, cases: Sequence[Case]) -> Against | None:
         """The other arm as the host understands it, or the first of several equal ones."""
         other = self._first().wait_open().against
-        return against.find(options, cases) if other is None else against.of(other.words, dict(other.cases), options)
+        if other is None:
+            return against.find(options, cases, self.board.put)
+        return against.of(other.words, dict(other.cases), options)
 
     def check(self, against: Against) -> None:
         """Nothing to do: each host has checked it when it was opened."""

@@ -226,7 +226,7 @@ class HostServer:
         """Find the other arm of the run, if it has one, for the cases that this host can run."""
         if options.arm is None:
             return None
-        self._against = against.find(options, matrix.make(options, facts).cases)
+        self._against = against.find(options, matrix.make(options, facts).cases, self._say)
         if self._against is None:
             return None
         self._against.check(options)
