@@ -46,14 +46,32 @@ def run_explain(arguments: argparse.Namespace) -> int:
         without=(*options.without, "record"),
         benchmark=case.is_call,
     )
-    tests = [case.model] if case.is_call else ["--pyargs", "ipexperf.suites"]
+    tests = [_test(case)] if case.is_call else ["--pyargs", "ipexperf.suites"]
     return Given(options).run([*tests, "-q", "-p", "no:cacheprovider"])
 
 
+def _test(case: Case) -> str:
+    """The test of a function, as an argument of pytest. Raises UsageError for one that is not of this tree."""
+    from ipexperf.bench.machine import source
+
+    path, tree = Path(case.model.partition("::")[0]), source.tree()
+    if case.model.startswith("-") or not path.resolve().is_relative_to(tree):
+        raise UsageError(
+            f"the history names the test {case.model!r}, which is not in {tree}: a history runs nothing else"
+        )
+    return case.model
+
+
 def _arm(recorded: Recorded) -> str:
-    """The text of the other arm of a recorded case. Without one it is its baseline's."""
+    """The text of the other arm of a recorded case. Without one it is its baseline's.
+
+    Raises UsageError for one that would run what is not in this tree: somebody else may have written the history.
+    """
     from ipexperf.case import ITSELF
+    from ipexperf.plan import arms
+    from ipexperf.plan.arms import GIT
     from ipexperf.plan.values import BASELINE
+    from ipexperf.redaction import TUNING
 
     evidence = recorded.verdict.evidence if recorded.verdict else None
     if not isinstance(evidence, PairsEvidence) or evidence.against.startswith(BASELINE):
@@ -61,7 +79,13 @@ def _arm(recorded: Recorded) -> str:
     if evidence.own:
         both = f"`ab` was given both of its arms ({evidence.against} and {evidence.own})"
         raise UsageError(f"{recorded.case.id}: {both}: name the one to compare with by --against")
-    return "" if evidence.against == ITSELF else evidence.against
+    if evidence.against == ITSELF:
+        return ""
+    words = arms.parse(evidence.against, "the other arm")
+    libraries = [name for name in words.variables if name.startswith("LD_") or not TUNING.match(name)]
+    if libraries or words.python or words.lock or "model" in words.axes or not f"{words.source}{GIT}".startswith(GIT):
+        raise UsageError(f"a history alone may not say what runs: name the other arm, --against {evidence.against!r}")
+    return evidence.against
 
 
 def _planning(case: Case, options: Options) -> Options:

@@ -1,0 +1,56 @@
+"""`ipexperf explain` on a history that somebody else wrote: it says what is slower, and nothing that is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ipexperf import cli
+from ipexperf.case import Case
+from ipexperf.history import History
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.result import Launch, Measurement, PairsEvidence, Sample, Verdict
+
+ENVIRONMENT = {"machine_key": "epyc", "hardware": {"cpu": "EPYC"}, "software": {"torch": "2.8.0"}, "variables": {}}
+TIMES = ("2026-05-04T08:00:00Z", "2026-05-04T08:01:00Z")
+PLANTED = "import pathlib\n\npathlib.Path('ran').touch()\n\n\ndef test_it(perf):\n    perf(sum, [1])\n"
+
+
+@pytest.mark.parametrize(
+    ("test", "arm", "said"),
+    [
+        ("../planted.py::test_it", "git:HEAD", "the test '../planted.py::test_it', which is not in"),
+        ("-pplanted", "git:HEAD", "the test '-pplanted', which is not in"),
+        ("test_it.py::test_it", "./python", "name the other arm, --against './python'"),
+        ("test_it.py::test_it", "LD_PRELOAD=./evil.so", "name the other arm"),
+        ("test_it.py::test_it", "PYTHONPATH=evil", "name the other arm"),
+        ("test_it.py::test_it", "evil-package==1.0", "name the other arm"),
+        ("test_it.py::test_it", "other", "name the other arm"),
+    ],
+)
+def test_a_planted_history_runs_nothing(
+    test: str, arm: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = tmp_path / "here"
+    (here / ".git").mkdir(parents=True)
+    (here / "other").mkdir()
+    for path in (tmp_path / "planted.py", here / "planted.py", here / "test_it.py"):
+        path.write_text(PLANTED)
+    (here / "python").write_text("#!/bin/sh\ntouch ran\n")
+    (here / "python").chmod(0o755)
+    monkeypatch.chdir(here)
+    case = Case(test, "cpu", "fp32", "call", "stock", 1, 0)
+    slower = Verdict(
+        "regressed", "slower", ratio=2.0, lo=1.9, hi=2.1, evidence=PairsEvidence(arm, "4 pairs", (), (0.7,) * 4)
+    )
+    with History.open("planted.db") as history:
+        uid = history.start_run(ENVIRONMENT, {"started_at": TIMES[0], "suite": "pull"})
+        launch = Launch(0, "ok", samples=(Sample(0.01, 0.02, 0.0),), metrics={"step_time": 0.01})
+        history.record(uid, Measurement(case, (launch,), ENVIRONMENT, *TIMES), slower, PairPolicy())
+        history.finish_run(uid, "finished")
+
+    status = cli.main(["explain", "--perf-db=planted.db", "last", "--", case.id])
+
+    assert (status, (here / "ran").exists()) == (2, False)
+    assert said in capsys.readouterr().err
