@@ -14,9 +14,9 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand and return its exit status."""
     try:
-        from ipexperf.commands import line
+        from ipexperf.commands import command_line
 
-        return line.answer(list(sys.argv[1:] if argv is None else argv))
+        return command_line.answer(list(sys.argv[1:] if argv is None else argv))
     except KeyboardInterrupt:
         print("ipexperf: interrupted", file=sys.stderr)
         return INTERRUPTED

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.commands import line
+from ipexperf.commands import command_line
 
 PLANTED = """
 import os, signal, sys
@@ -24,7 +24,7 @@ def heard(event, arguments):
 
 sys.addaudithook(heard)
 """
-COMMANDS = tuple(line._parser()._subparsers._group_actions[0].choices)  # type: ignore[union-attr, arg-type]
+COMMANDS = tuple(command_line.make_parser()._subparsers._group_actions[0].choices)  # type: ignore[union-attr, arg-type]
 MODULES = ("sqlalchemy", "pandas", "rich.console")
 pytestmark = pytest.mark.process
 

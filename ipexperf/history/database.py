@@ -116,7 +116,7 @@ def translated(name: str) -> Iterator[None]:
     """Turn errors of the database into a HistoryError with one sentence."""
     try:
         yield
-    except (DBAPIError, sqlite3.Error) as error:
+    except (DBAPIError, sqlite3.Error, UnicodeDecodeError) as error:
         kind = UnavailableError if _is_transient(error) else HistoryError
         raise kind(f"the {name} cannot be used: {_first_line(error)}.") from error
     except UnicodeEncodeError as error:
@@ -206,7 +206,7 @@ def decoded(name: str) -> Iterator[None]:
         raise HistoryError(f"the {name} is damaged: it holds a row that cannot be read ({reason}).") from error
 
 
-def _is_transient(error: DBAPIError | sqlite3.Error) -> bool:
+def _is_transient(error: DBAPIError | sqlite3.Error | UnicodeDecodeError) -> bool:
     """Whether the same statement may succeed later."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if isinstance(cause, sqlite3.Error):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ipexperf import cli
+from ipexperf.commands import command_line
 from ipexperf.plan import options
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ def test_a_workflow_asks_for_what_there_is(path: Path) -> None:
         assert unknown(words) == []
     assert any(word.startswith("--perf-report=") for words in measured for word in words)
     for words in commands(text, "ipexperf"):
-        cli._parser().parse_args(words)
+        command_line.make_parser().parse_args(words)
     assert "IPEXPERF_DB" in text
     assert set(re.findall(r"IPEXPERF_(\w+)", text)) <= {one.variable[9:] for one in options.OPTIONS}
 
@@ -76,11 +76,11 @@ def test_the_containers_of_kuberay_run_commands_that_there_are() -> None:
     assert cluster["metadata"]["annotations"] == {"ray.io/overwrite-container-cmd": "true"}
     (head,) = cluster["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
     assert head["command"][0] == "ipexperf"
-    assert cli._parser().parse_args(head["command"][1:]).head_only
+    assert command_line.make_parser().parse_args(head["command"][1:]).head_only
     (group,) = cluster["spec"]["workerGroupSpecs"]
     (host,) = group["template"]["spec"]["containers"]
     assert host["command"][0] == "ipexperf"
-    joined = cli._parser().parse_args(host["command"][1:])
+    joined = command_line.make_parser().parse_args(host["command"][1:])
     assert (joined.address, joined.name, joined.block) == ("$(RAY_ADDRESS)", "$(NODE)", True)
     assert "NODE" in {one["name"] for one in host["env"]}  # RAY_ADDRESS is KubeRay's
     assert str(joined.folder) in {mount["mountPath"] for mount in host["volumeMounts"]}

@@ -17,6 +17,7 @@ import pytest
 from page_text import FENCED, LINK, anchor, sections
 
 from ipexperf import cli
+from ipexperf.commands import command_line
 from ipexperf.dossier.page import Dossier
 from ipexperf.history.changed import Changed
 from ipexperf.judge.bisection import BisectionRecord
@@ -122,7 +123,7 @@ def test_a_command_of_the_first_steps_asks_for_what_there_is(page: Path) -> None
     for program, rest in lines:
         words = shlex.split(rest, comments=True)
         if program == "ipexperf":
-            cli._parser().parse_args(words)
+            command_line.make_parser().parse_args(words)
         else:
             assert {word.split("=")[0] for word in words if word.startswith("-")} <= declared
 
@@ -135,7 +136,7 @@ def test_a_recipe_asks_for_what_there_is(name: str) -> None:
     declared = {flag for option in options.OPTIONS for flag in (option.flag, option.short)}
     for program, rest in lines:
         if program == "ipexperf":
-            cli._parser().parse_args(shlex.split(rest))
+            command_line.make_parser().parse_args(shlex.split(rest))
         else:
             assert {word.split("=")[0] for word in shlex.split(rest) if word.startswith("-")} <= {*declared, "--pyargs"}
 

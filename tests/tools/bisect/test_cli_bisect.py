@@ -21,6 +21,7 @@ from ipexperf.bench import registry
 from ipexperf.bench.machine.inventory import Package
 from ipexperf.bench.networks import own
 from ipexperf.case import Case
+from ipexperf.commands import command_line
 from ipexperf.errors import UsageError
 from ipexperf.history import History
 from ipexperf.judge.bisection import Answer, Candidate, Change, Search
@@ -269,7 +270,7 @@ def test_the_command_to_see_it_again_names_a_network_as_the_user_did() -> None:
     target = f"{Path(__file__).parents[2] / 'fakes' / 'mynets.py'}:small"
     model = registry.models.get(own.register(target))
     record: Any = SimpleNamespace(case=Case(model.name, "cpu", "fp32", "infer", "stock", 16, model.size, 1, model.data))
-    arguments = cli._parser().parse_args(["bisect", "--good", "a", "--bad", "b", "--model", target])
+    arguments = command_line.make_parser().parse_args(["bisect", "--good", "a", "--bad", "b", "--model", target])
     told = bisect._again(record, ("good.txt", "bad file.txt"), arguments)
     chosen = f"--perf-model {target} --perf-device cpu --perf-dtype fp32 --perf-mode infer --perf-stack stock"
     assert told == f"ipexperf ab --a lock:good.txt --b lock:'bad file.txt' {chosen} --perf-batch 16"

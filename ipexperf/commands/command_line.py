@@ -52,7 +52,7 @@ def answer(words: Sequence[str]) -> int:
 
 
 def _answer(words: Sequence[str]) -> int:
-    parser = _parser()
+    parser = make_parser()
     for word in words:
         if word.startswith("--") and word.endswith("=--"):
             # argparse of Python before 3.13 would take it for an empty list.
@@ -94,7 +94,7 @@ class Overview(Parser):
         return "\n".join([*lines, "", f"`{self.prog} COMMAND --help` says what a command takes.", ""])
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = Overview(prog="ipexperf", description="Measure, compare and query performance runs.")
     parser.add_argument("--version", action="version", version=f"ipexperf {__version__}")
     plain: type[argparse.ArgumentParser] = Parser
