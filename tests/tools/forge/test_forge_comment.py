@@ -33,7 +33,8 @@ SLOWER = Verdict("regressed", "82 % slower", ratio=1.82, lo=1.74, hi=1.91, evide
 FASTER = Verdict("improved", "faster", ratio=0.8, lo=0.78, hi=0.83, evidence=PAIRS)
 SAME = Verdict("ok", "not slower", ratio=1.001, lo=0.99, hi=1.01, evidence=PAIRS)
 LOST = replace(
-    SAME, structure=Structure("changed", "other kernels", ("convolution: a -> b",), ("relu no longer fused",), "loss")
+    SAME,
+    structure=Structure("changed", "other kernels", ("convolution: a -> b",), ("relu no longer fused",), fails=True),
 )
 
 

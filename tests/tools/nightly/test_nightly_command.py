@@ -23,8 +23,8 @@ from ipexperf.tools.nightly.ledger import Finding, Ledger, Night
 pytestmark = pytest.mark.process
 SEARCH = """
 import json, sys
-from ipexperf import cli
-told = cli._parser().parse_args(sys.argv[1:])
+from ipexperf.commands import command_line
+told = command_line.make_parser().parse_args(sys.argv[1:])
 seen = told.commits, told.json, told.ipexperf_db, str(told.ipexperf_baselines), told.tests
 print(json.dumps({"culprits": [], "reason": str(seen)}))
 """
