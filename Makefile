@@ -63,7 +63,7 @@ bundle:
 	@mkdir -p $(BUNDLE)
 	$(PYTHON) -m pip wheel -q -c constraints.txt -w $(BUNDLE) "$(FOR)"
 	@cd $(BUNDLE) && sha256sum *.whl > SHA256SUMS
-	@echo "$(BUNDLE): $$(ls $(BUNDLE)/*.whl | wc -l) wheels for $$($(PYTHON) --version); docs/evidence/README.md says how to install them"
+	@echo "$(BUNDLE): $$(ls $(BUNDLE)/*.whl | wc -l) wheels for $$($(PYTHON) --version); docs/reference/devices.md says how to install them"
 
 # Before gigabytes are fetched for it.
 card:

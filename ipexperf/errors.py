@@ -8,7 +8,6 @@ IpexperfError
 ├── ForkError           a worker can't be forked: it is started fresh, and the message says why
 ├── BaselineError       a baseline file cannot be read, written or accepted into
 ├── HostLostError       a host of the fleet does not answer any more
-├── EvidenceError       a file of evidence cannot be read, or claims what its cases do not prove
 └── HistoryError        the database cannot be opened, is newer than this program, or lacks what was asked for
     └── UnavailableError    it cannot be used now: no server answers, its disk is full, or another writer takes too long
 """
@@ -61,10 +60,6 @@ class BaselineError(IpexperfError):
 
 class HostLostError(IpexperfError):
     """A host of the fleet does not answer any more. The message is the reason."""
-
-
-class EvidenceError(IpexperfError):
-    """A file of evidence cannot be read, or claims what its cases do not prove."""
 
 
 class HistoryError(IpexperfError):

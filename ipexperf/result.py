@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from ipexperf.case import Case
 from ipexperf.errors import UsageError
@@ -24,7 +24,6 @@ LaunchOutcome = Literal[
     "interrupted",
     "refused",
 ]
-LAUNCH_OUTCOMES: tuple[str, ...] = get_args(LaunchOutcome)
 KEPT = 4000
 """A launch record keeps this many latencies of requests, evenly spaced. Its metrics are computed from all."""
 PRIMARY = "step_time"

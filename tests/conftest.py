@@ -8,6 +8,7 @@ import importlib.machinery
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,11 @@ pytest_plugins = "pytester"
 # Hundreds of processes that the tests start import the same modules: without bytecode, each compiles them again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Under nohup, or as a shell's background job, what the tests start would ignore these signals.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 # How long an example takes says how busy the machine is, and nothing of the code.
 settings.register_profile("ipexperf", deadline=None, suppress_health_check=[HealthCheck.too_slow])

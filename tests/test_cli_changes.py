@@ -25,7 +25,7 @@ CASE = Case(model="resnet50", device="cpu", dtype="bf16", mode="infer", stack="i
 RUNS = 16
 MOVED = 9
 QUESTIONS = (["trend"], ["changes"], ["export", "csv"], ["export", "bencher"], ["compare", "first"], ["speedup"],
-        ["show", "last"], ["runs"], ["db", "check"], ["db", "upgrade"], ["db", "vacuum"], ["db", "backup"],
+        ["show", "last"], ["runs"], ["db", "check"], ["db", "upgrade"],
         ["db", "prune", "--before", "2026-05-03"], ["db", "merge", "other.db"])  # fmt: skip
 """Every command that reads a history."""
 TYPICAL = (["trend"], ["db", "check"], ["db", "merge", "other.db"])
@@ -202,15 +202,12 @@ def test_prune_deletes_only_with_yes_and_never_the_run_of_a_baseline(capsys, pat
     assert "there is no folder elsewhere of baselines" in refused(capsys, "db", "prune", "--before", "2026-05-03")
 
 
-def test_db_checks_upgrades_vacuums_and_backs_up(capsys):
+def test_db_checks_and_upgrades(capsys):
     """Each prints what it found or did."""
     output = run(capsys, "db", "check")
     assert "ipexperf.db: no fault found, schema 0005" in output
     assert f"{RUNS} run, " in output
     assert run(capsys, "db", "upgrade") == "ipexperf.db: schema 0005 is the newest, nothing was done\n"
-    assert "bytes became" in run(capsys, "db", "vacuum")
-    assert run(capsys, "db", "backup", "copy.db") == "ipexperf.db: copied to copy.db\n"
-    assert "copy.db exists already" in refused(capsys, "db", "backup", "copy.db")
 
 
 def no_database(path):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ipexperf import redaction
 from ipexperf.redaction import recorded, redacted, redacted_arm, redacted_command, tuned
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def test_secrets_of_variables_and_options_are_hidden_in_any_text_from_then_on(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A short one as a word, since it may be a common one; the path of a file that has a secret is none."""
+    monkeypatch.setattr(redaction, "_seen", set())  # other tests have secrets of their own
     (tmp_path / "secret").write_text("")
     for name, value in {
         "MY_TOKEN": "abc-def-0123456",

@@ -68,8 +68,6 @@ TARGETS = (
         (*kills.COMMANDS["baseline accept"], "--baselines={disk}/baselines"),
         copies=("baselines",),
     ),
-    Target("db backup", "ipexperf", ("db", "backup", "{disk}/copy.db")),
-    Target("db vacuum", "ipexperf", ("db", "vacuum", "--db={disk}/ipexperf.db"), copies=("ipexperf.db",)),
     Target("merge", "ipexperf", ("db", "merge", "other.db", "--db={disk}/ipexperf.db"), copies=("ipexperf.db",)),
     Target(
         "prune",
@@ -77,7 +75,6 @@ TARGETS = (
         ("db", "prune", "--before=last", "--yes", "--db={disk}/ipexperf.db"),
         copies=("ipexperf.db",),
     ),
-    Target("share", "ipexperf", ("db", "share", "{disk}/shared.db")),
     Target("export csv", "ipexperf", ("export", "csv", "--output={disk}/points.csv")),
     Target("report --html", "ipexperf", ("report", "--html={disk}/report")),
 )

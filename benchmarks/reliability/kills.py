@@ -66,8 +66,6 @@ SUITE = "import pytest\n\n\n@pytest.mark.perf\ndef test_it(perf):\n    perf()\n"
 COMMANDS: Mapping[str, Sequence[str]] = {
     "merge": ("db", "merge", "other.db"),
     "prune": ("db", "prune", "--before=last", "--yes"),
-    "db vacuum": ("db", "vacuum"),
-    "db backup": ("db", "backup", "copy.db"),
     "baseline accept": ("baseline", "accept", "last", "--case=resnet50-cpu-bf16-infer_jit-ipex", "--reason=why"),
     "report --html": ("report", "--html=report"),
     "export csv": ("export", "csv", "--output=points.csv"),

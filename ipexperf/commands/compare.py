@@ -18,11 +18,6 @@ def add_compare(subparsers: console.Subparsers) -> None:
     parser.add_argument("first", metavar="RUN", help=console.RUN)
     parser.add_argument("second", metavar="RUN", nargs="?", default="last", help="as above (default: %(default)s)")
     parser.add_argument("--metric", choices=tuple(METRICS), default=PRIMARY, help="default: %(default)s")
-    text = (
-        "a verdict for each case over all equal hosts that measured both. RUN then names a fleet run or all runs of a "
-        "day, a branch or a commit, or of torch=VERSION or ipex=VERSION"
-    )
-    parser.add_argument("--hosts", action="store_true", help=text)
     parser.set_defaults(run=run_compare)
 
 
@@ -30,8 +25,6 @@ def run_compare(arguments: argparse.Namespace) -> int:
     from ipexperf.history.comparison import compare
     from ipexperf.history.tables import OVER_LAUNCHES, compared_table, comparison_text, differences_text
 
-    if arguments.hosts:
-        return _over_hosts(arguments)
     with console.open_history(arguments) as history:
         first, second = history.show(arguments.first), history.show(arguments.second)
     if first.run.uid == second.run.uid:
@@ -45,23 +38,6 @@ def run_compare(arguments: argparse.Namespace) -> int:
         yield OVER_LAUNCHES
 
     return console.output(arguments, asdict(comparison), [asdict(case) for case in comparison.cases], drawn)
-
-
-def _over_hosts(arguments: argparse.Namespace) -> int:
-    """Compare over all hosts."""
-    from ipexperf.history import over_hosts, tables
-
-    with console.open_history(arguments) as history:
-        compared = over_hosts.compare(history, arguments.first, arguments.second, arguments.metric)
-
-    def drawn() -> Iterator[console.Part]:
-        yield tables.over_hosts_text(compared)
-        yield tables.over_hosts_table(compared.cases) if compared.cases else "No cases were recorded."
-        yield tables.over_hosts_reasons(compared.cases)
-        yield tables.OVER_HOSTS
-
-    rows = [{**asdict(case), "hosts": tables.host_by_host(case.hosts)} for case in compared.cases]
-    return console.output(arguments, asdict(compared), rows, drawn)
 
 
 def add_speedup(subparsers: console.Subparsers) -> None:

@@ -1,4 +1,4 @@
-"""`ipexperf db`: a history as a file, joined with others, copied for others, checked and cut back."""
+"""`ipexperf db`: a history as a file, joined with others, checked and cut back."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ipexperf.report.units import plural
 
 
 def add_db(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "db", "merge, share, prune, check, upgrade, vacuum or back up a history")
-    below = parser.add_subparsers(metavar="merge|share|prune|check|upgrade|vacuum|backup|deliver", required=True)
+    parser = console.declare(subparsers, "db", "merge, prune, check or upgrade a history")
+    below = parser.add_subparsers(metavar="merge|prune|check|upgrade|deliver", required=True)
 
     def add(name: str, purpose: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
         subparser = console.declare(below, name, purpose)
@@ -23,11 +23,6 @@ def add_db(subparsers: console.Subparsers) -> None:
 
     merge = add("merge", "copy the runs of other histories into this one", run_merge)
     merge.add_argument("others", type=Path, nargs="+", metavar="OTHER", help="history files; they stay as they are")
-    share = add("share", "copy runs to a file for others, without names of hosts, users and folders", run_share)
-    share.add_argument("copy", type=Path, metavar="FILE", help="the new history file")
-    share.add_argument("runs", nargs="*", metavar="RUN", help=f"{console.RUN} (default: all runs)")
-    share.add_argument("--hide", action="append", default=[], metavar="WORD", help="hide this word too (repeatable)")
-    share.add_argument("--logs", action="store_true", help="keep what workers printed, with names hidden")
     prune = add("prune", "list old runs, and with --yes delete them", run_prune)
     prune.add_argument("--before", required=True, metavar="WHEN", help="runs before this UTC date, moment or run")
     prune.add_argument("--samples", action="store_true", help="only their samples: every number of a run stays")
@@ -35,10 +30,6 @@ def add_db(subparsers: console.Subparsers) -> None:
     prune.add_argument("--yes", action="store_true", help="delete; without it nothing is changed")
     add("check", "read every page and every reference", run_check)
     add("upgrade", "bring the schema up to date, after a backup", run_upgrade)
-    add("vacuum", "free the space of deleted rows", run_vacuum)
-    backup = add("backup", "copy the history, while others may write to it", run_backup)
-    default = "default: a file beside it, named by the time"
-    backup.add_argument("copy", type=Path, nargs="?", metavar="FILE", help=default)
     deliver = add("deliver", "copy runs into the history that they waited for on this host", run_deliver)
     console.add_cache(deliver, "where the runs wait, ")
 
@@ -67,18 +58,6 @@ def run_merge(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def run_share(arguments: argparse.Namespace) -> int:
-    from ipexperf.history import sharing
-
-    shared = sharing.share(arguments.db, arguments.copy, arguments.runs, words=arguments.hide, keep_logs=arguments.logs)
-    names = (plural(shared.hosts, "host"), plural(shared.users, "user"), plural(shared.folders, "folder"))
-    console.say(f"{shared.path}: {plural(shared.runs, 'run')}; hidden: {', '.join(names)}")
-    if shared.logs:
-        console.say(f"{plural(shared.logs, 'log')} of workers left out (--logs keeps them)")
-    console.say("look at it before you publish it: branches, names of networks and messages are as they were")
-    return 0
-
-
 def run_check(arguments: argparse.Namespace) -> int:
     from ipexperf.history import schema, sqlite_files
 
@@ -104,21 +83,6 @@ def run_upgrade(arguments: argparse.Namespace) -> int:
         console.say(f"{path}: schema {old} is the newest, nothing was done")
     else:
         console.say(f"{path}: schema {old} became {schema.REVISION}; as it was: {path.name}.backup-{old}")
-    return 0
-
-
-def run_vacuum(arguments: argparse.Namespace) -> int:
-    from ipexperf.history import sqlite_files
-
-    before, after = sqlite_files.vacuum(arguments.db)
-    console.say(f"{arguments.db}: {before} bytes became {after}")
-    return 0
-
-
-def run_backup(arguments: argparse.Namespace) -> int:
-    from ipexperf.history import sqlite_files
-
-    console.say(f"{arguments.db}: copied to {sqlite_files.backup(arguments.db, arguments.copy)}")
     return 0
 
 
@@ -155,7 +119,7 @@ def run_prune(arguments: argparse.Namespace) -> int:
     for uid in pruned.kept:
         console.say(f"kept {uid}: a baseline was accepted from it")
     if not arguments.yes and pruned.runs:
-        console.say("nothing was changed: --yes deletes, and `ipexperf db vacuum` then gives the space back")
+        console.say("nothing was changed: --yes deletes")
     return 0
 
 

@@ -13,8 +13,6 @@ from ipexperf.dashboard.change_marks import Mark
 from ipexperf.dashboard.story import CaseStory, Story
 from ipexperf.history import History, selftests, tables
 from ipexperf.history.board import Board, BoardRun
-from ipexperf.history.host_times import Kind
-from ipexperf.history.over_hosts import HostsComparison
 from ipexperf.history.speedups import speedups
 from ipexperf.judge import selftest
 from ipexperf.judge.environment import differences
@@ -138,37 +136,6 @@ def run_rows(story: Story, entries: Mapping[int, Sequence[tuple[CaseStory, int]]
             }
         )
     return rows
-
-
-def hosts(kinds: Sequence[Kind], compared: HostsComparison | None) -> dict[str, Any]:
-    """Return the page of equal hosts: a table of each kind, with the nights of each host drawn.
-
-    `compared` is the newest software beside the one before, over all hosts.
-    """
-    cases = [] if compared is None else [case for case in compared.cases if case.outcome is not None]
-    return {
-        "compared": compared,
-        "cases": [(case, tables.host_by_host(case.hosts)) for case in cases],
-        "over_hosts": tables.OVER_HOSTS,
-        "title": "Hosts",
-        "sentences": tables.sentences(kinds),
-        "explanation": tables.ODD_HOSTS,
-        "kinds": [
-            {"machine_key": kind.machine_key, "hosts": [(host, _line(host.course, kind)) for host in kind.hosts]}
-            for kind in kinds
-        ],
-        "width": LINE[0],
-        "height": LINE[1],
-    }
-
-
-def _line(course: Sequence[float], kind: Kind) -> str:
-    """Return the nights of a host as the points of a line. The median of all hosts is half way up, slower is higher."""
-    farthest = max(0.02, *(abs(value - 1) for host in kind.hosts for value in host.course))
-    width, height = LINE
-    across = width / max(len(course) - 1, 1)
-    places = (height / 2 * (1 - (value - 1) / farthest) for value in course)
-    return " ".join(f"{number * across:.1f},{place:.1f}" for number, place in enumerate(places))
 
 
 def run_page(story: Story, place: int, entries: Sequence[tuple[CaseStory, int]]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ipexperf.bench.machine.source import inside
 from ipexperf.dashboard import case_page, folder, pages, single_page
 from ipexperf.dashboard.story import CaseStory, Story, by_run, gather
 from ipexperf.dtypes import DTYPES
-from ipexperf.history import History, host_times, over_hosts
+from ipexperf.history import History
 from ipexperf.history.database import collector_held_off
 from ipexperf.result import PRIMARY
 
@@ -73,8 +73,6 @@ class _Site:
             self._more["speedups.html"] = gains
         if pairs["data"]["rows"]:
             self._more["pairs.html"] = pairs
-        if kinds := host_times.kinds(history, since=story.board.runs[0].started_at):
-            self._more["hosts.html"] = pages.hosts(kinds, over_hosts.newest(history))
         self._pages = single_page.environment(lstrip_blocks=True)
         self._pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
         self._pages.globals.update(

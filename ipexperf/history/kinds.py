@@ -16,7 +16,6 @@ from ipexperf.history.values import kind_of_evidence
 from ipexperf.judge.bisection import Change
 from ipexperf.judge.bisection import Outcome as Found
 from ipexperf.judge.ratios import Ratio
-from ipexperf.outcomes import Outcome
 from ipexperf.result import Launch, Level, SpeedVerdict, Structure
 
 SHOWN = 80
@@ -48,7 +47,6 @@ HOLDS: Mapping[str, Any] = {
     | {"started_at": str, "metrics": dict[str, float], "answers?": (_ANSWERS, None), "roof?": (_ROOF, None)}
     | dict.fromkeys(("fingerprint?", "against?"), (_FINGERPRINT, None)),
     "policy.doc": _ANY,
-    "verdict.outcome": Outcome,
     "verdict.reason": {"text": str, "lo": float, "hi": float, "baseline": (kind_of_evidence, None)}
     | {"structure?": (Structure, None), "speed?": (SpeedVerdict, None), "level?": (Level, None)},
     "seat.turns": [int],

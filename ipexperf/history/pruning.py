@@ -97,11 +97,6 @@ def _count(connection: Connection, table: Table, numbers: list[int]) -> int:
     return int(connection.execute(select(func.count()).select_from(table).where(_of(table, numbers))).scalar_one())
 
 
-def delete_runs(connection: Connection, going: list[int]) -> None:
-    """Delete these runs with all of their rows, and what nothing refers to any more."""
-    _delete(connection, going, FACTS, runs=True)
-
-
 def _delete(connection: Connection, going: list[int], tables: tuple[Table, ...], *, runs: bool) -> None:
     for part in parts(going):
         for table in tables:

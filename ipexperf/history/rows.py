@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -73,12 +72,6 @@ def case_row(case: Case, suite: str) -> dict[str, Any]:
 
 def case_of(row: RowMapping | Mapping[str, Any]) -> Case:
     return Case.from_json({**{name: row[name] for name in CASE}, **row["params"]})
-
-
-def case_of_texts(*values: Any) -> Case:
-    """The case of a row that was read without SQLAlchemy: the values of CASE, and `params` as JSON."""
-    *axes, params = values
-    return case_of({**dict(zip(CASE, axes, strict=True)), "params": json.loads(params)})
 
 
 def series_row(case_uid: str, machine_key: str, name: str) -> dict[str, Any]:

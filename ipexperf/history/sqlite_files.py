@@ -1,4 +1,4 @@
-"""Operations on a history file without SQLAlchemy: check, back up, vacuum."""
+"""Operations on a history file without SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy.dialects import sqlite
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import addresses, database, recomputed, schema
+from ipexperf.history import addresses, database, schema
 
 FINDINGS = 3
 """Number of faults of a damaged file to report."""
@@ -69,11 +68,8 @@ def revision(connection: sqlite3.Connection, path: Path) -> str:
     return str(record[0]) if record else "none"
 
 
-def check(target: str | os.PathLike[str], *, recompute: bool = True) -> Checked:
-    """Read every page and reference of a history, and compute its numbers again. Raise HistoryError with the faults.
-
-    Without `recompute`, say only whether it can be read.
-    """
+def check(target: str | os.PathLike[str]) -> Checked:
+    """Read every page, value and reference of a history. Raise HistoryError with the faults."""
     path = path_of(target)
     with opened(path) as connection:
         number = revision(connection, path)
@@ -83,48 +79,10 @@ def check(target: str | os.PathLike[str], *, recompute: bool = True) -> Checked:
         if lost:
             rows = ", ".join(f"a row of {row[0]} without its {row[2]}" for row in lost[:FINDINGS])
             raise HistoryError(f"the history {path} has {len(lost)} rows whose parent is missing: {rows}.")
-        if recompute and (wrong := list(recomputed.differences(connection))):
-            rest = f"; and {len(wrong) - FINDINGS} more" if len(wrong) > FINDINGS else ""
-            text = f"the history {path} has numbers that do not follow from its launches and samples"
-            raise HistoryError(f"{text}: {'; '.join(wrong[:FINDINGS])}{rest}.")
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         counts = {name: _count(connection, name) for name in schema.metadata.tables if name in tables}
         unfinished = _count(connection, "run", "status = 'running'")
     return Checked(str(path), number, counts, path.stat().st_size, unfinished)
-
-
-def backup(target: str | os.PathLike[str], copy: Path | None = None) -> Path:
-    """Copy a snapshot of a history while others may write to it. Refuse damaged files, and never overwrite."""
-    path = path_of(target)
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    copy = copy or path.with_name(f"{path.name}.backup-{stamp}")
-    if copy.exists():
-        raise HistoryError(f"{copy} exists already: name another file.")
-    if not copy.parent.is_dir():
-        raise HistoryError(f"the folder of {copy} does not exist; create {copy.parent} first.")
-    with opened(path) as source:
-        revision(source, path)
-        part = copy.with_name(f".{copy.name}.part")
-        try:
-            with closing(sqlite3.connect(part)) as destination:
-                source.backup(destination)
-                _check_pages(destination, path)
-            part.replace(copy)
-        finally:
-            part.unlink(missing_ok=True)
-    return copy
-
-
-def vacuum(target: str | os.PathLike[str]) -> tuple[int, int]:
-    """Free the space of deleted rows. Return the size before and after, in bytes."""
-    path = path_of(target)
-    with opened(path) as connection:
-        revision(connection, path)
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        before = path.stat().st_size
-        connection.execute("VACUUM")
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    return before, path.stat().st_size
 
 
 def delete(path: Path) -> None:

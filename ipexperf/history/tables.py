@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from ipexperf.history.drawing import SHORT, Columns, human, interval, moment, ratio, remarks, share
-from ipexperf.history.host_times import DAY
 from ipexperf.judge import structure
-from ipexperf.judge.hosts import LEAST_HOSTS
 from ipexperf.judge.levels import MINIMUM
 from ipexperf.judge.rounds import DISTRUST
 
@@ -21,13 +19,10 @@ if TYPE_CHECKING:
 
     from ipexperf.history.changed import Changed, Changes
     from ipexperf.history.comparison import ComparedCase, RunComparison
-    from ipexperf.history.host_times import Kind
-    from ipexperf.history.over_hosts import HostsComparison, HostShare, OverHosts
     from ipexperf.history.records import Recorded, RunDetail, RunRecord
     from ipexperf.history.rounds import Twin
     from ipexperf.history.speedups import Speedup
     from ipexperf.history.store import History
-    from ipexperf.judge.hosts import HostVerdict
 
     Points = Sequence[Mapping[str, Any]]
     """The points of one series, oldest first."""
@@ -37,8 +32,6 @@ BARS = "▁▂▃▄▅▆▇█"
 NO_NUMBER = "x"
 MARGIN = 0.01
 """The vertical range covers at least this share of the level, so that small movements look flat."""
-MANY = 6
-"""More hosts than this have no ratio each in the table."""
 OVER_LAUNCHES = (
     "Intervals are over launches, and hold together with 95 %. What a machine does from one session to the next is in "
     "none of them: `ipexperf ab` measures two stacks side by side."
@@ -47,15 +40,6 @@ OTHERS = "The others are over launches, and hold together with 95 %."
 OVER_ROUNDS = (
     "{which} over rounds, in which both cases took turns: each holds with 95 % by itself. What another day, driver or "
     "reboot changes is in none of them."
-)
-ODD_HOSTS = (
-    "ratio: step times over those of the other hosts of its kind, the median over cases and nights; above 1 is slower. "
-    "A host is odd if it lies farther from the others than they lie from one another."
-)
-OVER_HOSTS = (
-    "ratio: time of the second over that of the first, on each host and over all of them; above 1 is slower. Intervals "
-    "hold with 90 %. They come from how far the hosts lie from one another: what a host does from one day to the next "
-    "is in them."
 )
 
 
@@ -417,84 +401,3 @@ def twin_text(twin: Twin) -> str:
 def counted(rounds: int) -> str:
     """A number of rounds, in words."""
     return "1 round" if rounds == 1 else f"{rounds} rounds"
-
-
-def kinds_table(kinds: Sequence[Kind]) -> Columns:
-    rows = (
-        {
-            "host": verdict.host,
-            "machine": kind.machine_key,
-            "state": verdict.state,
-            "ratio": ratio(verdict.ratio),
-            "interval": interval(verdict.lo, verdict.hi),
-            "nights": str(verdict.nights),
-            "cases": str(verdict.cases),
-            "since": verdict.since[:DAY],
-        }
-        for kind in kinds
-        for verdict in kind.hosts
-    )
-    return Columns(rows, spare=("cases", "nights", "since", "machine"))
-
-
-def kinds_text(kinds: Sequence[Kind]) -> Text:
-    """The sentences on the hosts, and an explanation of the numbers."""
-    return Text("\n".join([*sentences(kinds), ODD_HOSTS]))
-
-
-def sentences(kinds: Sequence[Kind]) -> list[str]:
-    """One sentence for each odd host, and one for kinds of which there are too few."""
-    lines = [_sentence(verdict) for kind in kinds for verdict in kind.hosts if verdict.state in ("slower", "faster")]
-    few = [kind.machine_key for kind in kinds if len(kind.hosts) < LEAST_HOSTS]
-    if few:
-        lines.append(f"{', '.join(few)}: with fewer than {LEAST_HOSTS} hosts none can be called odd.")
-    return lines
-
-
-def _sentence(verdict: HostVerdict) -> str:
-    percent = abs(verdict.ratio - 1) * 100
-    return (
-        f"{verdict.host} is {percent:.1f} % {verdict.state} than its {verdict.equals} equals "
-        f"since {verdict.since[:DAY]}: the machine, not the software."
-    )
-
-
-def over_hosts_text(compared: HostsComparison) -> Text:
-    """Describe both sides, with the notes on the comparison as a whole."""
-    lines = []
-    for name, side in (("first", compared.first), ("second", compared.second)):
-        when = moment(side.begin) if side.begin == side.end else f"{moment(side.begin)} to {moment(side.end)}"
-        hosts = ", ".join(side.hosts) or "shared hosts"
-        runs = "1 run" if len(side.runs) == 1 else f"{len(side.runs)} runs"
-        lines.append(f"{name:8} {side.selector}: {runs} on {hosts}, {when} UTC")
-        lines += [f"{'':8} {software}" for software in side.software]
-    return Text("\n".join([*lines, *compared.notes]))
-
-
-def over_hosts_table(cases: Sequence[OverHosts]) -> Columns:
-    rows = (
-        {
-            "case": case.case_id,
-            "batch": str(case.batch),
-            "machine": case.machine_key,
-            "verdict": case.outcome or "-",
-            "ratio": ratio(case.ratio),
-            "interval": interval(case.lo, case.hi),
-            "host by host": host_by_host(case.hosts),
-        }
-        for case in cases
-    )
-    return Columns(rows, spare=("machine", "batch", "host by host"))
-
-
-def over_hosts_reasons(cases: Sequence[OverHosts]) -> Text:
-    return remarks((case.case_id, f"batch {case.batch}, {case.machine_key}", case.reason) for case in cases)
-
-
-def host_by_host(hosts: Sequence[HostShare]) -> str:
-    """The ratio of each host, or of many hosts the smallest and the largest."""
-    ratios = sorted((host.ratio, host.host) for host in hosts if host.ratio is not None)
-    if len(ratios) <= MANY:
-        return ", ".join(f"{host.host} {ratio(host.ratio)}{' (odd)' * (host.note == 'odd')}" for host in hosts)
-    (low, first), (high, last) = ratios[0], ratios[-1]
-    return f"{len(ratios)} hosts, {ratio(low)} on {first} to {ratio(high)} on {last}"

@@ -193,43 +193,6 @@ class PairPolicy(Tolerant):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostsPolicy(Tolerant):
-    """The policy for a comparison over several equal hosts.
-
-    `alpha` is met where hosts differ as is assumed: docs/results/detection.md has it for others.
-    """
-
-    name: str = "hosts-1"
-    spread: float = 0.02
-    """Log sd of a ratio from host to host that is assumed, beside what the launches of a host show."""
-    trust: float = 3.0
-    """The assumed spread counts as much as this many hosts."""
-    shown_spread: float = 0.0
-    """The spread that the cases of the comparison show. If it is larger, it replaces the assumed one."""
-    odd_alpha: float = 0.01
-    """Rate at which any of some hosts that differ as is assumed may be said to disagree with the others."""
-    false_discovery_rate: float = 0.05
-    """Alarm rate of a comparison, shared by its cases (Bonferroni)."""
-
-    @property
-    def likely_spread(self) -> float:
-        """The spread from host to host that intervals begin with."""
-        return max(self.spread, self.shown_spread)
-
-    @property
-    def likely_trust(self) -> float:
-        """The number of hosts that this spread counts as: fewer, the more it was corrected.
-
-        Cases that share the state of their machine show its spread no better than one case.
-        """
-        return self.trust if self.shown_spread <= self.spread else self.trust * (self.spread / self.shown_spread) ** 2
-
-    def shared(self, cases: int) -> HostsPolicy:
-        """The policy for each of `cases` judged cases, which share the alarm rate of the comparison."""
-        return replace(self, alpha=min(self.alpha, self.false_discovery_rate / max(cases, 1)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricPolicy(Tolerant):
     """The policy for one metric beside speed."""
 

@@ -26,7 +26,6 @@ DAMAGE = (
     ("launch", "doc", "json_set(doc, '$.fingerprint.structure', 7)", "show last"),
     ("launch", "doc", "json_set(doc, '$.proof[0].found', json('[]'))", "report --markdown"),
     ("launch", "doc", "'null'", "compare last~1 last"),
-    ("verdict", "outcome", "'wrong'", "gate"),
     ("verdict", "reason", "json_set(reason, '$.hi', 'text')", "report --markdown"),
     ("verdict", "reason", "json_set(reason, '$.baseline', 'text')", "show last --csv"),
     ("bisection", "outcome", "'text'", "show last"),

@@ -1,4 +1,4 @@
-"""Checking, copying, shrinking and pruning a history; and what is wrong with a file, in one sentence."""
+"""Checking and pruning a history; and what is wrong with a file, in one sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from history_records import CRASHED, ENVIRONMENT, OK, four_runs, make_case, make_launch, make_measurement
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import History, database, pruning, sqlite_files
+from ipexperf.history import History, database, sqlite_files
 from ipexperf.result import KEPT, Sample
 
 
@@ -56,7 +56,7 @@ def test_a_history_whose_writer_was_killed_is_checked(path):
 
 
 def test_a_check_finds_a_page_that_was_overwritten(path):
-    """The file opens and its first page is whole. A damaged file is not copied either."""
+    """The file opens and its first page is whole."""
     query(path, "PRAGMA wal_checkpoint(TRUNCATE)")
     data = bytearray(path.read_bytes())
     data[4096 * 6 : 4096 * 9] = b"\x5a" * (4096 * 3)
@@ -64,10 +64,6 @@ def test_a_check_finds_a_page_that_was_overwritten(path):
     with pytest.raises(HistoryError, match=r"is damaged|malformed") as raised:
         sqlite_files.check(path)
     assert "\n" not in str(raised.value)
-    with pytest.raises(HistoryError, match=r"is damaged|malformed"):
-        sqlite_files.backup(path, path.with_name("copy.db"))
-    assert not [file for file in path.parent.iterdir() if ".part" in file.name]
-    assert not path.with_name("copy.db").exists()
 
 
 @pytest.mark.parametrize(
@@ -80,39 +76,6 @@ def test_a_check_finds_a_value_of_a_wrong_type(path, table, column, value):
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f'UPDATE "{table}" SET {column} = {value}')  # noqa: S608 - texts of ours
     with pytest.raises(HistoryError, match=rf"is damaged: .*{table}\.{column} is "):
-        sqlite_files.check(path)
-
-
-@pytest.mark.parametrize(
-    ("change", "wrong"),
-    [
-        (
-            "UPDATE measurement SET median = 0.009",
-            r"resnet50-cpu-bf16-infer-ipex\S* in run \S+: the median of step_time is 0.009, and 0.011 by its launches",
-        ),
-        ("UPDATE measurement SET n = 2", "the n of step_time is 2, and 3 by its launches"),
-        ("UPDATE measurement SET hi = NULL", "the hi of step_time is none, and 0.013 by its launches"),
-        ("UPDATE measurement SET outcome = 'failed'", "the median of step_time is 0.011, and none by its launches"),
-        ("DELETE FROM launch WHERE launch = 2", "the n of step_time is 3, and 2 by its launches"),
-        (
-            "UPDATE launch SET doc = json_set(doc, '$.metrics.step_time', 0.0125)",
-            "the median of step_time is 0.011, and 0.0125 by its launches",
-        ),
-        (
-            "UPDATE samples SET data = (SELECT data FROM samples AS other WHERE launch = 2 AND length(data) > 0)",
-            "the step_time of launch 0 is 0.01, and 0.013 by its samples",
-        ),
-    ],
-)
-def test_a_check_finds_a_number_that_was_changed_by_hand(path, change, wrong):
-    """A median, a launch or samples that no longer fit together. The error names the case and both numbers.
-
-    If there are more than three, it counts them.
-    """
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute(change)
-        connection.commit()
-    with pytest.raises(HistoryError, match=f"numbers that do not follow from its launches and samples: .*{wrong}"):
         sqlite_files.check(path)
 
 
@@ -154,36 +117,6 @@ def test_an_invalid_json_document_is_one_sentence(path):
         connection.commit()
     with History.open(path) as history, pytest.raises(HistoryError, match="holds a row that cannot be read"):
         history.runs()
-
-
-def test_a_backup_is_the_history_and_overwrites_nothing(path, tmp_path):
-    """Also while another process has the file open."""
-    with History.open(path):
-        copy = sqlite_files.backup(path)
-    assert copy.name.startswith("history.db.backup-")
-    assert dump(copy) == dump(path)
-    mine = tmp_path / "mine.db"
-    assert sqlite_files.backup(path, mine) == mine
-    before = mine.read_bytes()
-    with pytest.raises(HistoryError, match=r"mine.db exists already"):
-        sqlite_files.backup(path, mine)
-    assert mine.read_bytes() == before
-    with pytest.raises(HistoryError, match=r"the folder of .* does not exist"):
-        sqlite_files.backup(path, tmp_path / "nowhere" / "copy.db")
-
-
-def test_a_vacuum_frees_the_space_of_deleted_rows(path):
-    """What is left reads as before."""
-    with History.open(path) as history:
-        for _ in range(20):
-            uid = history.start_run(ENVIRONMENT, {"started_at": "2026-04-01T00:00:00Z"})
-            for number in range(5):
-                history.record(uid, make_measurement(make_case(f"model{number}")), OK)
-        pruning.prune(history, "2026-05-01", delete_them=True)
-    left = dump(path)
-    before, after = sqlite_files.vacuum(path)
-    assert after < before
-    assert dump(path) == left
 
 
 @pytest.mark.parametrize("create", [True, False])

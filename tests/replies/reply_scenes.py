@@ -96,18 +96,16 @@ class Scene:
 
 SMALL = "--perf-model=mynets.py:small"
 LEARNS = "--perf-model=learns.py:small"
-EVIDENCE = f"--perf-load={ROOT / 'ipexperf' / 'tools' / 'evidence' / 'networks.py'}"
+NETWORKS = f"--perf-load={HERE / 'networks.py'}"
 SCENES = {
     "inference": Scene((SMALL, "--perf-mode=infer,infer_jit", "--perf-dtype=fp32,bf16")),
     "compiled": Scene((SMALL, "--perf-mode=infer_compile,infer_export", "--perf-dtype=fp32")),
     "int8": Scene((SMALL, "--perf-mode=infer_jit,realtime", "--perf-dtype=fp32,int8")),
     "starts": Scene((SMALL, "--perf-mode=load,realtime,multistream", "--perf-dtype=bf16")),
     "training": Scene((LEARNS, "--perf-mode=train,train_compile,train_ddp", "--perf-dtype=bf16")),
-    "decoder": Scene(
-        (EVIDENCE, "--perf-model=evidence_decoder", "--perf-mode=prefill,decode,serve", "--perf-dtype=fp32")
-    ),
+    "decoder": Scene((NETWORKS, "--perf-model=tiny_decoder", "--perf-mode=prefill,decode,serve", "--perf-dtype=fp32")),
     "failures": Scene(
-        (EVIDENCE, "--perf-model=provokes_crashed,provokes_out_of_memory", "--perf-mode=infer", "--perf-dtype=fp32")
+        (NETWORKS, "--perf-model=provokes_crashed,provokes_out_of_memory", "--perf-mode=infer", "--perf-dtype=fp32")
     ),
     "contention": Scene((SMALL, "--perf-mode=infer", "--perf-dtype=fp32"), BUSY),
     "pairs": Scene(
