@@ -17,7 +17,7 @@ LIMITS = {
     "lines of the package and the suites": 58_250,
     "lines of tests": 51_800,
     "lines of benchmarks": 9_550,
-    "words of pages": 72_700,
+    "words of pages": 72_800,
     "decisions": 34,
     "words of the glossary": 28,
     "options": 45,

@@ -46,7 +46,11 @@ def test_each_step_takes_the_place_of_the_one_before(terminal: tuple[LiveLine, C
     line, written = terminal
     line.show("round 1 of 2")
     line.show("round 2 of 2")
-    assert written() == "".join(f"{CLEARED}{DIM}  1 of 8 cases | round {n} of 2{PLAIN}" for n in (1, 2))
+    expected = "".join(f"{CLEARED}{DIM}  1 of 8 cases | round {n} of 2{PLAIN}" for n in (1, 2))
+    told = written()
+    while len(told) < len(expected):  # a busy kernel hands it on in parts
+        told += written()
+    assert told == expected
     line.clear()
     assert written() == CLEARED
 
