@@ -25,6 +25,7 @@ PLANTED = "import pathlib\n\npathlib.Path('ran').touch()\n\n\ndef test_it(perf):
         ("test_it.py::test_it", "./python", "name the other arm, --against './python'"),
         ("test_it.py::test_it", "LD_PRELOAD=./evil.so", "name the other arm"),
         ("test_it.py::test_it", "PYTHONPATH=evil", "name the other arm"),
+        ("test_it.py::test_it", "ZE_ENABLE_ALT_DRIVERS=./evil.so", "name the other arm"),
         ("test_it.py::test_it", "evil-package==1.0", "name the other arm"),
         ("test_it.py::test_it", "other", "name the other arm"),
     ],

@@ -56,9 +56,7 @@ def _test(case: Case) -> str:
 
     path, tree = Path(case.model.partition("::")[0]), source.tree()
     if case.model.startswith("-") or not path.resolve().is_relative_to(tree):
-        raise UsageError(
-            f"the history names the test {case.model!r}, which is not in {tree}: a history runs nothing else"
-        )
+        raise UsageError(f"the history names the test {case.model!r}, which is not in {tree}: run it with pytest")
     return case.model
 
 
@@ -82,8 +80,10 @@ def _arm(recorded: Recorded) -> str:
     if evidence.against == ITSELF:
         return ""
     words = arms.parse(evidence.against, "the other arm")
-    libraries = [name for name in words.variables if name.startswith("LD_") or not TUNING.match(name)]
-    if libraries or words.python or words.lock or "model" in words.axes or not f"{words.source}{GIT}".startswith(GIT):
+    # Some variables that tune also name libraries to load.
+    tuning = all(TUNING.match(name) and name[:3] != "LD_" and "/" not in x for name, x in words.variables.items())
+    folder = words.source and not words.source.startswith(GIT)
+    if words.python or words.lock or folder or not tuning or "model" in words.axes:
         raise UsageError(f"a history alone may not say what runs: name the other arm, --against {evidence.against!r}")
     return evidence.against
 

@@ -24,8 +24,6 @@ from ipexperf.result import PRIMARY, PairsEvidence
 
 MOVED = {"slower": 0, "drift": 0, "bistable": 1, "undone": 2, "faster": 3}
 """The kinds of change to show on the overview, the most urgent first."""
-LINE = (160, 28)
-"""Width and height of the line of a host's nights."""
 MOST_CHANGES = 200
 """The most changes to show on the overview."""
 
