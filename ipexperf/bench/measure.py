@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import statistics
 import time
 from collections.abc import Callable
 from typing import Any
 
-from ipexperf.bench.clocks import perf_counter, process_time
+from ipexperf.bench.clocks import perf_counter
+from ipexperf.bench.threads import Threads
 
 BLOCK_SECONDS = 0.02
 """Minimum duration of a sample. Shorter steps are timed in blocks, so that the timer and interruptions matter less."""
@@ -17,33 +17,7 @@ WARM_SECONDS = 8.0
 WARM_STEPS = 4
 STEADY = 0.10
 
-_TASKS = "/proc/self/task"
-_accounts: dict[str, int] = {}
-"""The open schedstat file of each thread."""
-_delays: dict[str, int] = {}
-"""The nanoseconds that each thread had waited at the last look. Ended threads are summed under `_ENDED`."""
-_ENDED = ""
-
-
-def run_delay() -> float:
-    """Return the seconds that this process' threads waited for a core, from the scheduler's statistics.
-
-    The wait of an ended thread still counts: otherwise the sum would fall, and a busy machine would look free.
-
-    The files stay open: opening them for each sample paused the threads long enough to slow the next step.
-    """
-    threads = os.listdir(_TASKS)  # noqa: PTH208 - runs between samples, and pathlib is slower
-    for thread in tuple(threads):
-        try:
-            if thread not in _accounts:
-                _accounts[thread] = os.open(f"{_TASKS}/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-            _delays[thread] = int(os.pread(_accounts[thread], 100, 0).split()[1])
-        except (FileNotFoundError, ProcessLookupError):  # noqa: PERF203 - a thread may end while we look
-            threads.remove(thread)
-    for ended in _accounts.keys() - set(threads):
-        os.close(_accounts.pop(ended))
-        _delays[_ENDED] = _delays.get(_ENDED, 0) + _delays.pop(ended, 0)
-    return sum(_delays.values()) / 1e9
+threads = Threads()
 
 
 def timed(step: Callable[[], Any], synchronise: Callable[[], None], steps: int = 1) -> float:
@@ -61,6 +35,7 @@ def warm(step: Callable[[], None], synchronise: Callable[[], None], limit: float
 
     `limit` is in seconds; few long steps may take twice as long.
     """
+    threads.begin()
     begin = perf_counter()
     times: list[float] = []
     steady = False
@@ -91,7 +66,7 @@ def serve(step: Callable[[], None], synchronise: Callable[[], None], at: float, 
     while (remaining := at - perf_counter()) > 0:
         time.sleep(remaining)
     latencies: list[float] = []
-    delay, cpu = run_delay(), process_time()
+    opened = threads.look()
     synchronise()
     begin = now = perf_counter()
     while now < at + seconds or not latencies:
@@ -99,7 +74,7 @@ def serve(step: Callable[[], None], synchronise: Callable[[], None], at: float, 
         synchronise()
         before, now = now, perf_counter()
         latencies.append(now - before)
-    cpu, delay = process_time() - cpu, run_delay() - delay
+    cpu, delay = threads.sampled(opened, threads.look(), now - begin)
     return {"begin": begin, "end": now, "latencies": latencies, "cpu": cpu, "delay": delay}
 
 
@@ -109,8 +84,8 @@ def sample(
     """Time `count` blocks of steps. Return wall time, CPU time and run delay of each, in seconds per step."""
     samples = []
     for _ in range(count):
-        delay, cpu = run_delay(), process_time()
+        before = threads.look()
         wall = timed(step, synchronise, block)
-        cpu, delay = process_time() - cpu, run_delay() - delay
+        cpu, delay = threads.sampled(before, threads.look(), wall)
         samples.append((wall / block, cpu / block, delay / block))
     return samples

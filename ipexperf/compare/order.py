@@ -20,13 +20,6 @@ class TurnShape:
     block: int
     warm: int = 0
 
-    def untimed(self, chance: random.Random) -> int:
-        """How many untimed steps begin a turn: now and then one more, if there are any.
-
-        Else a step that is slow every so often, such as every tenth, may be untimed in each turn of a process.
-        """
-        return self.warm + chance.randrange(2) if self.warm else 0
-
 
 def orders(arms: int, chance: random.Random) -> Iterator[list[int]]:
     """Yield the order of each rotation, without end. In each cycle every arm follows every other equally often.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import random
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -31,6 +30,7 @@ from ipexperf.conduct.launch import (
 )
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
+from ipexperf.judge import stalls
 from ipexperf.result import ENERGY, METRICS, Launch, Sample
 
 PROBE_STEPS = 24
@@ -122,7 +122,7 @@ class Stepper:
         self._rehearsals: list[dict[str, Any]] = []
         """What the workers reported that only built."""
         self._probes: list[list[float]] = []
-        self._chance = random.Random()  # noqa: S311 - no secret
+        self._extra = stalls.extra_steps(arm.index)
 
     @property
     def worker(self) -> Worker:
@@ -196,7 +196,7 @@ class Stepper:
     def turn(self) -> Turn:
         """Take one turn."""
         shape = self.shape
-        warm = shape.untimed(self._chance)
+        warm = shape.warm + next(self._extra) if shape.warm else 0
         reply = self.worker.ask("sample", count=shape.samples, block=shape.block, warm=warm)
         return Turn.of(to_samples(reply["samples"]), shape.block, reply.get("joules"))
 

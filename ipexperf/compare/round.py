@@ -30,6 +30,8 @@ class Effort:
     """Samples per turn, whatever they take; None: as many as fill `seconds`."""
     metered: bool = False
     """Whether turns last as long as the counters of energy need."""
+    keep: bool = False
+    """Whether turns on a busy machine count too, because only ratios of arms do, and all of them shared it."""
     slow: float = math.inf
     """Steps of so many seconds have two turns in a round."""
 

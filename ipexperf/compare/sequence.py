@@ -305,7 +305,7 @@ class Contest:
         if live[0].apart:
             played = apart.play(arms, self._effort, self._chance, self._say, mirrored=True)
         else:
-            played = together.play(arms, self._effort, self._chance, self._say)
+            played = together.play(arms, replace(self._effort, keep=True), self._chance, self._say)
         for place, comparison in enumerate(live):
             self._take(comparison, played, 2 * place, 2 * place + 1)
 

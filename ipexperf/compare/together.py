@@ -53,13 +53,15 @@ class Rotations:
     pending: list[dict[int, Turn]] = field(default_factory=list)
     calm: list[MachineLoad] = field(default_factory=list)
     busy: list[MachineLoad] = field(default_factory=list)
+    keep: bool = False
+    """Whether those on a busy machine count too."""
 
     def judge(self, watch: Watch) -> None:
         """Keep all rotations since the last call, or drop them all if the machine was busy: never a single turn."""
         samples = [x for rotation in self.pending for turn in rotation.values() for x in turn.samples]
         stretch = watch.stretch(samples)
         (self.busy if stretch.busy else self.calm).append(stretch)
-        (self.dropped if stretch.busy else self.counted).extend(self.pending)
+        (self.dropped if stretch.busy and not self.keep else self.counted).extend(self.pending)
         self.pending = []
 
     def of(self, arm: int) -> list[Turn]:
@@ -174,7 +176,7 @@ def _rotate(
     players: Sequence[Player], effort: Effort, watch: Watch, chance: random.Random, say: Callable[[str], None]
 ) -> Rotations:
     """Take rotations until every arm has what was asked for and the ratios are precise, or until patience runs out."""
-    rotations = Rotations()
+    rotations = Rotations(keep=effort.keep)
     orders = order.orders(len(players), chance)
     seconds = sum(player.arm.conditions.seconds for player in players)
     until = time.monotonic() + PATIENCE * seconds
@@ -256,7 +258,9 @@ def _spell(
     `figures` are for its record beside those of the turns. `slow` says why the pulse found the machine too slow.
     """
     turns, contended = rotations.of(place), ""
-    stretches = rotations.calm
+    stretches = [*rotations.calm, *rotations.busy] if rotations.keep else rotations.calm
+    if rotations.keep and len(rotations.busy) > len(rotations.calm):
+        contended = rotations.busy[-1].busy
     if thin:
         lost = rotations.dropped
         turns = [*turns, *(rotation[place] for rotation in lost if place in rotation)]

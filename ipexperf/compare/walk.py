@@ -236,7 +236,7 @@ def walk(
             for player in players:
                 with guarded(player):
                     player.describe()
-            yield test, take_turns(players, EFFORT, chance, say)
+            yield test, take_turns(players, replace(EFFORT, keep=count > 1), chance, say)
         for walker in walkers:
             walker.finish()
 

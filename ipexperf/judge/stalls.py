@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import random
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -67,12 +69,28 @@ def _stalls(launch: Launch) -> dict[int, float]:
     return {place: (wall - typical) * launch.block for place, wall in enumerate(walls) if wall - typical > least}
 
 
+def extra_steps(launch: int) -> Iterator[int]:
+    """How many more untimed steps begin each turn of the launch of this index: none or one, the same when asked again.
+
+    Else a step that is slow every so often, such as every tenth, may be untimed in each turn of a process.
+    """
+    chance = random.Random(launch)  # noqa: S311 - no secret
+    while True:
+        yield chance.randrange(2)
+
+
 def _steps(launch: Launch, places: Iterable[int]) -> Iterator[int]:
-    """Which steps of the process these samples were, untimed ones included. None if a sample has more than one step."""
+    """Which steps of the process these samples were, untimed ones included. None if that is not known.
+
+    A sample may have more than one step, and turns that were dropped had steps too.
+    """
     turns = max(1, int(launch.gate.get("turns", 1)))
-    warm, each = int(launch.gate.get("turn_warm", 0)), len(launch.samples) // turns
-    if launch.block == 1 and each:
-        yield from (place + warm * (place // each) for place in places)
+    warm, (each, rest) = int(launch.gate.get("turn_warm", 0)), divmod(len(launch.samples), turns)
+    if launch.block != 1 or rest or launch.gate.get("turns_dropped"):
+        return
+    more = extra_steps(launch.index) if warm else itertools.repeat(0)
+    untimed = list(itertools.accumulate(warm + extra for extra in itertools.islice(more, turns)))
+    yield from (place + untimed[place // each] for place in places)
 
 
 def _period(launches: Sequence[Sequence[int]], usual: float) -> int | None:

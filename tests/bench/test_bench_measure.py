@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 import time
 from collections import Counter
 from types import SimpleNamespace
@@ -16,11 +15,11 @@ from ipexperf.bench import outcome as outcomes
 from ipexperf.bench.machine import control_groups, facts, kernel_files
 from ipexperf.bench.outcome import outcome_of
 from ipexperf.bench.process import environment
+from ipexperf.bench.threads import Accounts, Threads
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 class Clock:
@@ -38,12 +37,23 @@ class Clock:
         self.now += next(seconds)
 
 
+class OnClock(Threads):
+    """Two threads that always run, and wait for a quarter of the time."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def look(self) -> Accounts:
+        now = self._clock.now
+        return Accounts(2 * now, 0.0, {1: now, 2: now}, {1: now / 8, 2: now / 8})
+
+
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(measure, "perf_counter", clock.perf_counter)
-    monkeypatch.setattr(measure, "process_time", lambda: 2 * clock.now)
-    monkeypatch.setattr(measure, "run_delay", lambda: clock.now / 4)
+    monkeypatch.setattr(measure, "threads", OnClock(clock))
     return clock
 
 
@@ -115,30 +125,6 @@ def test_what_was_asked_of_the_device_before_is_not_timed(clock: Clock) -> None:
 
     [(wall, _, _)] = measure.sample(step, synchronise, count=1, block=2)
     assert wall == pytest.approx(0.5)
-
-
-def test_what_a_thread_waited_still_counts_after_its_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Else a sample in which threads ended would have a delay below 0, and make up for what the others waited.
-
-    No file of an ended thread stays open.
-    """
-    monkeypatch.setattr(measure, "_TASKS", str(tmp_path))
-    for name in ("_accounts", "_delays"):
-        monkeypatch.setattr(measure, name, {})
-
-    def account(thread: str, seconds: int) -> None:
-        (tmp_path / thread).mkdir(exist_ok=True)
-        (tmp_path / thread / "schedstat").write_text(f"0 {seconds * 10**9} 1\n")
-
-    account("1", 2)
-    account("2", 5)
-    assert measure.run_delay() == 7
-    shutil.rmtree(tmp_path / "2")
-    account("1", 3)
-    assert measure.run_delay() == 8
-    assert set(measure._accounts) == {"1"}
-    account("2", 1)  # another thread with the same number
-    assert measure.run_delay() == 9
 
 
 class CannotAllocateOutOfMemoryError(RuntimeError):

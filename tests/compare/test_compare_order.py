@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ipexperf.compare import order
 from ipexperf.compare.order import ALIKE, TurnShape
+from ipexperf.judge.stalls import extra_steps
 
 SEEDS = st.integers(0, 2**32)
 
@@ -67,15 +68,14 @@ def test_arms_with_different_steps_have_their_own_blocks() -> None:
 @pytest.mark.parametrize(("warm", "samples"), [(1, 1), (1, 4), (3, 7), (2, 8)])
 def test_a_step_that_is_slow_every_tenth_time_is_timed_as_often_as_it_happens(warm: int, samples: int) -> None:
     """With as many untimed steps in each turn, all or none would be untimed when a turn has 2, 5 or 10 steps."""
-    chance, shape, launches = random.Random(0), TurnShape(samples, 1, warm), 100  # noqa: S311 - no secret
+    chance, launches = random.Random(0), 100  # noqa: S311 - no secret
     seen = happened = 0
-    for _ in range(launches):
+    for launch in range(launches):
         step = chance.randrange(10)  # it was warmed up before
-        for _ in range(16):
-            untimed = shape.untimed(chance)
+        for extra in itertools.islice(extra_steps(launch), 16):
+            untimed = warm + extra
             slow = [number % 10 == 9 for number in range(step, step + untimed + samples)]
             step += len(slow)
             happened += sum(slow)
             seen += sum(slow[untimed:])
     assert seen / happened == pytest.approx(samples / (warm + 0.5 + samples), rel=0.15)
-    assert TurnShape(4, 1).untimed(chance) == 0

@@ -273,11 +273,8 @@ def install(monkeypatch: pytest.MonkeyPatch, count: int = 1, kind: type[FakeXpu]
     monkeypatch.setitem(sys.modules, "torch.xpu", card)
     for owner in (torch, lazy.torch):
         monkeypatch.setattr(owner, "xpu", card, raising=False)
-    timers = types.SimpleNamespace(perf_counter=card.clock.perf_counter, process_time=card.clock.perf_counter)
-    monkeypatch.setattr(_input, "perf_counter", card.clock.perf_counter)
-    for name, clock in vars(timers).items():
-        monkeypatch.setattr(measure, name, clock)
-    monkeypatch.setattr(measure, "run_delay", lambda: 0.0)
+    for module in (_input, measure):
+        monkeypatch.setattr(module, "perf_counter", card.clock.perf_counter)
     # A module that moves gets new parameters: ours cannot take the place of others' storage.
     monkeypatch.setattr(torch.__future__, "_overwrite_module_params_on_conversion", True)
     real = torch.amp.autocast

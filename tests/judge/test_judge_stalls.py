@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 
@@ -19,15 +20,16 @@ LONGER = Verdict("regressed", "11.5% slower", MEAN, ratio=1.115)
 
 def launch(count: int, *, every: int = 10, warm: int = 1, turn: int = 2, block: int = 1, seed: int = 1) -> Launch:
     """A launch whose process stalls in each step of that number, also in the untimed ones before each turn."""
+    extra = stalls.extra_steps(seed) if warm else itertools.repeat(0)
     noise = random.Random(seed)  # noqa: S311 - a simulation, no secret
     samples, step = [], noise.randrange(every)
     for _ in range(count // turn):
-        step += warm
+        step += warm + next(extra)
         for _ in range(turn):
             wall = STEP * noise.lognormvariate(0, 0.01) + (STALL if step % every == 0 else 0.0)
             samples.append(Sample(wall, wall, 0.0))
             step += 1
-    return Launch(0, "ok", samples=tuple(samples), block=block, gate={"turns": count // turn, "turn_warm": warm})
+    return Launch(seed, "ok", samples=tuple(samples), block=block, gate={"turns": count // turn, "turn_warm": warm})
 
 
 def of(*samples: tuple[float, float]) -> list[float]:
@@ -47,13 +49,21 @@ def test_threads_that_always_wait_for_one_another_are_slow_by_themselves() -> No
     assert of((1.0, 3.0), (1.0, 3.0), (1.0, 3.0), (1.2, 9.0), (0.9, 0.0)) == pytest.approx([1.0, 1.0, 1.0, 1.0, 0.9])
 
 
-@pytest.mark.parametrize(("every", "said"), [(3, "3rd"), (10, "10th"), (12, "12th"), (21, "21st")])
+@pytest.mark.parametrize(("every", "said"), [(3, "3rd"), (10, "10th"), (12, "12th"), (17, "17th"), (21, "21st")])
 @pytest.mark.parametrize(("warm", "turn"), [(0, 2), (2, 2), (3, 5)])
 def test_a_stall_in_every_nth_step_is_found(every: int, said: str, warm: int, turn: int) -> None:
     launches = [launch(120, every=every, warm=warm, turn=turn, seed=seed) for seed in range(4)]
     text = stalls.described(launches)
     assert text.startswith(f"every {said} step takes ")
     assert text.endswith(" ms longer")
+
+
+def test_no_period_is_told_where_turns_were_dropped() -> None:
+    """Nobody knows how many steps those had."""
+    launches = [launch(120, seed=seed) for seed in range(4)]
+    dropped = [replace(one, gate={**one.gate, "turns_dropped": 2.0}) for one in launches]
+    assert stalls.described(launches).startswith("every 10th")
+    assert stalls.described(dropped).startswith("the largest stall")
 
 
 def test_stalls_without_a_period_are_told_by_the_largest() -> None:

@@ -26,7 +26,7 @@ from typing import Any
 
 from ipexperf.bench import lazy, measure, outcome
 from ipexperf.bench.api import Workbench
-from ipexperf.bench.clocks import perf_counter, process_time
+from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import placement
@@ -68,12 +68,12 @@ class RankSession(TrainSession):
         with self.ledger.sampling(count * block):
             for _ in range(count):
                 torch.distributed.barrier()
-                delay, cpu = measure.run_delay(), process_time()
+                before = measure.threads.look()
                 synchronise()
                 begin = perf_counter()
                 measure.timed(self.step, synchronise, block)
                 end = perf_counter()
-                spans.append((begin, end, process_time() - cpu, measure.run_delay() - delay))
+                spans.append((begin, end, *measure.threads.sampled(before, measure.threads.look(), end - begin)))
         return spans
 
     def digest(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ipexperf.bench import measure, registry
 from ipexperf.bench.api import Device, Look, Model, Number, Session, Tensors, Workbench
-from ipexperf.bench.clocks import perf_counter, process_time
+from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes import _engine, _generation
@@ -139,10 +139,10 @@ class ServeSession(GenerationSession):
     def replay(self, *, at_once: bool = False) -> dict[str, Any]:
         """Serve all requests once, from their planned moments on or all at once. Return their times."""
         plan = [replace(request, arrival=0.0) for request in self.requests] if at_once else self.requests
-        delay, cpu, begin = measure.run_delay(), process_time(), perf_counter()
+        before, begin = measure.threads.look(), perf_counter()
         answers = _engine.serve(plan, self.bench.case.batch, self.rows)
         seconds = perf_counter() - begin
-        cpu, delay = process_time() - cpu, measure.run_delay() - delay
+        cpu, delay = measure.threads.sampled(before, measure.threads.look(), seconds)
         self.rows.running = self.resting
         tokens = sum(len(answer.moments) for answer in answers)
         if at_once:

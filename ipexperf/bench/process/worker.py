@@ -32,6 +32,10 @@ from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import METRICS, Check
 from ipexperf.variables import CONTROLLER
 
+SETTLE_SECONDS = 0.5
+"""The longest wait for work of its own that outlives a turn. It would slow the other arm's."""
+RESTLESS = "goes on working after its steps, in threads or children of its own, which slows the other arm's turns too"
+
 
 def workbench(request: dict[str, Any], say: Callable[[str], None]) -> Workbench:
     """Return the workbench for a request, after starting its stack and device in this process."""
@@ -88,6 +92,8 @@ class Worker:
         self._pulses: dict[str, Any] = {}
         self._faults = heap.Faults()
         self._growth = heap.Growth()
+        self._settles = True
+        """Whether its process has nothing left to do soon after each turn."""
         self._meter: energy.Meter | None = None
         self._alone = True
         """Whether its case is all that the process runs."""
@@ -242,6 +248,7 @@ class Worker:
         with self._faults.watch(steps):
             samples = session.sample(device.synchronise, request["count"], block)
         joules = self._meter.stop() if self._meter else None
+        self._settles = self._settles and measure.threads.settle(SETTLE_SECONDS)
         self._growth.after(steps)
         return {"samples": samples, "block": block, **_known(joules=joules)}
 
@@ -277,7 +284,8 @@ class Worker:
             of_device = answer(Device, device, "metrics", session.step, self._block)
             metrics = {**metrics, **registered(device, "metrics", of_device)}
         faults = filter(None, [self._faults.note, self._growth.note]) if steps_here else []
-        notes = [*answer(Session, session, "notes"), *answer(Device, device, "notes"), *faults]
+        restless = [] if self._settles else [RESTLESS]
+        notes = [*answer(Session, session, "notes"), *answer(Device, device, "notes"), *faults, *restless]
         emulated = precision.emulated(bench.case.device, bench.case.dtype, facts.cpu_flags())
         if emulated:
             notes.append(f"emulated its dtype: this CPU has no instructions for {bench.case.dtype}")
