@@ -69,6 +69,9 @@ class Gate:
     """The metric that pairs judge in its place: the quickest of several builds."""
     repeated_pairs: float = 0.03
     """The noise of that metric in pairs."""
+    captured: float | None = None
+    """Of counts of a captured step: the noise of a function's, as a standard deviation in the metric's unit. Captures
+    of functions differ, as where the order of a set decides. Those of networks are alike."""
     relative_to: str = ""
     """Stored values count as multiples of this metric, so that a machine which is slower today changes nothing."""
 
@@ -91,9 +94,9 @@ def of_memory(*, usual: bool = False) -> Gate:
     return Gate(0.01, noise=0.0003, pairs=0.0004, trust=20, grain=2**16, usual=usual, smallest=True)
 
 
-def of_count(*, usual: bool = False) -> Gate:
+def of_count(*, usual: bool = False, captured: float = 0.0) -> Gate:
     """Return the gate of counts, such as allocated bytes and calls of operators: 1 %."""
-    return Gate(0.01, noise=0.0002, pairs=0.0003, trust=20, usual=usual, smallest=True)
+    return Gate(0.01, noise=0.0002, pairs=0.0003, trust=20, usual=usual, smallest=True, captured=captured)
 
 
 def of_energy() -> Gate:
@@ -192,7 +195,7 @@ METRICS: dict[str, Metric] = {
         Metric("generated_code", "bytes", False, gate=of_count()),
         Metric("peak_memory", "bytes", False, gate=of_resident_peak(), fresh=True),
         Metric("held_memory", "bytes", False, gate=of_memory(usual=True), fresh=True),
-        Metric("step_memory", "bytes", False, gate=of_count(usual=True)),
+        Metric("step_memory", "bytes", False, gate=of_count(usual=True, captured=2**12)),
         Metric("library_memory", "bytes", False),
         Metric("reserved_memory", "bytes", False, gate=of_memory()),
         Metric("device_time", "s", False),

@@ -273,7 +273,7 @@ def _others(entry: _Entry, comparison: Comparison) -> tuple[Verdict, ...]:
 
     pairs = [(pair.a.launch.metrics, pair.b.launch.metrics) for pair in comparison.pairs]
     mean = metrics.of_mean(comparison.mean, pairs, entry.policy, entry.gate)
-    return *mean, *metrics.in_pairs(pairs, entry.gate, entry.policy.alpha)
+    return *mean, *metrics.in_pairs(pairs, entry.gate, entry.policy.alpha, of_call=entry.case.is_call)
 
 
 def _seats(case: Case, pair: Pair) -> tuple[SeatRecord, SeatRecord]:

@@ -7,6 +7,7 @@ with fresh sessions.
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import sysconfig
 import time
@@ -28,6 +29,7 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.launch import how_it_ended, not_fresh
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
+from ipexperf.judge import metrics
 from ipexperf.redaction import redacted
 from ipexperf.report import units
 from ipexperf.result import Launch
@@ -38,6 +40,7 @@ EFFORT = Effort(turns=5, most=8, precise=0.015, seconds=0.04, slow=1.0)
 AGREEING = 2
 """Processes that tell what a function returns. It is compared with other software if these agree."""
 SPEAK_SECONDS = 10.0
+HASH_SEED = "PYTHONHASHSEED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,15 +205,19 @@ Outcome = Round | tuple[Gone | None, ...]
 def walk(
     suite: Suite,
     tests: Mapping[str, Sequence[Arm]],
+    number: int,
     chance: random.Random,
     say: Callable[[str], None],
 ) -> Iterator[tuple[str, Outcome]]:
-    """Go through these tests once, each with its arms. Yields what was found of each as it comes."""
+    """Go through these tests once, each with its arms. Yields what was found of each as it comes.
+
+    All sessions of a walk of this number hash alike, so that sets have one order in them. Another walk has another.
+    """
     spoken = time.monotonic()
     with contextlib.ExitStack() as stack:
         count = len(next(iter(tests.values())))
         walkers = [
-            Walker(suite, {test: arms[place] for test, arms in tests.items()}, f"gw{place}", stack)
+            Walker(suite, {test: _hashing(arms[place], number) for test, arms in tests.items()}, f"gw{place}", stack)
             for place in range(count)
         ]
         first = next(iter(tests))
@@ -241,6 +248,13 @@ def walk(
             walker.finish()
 
 
+def _hashing(arm: Arm, seed: int) -> Arm:
+    """The arm with a seed of its hashes, unless the user chose one."""
+    conditions = arm.conditions
+    variables = {HASH_SEED: os.environ.get(HASH_SEED, str(seed)), **conditions.variables}
+    return replace(arm, conditions=replace(conditions, variables=variables))
+
+
 class WalkContest(Contest):
     """Comparisons of the same tests in two arms: each walk is one pair of every test that is not decided yet."""
 
@@ -257,10 +271,13 @@ class WalkContest(Contest):
         self._say(Step(f"walk {self._walks}: {units.plural(len(live), 'test')} in both arms{self._left(live)}"))
         by_test = {comparison.b.case.model: comparison for comparison in live}
         tests = {
-            test: [replace(arm, accuracy=arm.index < AGREEING) for arm in comparison.arms(prove=self._prove)]
+            test: [
+                replace(arm, prove=self._prove and arm.index < metrics.KNOWN, accuracy=arm.index < AGREEING)
+                for arm in comparison.arms(prove=self._prove)
+            ]
             for test, comparison in by_test.items()
         }
-        for test, found in walk(self._suite, tests, self._chance, self._say):
+        for test, found in walk(self._suite, tests, self._walks, self._chance, self._say):
             comparison = by_test[test]
             if isinstance(found, Round):
                 self._take(comparison, found, 0, 1)
@@ -289,6 +306,9 @@ class WalkContest(Contest):
     def _take(self, comparison: Comparison, played: Round, first: int, second: int) -> None:
         broken = next((side for side in played.sides if side.error is not None), None)
         if broken is None or broken.error is None:
+            if comparison.pairs:  # later captures tell how much their counts vary: one fingerprint is enough
+                bare = (replace(side, launch=replace(side.launch, fingerprint=None)) for side in played.sides)
+                played = replace(played, sides=tuple(bare))
             super()._take(comparison, played, first, second)
             return
         comparison.fail(comparison.a if broken is played.sides[first] else comparison.b, broken.error)
@@ -322,7 +342,7 @@ class WalkRun(GroupRun):
         self._say(Step(f"walk {self._number} of {most}: {units.plural(len(live), 'test')}"))
         by_test = {entry.case.model: entry for entry in live}
         tests = {test: [self._arm_of(entry)] for test, entry in by_test.items()}
-        for test, found in walk(self._suite, tests, self._chance, self._say):
+        for test, found in walk(self._suite, tests, self._number, self._chance, self._say):
             entry = by_test[test]
             if isinstance(found, Round):
                 retried = sum(one.outcome == "contended" for one in entry.launches)

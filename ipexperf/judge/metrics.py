@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 NOTHING_COMPARED = ("no_baseline", "not_comparable")
 """Outcomes of a case that had nothing to be compared with."""
+KNOWN = 3
+"""A function's captures must be so many before their noise is known, and before they are judged."""
 TITLES = {PRIMARY: "typical step", MEAN: "mean step (throughput)"}
 """What a verdict is about, where that has another name than the metric."""
 
@@ -47,7 +49,10 @@ def in_sessions(
         sessions = [stored[name] / (stored[base] if base else 1.0) * now for stored in kept]
         if value is None or not sessions or not all(0 < number < math.inf for number in (value, *sessions)):
             continue
-        policy = MetricPolicy.of(METRICS[name], alpha / len(names))
+        varying = baseline.case.is_call and captured(name)
+        if varying and len(sessions) < KNOWN:
+            continue
+        policy = MetricPolicy.of(METRICS[name], alpha / len(names), varying=varying)
         before, spread = (_smallest if policy.smallest else _central)(sessions, policy)
         estimate = Estimate(math.log(value / before), spread)
         than = "the baseline's, as a multiple of the typical step" if base else "the baseline"
@@ -56,9 +61,16 @@ def in_sessions(
 
 
 def in_pairs(
-    pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], gate: Iterable[str], alpha: float
+    pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]],
+    gate: Iterable[str],
+    alpha: float,
+    *,
+    of_call: bool = False,
 ) -> tuple[Verdict, ...]:
-    """Judge the metrics of this gate, which share `alpha`, over pairs: the metrics of both processes of each."""
+    """Judge the metrics of this gate, which share `alpha`, over pairs: the metrics of both processes of each.
+
+    `of_call`: of a function, whose captures may vary.
+    """
     verdicts = []
     names = beside_speed(gate)
     for name in names:
@@ -68,7 +80,12 @@ def in_pairs(
         values = repeated or _paired_values(pairs, name)
         if not values or not all(0 < number < math.inf for number in (value for both in values for value in both)):
             continue
-        policy = MetricPolicy.of(METRICS[name], alpha / len(names), pairs=True, repeated=bool(repeated))
+        varying = of_call and captured(name)
+        if varying and len(values) < KNOWN:
+            continue
+        policy = MetricPolicy.of(
+            METRICS[name], alpha / len(names), pairs=True, repeated=bool(repeated), varying=varying
+        )
         sides = [list(side) for side in zip(*values, strict=True)]
         level = Level(*(METRICS[name].of_launches(side) for side in sides))
         assumed = policy.assumed(level.before)
@@ -128,6 +145,12 @@ def _gap(values: Sequence[float]) -> float:
     """The log distance of the two smallest values, as three standard deviations. 0 for a single value."""
     ordered = sorted(values)
     return math.log(ordered[1] / ordered[0]) / 3 if len(ordered) > 1 else 0.0
+
+
+def captured(name: str) -> bool:
+    """Whether a metric is a count of a captured step."""
+    gate = METRICS[name].gate
+    return gate is not None and gate.captured is not None
 
 
 def beside_speed(gate: Iterable[str]) -> list[str]:

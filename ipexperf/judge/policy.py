@@ -11,6 +11,9 @@ from typing import Any
 from ipexperf.errors import UsageError
 from ipexperf.result import Metric
 
+OF_CAPTURES = 2.0
+"""The assumed noise of a function's captures counts as much as this many of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Constants:
@@ -209,21 +212,26 @@ class MetricPolicy(Tolerant):
     """Less than elsewhere, so that a whole tolerance is seen."""
 
     @classmethod
-    def of(cls, metric: Metric, alpha: float, *, pairs: bool = False, repeated: bool = False) -> MetricPolicy:
-        """The policy of a metric against stored sessions, or over pairs, in which builds may have been repeated."""
+    def of(
+        cls, metric: Metric, alpha: float, *, pairs: bool = False, repeated: bool = False, varying: bool = False
+    ) -> MetricPolicy:
+        """The policy of a metric against stored sessions, or over pairs, in which builds may have been repeated.
+
+        `varying`: it is captured of a function, so mostly its own captures tell the noise.
+        """
         gate = metric.gate
         assert gate is not None  # noqa: S101 - a metric without one is refused before anything is measured
         name, noise = ("metric-pairs-1", gate.pairs) if pairs else ("metric-1", gate.noise)
         noise = gate.repeated_pairs if repeated else noise
-        grain = gate.grain * math.sqrt(2) if pairs else gate.grain
+        grain = (gate.captured or 0.0) if varying else gate.grain
         return cls(
             name=name,
             metric=metric.name,
             tolerance=gate.tolerance,
             noise=noise,
-            grain=grain,
-            trust=gate.trust,
-            smallest=gate.smallest,
+            grain=grain * math.sqrt(2) if pairs else grain,
+            trust=OF_CAPTURES if varying else gate.trust,
+            smallest=gate.smallest and not varying,
             alpha=alpha,
         )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from judge_records import QUIET, baseline, measurement
 
+from ipexperf.case import of_test
 from ipexperf.errors import UsageError
 from ipexperf.judge import metrics, remeasure, screen
 from ipexperf.judge.baseline import CaseBaseline
@@ -239,3 +240,38 @@ def test_a_shift_of_the_platform_does_not_excuse_more_memory() -> None:
     assert run.line.startswith("platform shift: ")
     assert run.verdicts["0"].outcome == "platform_shift"
     assert run.verdicts["larger"] == larger
+
+
+def of_function(level: float, noise: float, chance: random.Random, times: float = 1.0) -> str:
+    """The outcome of a function's memory, captured three times in each arm."""
+    pairs = [
+        (
+            {"step_memory": level * math.exp(chance.gauss(0, noise))},
+            {"step_memory": level * times * math.exp(chance.gauss(0, noise))},
+        )
+        for _ in range(metrics.KNOWN)
+    ]
+    [verdict] = metrics.in_pairs(pairs, (PRIMARY, "step_memory"), ALPHA, of_call=True)
+    return verdict.outcome
+
+
+def test_captures_of_a_function_that_vary_raise_no_alarm() -> None:
+    """Of a thousand comparisons of equal functions, where its smallest capture would raise dozens."""
+    chance = random.Random(4)  # noqa: S311 - a simulation, no secret
+    for level, noise in ((16_000, 0.004), (10 * MIB, 0.004), (10 * MIB, 0.03)):
+        outcomes = [of_function(level, noise, chance) for _ in range(1000)]
+        assert outcomes.count("regressed") <= 5
+    assert of_function(10 * MIB, 0.0002, chance, 1.02) == "regressed"
+
+
+def test_captures_of_a_function_are_judged_once_there_are_some() -> None:
+    """In pairs and against sessions. A network's are alike, so one is enough."""
+    [pair] = pairs_of("step_memory", (1, 2))
+    assert metrics.in_pairs([pair] * 2, (PRIMARY, "step_memory"), ALPHA, of_call=True) == ()
+    stored = accepted(LEVEL, LEVEL, LEVEL, name="step_memory")
+    function = replace(stored, case=of_test("tests/test_it.py::test", "cpu"))
+    new = {"step_memory": 1.02 * LEVEL}
+    [verdict] = metrics.in_sessions(new, function, ("step_memory",), ALPHA)
+    assert verdict.outcome == "regressed"
+    assert metrics.in_sessions(new, replace(function, sessions=function.sessions[:2]), ("step_memory",), ALPHA) == ()
+    assert metrics.in_sessions(new, replace(stored, sessions=stored.sessions[:1]), ("step_memory",), ALPHA) != ()
