@@ -11,8 +11,8 @@ from typing import Any
 from ipexperf.errors import UsageError
 from ipexperf.result import Metric
 
-OF_CAPTURES = 2.0
-"""The assumed noise of a function's captures counts as much as this many of them."""
+OF_CAPTURES = 0.25
+"""The assumed noise of a function's captures counts as much as this many of them: only three may tell theirs."""
 
 
 @dataclass(frozen=True, slots=True)
