@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ from ipexperf.compare.round import Effort, Round, Side, excused
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking
 from ipexperf.errors import WorkerError
-from ipexperf.judge import ratios, sequential
+from ipexperf.judge import ratios, sequential, stalls
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.sequential import Decision
@@ -29,6 +30,8 @@ from ipexperf.steps import Step
 APART = "both arms do not fit in memory together, so each pair is four launches, A B B A"
 DISCARDED = 4
 """How many pairs of a comparison are repeated because the machine was busy."""
+OF_LONGEST = 0.25
+"""Pairs' mean steps differ at least by this share of what the longest sample of each adds, when the judge sees none."""
 SAME = "A/A: both arms are the same"
 """Said if the arms do not differ: any difference seen is noise."""
 
@@ -162,9 +165,28 @@ class Comparison:
 
     @property
     def mean_logs(self) -> list[float]:
-        """The log ratio of the mean steps of each pair. Empty if any pair lacks it."""
+        """The ratio of the mean steps of each pair, around the log of their mean. Empty if any pair lacks it.
+
+        The mean of their logs would be too small: stalls are in few pairs, and long there.
+        """
         sides = [[side.launch.metrics.get(MEAN, 0.0) for side in (pair.a, pair.b)] for pair in self.pairs]
-        return [math.log(b / a) for a, b in sides] if all(0 < x < math.inf for both in sides for x in both) else []
+        if not all(0 < x < math.inf for both in sides for x in both):
+            return []
+        slower = [b / a for a, b in sides]
+        middle = statistics.fmean(slower)
+        return [math.log(middle) + ratio / middle - 1 for ratio in slower]
+
+    @property
+    def _mean_policy(self) -> PairPolicy | None:
+        """The policy for the mean steps. Their spread is at least a share of what the longest samples add.
+
+        A few pairs may hold as many stalls by chance, and then say nothing of how many there are.
+        """
+        launches = [side.launch for pair in self.pairs for side in (pair.a, pair.b) if side.launch.samples]
+        if self.of_mean is None or not launches:
+            return self.of_mean
+        added = math.sqrt(2 * statistics.fmean(stalls.of_longest(one.samples) ** 2 for one in launches))
+        return replace(self.of_mean, floor=max(self.of_mean.floor, OF_LONGEST * added))
 
     def arms(self, *, prove: bool) -> list[Arm]:
         """Both arms for the next pair. Only the first one asks for proof and accuracy, if any does."""
@@ -208,8 +230,8 @@ class Comparison:
         typical, mean = self._typical, self._mean
         if typical is None or not typical.done:
             typical = sequential.decide(self.log_ratios, self.policy, last=last)
-        if self.of_mean and (logs := self.mean_logs) and (mean is None or not mean.done):
-            mean = sequential.decide(logs, self.of_mean, last=last)
+        if (policy := self._mean_policy) and (logs := self.mean_logs) and (mean is None or not mean.done):
+            mean = sequential.decide(logs, policy, last=last)
         return typical, mean
 
 

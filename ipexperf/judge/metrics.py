@@ -160,7 +160,8 @@ def beside_speed(gate: Iterable[str]) -> list[str]:
 
 def for_mean(policy: PairPolicy, gate: Sequence[str]) -> PairPolicy | None:
     """The policy for the mean steps of pairs: its share of the alarm rate of what is beside speed. None: not judged."""
-    return replace(policy, alpha=policy.alpha / len(beside_speed(gate))) if MEAN in gate else None
+    # A pair without a stall, or with two, is no outlier: nothing is trimmed.
+    return replace(policy, alpha=policy.alpha / len(beside_speed(gate)), trim=0.0) if MEAN in gate else None
 
 
 def moderated(values: Sequence[float], noise: float, trust: float) -> Spread:

@@ -32,6 +32,12 @@ def undisturbed(samples: Sequence[Sample]) -> list[float]:
     return [max(min(x.wall, wall), x.wall - max(0.0, x.delay - delay)) for x in samples]
 
 
+def of_longest(samples: Sequence[Sample]) -> float:
+    """The share of the mean of these samples that the longest alone adds to a typical one."""
+    walls = undisturbed(samples)
+    return (max(walls) - statistics.median(walls)) / sum(walls)
+
+
 def explained(verdicts: Sequence[Verdict], launches: Sequence[Launch]) -> tuple[Verdict, ...]:
     """These verdicts of a case, that on a longer mean step with how it differs from the typical one."""
     return tuple(

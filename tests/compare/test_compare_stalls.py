@@ -23,11 +23,11 @@ TURNS, TURN = 10, 2
 POLICY, GATE = PairPolicy(), gates.by_default()
 
 
-def process(noise: random.Random, level: float, *, stalls_every: int, odd: float) -> Side:
-    """A launch on a noisy machine: 3 % of noise, and in this share of samples something else takes up to ten steps."""
+def process(noise: random.Random, level: float, *, stalls_every: int, odd: float, usual: float = 0.03) -> Side:
+    """A launch on a noisy machine: usually 3 %, and in this share of samples something else takes up to ten steps."""
     samples, step = [], noise.randrange(100)
     for _ in range(TURNS * TURN):
-        wall = level * noise.lognormvariate(0, 0.03) + (noise.random() < odd) * noise.uniform(0.5, 10) * STEP
+        wall = level * noise.lognormvariate(0, usual) + (noise.random() < odd) * noise.uniform(0.5, 10) * STEP
         wall += STALL if stalls_every and step % stalls_every == 0 else 0.0
         samples.append(Sample(wall, wall, 0.0))
         step += 1
@@ -37,12 +37,17 @@ def process(noise: random.Random, level: float, *, stalls_every: int, odd: float
     return Side(A, done, {"software": {}}, (turns,))
 
 
-def rounds(seed: int, *, stalls_every: int = 0, shift: float = 1.0, odd: float = 0.002) -> Iterator[Round]:
+def rounds(
+    seed: int, *, stalls_every: int = 0, shift: float = 1.0, odd: float = 0.002, quiet: bool = False
+) -> Iterator[Round]:
     noise = random.Random(seed)  # noqa: S311 - a simulation, no secret
     while True:
         level = STEP * noise.lognormvariate(0, 0.1)
-        ours = level * shift * noise.lognormvariate(0, 0.01)
-        sides = (process(noise, x, stalls_every=n, odd=odd) for x, n in ((level, 0), (ours, stalls_every)))
+        ours = level * shift * noise.lognormvariate(0, 0.002 if quiet else 0.01)
+        usual, odds = (0.005, 0.0) if quiet else (0.03, odd)
+        sides = (
+            process(noise, x, stalls_every=n, odd=odds, usual=usual) for x, n in ((level, 0), (ours, stalls_every))
+        )
         yield Round(tuple(sides), "together", NOW)
 
 
@@ -72,6 +77,19 @@ def test_a_stall_in_every_tenth_step_is_a_regression_of_the_mean(seed: int) -> N
     assert ": every 10th step takes " in verdict.reason
     assert "; typical step: " in verdict.reason
     assert verdict.alone.outcome != "regressed"
+
+
+@pytest.mark.parametrize("every", [17, 30])
+def test_the_interval_of_the_mean_covers_rare_stalls(every: int) -> None:
+    """On a quiet machine, where pairs that hold no stall, or two, lie further apart than any noise."""
+    truth, found = (
+        1 + STALL / every / STEP,
+        [compared(rounds(seed, stalls_every=every, quiet=True)) for seed in range(60)],
+    )
+    means = [one.mean for one in found if one.mean is not None]
+    assert sum((one.lo or 0.0) > truth for one in means) <= 6
+    assert sum((one.hi or 0.0) < truth for one in means) <= 6
+    assert len(means) == 60
 
 
 def test_rare_large_outliers_raise_no_alarm_in_equal_arms() -> None:

@@ -1,0 +1,188 @@
+"""How turns of two equal processes differ, step by step: record them beside neighbours, and replay how to judge them.
+
+A recorded pair is two fresh processes with the same encoder, whose step takes 30 to 40 ms on two cores. They take turns of
+several lengths in turn. Every step is recorded, with its wall time, CPU time and run delay, and for every half second
+what other programs took.
+
+    python benchmarks/detection/turns.py record turns.jsonl --pairs 10 --neighbours 0 1 2
+    python benchmarks/detection/turns.py replay turns.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import multiprocessing
+import os
+import random
+import statistics
+import sys
+import time
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ipexperf.bench.machine import placement
+from ipexperf.compare.sequence import OF_LONGEST
+from ipexperf.conduct import gate
+from ipexperf.judge import sequential, stalls
+from ipexperf.judge.policy import PairPolicy
+from ipexperf.judge.ratios import neighbour_ratio
+from ipexperf.result import Sample
+
+LENGTHS = (3, 5, 9)
+"""Steps of a turn, the untimed first one included."""
+SECONDS = 2.0
+"""Turns of one length for so long, before those of the next."""
+ROUNDS = 3
+SHARES, PERIODS = (0.0, 0.02, 0.05, 0.10, 0.20), (5, 10, 17, 30, 50)
+"""Planted stalls: how much longer the mean step is, and in every how many steps."""
+
+
+def work(line: Any) -> None:
+    """Step as often as asked for, and send what each step took."""
+    import torch
+
+    from ipexperf.bench import measure
+
+    torch.manual_seed(1)
+    encoder = torch.nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True).eval()
+    batch = torch.randn(8, 128, 256)
+
+    def step() -> None:
+        with torch.no_grad():
+            encoder(batch)
+
+    while count := line.recv():
+        samples = measure.sample(step, lambda: None, count, 1)
+        measure.threads.settle(0.5)
+        line.send(samples)
+
+
+def neighbour(_: int) -> None:
+    while True:
+        math.factorial(2000)
+
+
+def pair(neighbours: int) -> dict[str, Any]:
+    """Record a pair of fresh processes beside so many neighbours."""
+    context = multiprocessing.get_context("spawn")
+    lines, processes = [], []
+    for _ in range(2):
+        ours, theirs = context.Pipe()
+        processes.append(context.Process(target=work, args=(theirs,), daemon=True))
+        processes[-1].start()
+        lines.append(ours)
+    for line in lines * 2:
+        line.send(15)
+        line.recv()
+    others = [context.Process(target=neighbour, args=(0,), daemon=True) for _ in range(neighbours)]
+    for other in others:
+        other.start()
+    time.sleep(1.0 if others else 0.0)
+    cores = placement.allowed()
+    rotations, begun = [], time.monotonic()
+    for length in LENGTHS * ROUNDS:
+        until = time.monotonic() + SECONDS * (1 + neighbours)
+        before = gate.read(cores, *(process.pid or 0 for process in processes))
+        stretch: list[dict[str, Any]] = []
+        while time.monotonic() < until:
+            at, turns = time.monotonic(), {}
+            for place in random.sample(range(2), 2):
+                lines[place].send(length)
+                turns[place] = lines[place].recv()
+            stretch.append({"length": length, "seconds": time.monotonic() - at, "turns": [turns[0], turns[1]]})
+            if time.monotonic() - before.at >= 0.5:
+                after = gate.read(cores, *(process.pid or 0 for process in processes))
+                samples = [Sample(*x) for one in stretch for turn in one["turns"] for x in turn]
+                shares = gate.between(before, after, samples, len(cores))
+                rotations += [{**one, "busy": bool(gate.contended(shares, gate.POLICY))} for one in stretch]
+                before, stretch = after, []
+    for process in (*processes, *others):
+        process.kill()
+    return {"neighbours": neighbours, "seconds": time.monotonic() - begun, "rotations": rotations}
+
+
+def record(file: Path, pairs: int, beside: list[int]) -> None:
+    os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "30000", "KMP_BLOCKTIME": "1"}
+    for number, neighbours in itertools.product(range(pairs), beside):
+        found = pair(neighbours)
+        with file.open("a") as out:
+            out.write(json.dumps(found) + "\n")
+        print(f"pair {number + 1} of {pairs} beside {neighbours}: {len(found['rotations'])} rotations", file=sys.stderr)
+
+
+Turns = list[list[Sample]]
+"""The timed samples of each turn of an arm."""
+
+
+def planted(turns: Turns, share: float, period: int, chance: random.Random) -> Turns:
+    """The same turns with a stall in each step of that number, timed or not, which make the mean longer by a share."""
+    typical = statistics.fmean(stalls.undisturbed([x for turn in turns for x in turn]))
+    extra, step, slowed = stalls.extra_steps(chance.randrange(10**6)), chance.randrange(period), []
+    for turn in turns:
+        step += 1 + next(extra)
+        longer = [share * period * typical * ((step + place) % period == 0) for place in range(len(turn))]
+        slowed.append([Sample(x.wall + more, x.cpu, x.delay) for x, more in zip(turn, longer, strict=True)])
+        step += len(turn)
+    return slowed
+
+
+def mean_of(turns: Turns) -> float:
+    return statistics.fmean(stalls.undisturbed([sample for turn in turns for sample in turn]))
+
+
+def compared(pool: list[tuple[Turns, Turns]], share: float, period: int, chance: random.Random) -> sequential.Decision:
+    """A comparison of the mean steps of pairs from this pool, as a run makes it."""
+    policy, values, longest = replace(PairPolicy(), trim=0.0), [], []
+    while True:
+        a, b = chance.choice(pool)
+        start = chance.randrange(len(a))
+        a, b = ([*turns[start:], *turns[:start]][:16] for turns in (a, b))
+        a, b = chance.sample((a, b), 2)  # so that no level of one process is in all of them
+        b = planted(b, share, period, chance)
+        values.append(mean_of(b) / mean_of(a))
+        longest += [stalls.of_longest([sample for turn in turns for sample in turn]) ** 2 for turns in (a, b)]
+        if sequential.due(len(values), policy):
+            middle = statistics.fmean(values)
+            floor = max(policy.floor, OF_LONGEST * math.sqrt(2 * statistics.fmean(longest)))
+            decision = sequential.decide(
+                [math.log(middle) + x / middle - 1 for x in values], replace(policy, floor=floor)
+            )
+            if decision.done:
+                return decision
+
+
+def coverage(pool: list[tuple[Turns, Turns]], trials: int) -> None:
+    """How often the interval of the mean step covers the planted truth."""
+    print("| mean longer by | every | covered | below it | above it | regressed | ok | pairs, median |")
+    print("|---|---|---|---|---|---|---|---|")
+    chance = random.Random(1)
+    for share, period in itertools.product(SHARES, PERIODS):
+        found = [compared(pool, share, period, chance) for _ in range(trials)]
+        below = sum((one.hi or 0.0) < 1 + share for one in found) / trials
+        above = sum((one.lo or 0.0) > 1 + share for one in found) / trials
+        outcomes = [one.outcome for one in found]
+        shares = [f"{outcomes.count(name) / trials:.0%}" for name in ("regressed", "ok")]
+        pairs = statistics.median(one.pairs for one in found)
+        print(
+            f"| {share:.0%} | {period} | {1 - below - above:.0%} | {below:.0%} | {above:.0%} | {' | '.join(shares)} | {pairs:g} |"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("do", choices=("record", "replay"))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--neighbours", type=int, nargs="+", default=[0, 1, 2], help="busy processes beside a pair")
+    arguments = parser.parse_args()
+    if arguments.do == "record":
+        record(arguments.file, arguments.pairs, arguments.neighbours)
+
+
+if __name__ == "__main__":
+    main()
