@@ -26,6 +26,8 @@ class Effort:
     """Standard error of a log ratio at which a round may stop. Rounds differ from one another by more than that."""
     seconds: float = 0.05
     """Target length of a turn, without its untimed steps."""
+    worth: float = 0.0
+    """For so many seconds a round waits for precise ratios all the same: to start other processes takes as long."""
     samples: int | None = None
     """Samples per turn, whatever they take; None: as many as fill `seconds`."""
     metered: bool = False

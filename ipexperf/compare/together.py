@@ -75,7 +75,8 @@ def play(arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callab
     with contextlib.ExitStack() as stack:
         players: list[Player] = [new_player(arm, stack, metered=effort.metered) for arm in arms]
         _start(players, chance)
-        played = take_turns(players, effort, chance, say)
+        started_in = time.monotonic() - began if effort.keep else 0.0
+        played = take_turns(players, replace(effort, worth=started_in), chance, say)
     return replace(played, started_at=started, seconds=time.monotonic() - began)
 
 
@@ -179,8 +180,8 @@ def _rotate(
     rotations = Rotations(keep=effort.keep)
     orders = order.orders(len(players), chance)
     seconds = sum(player.arm.conditions.seconds for player in players)
-    until = time.monotonic() + PATIENCE * seconds
-    spoken = time.monotonic()
+    began = spoken = time.monotonic()
+    until = began + PATIENCE * seconds
     # Only the first step of a process is a cold start.
     cold = any(isinstance(player, Stepper) and player.cold for player in players)
     while _alive(players):
@@ -196,18 +197,22 @@ def _rotate(
         if time.monotonic() - spoken > SPEAK_SECONDS:
             spoken = time.monotonic()
             say(Step(f"turn {len(rotations.counted) + len(rotations.pending)}, {len(rotations.dropped)} dropped"))
-        if watch.due or late or _enough(players, effort, [*rotations.counted, *rotations.pending]):
+        waits = time.monotonic() - began < effort.worth
+        if watch.due or late or _enough(players, effort, [*rotations.counted, *rotations.pending], waits=waits):
             rotations.judge(watch)
         busy = count >= 2 * effort.most and len(rotations.dropped) > len(rotations.counted)
-        if late or busy or cold or _enough(players, effort, rotations.counted):
+        if late or busy or cold or _enough(players, effort, rotations.counted, waits=waits):
             break
     if rotations.pending:
         rotations.judge(watch)
     return rotations
 
 
-def _enough(players: Sequence[Player], effort: Effort, rotations: Sequence[dict[int, Turn]]) -> bool:
-    """Whether each arm has the turns, samples and seconds that were asked for, and the ratios are precise enough."""
+def _enough(players: Sequence[Player], effort: Effort, rotations: Sequence[dict[int, Turn]], *, waits: bool) -> bool:
+    """Whether each arm has the turns, samples and seconds that were asked for, and the ratios are precise enough.
+
+    `waits`: more turns than `effort.most` are worth it.
+    """
     turns = [[rotation[place] for rotation in rotations if place in rotation] for place in range(len(players))]
     live = [place for place, player in enumerate(players) if player.failure is None]
     if not live:
@@ -217,7 +222,7 @@ def _enough(players: Sequence[Player], effort: Effort, rotations: Sequence[dict[
     least = effort.turns if len(players) > 1 else 1
     if not all(len(turns[place]) >= least and players[place].enough(turns[place]) for place in live):
         return False
-    if not LEAST <= len(rotations) < effort.most:
+    if len(rotations) < LEAST or (len(rotations) >= effort.most and not waits):
         return True
     times = [[turn.step for turn in turns[place]] for place in live]
     return all(judge.precision(times[0], other) <= effort.precise for other in times[1:])

@@ -213,7 +213,7 @@ def walk(
 
     All sessions of a walk of this number hash alike, so that sets have one order in them. Another walk has another.
     """
-    spoken = time.monotonic()
+    began = spoken = time.monotonic()
     with contextlib.ExitStack() as stack:
         count = len(next(iter(tests.values())))
         walkers = [
@@ -225,10 +225,12 @@ def walk(
             walker.begin(first)
         for walker in walkers:
             walker.arrive(first)
-        for number, (test, arms) in enumerate(tests.items()):
+        worth = (time.monotonic() - began) / len(tests) if count > 1 else 0.0
+        effort = replace(EFFORT, keep=count > 1, worth=worth)
+        for place, (test, arms) in enumerate(tests.items()):
             if time.monotonic() - spoken > SPEAK_SECONDS:
                 spoken = time.monotonic()
-                say(Step(f"{number} of {units.plural(len(tests), 'test')} of this walk"))
+                say(Step(f"{place} of {units.plural(len(tests), 'test')} of this walk"))
             for walker in chance.sample(walkers, count):  # one at a time: what a fixture builds takes all cores
                 walker.reach(test)
             there = [walker.worker for walker in walkers if walker.at == test and walker.worker is not None]
@@ -243,7 +245,7 @@ def walk(
             for player in players:
                 with guarded(player):
                     player.describe()
-            yield test, take_turns(players, replace(EFFORT, keep=count > 1), chance, say)
+            yield test, take_turns(players, effort, chance, say)
         for walker in walkers:
             walker.finish()
 
