@@ -14,14 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 58_250,
-    "lines of tests": 51_800,
+    "lines of the package and the suites": 57_250,
+    "lines of tests": 50_950,
     "lines of benchmarks": 9_550,
-    "words of pages": 72_800,
-    "decisions": 34,
+    "words of pages": 71_300,
+    "decisions": 33,
     "words of the glossary": 28,
     "options": 45,
-    "commands": 29,
+    "commands": 28,
     "lines of `pytest --help` that are ours": 36,
 }
 

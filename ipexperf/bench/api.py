@@ -103,8 +103,6 @@ class Knob:  # no slots: subclasses set name and help as defaults
     """Devices on which the software ignores the setting, with what it does instead."""
     barred: Mapping[str, str] = field(default_factory=dict)
     """Traits of the modes that cannot have this knob (`Mode.traits`), with the reasons."""
-    choice: bool = False
-    """True if users choose among its values for their work: `ipexperf migrate` then compares each of them."""
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         """Return the default value, given the requested values of the other knobs."""

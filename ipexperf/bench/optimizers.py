@@ -26,7 +26,6 @@ class Optimizer(Knob):
     name: str = "optimizer"
     help: str = "what updates the weights; lamb is IPEX's own, and IPEX fuses all of them but adamw on the CPU"
     values: tuple[str, ...] = ("sgd", "adagrad", "adam", "adamw", "lamb")
-    choice: bool = True
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         return model.optimizer

@@ -5,25 +5,23 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import statistics
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.case import Case
-from ipexperf.compare import apart, arm, together
+from ipexperf.compare import apart, together
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.request import GroupRequest
-from ipexperf.compare.round import Effort, Round, Side, excused
+from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct import launch, memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
 from ipexperf.judge.environment import differences, hardware_changes
-from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import reference
 from ipexperf.report import units
 from ipexperf.result import Check, Launch, Measurement, Role, RoundRecord, SeatRecord
@@ -65,15 +63,6 @@ class OpenCase:
     def accurate(self) -> bool:
         """Whether a launch that counts has its accuracy."""
         return any(launch.accuracy for launch in self.launches if launch.outcome == "ok")
-
-    @property
-    def training_left(self) -> float:
-        """The seconds that it takes to train to the end, by the steps that were timed. 0 if it does not train."""
-        steps = [launch.metrics["step_time"] for launch in self.launches if launch.outcome == "ok"]
-        if not steps or self.conditions is None or not registry.modes.get(self.case.mode).trains:
-            return 0.0
-        count = self.conditions.settings.train_steps or registry.models.get(self.case.model).train_steps
-        return count * statistics.median(steps)
 
     @property
     def peak(self) -> float:
@@ -120,16 +109,7 @@ class GroupRun:
         *,
         effort: Effort | None = None,
         chance: random.Random | None = None,
-        software: Mapping[str, ArmWords] | None = None,
-        ratios_alone: bool = False,
-        timed_alone: Collection[Case] = (),
     ) -> None:
-        """Plan the rounds.
-
-        `software` has the interpreter and variables of each stack that does not run in that of the run.
-        `ratios_alone`: launches on a busy machine count, because only their ratios are used.
-        `timed_alone`: cases whose accuracy is not checked.
-        """
         self.group = request.group
         self.rounds: list[RoundRecord] = []
         self._request = request
@@ -140,13 +120,8 @@ class GroupRun:
         self._effort = replace(effort or Effort(), metered=request.metered)
         self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
         self._numbers = dict(request.numbers)
-        self._software = dict(software or {})
-        self._ratios_alone = ratios_alone
-        self._timed_alone = timed_alone
         self._number = 0
         """The number of the last round."""
-        self._accuracy = True
-        """Whether the round in progress checks the accuracy of cases that still lack it."""
         self._forking = FRESH
         before = dict(request.before)
         self._entries = [entry_of(case, request.launches, before.get(case)) for case in request.group.cases]
@@ -164,29 +139,14 @@ class GroupRun:
 
     def play(self) -> Iterator[None]:
         """Make all rounds. Yields after each but the last, so that the caller can record what there is so far."""
-        self.prepare()
+        for entry in self._entries:
+            self._prepare(entry)
         live = self._next()
         while live:
             self._round(live)
             live = self._next()
             if live:
                 yield
-
-    def prepare(self) -> None:
-        """Make what the cases load. Called once, before the first round."""
-        for entry in self._entries:
-            self._prepare(entry)
-
-    def advance(self, *, accuracy: bool = True) -> bool:
-        """Make one more round. Return False if there is none to make, or the budget is spent.
-
-        `accuracy`: check the accuracy of cases that still lack it, which for a training means to train it to the end.
-        """
-        self._accuracy = accuracy
-        live = self._next()
-        if live:
-            self._round(live)
-        return bool(live)
 
     def _next(self) -> list[OpenCase]:
         """The entries of the next round. None if there is none to make, or the budget is spent."""
@@ -197,21 +157,6 @@ class GroupRun:
                 self._roof(entry)
             return []
         return live
-
-    @property
-    def training_left(self) -> float:
-        """The seconds that the trainings which lack their accuracy take to train to the end, as far as is known."""
-        return sum(entry.training_left for entry in self._entries if entry.open and self._unscored(entry))
-
-    def _unscored(self, entry: OpenCase) -> bool:
-        """Whether the accuracy of a case is wanted and not known yet."""
-        return not entry.accurate and entry.case not in self._timed_alone
-
-    def give_up(self, reason: str) -> None:
-        """Make no more rounds. `reason` is why the cases that still miss launches have fewer than planned."""
-        for entry in self._entries:
-            if entry.missing > 0 and not entry.over:
-                entry.cut = entry.cut or ("" if entry.extra else reason)
 
     def _more(self) -> list[OpenCase]:
         """Ask for one more launch of each case if a ratio is not precise enough. Return these cases, or none."""
@@ -256,13 +201,10 @@ class GroupRun:
             entry.over = True
             return
         try:
-            words = self._software.get(case.stack)
-            conditions = arm.arm(self._conductor, case, words).conditions if words else self._conductor.ready(case)
+            entry.conditions = self._conductor.ready(case)
         except WorkerError as error:
             ended = launch.how_it_ended(error, registry.devices.get(case.device).accelerator)
             self._take(entry, Launch(len(entry.launches), *ended, log=error.log))
-            return
-        entry.conditions = conditions
 
     def _spent(self, entry: OpenCase) -> str:
         done = self._request.launches - entry.missing
@@ -344,8 +286,6 @@ class GroupRun:
         arms = [self._arm(seat, final=final) for seat in seats]
         cold = registry.modes.get(seats[0].entry.case.mode).cold and len(seats) > 1
         played = (apart if cold else together).play(arms, self._effort, self._chance, self._say)
-        if self._ratios_alone:
-            played = replace(played, sides=tuple(replace(side, launch=excused(side.launch)) for side in played.sides))
         again = []
         for seat, side in zip(seats, played.sides, strict=True):
             if seat.role != "case":
@@ -374,8 +314,8 @@ class GroupRun:
             entry.case,
             conditions,
             index=self._numbers.get(entry.case, 0) + len(entry.launches),
-            accuracy=self._accuracy and self._unscored(entry),
-            final=self._ratios_alone or (final and bool(self._request.before) and entry.missing == 1),
+            accuracy=not entry.accurate,
+            final=final and bool(self._request.before) and entry.missing == 1,
         )
 
     def _accept(self, entry: OpenCase, side: Side, *, final: bool) -> bool:

@@ -49,16 +49,8 @@ class Words:
 
     def whole(self, case: Case) -> str:
         """The configuration in full: 'bf16 on ipex, traced (infer_jit)'."""
-        return self._named(case, self._mode(case))
-
-    def explicit(self, case: Case) -> str:
-        """The same with the mode in any case, for pages on which all kinds of steps stand beside one another."""
-        return self._named(case, case.mode)
-
-    def _named(self, case: Case, unlabelled: str) -> str:
-        """The configuration in full, whose mode is called `unlabelled` if it has no label."""
         label = registry.modes.get(case.mode).label
-        mode = f"{label} ({case.mode})" if label else unlabelled
+        mode = f"{label} ({case.mode})" if label else self._mode(case)
         return ", ".join(filter(None, (f"{case.dtype} on {case.stack}", mode, self._turned(case))))
 
     def subject(self, case: Case) -> str:

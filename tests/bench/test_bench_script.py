@@ -46,33 +46,6 @@ def test_a_script_of_inference_gives_the_outputs_of_the_network(mode: str, dtype
     assert isinstance(scope["model"], torch.jit.ScriptModule) is (mode == "infer_jit")
 
 
-@pytest.mark.parametrize("mode", ["prefill_compile", "decode_compile"])
-def test_a_script_compiles_a_decoder_as_its_case_does(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With kernels timed and weights frozen where the case has it so."""
-    import torch._inductor.config as inductor
-
-    asked: list[dict[str, Any]] = []
-    monkeypatch.setattr(torch, "compile", lambda network, **more: asked.append(more) or network)
-    with inductor.patch(freezing=False):
-        outputs = run(mode, max_autotune="on")["outputs"]
-        assert inductor.freezing
-    assert asked == [{"mode": "max-autotune-no-cudagraphs"}]
-    assert torch.equal(outputs, names()["model"](*names()["inputs"]))
-
-
-def test_a_script_compiles_a_decoder_whose_weights_are_converted(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch._inductor.config as inductor
-
-    monkeypatch.setattr(torch, "compile", lambda network: network)
-    scope = names()
-    cell = Cell("llama_small", "cpu", "bf16", "decode_compile", "stock", (("freezing", "off"), ("weights", "cast")))
-    scope["inputs"] = tuple(value.bfloat16() for value in scope["inputs"])
-    with inductor.patch(freezing=False):
-        exec("\n".join(registry.modes.get(cell.mode).script(cell, registry.stacks.get("stock"))), scope)  # noqa: S102
-        assert not inductor.freezing
-    assert scope["outputs"].dtype is torch.bfloat16
-
-
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam", "adamw"])
 def test_a_script_of_training_moves_the_weights(optimizer: str) -> None:
     """With the optimizer that the case names."""

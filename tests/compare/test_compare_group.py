@@ -12,7 +12,7 @@ import pytest
 from compare_play import BUSY, CASE, NOW, QUICK, ScriptedRounds, Sent, case, chance, finish, use
 from free_machine import FREE, Clock
 
-from ipexperf.bench import loading, registry
+from ipexperf.bench import loading
 from ipexperf.case import Case
 from ipexperf.compare import group
 from ipexperf.compare.arm import Arm
@@ -24,7 +24,6 @@ from ipexperf.conduct.conductor import Conductor
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
-from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.groups import Group
 from ipexperf.plan.options import Options
 from ipexperf.result import Check, Launch, Measurement
@@ -60,15 +59,12 @@ def of(
     *cases: Case,
     launches: int = 1,
     say: Callable[[str], None] = lambda _: None,
-    software: Mapping[str, ArmWords] | None = None,
-    ratios_alone: bool = False,
     together: ScriptedRounds | None = None,
     **more: Any,
 ) -> GroupRun:
     request = GroupRequest(Group("a group", cases), launches, **more)
     use(together)
-    own: dict[str, Any] = {"software": software, "ratios_alone": ratios_alone}
-    return GroupRun(request, conductor, say, effort=QUICK, chance=chance(), **own)
+    return GroupRun(request, conductor, say, effort=QUICK, chance=chance())
 
 
 def measured(conductor: Conductor, launches: int = 1, **more: Any) -> Measurement:
@@ -489,35 +485,3 @@ def test_a_group_with_an_imprecise_ratio_gets_more_rounds(
     assert len(run.rounds) == rounds
     for one in run.measurements("interrupted").values():
         assert ([launch.index for launch in one.launches], one.cut) == ([*range(rounds)], "")
-
-
-def test_a_group_advances_one_round_at_a_time(make: Callable[..., Conductor]) -> None:
-    """So that several groups can share a budget."""
-    run = of(make(), CASE, launches=2, together=launched("", ""))
-    run.prepare()
-    counts = []
-    while run.advance():
-        counts.append(len(run.measurements("more were planned")[CASE].launches))
-    assert counts == [1, 2]
-    assert run.measurements()[CASE].cut == ""
-
-
-def test_a_stack_may_have_software_of_its_own(make: Callable[..., Conductor]) -> None:
-    """An interpreter and variables. Other stacks run in those of the run."""
-    rounds = beside()
-    registry.stacks.add("other", registry.stacks.get("plain"))
-    words = ArmWords(python="/other/bin/python", variables={"SIDE": "b"})
-    run = of(make(), CASE, replace(CASE, stack="other"), software={"other": words}, together=rounds)
-    finish(run)
-    asked = {arm.case.stack: arm.conditions for arms in rounds.asked for arm in arms}
-    seen = {stack: (conditions.python, conditions.variables.get("SIDE")) for stack, conditions in asked.items()}
-    assert seen == {"plain": (None, None), "other": ("/other/bin/python", "b")}
-
-
-def test_with_ratios_alone_a_busy_machine_is_only_noted(make: Callable[..., Conductor]) -> None:
-    """The launch is not repeated, and counts."""
-    rounds = launched(BUSY, "")
-    [one] = measured(make(), ratios_alone=True, together=rounds).launches
-    assert len(rounds.asked) == 1
-    assert (one.outcome, one.contended) == ("ok", "")
-    assert one.notes == (f"took turns on a contended machine, as did the other arm: {BUSY}",)

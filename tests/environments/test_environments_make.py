@@ -255,7 +255,7 @@ def test_the_command_lists_verifies_and_prunes(lock: Lock, tmp_path: Path, capsy
 def test_the_list_names_the_locks_that_come_with_ipexperf(
     lock: Lock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`ipexperf migrate` makes them, and nobody accepted them."""
+    """Nobody accepted them."""
     made = make.make(tmp_path, lock, print)
     made.folder.rename(make.folder_of(tmp_path, shipped.lock("stock")))
     capsys.readouterr()

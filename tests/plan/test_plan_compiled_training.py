@@ -9,14 +9,11 @@ import pytest
 from plan_records import CARDS, facts, ids
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRAINING
+from ipexperf.bench.api import TRAINING, Cell
 from ipexperf.bench.machine.facts import Facts
+from ipexperf.case import AXES
 from ipexperf.errors import UsageError
 from ipexperf.plan import groups, matrix
-from ipexperf.plan.options import Options
-from ipexperf.tools.migrate import advice
-from ipexperf.tools.migrate import plan as migration
-from ipexperf.tools.migrate.plan import StackSide
 
 CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("train_compile",), "stack": ("all",)}
 
@@ -75,24 +72,12 @@ def test_every_model_that_trains_on_stock_trains_compiled_there() -> None:
     assert all(TRAINING not in registry.models.get(name).why_nots for name in able["train"])
 
 
-def test_a_migration_compares_eager_training_with_both_ways_of_stock() -> None:
-    """Eager training on IPEX beside eager and compiled training on stock, and the change of a script is one line."""
-    wish = Options(**{**CELL, "mode": ("train", "train_compile"), "stack": None})
-    rows = migration.make(StackSide("ipex", here(), wish), StackSide("stock", here(), wish)).rows
-    row = next(row for row in rows if row.case.id == "resnet18-cpu-fp32-train-ipex")
-    assert [case.id.removeprefix("resnet18-cpu-fp32-") for case in row.candidates] == [
-        "train-stock",
-        "train_compile-stock",
-    ]
-    lines = advice.changed(advice.script(row.case), advice.script(row.candidates[1]))
-    assert "+ model = torch.compile(model)" in lines
-    assert "- import intel_extension_for_pytorch as ipex" in lines
-
-
 def test_the_script_of_ipex_packs_no_weights_and_names_its_backend() -> None:
     """As PyTorch's recipe for the backend trains."""
     [case] = plan(stack=("ipex",)).cases
-    lines = advice.script(case)
+    lines = registry.modes.get(case.mode).script(
+        Cell(*(getattr(case, axis) for axis in AXES)), registry.stacks.get(case.stack)
+    )
     arguments = "model, optimizer=optimizer, weights_prepack=False, dtype=torch.float32"
     assert f"model, optimizer = ipex.optimize({arguments})" in lines
     assert 'model = torch.compile(model, backend="ipex")' in lines

@@ -62,13 +62,3 @@ def test_it_is_for_reading_and_decoding_alone(mode: str) -> None:
 def test_serving_says_why_it_has_none() -> None:
     reason = "serve has no knob llm: IPEX's cache has one length for all texts of a batch, and requests differ"
     assert knob().unfit(registry.modes.get("serve")) == reason
-
-
-def test_a_script_says_how() -> None:
-    stack = registry.stacks.get("ipex")
-    cell = Cell("llama_135m", "cpu", "fp32", "decode", "ipex", (("llm", "on"),))
-    *_, line = stack.script("for_inference", cell)
-    assert line == "model = ipex.llm.optimize(model, dtype=torch.float32, inplace=True)"
-    packed = Cell("llama_135m", "cpu", "bf16", "decode", "ipex", (("llm", "on"), ("weights", "int8")))
-    *_, line = stack.script("weight_only", packed)
-    assert line == "model = ipex.llm.optimize(model, dtype=torch.bfloat16, inplace=True, quantization_config=mapping)"

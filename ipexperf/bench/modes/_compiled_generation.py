@@ -11,9 +11,8 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from ipexperf.bench.api import Cell, Stack, Tensors
+from ipexperf.bench.api import Tensors
 from ipexperf.bench.evidence import proof
-from ipexperf.bench.modes import _generation, _script
 from ipexperf.bench.modes._compiled import CompiledMode, CompiledSession
 from ipexperf.bench.modes._generation import (
     PACKED,
@@ -40,22 +39,6 @@ class CompiledGenerationMode(CompiledMode, GenerationMode):
     """What prefill_compile and decode_compile share."""
 
     whole = True
-
-    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
-        """Return the lines that compile a decoder and read tokens through its one graph."""
-        note = "# inputs: the tokens, a key-value cache of fixed size, and the position as a tensor"
-        compiled = stack.script("compiled", cell)
-        if _generation.holding_of(cell) == "autocast":
-            return (*compiled, note, *_script.inferring(cell))
-        packed = stack.script("weight_only", cell) if _generation.holding_of(cell) in PACKED else ()
-        return (
-            *_generation.converted(cell),
-            *packed,
-            *compiled,
-            note,
-            "with torch.no_grad():",
-            "    outputs = model(*inputs)",
-        )
 
 
 class CompiledGeneration(CompiledSession, GenerationSession):

@@ -10,16 +10,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Cell, Knob, Mode, Model, Stack, Tensors, Workbench, tensors
+from ipexperf.bench.api import Cell, Knob, Mode, Model, Tensors, Workbench, tensors
 from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.evidence import work
 from ipexperf.bench.evidence.quantised import BITS
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import InferenceSession
-from ipexperf.bench.precision import autocast, dtype_name, torch_dtype
+from ipexperf.bench.precision import autocast, torch_dtype
 from ipexperf.dtypes import DTYPES, PLAIN, Bounds
 from ipexperf.result import Check
 
@@ -42,7 +41,6 @@ class Weights(Knob):
     help: str = "in fp32, converted in each step (autocast), in the case's dtype (cast), or packed: int8, int4, da8w4"
     values: tuple[str, ...] = ("autocast", "cast", *PACKED)
     dtypes: tuple[str, ...] | None = ("fp32", "bf16", "fp16")
-    choice: bool = True
 
     def default(self, model: Model, beside: Mapping[str, str]) -> str:
         del beside
@@ -96,22 +94,6 @@ class GenerationMode(Mode):
         if cell.knob("graph_mode") == "on":
             return f"graph_mode=on captures one graph, but {cell.mode} keeps state between calls"
         return None
-
-    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
-        if holding_of(cell) == "autocast":
-            return (*stack.script("for_inference", cell), *_script.inferring(cell))
-        method = "weight_only" if holding_of(cell) in PACKED else "for_inference"
-        return (*converted(cell), *stack.script(method, cell), "with torch.no_grad():", "    outputs = model(*inputs)")
-
-
-def holding_of(cell: Cell) -> str:
-    """Return how the weights of a decoder are held."""
-    return cell.knob("weights") or registry.models.get(cell.model).usual_weights
-
-
-def converted(cell: Cell) -> tuple[str, ...]:
-    """Return the line that converts a decoder to the dtype of the case, if one is needed."""
-    return (f"model = model.to({dtype_name(cell.dtype)})",) if cell.dtype != PLAIN else ()
 
 
 class GenerationSession(InferenceSession):

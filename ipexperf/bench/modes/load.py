@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRACED, Cell, ChannelsLast, Device, Kernel, Look, Mode, Session, Stack, Workbench
+from ipexperf.bench.api import TRACED, Cell, ChannelsLast, Device, Kernel, Look, Mode, Session, Workbench
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import proof
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes import _script
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.result import Check
 
@@ -98,9 +97,6 @@ class Load(Mode):
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del cell, facts
         return None
-
-    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
-        return _script.traced(cell, stack)
 
     def open(self, bench: Workbench) -> Session:
         return LoadSession(bench)

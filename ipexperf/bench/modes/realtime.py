@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import TRACED, Cell, Mode, Session, Stack, Workbench
+from ipexperf.bench.api import TRACED, Cell, Mode, Session, Workbench
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.bench.modes import _script
 from ipexperf.bench.modes._inference import FIT, KNOBS, Fitted
 from ipexperf.bench.modes.infer_jit import JitSession
 from ipexperf.case import Case
@@ -64,9 +63,6 @@ class Realtime(Mode):
         knobs = dict(case.knobs)
         count, each = sizes(knobs.get("instances"), knobs.get("cores"), len(cores))
         return [tuple(cores[number * each : (number + 1) * each]) for number in range(count)]
-
-    def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
-        return _script.traced(cell, stack)
 
     def open(self, bench: Workbench) -> Session:
         return JitSession(bench)

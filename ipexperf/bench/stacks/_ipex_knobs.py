@@ -171,7 +171,6 @@ KNOBS = (
         ("off", "on"),
         modes=("prefill", "decode"),
         barred={"serve": "IPEX's cache has one length for all texts of a batch, and requests differ"},
-        choice=True,
     ),
 )
 

@@ -8,7 +8,6 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, Cell
 from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.precision import dtype_name
-from ipexperf.bench.stacks._ipex_weights import COMPUTING
 
 IMPORT = "import intel_extension_for_pytorch as ipex"
 ARGUMENTS: Mapping[str, str] = {"split_master_weight": "split_master_weight_for_bf16"}
@@ -30,8 +29,6 @@ def _optimise(cell: Cell, target: str, *arguments: str) -> tuple[str, ...]:
 
 def for_inference(cell: Cell) -> tuple[str, ...]:
     """Return how a script optimises for inference."""
-    if cell.knob("llm") == "on":
-        return IMPORT, _llm(cell)
     graph = cell.knob("graph_mode") == "on"
     return _optimise(cell, "model", *(() if graph else ("sample_input=inputs",)))
 
@@ -65,30 +62,6 @@ def quantise(cell: Cell) -> tuple[str, ...]:
     )
 
 
-def weight_only(cell: Cell) -> tuple[str, ...]:
-    """Return how a script packs the weights of linear layers."""
-    kind = cell.knob("weights") or ""
-    group = (cell.knob("weight_group") or "64") if kind == "int4" else "-1"
-    convert = "quantization.convert(quantization.prepare(model, mapping, example_inputs=inputs, bn_folding=False))"
-    packed = _llm(cell, "quantization_config=mapping") if cell.knob("llm") == "on" else f"model = {convert}"
-    return (
-        IMPORT,
-        "quantization = ipex.quantization",
-        "mapping = quantization.get_weight_only_quant_qconfig_mapping(",
-        f"    weight_dtype=quantization.WoqWeightDtype.{kind.upper()},",
-        f"    lowp_mode=quantization.WoqLowpMode.{COMPUTING[cell.dtype]},",
-        f"    group_size={group},",
-        ")",
-        packed,
-    )
-
-
-def _llm(cell: Cell, *arguments: str) -> str:
-    """Return how a script optimises a network of transformers for text generation."""
-    words = ", ".join(["model", f"dtype={dtype_name(cell.dtype)}", "inplace=True", *arguments])
-    return f"model = ipex.llm.optimize({words})"
-
-
 def streamed(cell: Cell) -> tuple[str, ...]:
     """Return how a script runs the network in several streams."""
     streams = cell.knob("streams") or "fit"
@@ -104,7 +77,6 @@ METHODS = {
     "compiled": compiled,
     "compiled_training": compiled_training,
     "quantise": quantise,
-    "weight_only": weight_only,
     "streamed": streamed,
 }
 """The methods of the stack for which a script needs a line."""

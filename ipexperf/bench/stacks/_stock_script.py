@@ -55,24 +55,9 @@ def _program(cell: Cell) -> tuple[str, ...]:
     )
 
 
-def weight_only(cell: Cell) -> tuple[str, ...]:
-    """Return how a script packs the weights of linear layers, through torchao."""
-    if cell.knob("weights") == "int8":
-        return (
-            "from torchao.quantization import Int8WeightOnlyConfig, quantize_",
-            "quantize_(model, Int8WeightOnlyConfig())",
-        )
-    group = cell.knob("weight_group") or "64"
-    return (
-        "from torchao.quantization import Int4WeightOnlyConfig, quantize_",
-        f'quantize_(model, Int4WeightOnlyConfig(group_size={group}, int4_packing_format="opaque"))',
-    )
-
-
 METHODS = {
     "compiled": compiled,
     "compiled_training": compiled_training,
     "quantise": quantise,
-    "weight_only": weight_only,
 }
 """The methods of the stack for which a script needs a line."""

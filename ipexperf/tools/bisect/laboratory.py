@@ -9,7 +9,7 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,6 @@ from ipexperf.judge import structure
 from ipexperf.judge.bisection import Answer
 from ipexperf.plan.arms import ArmWords
 from ipexperf.plan.gates import AS_ALL
-from ipexperf.tools import experiments
 from ipexperf.tools.bisect.answers import AnswerLog, Measured
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from ipexperf.compare.sequence import Comparison
     from ipexperf.compare.walk import Suite
     from ipexperf.conduct.conductor import Conductor
+    from ipexperf.history.store import Status
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.recorder import Recorder
     from ipexperf.result import Verdict
@@ -205,7 +205,7 @@ class Laboratory:
             show=self.progress.show,
             suite=self.suite,
         )
-        with experiments.recorded(self.recorder()) as recorder:
+        with _recorded(self.recorder()) as recorder:
             try:
                 for _ in rounds.play():
                     """All of them are recorded at the end."""
@@ -220,6 +220,21 @@ class Laboratory:
         if self._sized:
             measured = in_doubt(measured, against.policy.margin)
         return dataclasses.replace(measured, machine=str(measurement.environment.get("machine_key", "")))
+
+
+@contextlib.contextmanager
+def _recorded(recorder: Recorder) -> Iterator[Recorder]:
+    """Record that the run ended as the block does: finished, interrupted by Ctrl-C, or failed. Close the history."""
+    status: Status = "failed"
+    try:
+        yield recorder
+        status = "finished"
+    except KeyboardInterrupt:
+        status = "interrupted"
+        raise
+    finally:
+        recorder.finish(status)
+        recorder.close()
 
 
 def in_doubt(measured: Measured, harmless: float) -> Measured:
