@@ -8,14 +8,19 @@ then drops ours.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import bare_loop
 import torch
 
 from ipexperf.bench import registry
-from ipexperf.bench.stacks import _transformers
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "bench"))
+
+import of_transformers
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 BATCHES = 4
@@ -92,7 +97,7 @@ def main() -> None:
     stream = bare_loop.replies()
     torch.set_num_threads(options.threads)
     one = ours(options)
-    other = _transformers.network(one, registry.models.get(options.model).transformers_class)
+    other = of_transformers.network(one)
     most = min(VOCABULARY, one.shape.vocabulary)
     texts = [torch.randint(most, (options.batch, options.size)) for _ in range(BATCHES)]
     compare(one, other, texts[0])

@@ -34,7 +34,6 @@ from ipexperf.bench.api import (
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.evidence.proof import jitted
 from ipexperf.bench.lazy import torch, torchvision
-from ipexperf.bench.machine.energy import EnergyCounter, EnergyPart
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import KNOBS as INFERENCE_KNOBS
 from ipexperf.bench.modes._inference import InferenceSession
@@ -58,8 +57,6 @@ __all__ = [
     "Check",
     "Dataset",
     "Device",
-    "EnergyCounter",
-    "EnergyPart",
     "Examples",
     "Facts",
     "Gate",

@@ -93,8 +93,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Parse the options."""
     config.addinivalue_line(
         "markers",
-        "perf(models, own, operators, tolerance, gate): the models that a performance test measures, own=True for "
-        "your own, operators=True for operators of decoders; with --perf-against, the slowdown to ignore; the metrics "
+        "perf(models, own, tolerance, gate): the models that a performance test measures, own=True for "
+        "your own; with --perf-against, the slowdown to ignore; the metrics "
         "that fail it, as --perf-gate",
     )
     from ipexperf.errors import UsageError

@@ -99,11 +99,6 @@ def of_count(*, usual: bool = False, captured: float = 0.0) -> Gate:
     return Gate(0.01, noise=0.0002, pairs=0.0003, trust=20, usual=usual, smallest=True, captured=captured)
 
 
-def of_energy() -> Gate:
-    """Return the gate of energy: 5 %, with little trust in the assumed noise, which we never measured."""
-    return Gate(0.05, noise=0.03, pairs=0.02, trust=2)
-
-
 def of_resident_peak() -> Gate:
     """Return the gate of peak resident memory: 10 %, because equal processes differ by 2 % (docs/results/gates.md).
 
@@ -164,16 +159,7 @@ METRICS: dict[str, Metric] = {
         Metric("p50", "s", False, gate=of_time()),
         Metric("p90", "s", False, gate=of_time()),
         Metric("p99", "s", False, gate=of_time()),
-        *(
-            Metric(f"{name}_{percentile}", "s", False, gate=of_time())
-            for name in ("first_token", "between_tokens")
-            for percentile in ("p50", "p90", "p99")
-        ),
-        Metric("token_rate", "tokens/s", True),
-        Metric("capacity", "tokens/s", True),
-        Metric("offered_load", "fraction", None),
         Metric("cpu_time", "s", False, gate=of_time()),
-        Metric("energy", "J", False, gate=of_energy()),
         Metric("import_time", "s", False, gate=of_time(), fresh=True),
         Metric("prepare_time", "s", False, gate=of_time("quickest_prepare"), fresh=True),
         Metric("warm_time", "s", False, gate=of_time()),
@@ -220,8 +206,6 @@ def accuracies() -> tuple[str, ...]:
 
 WORK = {"step_flops": "flops", "parameters": "parameters"}
 """The metrics that are the work of a step, with their names in the fingerprint's count of it."""
-ENERGY = "energy"
-"""The metric of energy: joules per step. Some devices need long turns to measure it."""
 
 
 @dataclass(frozen=True, slots=True)

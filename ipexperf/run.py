@@ -25,7 +25,7 @@ from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
 from ipexperf.redaction import redacted
 from ipexperf.report.pace import Pace
-from ipexperf.result import ENERGY, METRICS, PRIMARY, Measurement, PairsEvidence, Verdict
+from ipexperf.result import METRICS, PRIMARY, Measurement, PairsEvidence, Verdict
 from ipexperf.site import Comparing, Running, Site
 
 if TYPE_CHECKING:
@@ -402,7 +402,6 @@ class Run:
             before=tuple((case, self._disturbed[case][0]) for case in group.cases if case in self._disturbed),
             numbers=tuple(suspects.items()),
             fresh=doubtful or any(gates.needs_fresh(self._gate(case)) for case in group.cases),
-            metered=any(ENERGY in self._gate(case) for case in group.cases),
         )
         return self._site.running(request)
 

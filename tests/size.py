@@ -14,11 +14,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 57_200,
-    "lines of tests": 50_950,
+    "lines of the package and the suites": 55_800,
+    "lines of tests": 49_450,
     "lines of benchmarks": 9_550,
-    "words of pages": 71_300,
-    "decisions": 33,
+    "words of pages": 69_900,
+    "decisions": 32,
     "words of the glossary": 28,
     "options": 45,
     "commands": 28,

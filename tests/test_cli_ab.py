@@ -131,14 +131,6 @@ def test_a_mode_that_is_timed_once_per_process_is_refused(fake: str, capsys: pyt
     assert capsys.readouterr().err == f"ipexperf: arm a: tiny-fake-fp32-start-plain cannot run: {reason}\n"
 
 
-def test_steps_are_refused_for_a_mode_whose_turn_is_a_replay(capsys: pytest.CaptureFixture[str]) -> None:
-    """A replay always has all requests of its case."""
-    cell = ("--model", "llama_135m", "--device", "cpu", "--dtype", "fp32", "--mode", "serve", "--stack", "stock")
-    assert cli.main(["ab", *cell, "--steps", "2"]) == cli.USAGE_ERROR
-    refusal = "--steps: a turn of serve is one replay of its requests: leave it out"
-    assert capsys.readouterr().err == f"ipexperf: {refusal}\n"
-
-
 def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

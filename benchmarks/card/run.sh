@@ -48,7 +48,7 @@ proofs() {
     prove ranks --model resnet18 --dtype fp32 --mode train_ddp
     prove half --model resnet18 --dtype fp16 --mode infer,infer_jit,infer_compile
     prove half_training --model resnet18 --dtype fp16 --mode train
-    prove decoders --model gpt_small --dtype fp32,bf16 --mode prefill,decode,serve
+    prove decoders --model gpt_small --dtype fp32,bf16 --mode prefill,decode
     prove decoders_compiled --model gpt_small --dtype fp32,bf16 --mode prefill_compile,decode_compile
     prove autotune --model resnet18 --dtype bf16 --mode infer_compile --perf-knobs max_autotune=on
     prove autotune_training --model resnet18 --dtype bf16 --mode train_compile --perf-knobs max_autotune=on

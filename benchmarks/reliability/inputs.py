@@ -194,7 +194,7 @@ def a_lock(chance: random.Random, lab: Laboratory) -> None:
 
 
 def a_protocol_line(chance: random.Random, _: Laboratory) -> None:
-    request = chance.choice((*protocol.TIMED, "warm", "close"))
+    request = chance.choice(("sample", "warm", "close"))
     good = {"ok": True, "samples": [[1.0, 2.0, 0.0]], "block": 1, "checks": [], "metrics": {"a": 1.0}, "notes": []}
     good |= {"first_step": 1.0, "warm_time": 1.0, "steady": 1.0, "emulated": False, "fingerprint": None}
     line = _edited_json(chance, good) if chance.random() < 0.7 else _edited_bytes(chance, json.dumps(good).encode())

@@ -19,7 +19,6 @@ from typing import Any
 from ipexperf.bench import measure
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import energy
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.case import Case, identify
 from ipexperf.dtypes import quantised
@@ -353,8 +352,6 @@ class Model:
     """Batch of the vendor's published figures for each dtype. Used by the preset `full`."""
     held_out: int = 256
     """Number of held-out examples for fidelity: enough for agreement, few enough for float64."""
-    rate: float = 1.0
-    """Requests a second in the mode `serve`, unless the knob `rate` says otherwise."""
     served: bool = False
     """True if low precision holds weights in the dtype by default, instead of converting them in each step."""
     quantisation: str = "static"
@@ -372,12 +369,6 @@ class Model:
     why_nots: Mapping[str, str] = field(default_factory=dict)
     """Reasons why the model does not support modes of a trait (`Mode.traits`), a dtype, or either on a stack
     (`int8 on stock`, `compiled on ipex`)."""
-    operator_of: str = ""
-    """The decoder whose operator this is. Empty: a whole network."""
-    transformers_class: str = ""
-    """The class of `transformers` that computes the same with the same weights. Empty: none."""
-    linear: bool = True
-    """True if it has linear layers, whose weights can be packed."""
     target: str = ""
     """The target of a user's own network that no file declares (`bench.networks.own_target`), else empty."""
 
@@ -399,8 +390,6 @@ class Model:
     def why_not(self, cell: Cell, mode: Mode, facts: Facts) -> str | None:
         """Return why the model cannot do this cell, whose mode is `mode`, or None."""
         kinds = [kind for name in (*mode.traits, cell.dtype) for kind in (name, f"{name} on {cell.stack}")]
-        if self.operator_of and not mode.by_tokens:
-            return f"it is an operator of {self.operator_of}, for modes that read its tokens: {mode.name} does not"
         reason = next((self.why_nots[kind] for kind in kinds if kind in self.why_nots), None)
         reason = reason or facts.missing(*self.needs)
         if reason is None and self.pretrained is not None:
@@ -408,7 +397,7 @@ class Model:
         return reason
 
     def batch(self, mode: Mode) -> int:
-        return mode.batch or mode.usual_batch or (self.batch_train if mode.trains else self.batch_infer)
+        return mode.batch or (self.batch_train if mode.trains else self.batch_infer)
 
 
 class Device(ABC):
@@ -488,14 +477,6 @@ class Device(ABC):
         """Return the share of the device's own memory that no process has. None: it has none, or cannot tell."""
         return None
 
-    def energy_counter(self) -> energy.EnergyCounter | str:
-        """Return the energy counter of this device, or the reason why there is none. Called once the steps are warm."""
-        return self.energy_of(None)
-
-    def energy_of(self, card: str | None, root: Path = Path("/")) -> energy.EnergyCounter | str:
-        """Return the energy counter of a card, or of the only one, or why there is none. Needs no torch."""
-        return f"no counter: {self.name} has none"
-
     def warmed(self) -> None:  # noqa: B027 - optional
         """Called once the steps are warm, before the samples: memory that grows from here on grows with the steps."""
 
@@ -570,13 +551,6 @@ class Stack(ABC):
     def proof_of_weights(self, network: Any, step: Callable[[], Any], expected: int, bench: Workbench) -> list[Check]:
         """Return evidence that a step of a `weight_only` network ran as many packed layers as expected."""
         return []
-
-    def tokens_of_layers(self, network: Any, step: Callable[[], Any], bench: Workbench) -> list[int] | None:
-        """Return how many tokens each layer of a decoder gets in a step.
-
-        None: its modules are called one by one, so that the caller can count there.
-        """
-        return None
 
     def compiled(self, network: Any, example: Any, bench: Workbench) -> Any:
         """Return the network under `torch.compile`, in the way this stack recommends. Its first call compiles."""
@@ -678,13 +652,6 @@ class Session(ABC):
         """Time `count` blocks of steps. If other processes run the steps, they time them."""
         return measure.sample(self.step, synchronise, count, block)
 
-    def replay(self, *, at_once: bool = False) -> dict[str, Any]:
-        """Serve the requests of a mode with an `open_loop` once: from their planned moments on, or all at once.
-
-        Return `samples` like `sample`, one for each request, and `seconds`; further lists of seconds are its metrics.
-        """
-        raise WorkerError("error", "this mode has no requests that come at planned moments")
-
     def items(self, batch: int) -> int:
         """Return the number of examples in a step. By default one batch."""
         return batch
@@ -742,11 +709,6 @@ class Mode(ABC):
     """The plain mode of its kind, which tables compare it with: `infer` for `infer_jit`. Empty: this mode itself."""
     requests: bool = False
     """True if a sample is the latency of one request, so that its percentiles are compared too."""
-    by_tokens: bool = False
-    """True if it gives a decoder the tokens of a text, or an operator of one the activations of its tokens."""
-    open_loop: bool = False
-    """True if requests come at planned moments, even if those before them have not ended. A turn is then one replay
-    of all of them (`Session.replay`), and samples are theirs."""
     cold: bool = False
     """True if only the first step of a process is measured, without warm-up."""
     artifact: str = ""
@@ -756,9 +718,6 @@ class Mode(ABC):
     knobs: tuple[Knob, ...] = ()
     batch: int | None = None
     """Batch of its cases. None: the model's."""
-    usual_batch: int | None = None
-    """Batch of its cases unless another one is asked for. None: the model's."""
-
     openmp: str = ""
     """The OpenMP runtime that this mode requires. It is always preloaded for its workers."""
 
@@ -840,7 +799,7 @@ class Workbench:
         if not isinstance(network, torch.nn.Module):
             kind = "nothing" if network is None else f"a {type(network).__name__}"
             raise WorkerError("error", f"{self.model.name} is built as {kind}, and a torch.nn.Module was expected")
-        if not self.model.operator_of and not any(True for _ in network.parameters()):
+        if not any(True for _ in network.parameters()):
             why = "a stack has nothing to optimise and training has nothing to update"
             raise WorkerError("error", f"{self.model.name} has no parameters: {why}")
         return network

@@ -54,7 +54,7 @@ def add_ab(subparsers: console.Subparsers) -> None:
 
 def run_ab(arguments: argparse.Namespace) -> int:
     """Compare every planned case in both arms. However it ends, print and record what was measured."""
-    from ipexperf.bench import loading, registry
+    from ipexperf.bench import loading
     from ipexperf.compare.against import AgainstRun
     from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor
@@ -70,10 +70,6 @@ def run_ab(arguments: argparse.Namespace) -> int:
     options = _with_networks(options, [name for arm in (arguments.b, arguments.a) for name in targets_of(arm)])
     loading.load(options.load)
     against, options = _planned(arguments, options)
-    if arguments.steps is not None:
-        for case in against.cases:
-            if registry.modes.get(case.mode).open_loop:
-                raise UsageError(f"--steps: a turn of {case.mode} is one replay of its requests: leave it out")
     effort = Effort.of(arguments.turns, arguments.steps)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     progress = Progress()

@@ -23,7 +23,7 @@ from ipexperf.outcomes import StructureGate
 from ipexperf.plan import arms, gates, groups
 from ipexperf.plan.gates import GateWish
 from ipexperf.plan.options import STORED
-from ipexperf.result import ENERGY, PRIMARY, Launch, PairsEvidence, SeatRecord
+from ipexperf.result import PRIMARY, Launch, PairsEvidence, SeatRecord
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -142,7 +142,7 @@ class AgainstRun:
         contest = Contest if self._suite is None else functools.partial(WalkContest, self._suite)
         yield from contest(
             list(self.comparisons().values()),
-            replace(self._effort, metered=any(ENERGY in entry.gate for entry in begun)),
+            self._effort,
             self._conductor,
             self._chance,
             self._say,

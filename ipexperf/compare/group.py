@@ -117,7 +117,7 @@ class GroupRun:
         self._say = say
         self._extra = 0
         """The rounds made for the sake of precision."""
-        self._effort = replace(effort or Effort(), metered=request.metered)
+        self._effort = effort or Effort()
         self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
         self._numbers = dict(request.numbers)
         self._number = 0

@@ -31,7 +31,7 @@ from ipexperf.conduct.launch import (
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.judge import stalls
-from ipexperf.result import ENERGY, METRICS, Launch, Sample
+from ipexperf.result import METRICS, Launch, Sample
 
 PROBE_STEPS = 24
 """Single steps to take when probing how long an arm's first steps are slower than the later ones."""
@@ -59,16 +59,13 @@ class Turn:
     samples: tuple[Sample, ...]
     step: float
     wall: float
-    steps: int = 0
-    joules: float | None = None
-    """What its steps used. None: nothing counted it."""
     reply: Any = None
     """The whole reply of its workers, if its steps are requests."""
 
     @classmethod
-    def of(cls, samples: Sequence[Sample], block: int, joules: float | None = None) -> Turn:
+    def of(cls, samples: Sequence[Sample], block: int) -> Turn:
         step, wall = statistics.fmean(x.wall for x in samples), block * sum(x.wall for x in samples)
-        return cls(tuple(samples), step, wall, block * len(samples), joules)
+        return cls(tuple(samples), step, wall)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +101,15 @@ def failed(player: Player) -> Launch:
 
 
 class Stepper:
-    """One worker that is stepped in turns. A failure ends it and is recorded; the other arms go on.
+    """One worker that is stepped in turns. A failure ends it and is recorded; the other arms go on."""
 
-    `metered`: somebody wants to know the energy of its steps.
-    """
-
-    def __init__(self, arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> None:
+    def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
         self.arm = arm
         self.failure: WorkerError | None = None
         self.environment: dict[str, Any] = {}
         self.reply: dict[str, Any] = {}
         """The worker's replies to `begin`, `prepare` and `warm`."""
         self.shape = TurnShape(1, 1)
-        self._metered = metered
         self._stack = stack
         self._worker: Worker | None = None
         self._rehearsals: list[dict[str, Any]] = []
@@ -198,7 +191,7 @@ class Stepper:
         shape = self.shape
         warm = shape.warm + next(self._extra) if shape.warm else 0
         reply = self.worker.ask("sample", count=shape.samples, block=shape.block, warm=warm)
-        return Turn.of(to_samples(reply["samples"]), shape.block, reply.get("joules"))
+        return Turn.of(to_samples(reply["samples"]), shape.block)
 
     def enough(self, turns: Sequence[Turn]) -> bool:
         """Whether these turns are all that was asked for."""
@@ -210,17 +203,13 @@ class Stepper:
     def launch(self, spell: Spell) -> Launch:
         """The launch record, with its proof."""
         samples = [sample for turn in spell.turns for sample in turn.samples]
-        joules = _energy(spell.turns)
-        reply = {**self.reply, **self.worker.ask("memory"), **joules, "block": self.shape.block}
+        reply = {**self.reply, **self.worker.ask("memory"), "block": self.shape.block}
         shares = {**spell.shares, "turn_warm": float(self.shape.warm)}
         launch = record(self.arm.index, samples, reply, shares, self.worker)
         launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *spell.notes))
-        if self._metered and not joules:
-            launch = replace(launch, notes=(*launch.notes, f"{ENERGY} is unknown: {self._no_energy(spell.turns)}"))
         if not self.cold:
             launch = with_sample_note(launch, samples, self.arm.conditions)
-        if not registry.modes.get(self.arm.case.mode).open_loop:  # which waits for requests
-            launch = with_wait_note(launch, samples, self.arm.conditions)
+        launch = with_wait_note(launch, samples, self.arm.conditions)
         if self.arm.prove:
             launch = with_proof(self.worker, launch, labelled=registry.modes.get(self.arm.case.mode).labelled)
         if self.arm.trace is not None:
@@ -231,15 +220,6 @@ class Stepper:
         """End its process: what that took is free for the accuracy passes of the others."""
         _end(self.workers)
 
-    def _no_energy(self, turns: Sequence[Turn]) -> str:
-        """Why its turns do not tell their energy."""
-        least = self.reply.get("energy_seconds")
-        if least is None:
-            return str(self.reply.get("no_energy", "a cold start has no turns that could tell it"))
-        if any(turn.wall < least for turn in turns):
-            return f"a turn took less than the {least:g} s that its counter needs"
-        return "its counter stood still, ran backwards or could not be read in a turn"
-
     def accuracy(self, launch: Launch) -> Launch:
         """The launch record with the accuracy of its results, if the arm asks for it."""
         if not self.arm.accuracy:
@@ -248,49 +228,18 @@ class Stepper:
         return with_accuracy(self.worker, launch, final=self.arm.final, labelled=labelled)
 
 
-def _energy(turns: Sequence[Turn]) -> dict[str, float]:
-    """The joules of a step, if every turn tells its own."""
-    joules = [turn.joules for turn in turns if turn.joules is not None]
-    return {ENERGY: sum(joules) / sum(turn.steps for turn in turns)} if turns and len(joules) == len(turns) else {}
-
-
-class Replayer(Stepper):
-    """One worker that serves requests which come at planned moments. A turn is one replay of all of them."""
-
-    def warm(self) -> None:
-        """Step, and serve all requests once: each prompt's length is new to the software."""
-        super().warm()
-        self.worker.ask("replay", at_once=True)
-
-    def probe(self) -> None:
-        """Nothing: the first requests of a replay count, because users wait for those too."""
-
-    def turn(self) -> Turn:
-        reply = self.worker.ask("replay")
-        samples = to_samples(reply["samples"])
-        return Turn(tuple(samples), statistics.fmean(x.wall for x in samples), reply["seconds"], reply=reply)
-
-    def _no_energy(self, turns: Sequence[Turn]) -> str:
-        del turns
-        return "the card or processor also waits for requests in a turn"
-
-    def launch(self, spell: Spell) -> Launch:
-        return instances.replayed(super().launch(spell), [turn.reply for turn in spell.turns])
-
-
 class Answerers:
     """Several workers that answer requests at the same time, each on its own cores. A turn is a window of seconds.
 
     If any fails, the launch fails.
     """
 
-    def __init__(self, arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> None:
+    def __init__(self, arm: Arm, stack: contextlib.ExitStack) -> None:
         self.arm = arm
         self.failure: WorkerError | None = None
         self.environment: dict[str, Any] = {}
         self.workers: list[Worker] = []
         self._stack = stack
-        self._metered = metered
         self._begun: list[dict[str, Any]] = []
         self._prepared: list[dict[str, Any]] = []
         self._warmed: list[dict[str, Any]] = []
@@ -359,8 +308,7 @@ class Answerers:
             "steady": min(reply["steady"] for reply in self._warmed),
             "first_step": max(reply["first_step"] for reply in self._warmed),
         }
-        unknown = [f"{ENERGY} is unknown: instances share their counter"] if self._metered else []
-        notes = (*instances.requests_noted(len(samples)), *spell.notes, *unknown, *instances.merged_notes(replies))
+        notes = (*instances.requests_noted(len(samples)), *spell.notes, *instances.merged_notes(replies))
         launch = Launch(
             self.arm.index,
             "ok",
@@ -410,8 +358,6 @@ def _end(workers: Sequence[Worker]) -> None:
 Player: TypeAlias = Stepper | Answerers
 
 
-def new_player(arm: Arm, stack: contextlib.ExitStack, *, metered: bool = False) -> Player:
-    """The player for an arm: one worker that steps or replays requests, or several that answer at the same time."""
-    if registry.modes.get(arm.case.mode).open_loop:
-        return Replayer(arm, stack, metered=metered)
-    return (Answerers if arm.conditions.instances else Stepper)(arm, stack, metered=metered)
+def new_player(arm: Arm, stack: contextlib.ExitStack) -> Player:
+    """The player for an arm: one worker that steps, or several that answer requests at the same time."""
+    return (Answerers if arm.conditions.instances else Stepper)(arm, stack)

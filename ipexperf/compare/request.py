@@ -26,8 +26,6 @@ class GroupRequest:
     """The number of the first launch of each case, if earlier launches exist elsewhere."""
     fresh: bool = False
     """Fork no worker, because something is judged that only fresh processes tell."""
-    metered: bool = False
-    """Make turns as long as the counters of energy need, because energy is judged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,6 @@ class Effort:
     """For so many seconds a round waits for precise ratios all the same: to start other processes takes as long."""
     samples: int | None = None
     """Samples per turn, whatever they take; None: as many as fill `seconds`."""
-    metered: bool = False
-    """Whether turns last as long as the counters of energy need."""
     keep: bool = False
     """Whether turns on a busy machine count too, because only ratios of arms do, and all of them shared it."""
     slow: float = math.inf

@@ -14,7 +14,6 @@ from ipexperf.compare import order
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.players import (
     Player,
-    Replayer,
     Spell,
     Stepper,
     Turn,
@@ -38,8 +37,6 @@ SPEAK_SECONDS = 10.0
 """Longest silence before progress is reported."""
 BUILDS = 5
 """An arm whose build is judged is built this often besides, in turns. The quickest counts: disturbances only add."""
-METERED = 1.5
-"""Turns whose energy is wanted aim at this many times what its counter needs: steps may be quicker than when warm."""
 LEAST = 3
 """Every arm gets this many turns, however long they take. Precision is not estimated from fewer."""
 
@@ -73,7 +70,7 @@ def play(arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callab
     """Make a round of these arms. The failure of one arm ends up in its side; it is never raised."""
     began, started = time.monotonic(), now()
     with contextlib.ExitStack() as stack:
-        players: list[Player] = [new_player(arm, stack, metered=effort.metered) for arm in arms]
+        players: list[Player] = [new_player(arm, stack) for arm in arms]
         _start(players, chance)
         started_in = time.monotonic() - began if effort.keep else 0.0
         played = take_turns(players, replace(effort, worth=started_in), chance, say)
@@ -152,13 +149,8 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
         for player in _alive(players):
             with guarded(player):
                 player.probe()
-    # A replay is as long as its requests come.
-    steppers = [
-        player for player in _alive(players) if isinstance(player, Stepper) and not isinstance(player, Replayer)
-    ]
-    needs = [player.reply.get("energy_seconds", 0.0) for player in steppers if effort.metered]
-    seconds = max([effort.seconds, *(METERED * need for need in needs)])
-    agreed = order.shapes([player.step for player in steppers], [player.block for player in steppers], seconds)
+    steppers = [player for player in _alive(players) if isinstance(player, Stepper)]
+    agreed = order.shapes([player.step for player in steppers], [player.block for player in steppers], effort.seconds)
     for player, shape in zip(steppers, agreed, strict=True):
         alone = order.TurnShape(1, 1) if player.cold else shape
         warm = 0 if len(players) == 1 else player.warm_steps() if player.arm.warm is None else player.arm.warm

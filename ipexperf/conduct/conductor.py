@@ -300,7 +300,7 @@ class Conductor:
             }
         locked = self._locked({**environment, "git": self._source})
         mode = registry.modes.get(case.mode)
-        if not (mode.open_loop or mode.requests):  # where requests may wait longer and longer
+        if not mode.requests:  # whose samples are of several workers
             launches = growth.noted(launches)
         return Measurement(case, tuple(launches), locked, started, now(), cut)
 

@@ -1,18 +1,14 @@
-"""Launches of requests: of several workers that answered at the same time, or of one to which they came as planned."""
+"""Launches of several workers that answered requests at the same time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.launch import P99_SAMPLES, percentiles
-from ipexperf.result import KEPT, Check, Launch, Sample
-
-WAITS = ("first_token", "between_tokens")
-"""The seconds that a replay has of each request: from its arrival to its first token, and from one token to the next.
-"""
+from ipexperf.conduct.launch import P99_SAMPLES
+from ipexperf.result import KEPT, Check, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +85,4 @@ def check_cores(proofs: Sequence[dict[str, Any]], conditions: Conditions) -> Che
         sorted(actual) == sorted(given) and len(set(actual)) == len(actual),
         f"{len(proofs)} instances hold {len(actual)} cores, {len(set(actual))} of them different",
         f"{len(conditions.instances)} instances, each alone on its {len(given) // len(conditions.instances)}",
-    )
-
-
-def replayed(launch: Launch, replies: Sequence[Mapping[str, Any]]) -> Launch:
-    """The launch with the figures of all requests of these replays."""
-    metrics = {"token_rate": sum(reply["tokens"] for reply in replies) / sum(reply["seconds"] for reply in replies)}
-    for name in WAITS:
-        seconds = [value for reply in replies for value in reply[name]]
-        metrics |= {f"{name}_{share}": value for share, value in percentiles(seconds, 1).items()}
-    return replace(
-        launch,
-        samples=tuple(thinned(launch.samples)),
-        metrics={**launch.metrics, **metrics},
-        notes=(*launch.notes, *requests_noted(len(launch.samples))),
     )

@@ -14,7 +14,7 @@ from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
 from ipexperf.judge.stalls import undisturbed
 from ipexperf.redaction import redacted
-from ipexperf.result import ENERGY, MEAN, METRICS, Check, Launch, LaunchOutcome, Sample
+from ipexperf.result import MEAN, METRICS, Check, Launch, LaunchOutcome, Sample
 
 P99_SAMPLES = 662
 """Least number of samples for a p99. With n of them, the chance that at most one lies beyond the true p99 is
@@ -27,7 +27,6 @@ TIMES = ("import_time", "prepare_time", "compile_time", "warm_time")
 OPTIONAL = (
     *("page_faults", "held_memory"),
     *(metric.repeated for metric in METRICS.values() if metric.repeated),
-    ENERGY,
 )
 """Figures that a worker reports if it can: page faults only if the steps ran in its own process."""
 

@@ -12,7 +12,7 @@ from typing import Literal
 from ipexperf.bench import registry
 from ipexperf.bench.api import Device
 from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
-from ipexperf.bench.machine import cards, control_groups, diagnosis, energy, kernel_files, libraries, placement
+from ipexperf.bench.machine import cards, control_groups, diagnosis, kernel_files, libraries, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.conduct.placement import usual
 from ipexperf.conduct.process import WAITING
@@ -215,18 +215,6 @@ def waiting(machine: CheckedMachine) -> Iterator[MachineFinding]:
         )
 
 
-def energy_counters(machine: CheckedMachine) -> Iterator[MachineFinding]:
-    """Which counter gives the joules of a step, for the CPU and for each accelerator that was asked for."""
-    counters = {"energy": energy.packages(machine.cores, machine.root)}
-    for device in machine.accelerators():
-        counters[f"energy of {device.name}"] = device.energy_of(None, machine.root)
-    for name, counter in counters.items():
-        if isinstance(counter, str):
-            yield MachineFinding(name, "note", counter)
-        else:
-            yield MachineFinding(name, "ok", counter.name)
-
-
 def accelerators(machine: CheckedMachine) -> Iterator[MachineFinding]:
     """What each accelerator that was asked for is, or the first thing that is missing, with its cure."""
     for name, reason in machine.facts.accelerators.items():
@@ -259,6 +247,5 @@ CHECKS: tuple[Callable[[CheckedMachine], Iterable[MachineFinding]], ...] = (
     instructions,
     waiting,
     accelerators,
-    energy_counters,
 )
 """All checks, in the order of their output."""

@@ -8,8 +8,6 @@ from typing import Any
 
 GREETING = "greeting"
 """The name of the message that a worker sends when it has started."""
-TIMED = ("sample", "replay")
-"""The requests whose replies have samples."""
 SHOWN = 80
 """Characters of a malformed reply in the message."""
 
@@ -21,7 +19,7 @@ class MalformedError(ValueError):
 def parse(line: bytes, request: str) -> dict[str, Any]:
     """The reply in this line, or a message of progress. Raise MalformedError if it is neither.
 
-    Workers check what sessions of the user's own return, but no samples and no replay: that would cost time.
+    Workers check what sessions of the user's own return, but no samples: that would cost time.
     """
     try:
         reply = json.loads(line)
@@ -29,10 +27,8 @@ def parse(line: bytes, request: str) -> dict[str, Any]:
         raise MalformedError(f"{_shown(line)} is no JSON ({error})") from None
     if not isinstance(reply, dict) or not {"say", "ok"} & reply.keys():
         raise MalformedError(f"{_shown(line)} is neither a reply nor a message of progress")
-    if request in TIMED and reply.get("ok") and not _timed(reply.get("samples")):
+    if request == "sample" and reply.get("ok") and not _timed(reply.get("samples")):
         raise MalformedError(f"{_shown(line)} has wrong samples")
-    if request == "replay" and reply.get("ok") and not _number(reply.get("seconds")):
-        raise MalformedError(f"{_shown(line)} does not say how many seconds it took")
     return reply
 
 

@@ -169,7 +169,7 @@ def _of_network(case: Case) -> tuple[str, ...]:
         registry.modes.get(case.mode),
         registry.stacks.get(case.stack),
     )
-    if mode.by_tokens or mode.cold or mode.requests or mode.data_parallel:
+    if mode.data_parallel:
         return ()
     lines = mode.script(Cell(**{axis: getattr(case, axis) for axis in AXES}, knobs=case.knobs), stack)
     built, loss = _built(case), _loss(case) if mode.trains else ""

@@ -1,8 +1,4 @@
-"""The locks that come with ipexperf: an environment with IPEX, and one with stock PyTorch alone.
-
-Their names begin with the stack that they are for. `ipex-llm` also has the transformers that `ipex.llm.optimize` needs:
-IPEX imports it with itself wherever it is installed, so it is no part of `ipex`.
-"""
+"""The locks that come with ipexperf: an environment with IPEX, and one with stock PyTorch alone."""
 
 from __future__ import annotations
 

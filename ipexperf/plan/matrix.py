@@ -19,10 +19,10 @@ from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.plan import knobs, sizes
 from ipexperf.plan.options import Options
-from ipexperf.plan.presets import PRESETS, Preset
+from ipexperf.plan.presets import PRESETS
 
 ALL = "all"
-MARK = ("models", "own", "operators", "tolerance", "gate")
+MARK = ("models", "own", "tolerance", "gate")
 """The arguments of `pytest.mark.perf`."""
 REASONS = 3
 """Most reasons to show if a request cannot be met. Each stack may have one."""
@@ -92,16 +92,16 @@ def check(axis: str, requested: Iterable[str], source: str) -> None:
 
 
 def selected(cases: Iterable[Case], mark: Mapping[str, Any], source: str) -> list[Case]:
-    """Return the cases of a test marked with `models=[...]`, `own=True` or `operators=True`; else all cases."""
-    models, own, operators = (mark.get(name) for name in ("models", "own", "operators"))
-    if models is None and own is None and operators is None:
+    """Return the cases of a test marked with `models=[...]` or `own=True`; else all cases."""
+    models, own = mark.get("models"), mark.get("own")
+    if models is None and own is None:
         return list(cases)
     loading.load(name for name in models or () if ":" in name)
     wanted_models = {targets.parse(name).name if targets.is_target(name) else name for name in models or ()}
     check("model", wanted_models, source)
 
     def is_selected(model: Model) -> bool:
-        return model.name in wanted_models or bool(own and model.target) or bool(operators and model.operator_of)
+        return model.name in wanted_models or bool(own and model.target)
 
     return [case for case in cases if is_selected(registry.models.get(case.model))]
 
@@ -171,9 +171,7 @@ def _cells(options: Options) -> Iterator[Cell]:
     for part, blocks in ((others, preset.blocks), (cards, preset.on_cards)):
         for block in blocks if part else ():
             choices = [
-                part
-                if axis == "device"
-                else _chosen(axis, options.axis(axis) or block.get(axis) or _unnamed(axis, preset))
+                part if axis == "device" else _chosen(axis, options.axis(axis) or block.get(axis) or _all(axis))
                 for axis in AXES
             ]
             combinations.update(dict.fromkeys(itertools.product(*choices)))
@@ -191,13 +189,6 @@ def _all(axis: str) -> tuple[str, ...]:
     if axis != "stack":
         return names(axis)
     return tuple(name for name in names(axis) if not registry.stacks.get(name).by_name)
-
-
-def _unnamed(axis: str, preset: Preset) -> tuple[str, ...]:
-    """Return the values of an axis that a block does not name. Of models: whole networks only, or operators only."""
-    if axis != "model":
-        return _all(axis)
-    return tuple(name for name in names(axis) if bool(registry.models.get(name).operator_of) == preset.operators)
 
 
 def why_not(cell: Cell, facts: Facts) -> str | None:

@@ -140,7 +140,7 @@ class Options:
     preset: str = _option(
         values.one_of(*PRESETS),
         "quick",
-        "which part of the matrix: preflight, quick, nightly, operators or full",
+        "which part of the matrix: preflight, quick, nightly or full",
         "NAME",
         in_ci=True,
         common=True,

@@ -22,8 +22,6 @@ class Preset:
     """True if the reference of each group runs twice, to show the noise."""
     precision: float | None = None
     """More rounds are made, up to twice as many, while the interval of a ratio is wider than this either way."""
-    operators: bool = False
-    """True if its models are the operators of decoders, and not whole networks."""
     published: bool = False
     """True if inference uses the batch sizes of the vendor's published results."""
 
@@ -72,8 +70,5 @@ PRESETS: dict[str, Preset] = {
     "preflight": Preset(_PREFLIGHT, launches=1),
     "quick": Preset(_QUICK, launches=2, twin=True),
     "nightly": Preset(_NIGHTLY, launches=3, on_cards=_ON_CARDS, precision=0.10),
-    "operators": Preset(
-        ({"dtype": ("fp32", "bf16"), "mode": ("prefill", "decode")},), launches=2, precision=0.10, operators=True
-    ),
     "full": Preset(({},), launches=5, size=sizes.NORMAL, published=True, precision=0.10),
 }

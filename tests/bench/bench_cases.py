@@ -113,8 +113,7 @@ def decoder(shape: _decoder.Shape) -> Any:
 
 def generation(shape: _decoder.Shape, size: int, mode: str, dtype: str, stack: str, **knobs: str) -> Any:
     """A session of a small decoder that reads or decodes two texts."""
-    kind = decoders.QWEN if shape.bias else decoders.LLAMA
-    declared = {**decoders.SHAPED, "size": size, "batch_infer": 2, "transformers_class": kind}
+    declared = {**decoders.SHAPED, "size": size, "batch_infer": 2}
     model = Model("small", lambda: decoder(shape), **declared)
     case = Case("small", "cpu", dtype, mode, stack, 2, size, 1, "few_tokens", tuple(knobs.items()))
     bench = workbench(model, case, dataset=FewTokens())

@@ -150,19 +150,6 @@ def test_kernels_that_inductor_wrote_name_their_instructions(
     assert check.found.endswith(f"in code that inductor generated: {name}" if name else "of oneDNN in bf16")
 
 
-def test_layers_of_libxsmm_do_not_report_their_instructions() -> None:
-    """They count only in the dtype, and say nothing where oneDNN reports worse ones."""
-    means = best("bf16", SAPPHIRE)
-    layers = [Kernel("torch_ipex::tpp_linear_add", ("bfloat16",) * 3)] * 2
-    check = instructions.check([], "bf16", means, "", layers)
-    assert (check.ok, check.found) == (
-        True,
-        "no oneDNN kernel in bf16; libxsmm computed 2 layers, and reports no instructions",
-    )
-    assert not instructions.check([], "bf16", means, "", [Kernel("torch_ipex::tpp_linear", ("float32",) * 2)]).ok
-    assert not instructions.check(kernels(line("jit:avx512_core")), "bf16", means, "", layers).ok
-
-
 @pytest.mark.parametrize(
     ("value", "flags", "limited"),
     [

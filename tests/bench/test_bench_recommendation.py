@@ -139,24 +139,6 @@ def test_a_matrix_product_of_mkls_is_in_single_precision() -> None:
     assert not proof.dtype_of_kernels(proof.dtypes(found), "bf16").ok
 
 
-def test_the_fused_products_of_ipex_llm_show_their_operands() -> None:
-    """Arguments as on a CPU with AVX-512 BF16. A summand is no operand of another dtype, and an empty bias is none."""
-    rows, weights = [1, 1, 576], [36, 9, 32, 16, 2]
-    kinds = ["c10::BFloat16"] * 4 + ["Scalar", "Scalar"]
-    added = {"Input type": kinds, "Input Dims": [rows, rows, weights, [0], [], []]}
-    alone = {"Input type": ["c10::BFloat16", "float", "Scalar"], "Input Dims": [rows, weights, []]}
-    found = proof.kernels(
-        [
-            {"name": "torch_ipex::choose_tpp_linear_weight", "args": added},
-            {"name": "torch_ipex::tpp_linear_add", "args": added},
-            {"name": "torch_ipex::tpp_linear", "args": alone},
-        ]
-    )
-    assert [kernel.operands for kernel in found] == [("bfloat16",) * 3, ("bfloat16", "float32")]
-    assert not proof.dtype_of_kernels(proof.dtypes(found), "bf16").ok
-    assert proof.dtype_of_kernels(proof.dtypes(found[:1]), "bf16").ok
-
-
 class Itself(torch.nn.Linear):
     """Updates itself in its own backward, and hands nothing on to an optimizer."""
 

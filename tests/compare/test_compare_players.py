@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from typing import Any
 
 import pytest
 from compare_play import CASE, A, quick
 
-from ipexperf.case import Case
-from ipexperf.compare import players, together
+from ipexperf.compare import players
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import LONG, NEVER_COLD, Replayer, Stepper, Turn, guarded
-from ipexperf.compare.round import Effort
+from ipexperf.compare.players import LONG, NEVER_COLD, Stepper, Turn, guarded
 from ipexperf.errors import WorkerError
 from ipexperf.result import Sample
 
@@ -102,85 +99,3 @@ def test_a_player_that_fails_is_ended_and_keeps_its_error() -> None:
     assert answers.killed
     record = players.failed(one)
     assert (record.outcome, record.reason, record.log) == ("crashed", "arm a: killed by SIGSEGV", "a log")
-
-
-class Served(Answers):
-    """A worker that stands in: it replays three requests in five seconds."""
-
-    def ask(self, do: str, **request: Any) -> dict[str, Any]:
-        self.asked.append({"do": do, **request})
-        samples = [[wall, 0.0, 0.0] for wall in (0.1, 0.2, 0.6)]
-        return {"samples": samples, "seconds": 5.0} if do == "replay" else {"step": 0.001, "block": 20}
-
-
-def replayer(arm: Arm = A) -> tuple[Replayer, Served]:
-    one, worker = Replayer(arm, contextlib.ExitStack()), Served(1.0)
-    one._worker = worker  # type: ignore[assignment]
-    return one, worker
-
-
-def test_a_turn_of_requests_is_one_replay() -> None:
-    """Its time is the mean time a token. It lasts as long as the requests arrive."""
-    one, _ = replayer(Arm(CASE, quick(samples=3, seconds=5.0)))
-    turn = one.turn()
-    assert (turn.step, turn.wall, len(turn.samples)) == (pytest.approx(0.3), 5.0, 3)
-    assert one.enough([turn])
-    assert not replayer(Arm(CASE, quick(samples=4, seconds=5.0)))[0].enough([turn])
-    assert not replayer(Arm(CASE, quick(samples=3, seconds=5.1)))[0].enough([turn])
-
-
-def test_a_mode_with_planned_requests_replays_them() -> None:
-    case = Case("llama_small", "cpu", "fp32", "serve", "stock", 8, 64)
-    assert type(players.new_player(Arm(case, quick()), contextlib.ExitStack())) is Replayer
-    steps = dataclasses.replace(case, mode="decode")
-    assert type(players.new_player(Arm(steps, quick()), contextlib.ExitStack())) is Stepper
-
-
-@pytest.mark.parametrize(
-    ("joules", "energy"),
-    [((2.0, 4.0), 0.75), ((2.0, None), None), ((None, None), None), ((), None)],
-)
-def test_the_energy_of_a_step_needs_the_energy_of_every_turn(
-    joules: tuple[float | None, ...], energy: float | None
-) -> None:
-    """Turns of two samples of two steps each."""
-    turns = [Turn.of([Sample(1.0, 1.0, 0.0)] * 2, 2, one) for one in joules]
-    assert players._energy(turns) == ({} if energy is None else {"energy": energy})
-
-
-@pytest.mark.parametrize(
-    ("told", "reason"),
-    [
-        ({"no_energy": "no counter: a virtual machine has none"}, "no counter: a virtual machine has none"),
-        ({"energy_seconds": 9.0}, "a turn took less than the 9 s that its counter needs"),
-        ({"energy_seconds": 0.1}, "its counter stood still, ran backwards or could not be read in a turn"),
-        ({"cold": True}, "a cold start has no turns that could tell it"),
-    ],
-)
-def test_a_note_says_why_turns_have_no_energy(told: dict[str, Any], reason: str) -> None:
-    assert stepper(**told)._no_energy([Turn.of([Sample(1.0, 1.0, 0.0)], 1)]) == reason
-
-
-@pytest.mark.parametrize(("metered", "samples", "seconds"), [(True, None, 1.5), (False, None, 0.05), (True, 2, 0.02)])
-def test_turns_are_as_long_as_energy_counters_need(
-    metered: bool,  # noqa: FBT001 - a case of the table
-    samples: int | None,
-    seconds: float,
-) -> None:
-    """With a margin, for every arm. A requested number of samples stays."""
-    both = [stepper(step=0.01, energy_seconds=needs) for needs in (0.01, 1.0)]
-    for one in both:
-        one._worker = WarmWorker()  # type: ignore[assignment] # what is asked of a worker is all that is needed
-    together._warm(both, Effort(samples=samples, metered=metered))
-    for one in both:
-        assert one.shape.samples * one.shape.block * one.step == pytest.approx(seconds)
-
-
-class WarmWorker(Answers):
-    """A worker that is warm, and was before."""
-
-    def __init__(self) -> None:
-        super().__init__(0.01)
-
-    def ask(self, do: str, **request: Any) -> dict[str, Any]:
-        return {} if do == "warm" else super().ask(do, **request)

@@ -31,7 +31,7 @@ from ipexperf.result import Sample
 pytestmark = pytest.mark.process
 
 FAKES = Path(__file__).parents[1] / "fakes"
-OBEDIENT, COLD, METERED = (str(FAKES / name) for name in ("obedient.py", "cold.py", "metered.py"))
+OBEDIENT, COLD = (str(FAKES / name) for name in ("obedient.py", "cold.py"))
 DTYPES = ("fp32", "bf16", "fp16")
 MIB = 2**20
 
@@ -61,8 +61,7 @@ def scripted(
     """Replaces arms by scripts: turn k takes as long as given, and the machine is busy in rotation k if given."""
     found: list[Scripted] = []
 
-    def player(arm: Arm, _: contextlib.ExitStack, *, metered: bool) -> Scripted:
-        del metered
+    def player(arm: Arm, _: contextlib.ExitStack) -> Scripted:
         found.append(Scripted(arm, times[len(found)]))
         return found[-1]
 
@@ -352,26 +351,6 @@ def test_a_slow_pulse_concerns_the_arms_of_its_dtype(
     assert [side.launch.contended for side in found.sides] == ["", "a fixed copy was slow"]
     assert [side.launch.gate["copy_after"] for side in found.sides] == [4.0, 4.0]
     assert sorted(felt) == ["bf16", "bf16", "fp32", "fp32"]
-
-
-def test_dropped_turns_and_warm_steps_are_not_in_the_energy_of_a_step(
-    arms: Callable[..., list[Arm]], sent: Sent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each step of the second and third rotation uses a hundred joules, and the machine was busy then."""
-    hot = tmp_path / "joules"
-    monkeypatch.setattr(together, "Watch", lambda _: Quiet(lambda rotation: rotation in {1, 2}))
-    monkeypatch.setenv("FAKE_JOULES", "1")
-    monkeypatch.setenv("FAKE_JOULES_FILE", str(hot))
-    sent.before = lambda _, do, earlier, __: hot.write_text("100" if do == "sample" and earlier in {1, 2} else "1")
-    # The seconds are for patience: the number of turns is fixed.
-    conditions = quick(*arms("tiny")[0].conditions.settings.load, METERED, seconds=5.0)
-    metered = [
-        replace(arm, conditions=conditions, case=replace(arm.case, model="metered"), warm=3)
-        for arm in arms("tiny", "tiny")
-    ]
-    found = play(*metered, effort=Effort(turns=4, most=4, seconds=0.01))
-    assert (found.turns, found.dropped) == (4, 2)
-    assert [side.launch.metrics["energy"] for side in found.sides] == [1.0, 1.0]
 
 
 def test_a_cold_start_has_one_step_however_busy_the_machine_is(

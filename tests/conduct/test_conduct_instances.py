@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import conduct_play
 import pytest
@@ -18,7 +18,7 @@ from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.plan.options import Options
 from ipexperf.plan.placement import read
-from ipexperf.result import METRICS, Launch, Sample
+from ipexperf.result import Launch
 
 if TYPE_CHECKING:
     from ipexperf.result import Check
@@ -95,29 +95,3 @@ def test_a_note_explains_a_missing_p99() -> None:
     assert noted(661) == ["no p99: 661 of the 662 requests that it needs"]
     assert noted(662) == []
     assert noted(5000) == ["4000 of 5000 latencies are kept, evenly spaced; the numbers are of all of them"]
-
-
-def reply(requests: int, seconds: float = 2.0) -> dict[str, Any]:
-    """A replay in which request k waits k seconds for its first token, and k / 10 for each further one."""
-    waits = [float(number) for number in range(1, requests + 1)]
-    return {
-        "samples": [[wait, 0.0, 0.0] for wait in waits],
-        "first_token": waits,
-        "between_tokens": [wait / 10 for wait in waits],
-        "tokens": 10 * requests,
-        "seconds": seconds,
-    }
-
-
-def of_requests(requests: int) -> Launch:
-    return Launch(0, "ok", samples=(Sample(0.1, 0.0, 0.0),) * requests, metrics={"step_time": 0.1}, notes=("before",))
-
-
-def test_a_launch_has_the_figures_of_all_its_replays() -> None:
-    recorded = instances.replayed(of_requests(20), [reply(10), reply(10, seconds=3.0)])
-    assert recorded.metrics["token_rate"] == 200 / 5.0
-    assert recorded.metrics["first_token_p50"] == 5.0
-    assert recorded.metrics["first_token_p90"] == 9.0
-    assert recorded.metrics["between_tokens_p90"] == pytest.approx(0.9)
-    assert recorded.metrics["step_time"] == 0.1
-    assert set(recorded.metrics) <= set(METRICS)

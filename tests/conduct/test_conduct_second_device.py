@@ -118,11 +118,11 @@ def proofs(folder: Path) -> dict[str, dict[str, bool]]:
     ("model", "modes"),
     [
         ("small_images", "infer,infer_jit,infer_compile,load,train"),
-        ("small_gpt", "infer_jit,prefill,decode_compile,serve,train_compile"),
+        ("small_gpt", "infer_jit,prefill,decode_compile,train_compile"),
     ],
 )
 def test_what_the_nightly_of_cards_runs_is_green(late: dict[str, str], tmp_path: Path, model: str, modes: str) -> None:
-    """Without float64, as on most cards: eager, traced, compiled, loaded, in training, decoding and serving."""
+    """Without float64, as on most cards: eager, traced, compiled, loaded, in training and decoding."""
     done = run(late, tmp_path, f"--perf-model={model}", f"--perf-mode={modes}", "--perf-dtype=bf16")
     assert done.returncode == 0, done.stdout
     found = proofs(tmp_path)

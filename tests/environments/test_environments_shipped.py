@@ -13,8 +13,8 @@ from ipexperf.errors import LockError
 FLAGS = frozenset({"avx2", "fma"})
 
 
-def test_there_is_one_for_each_side_of_a_migration() -> None:
-    assert shipped.names() == ("ipex", "ipex-llm", "stock")
+def test_there_is_one_for_ipex_and_one_for_stock() -> None:
+    assert shipped.names() == ("ipex", "stock")
 
 
 @pytest.mark.parametrize("name", shipped.names())
@@ -23,19 +23,11 @@ def test_a_lock_holds_what_its_stack_needs(name: str) -> None:
     lock = shipped.lock(name)
     assert lock.name == name
     facts = Facts("/env/bin/python", lock.versions, FLAGS)
-    cell = Cell("resnet18", "cpu", "fp32", "infer", name.partition("-")[0])
+    cell = Cell("resnet18", "cpu", "fp32", "infer", name)
     assert registry.stacks.get(cell.stack).why_not(cell, facts) is None
     assert registry.models.get("resnet18").why_not(cell, registry.modes.get("infer"), facts) is None
     assert not any(package.origin or package.content for package in lock.packages)
     assert not lock.variables
-
-
-@pytest.mark.parametrize(("name", "able"), [("ipex-llm", True), ("ipex", False)])
-def test_one_lock_has_what_the_fused_layers_of_decoders_need(name: str, able: bool) -> None:  # noqa: FBT001
-    facts = Facts("/env/bin/python", shipped.lock(name).versions, FLAGS)
-    [knob] = [knob for knob in registry.stacks.get("ipex").knobs if knob.name == "llm"]
-    cell = Cell("llama_135m", "cpu", "fp32", "decode", "ipex", (("llm", "on"),))
-    assert (knob.why_not(cell, "on", facts) is None) is able
 
 
 def test_the_lock_of_stock_has_no_ipex() -> None:
@@ -44,5 +36,5 @@ def test_the_lock_of_stock_has_no_ipex() -> None:
 
 
 def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(LockError, match="no lock 'shipped:old' comes with ipexperf: choose from ipex, ipex-llm, stock"):
+    with pytest.raises(LockError, match="no lock 'shipped:old' comes with ipexperf: choose from ipex, stock"):
         shipped.lock("old")

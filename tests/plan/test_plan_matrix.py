@@ -114,25 +114,6 @@ def test_what_takes_long_is_in_no_quick_preset(part: str, nightly: set[str]) -> 
     assert found["full"] > nightly
 
 
-def test_the_preset_of_operators_has_them_and_nothing_else() -> None:
-    """And no other preset has any: they are many, and parts of what is measured anyway."""
-    plan, full = (matrix.make(Options(preset=name), facts(flags=AVX512_FP16)) for name in ("operators", "full"))
-    operators = {name for name in registry.models.names() if registry.models.get(name).operator_of}
-    assert {case.model for case in plan.cases} == operators
-    assert {(case.mode, case.dtype) for case in plan.cases} == {
-        (mode, dtype) for mode in ("prefill", "decode") for dtype in ("fp32", "bf16")
-    }
-    assert {case.stack for case in plan.cases} == {"ipex", "stock"}
-    assert not ({case.model for case in full.cases} | {left.cell.model for left in full.left_out}) & operators
-
-
-def test_a_test_of_operators_gets_them_alone() -> None:
-    plan = matrix.make(Options(model=("llama_135m", "llama_135m.down"), mode=("decode",), dtype=("fp32",)), facts())
-    chosen = matrix.selected(plan.cases, {"operators": True}, "test_operators")
-    assert {case.model for case in chosen} == {"llama_135m.down"}
-    assert {case.model for case in plan.cases} == {"llama_135m", "llama_135m.down"}
-
-
 def test_an_emulated_dtype_is_measured_where_it_is_asked_for() -> None:
     """No preset spends its time on a dtype that the CPU emulates; who names it gets it, and so does who says all."""
     plan = matrix.make(Options(), facts(flags=AVX512))

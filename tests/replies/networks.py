@@ -17,7 +17,7 @@ from ipexperf.zoo.models.decoders import SHAPED
 
 VOCABULARY = 256
 SHAPE = Shape(layers=2, width=128, heads=4, key_heads=2, inner=256, vocabulary=VOCABULARY, positions=256)
-TINY = {**SHAPED, "size": 64, "batch_infer": 2, "most": SHAPE.positions, "rate": 8.0, "data": "random_bytes"}
+TINY = {**SHAPED, "size": 64, "batch_infer": 2, "most": SHAPE.positions, "data": "random_bytes"}
 OUT_OF_REACH = 2**44
 """More bytes than any machine has: 16 TiB."""
 

@@ -103,7 +103,7 @@ SCENES = {
     "int8": Scene((SMALL, "--perf-mode=infer_jit,realtime", "--perf-dtype=fp32,int8")),
     "starts": Scene((SMALL, "--perf-mode=load,realtime,multistream", "--perf-dtype=bf16")),
     "training": Scene((LEARNS, "--perf-mode=train,train_compile,train_ddp", "--perf-dtype=bf16")),
-    "decoder": Scene((NETWORKS, "--perf-model=tiny_decoder", "--perf-mode=prefill,decode,serve", "--perf-dtype=fp32")),
+    "decoder": Scene((NETWORKS, "--perf-model=tiny_decoder", "--perf-mode=prefill,decode", "--perf-dtype=fp32")),
     "failures": Scene(
         (NETWORKS, "--perf-model=provokes_crashed,provokes_out_of_memory", "--perf-mode=infer", "--perf-dtype=fp32")
     ),

@@ -62,7 +62,6 @@ def deserter() -> Any:
     trained=False,
     optimizer="adam",
     learning_rate=1e-2,
-    rate=20.0,
 )
 def small_gpt() -> Any:
     return Gpt(Shape(layers=2, width=64, heads=2, positions=64))

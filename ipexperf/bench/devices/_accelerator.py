@@ -15,7 +15,7 @@ from ipexperf.bench import measure, outcome
 from ipexperf.bench.api import Device, Settings
 from ipexperf.bench.devices._telemetry import CardReading, Telemetry, Tool
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import cards, diagnosis, energy
+from ipexperf.bench.machine import cards, diagnosis
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.result import Check
@@ -182,9 +182,6 @@ class Accelerator(Device):
     def address(self) -> str | None:
         """Return the PCI address of the card, if torch or the kernel tells. The kernel does so once it was used."""
         return self.telemetry.used()
-
-    def energy_counter(self) -> energy.EnergyCounter | str:
-        return self.energy_of(self.address(), self.telemetry.root)
 
     def notes(self) -> list[str]:
         if self._stopwatch is None or self._reading is None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ipexperf.bench.machine import energy, kernel_files
+from ipexperf.bench.machine import cards, kernel_files
 
 READINGS = 5
 PATIENCE = 10.0
@@ -141,7 +141,7 @@ class Telemetry:
     def _clocks(self) -> dict[str, float]:
         """Return the clock rate of each card in megahertz."""
         clocks = {}
-        for address, card in energy.intel_cards(self.root).items():
+        for address, card in cards.intel_cards(self.root).items():
             texts = [kernel_files.text(path) or "" for pattern in _CLOCKS for path in card.glob(pattern)]
             if rates := [int(text) for text in texts if text.isdigit()]:
                 clocks[address] = float(max(rates))
@@ -151,7 +151,7 @@ class Telemetry:
         """Return the cards whose clock is held back."""
         return {
             address
-            for address, card in energy.intel_cards(self.root).items()
+            for address, card in cards.intel_cards(self.root).items()
             if any(kernel_files.text(path) == "1" for pattern in _THROTTLES for path in card.glob(pattern))
         }
 

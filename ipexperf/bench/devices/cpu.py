@@ -11,7 +11,7 @@ from typing import Any
 from ipexperf.bench import registry
 from ipexperf.bench.api import Device, Settings
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import energy, heap, placement
+from ipexperf.bench.machine import heap, placement
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.result import Check
 
@@ -64,9 +64,6 @@ class Cpu(Device):
         """Return the memory that is allocated, or None if the allocator does not tell."""
         used = heap.in_use()
         return None if used is None or self._used_before is None else max(0, used - self._used_before)
-
-    def energy_counter(self) -> energy.EnergyCounter | str:
-        return energy.packages(placement.effect()["cores"])
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Check that the steps left torch the threads that it started with: a network may set others."""

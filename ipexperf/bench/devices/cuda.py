@@ -11,7 +11,7 @@ from ipexperf.bench.api import Settings
 from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import NVIDIA_SMI
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import diagnosis, energy, kernel_files
+from ipexperf.bench.machine import diagnosis, kernel_files
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 
@@ -48,13 +48,6 @@ class Cuda(Accelerator):
             return f"{card.pci_domain_id:04x}:{card.pci_bus_id:02x}:{card.pci_device_id:02x}.0"
         except AttributeError:  # an older torch
             return None
-
-    def energy_counter(self) -> energy.EnergyCounter | str:
-        return self.energy_of(self.card())
-
-    def energy_of(self, card: str | None, root: Path = Path("/")) -> energy.EnergyCounter | str:
-        del root
-        return energy.nvidia_card(card)
 
 
 registry.devices.add("cuda", Cuda())

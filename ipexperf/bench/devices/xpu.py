@@ -10,7 +10,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
@@ -18,7 +17,7 @@ from ipexperf.bench.devices._accelerator import Accelerator
 from ipexperf.bench.devices._telemetry import XPU_SMI
 from ipexperf.bench.evidence import profiler
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import diagnosis, energy
+from ipexperf.bench.machine import diagnosis
 from ipexperf.bench.machine import facts as facts_of_machine
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.result import Check
@@ -85,9 +84,6 @@ class Xpu(Accelerator):
     def uncompiled(self, facts: Facts) -> str | None:
         """Triton builds its driver for Intel GPUs when it is first used."""
         return super().uncompiled(facts) or facts.lacks_header(facts_of_machine.HEADERS[0], "libze-dev and intel-ocloc")
-
-    def energy_of(self, card: str | None, root: Path = Path("/")) -> energy.EnergyCounter | str:
-        return energy.intel_card(card, root)
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Also check for operators that torch's XPU backend leaves to the CPU."""

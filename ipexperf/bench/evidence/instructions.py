@@ -41,13 +41,10 @@ def limit(means: Instructions, variables: Mapping[str, str]) -> str:
     return ""
 
 
-def check(
-    kernels: Iterable[Kernel], dtype: str, means: Instructions, code: str = "", profiled: Iterable[Kernel] = ()
-) -> Check:
+def check(kernels: Iterable[Kernel], dtype: str, means: Instructions, code: str = "") -> Check:
     """Check that at least one kernel in the dtype used them. Small and depthwise layers may not.
 
     `code` is what inductor generated: with max_autotune it may hold kernels of its own in place of oneDNN's.
-    `profiled` are the kernels that torch's profiler saw: some are of libraries that report no instructions.
     """
     kernels = list(kernels)
     counts = Counter(kernel.implementation for kernel in kernels if _of(kernel, dtype))
@@ -61,10 +58,6 @@ def check(
     if not counts and quantised(dtype):
         # FBGEMM computes stock's quantised layers and has no log.
         text = "no oneDNN kernel in int8; other libraries do not report their instructions"
-        return Check("instructions", True, text, f"{means.called} where it is reported")
-    fused = [kernel for kernel in profiled if kernel.name.startswith(proofs.TPP) and _of(kernel, dtype)]
-    if not counts and fused:
-        text = f"no oneDNN kernel in {dtype}; libxsmm computed {len(fused)} layers, and reports no instructions"
         return Check("instructions", True, text, f"{means.called} where it is reported")
     if not used and counts and all(_tiny(kernel, means) for kernel in kernels if _of(kernel, dtype)):
         return Check("instructions", True, f"{text}: oneDNN computes products so small without", wanted(means))
@@ -97,7 +90,7 @@ def proof(step: Callable[[], Any], case: Case, code: str = "") -> list[Check]:
     if case.device != "cpu" or means is None or limit(means, os.environ):
         return []
     logged = proofs.arithmetic_of(onednn.recorded(step, onednn.verbose()))
-    return [check(logged, case.dtype, means, code, [] if logged else proofs.profiled(step))]
+    return [check(logged, case.dtype, means, code)]
 
 
 def notes(case: Case) -> list[str]:

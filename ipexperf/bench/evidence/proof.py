@@ -37,8 +37,6 @@ LOWERED = ("onednn::qconv_pointwise", "onednn::qconv2d_pointwise", "onednn::qlin
 """Quantised layers in inductor's code. Arguments: input, its scale, its zero point, weights."""
 SGEMM = ("torch_ipex::ipex_MKLSGEMM", "ipex_prepack::mkl_sgemm_run")
 """IPEX's packed linear layers in fp32, eager and in a graph. They use MKL, only in fp32."""
-TPP = ("torch_ipex::tpp_linear", "torch_ipex::tpp_fused")
-"""Prefixes of linear layers that libxsmm computes: those of `ipex.llm.optimize` in bf16, alone or fused."""
 SWAYED = 0.1
 """Share of the operators that other whole numbers may add: a mixture of experts runs those that its tokens need."""
 TAKES = {"aten::_convolution": 13, "aten::addmm": 5}
@@ -278,7 +276,7 @@ def _wait_for_communication() -> None:
 def arithmetic(event: dict[str, Any]) -> bool:
     """Whether an event of a trace is an arithmetic operator with known operands."""
     name = str(event.get("name"))
-    heavy = name in HEAVY or name.startswith((*FROZEN, *QUANTISED, *LOWERED, *TPP))
+    heavy = name in HEAVY or name.startswith((*FROZEN, *QUANTISED, *LOWERED))
     return name in SGEMM or (heavy and "Input type" in event.get("args", {}))
 
 
@@ -304,7 +302,7 @@ def _operands(name: str, line: dict[str, Any]) -> tuple[str, ...]:
         kinds = kinds[kinds.index("", 1) - 1 :]
     if name.startswith(LOWERED):
         return tuple(PROFILER_NAMES.get(kind, kind) for kind in (kinds[0], kinds[3]))
-    if name.startswith((*FROZEN, *TPP)):
+    if name.startswith(FROZEN):
         # A summand may precede the weights: take all tensors before them, except the bias, which is a row.
         tensors = itertools.takewhile(lambda kind: kind and not kind.startswith("Scalar"), kinds)
         kinds = [kind for kind, sizes in zip(tensors, line["Input Dims"], strict=False) if len(sizes) > 1]

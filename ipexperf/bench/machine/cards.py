@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from ipexperf.bench.machine import kernel_files
 
+INTEL = "0x8086"
 DEVICES = "sys/bus/pci/devices"
 _POWER = "hwmon/hwmon*/power1_max"
 """Microwatts, by the drivers i915 and xe."""
@@ -34,6 +36,13 @@ def told(address: str, root: Path = Path("/")) -> dict[str, Any]:
         "pci_lanes": kernel_files.text(card / "current_link_width"),
     }
     return {name: value for name, value in values.items() if value is not None}
+
+
+def intel_cards(root: Path = Path("/")) -> dict[str, Path]:
+    """Return Intel's cards by their PCI addresses."""
+    cards = sorted(path for path in (root / "sys/class/drm").glob("card*") if re.fullmatch(r"card\d+", path.name))
+    cards = [card for card in cards if kernel_files.text(card / "device/vendor") == INTEL]
+    return {(card / "device").resolve().name: card for card in cards}
 
 
 def _texts(card: Path, pattern: str) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ipexperf.bench.machine import cards, kernel_files
 
-INTEL, NVIDIA = "0x8086", "0x10de"
+INTEL, NVIDIA = cards.INTEL, "0x10de"
 _CARD_CLASSES = ("0x03", "0x1200")
 """PCI classes of display controllers and processing accelerators."""
 

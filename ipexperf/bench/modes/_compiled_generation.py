@@ -38,8 +38,6 @@ FIRST_INPUT = {
 class CompiledGenerationMode(CompiledMode, GenerationMode):
     """What prefill_compile and decode_compile share."""
 
-    whole = True
-
 
 class CompiledGeneration(CompiledSession, GenerationSession):
     """A decoder that reads and decodes through compiled code wherever the shapes are those of a step."""

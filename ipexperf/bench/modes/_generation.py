@@ -49,8 +49,6 @@ class Weights(Knob):
     def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
         if value not in PACKED and cell.dtype == PLAIN:
             return f"weights={value} would change nothing in {PLAIN}"
-        if value in PACKED and not registry.models.get(cell.model).linear:
-            return f"weights={value} packs linear layers, and {cell.model} has none"
         if value in PACKED and cell.device != "cpu":
             return f"weights={value} is built for cpu, where torch's packed kernels are"
         if value in PACKED and value not in registry.stacks.get(cell.stack).packs:
@@ -79,17 +77,11 @@ KNOBS: tuple[Knob, ...] = (Weights(), WeightGroup())
 class GenerationMode(Mode):
     """What all modes share that give a decoder the tokens of texts."""
 
-    by_tokens = True
     knobs = KNOBS
-    whole = False
-    """True if it is for whole networks alone, and not for their operators."""
 
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         del facts
-        model = registry.models.get(cell.model)
-        if self.whole and model.operator_of:
-            return f"{cell.mode} is for whole networks: {cell.model} is an operator of {model.operator_of}"
-        if not (model.operator_of or registry.tasks.get(model.task).next_token):
+        if not registry.tasks.get(registry.models.get(cell.model).task).next_token:
             return f"{cell.mode} is for networks that predict the next token: {cell.model} does not"
         if cell.knob("graph_mode") == "on":
             return f"graph_mode=on captures one graph, but {cell.mode} keeps state between calls"
@@ -149,8 +141,8 @@ class GenerationSession(InferenceSession):
         """The number of tokens that a step reads."""
         return self.items(self.bench.case.batch)
 
-    def read(self, tokens: Any, memory: Any = None, begin: int | Sequence[int] = 0) -> Any:
-        """Return the network's outputs for these tokens, which follow those in the cache: all texts' or each one's."""
+    def read(self, tokens: Any, memory: Any = None, begin: int = 0) -> Any:
+        """Return the network's outputs for these tokens, which follow those in the cache."""
         return self.called(self.network, tokens, memory, begin)
 
     def called(self, network: Any, tokens: Any, memory: Any, begin: Any) -> Any:
@@ -187,19 +179,13 @@ class GenerationSession(InferenceSession):
 
     def instructions(self) -> list[Check]:
         """Return evidence from oneDNN's log. It computes neither packed linear layers nor attention."""
-        linear = self.bench.model.linear
-        return super().instructions() if linear and self.weights not in PACKED else []
+        return super().instructions() if self.weights not in PACKED else []
 
     def proof(self) -> list[Check]:
-        return [*super().proof(), *self._optimised(), *self.weights_held(), *self.tokens_used()]
-
-    def weights_held(self) -> list[Check]:
-        """Return evidence of how the weights are held. Under autocast that is as always."""
-        return [held_in(self.network, DTYPES[self.bench.case.dtype].torch)] if self.cast else []
-
-    def tokens_used(self) -> list[Check]:
-        """Return evidence that a step reads its tokens and no other ones, and those before from the cache."""
-        return [self.tokens_counted(), remembered(self, self.inputs[0][0], self.repeatable)]
+        # Under autocast weights are held as always.
+        held = [held_in(self.network, DTYPES[self.bench.case.dtype].torch)] if self.cast else []
+        used = [self.tokens_counted(), remembered(self, self.inputs[0][0], self.repeatable)]
+        return [*super().proof(), *self._optimised(), *held, *used]
 
     @property
     def repeatable(self) -> float:
@@ -210,9 +196,6 @@ class GenerationSession(InferenceSession):
 
     def tokens_counted(self) -> Check:
         """Return evidence of how many tokens a step reads."""
-        counts = self.bench.stack.tokens_of_layers(self.network, self.step, self.bench)
-        if counts is not None:
-            return tokens_read(counts, self.tokens, "layers")
         return tokens_read(tokens_of_layers(self.network, self.step), self.tokens)
 
     def _optimised(self) -> list[Check]:
@@ -239,7 +222,19 @@ def held_in(network: Any, dtype: str) -> Check:
 
 def tokens_of_layers(network: Any, step: Callable[[], Any]) -> list[int]:
     """Return how many tokens each linear layer gets in a step."""
-    return [sum(calls) for calls in tokens_by_layer(network, step)]
+    layers = [module for module in network.modules() if "Linear" in type(module).__name__]
+    counts = dict.fromkeys(layers, 0)
+
+    def count(layer: Any, inputs: Tensors) -> None:
+        counts[layer] += inputs[0].shape[:-1].numel()
+
+    handles = [layer.register_forward_pre_hook(count) for layer in layers]
+    try:
+        step()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return list(counts.values())
 
 
 def tokens_read(counts: Sequence[int], expected: int, kind: str = "linear layers") -> Check:
@@ -247,23 +242,6 @@ def tokens_read(counts: Sequence[int], expected: int, kind: str = "linear layers
     numbers = sorted(set(counts))
     text = f"{' or '.join(map(str, numbers)) or 'no'} tokens in each of {len(counts)} {kind}"
     return Check("tokens_read", numbers == [expected], text, f"{expected} in each")
-
-
-def tokens_by_layer(network: Any, run: Callable[[], Any]) -> list[list[int]]:
-    """Return how many tokens each linear layer gets in each of its calls."""
-    layers = [module for module in network.modules() if "Linear" in type(module).__name__]
-    calls: dict[Any, list[int]] = {layer: [] for layer in layers}
-
-    def count(layer: Any, inputs: Tensors) -> None:
-        calls[layer].append(inputs[0].shape[:-1].numel())
-
-    handles = [layer.register_forward_pre_hook(count) for layer in layers]
-    try:
-        run()
-    finally:
-        for handle in handles:
-            handle.remove()
-    return list(calls.values())
 
 
 def remembered(session: GenerationSession, tokens: Any, bound: float) -> Check:

@@ -50,13 +50,9 @@ class InferenceSession(Session):
         self.held_out = weights.read(bench).test.part(slice(bench.model.held_out))
         order = [[(turn * case.batch + number) % len(self.held_out) for number in range(case.batch)]
                  for turn in range(BATCHES)]  # fmt: skip
-        self.inputs = [self.put(self.held_out.part(numbers).inputs) for numbers in order]
+        self.inputs = [bench.put(self.held_out.part(numbers).inputs) for numbers in order]
         self.feed = _input.feed(bench, self.held_out.inputs, iter(order), self.inputs)
         self.network = self.ready(self.inputs[0])
-
-    def put(self, batch: Tensors) -> Tensors:
-        """Move a batch to the device, as steps take it."""
-        return self.bench.put(batch)
 
     def ready(self, example: Tensors) -> Any:
         """Build the model to measure."""
@@ -97,7 +93,7 @@ class InferenceSession(Session):
 
     def accuracy(self) -> tuple[dict[str, float], list[Check]]:
         bench, held_out = self.bench, self.held_out
-        outputs = accuracy.predict(self.forward, held_out.inputs, bench.case.batch, self.put)
+        outputs = accuracy.predict(self.forward, held_out.inputs, bench.case.batch, bench.put)
         reference = self.reference
         dtype, agreed = bench.case.dtype, None
         if dtypes.quantised(dtype):
@@ -157,7 +153,7 @@ class InferenceSession(Session):
                 with autocast(case.device, case.dtype, cache=False):
                     return network(*inputs)
 
-            outputs = accuracy.predict(plain, self.held_out.inputs, case.batch, self.put)
+            outputs = accuracy.predict(plain, self.held_out.inputs, case.batch, self.bench.put)
             return accuracy.distance(outputs, reference, self.bench.task)
 
         made_of = [case.device, case.dtype, case.stack, case.batch, len(self.held_out), case.knobs, self.holding]
@@ -173,10 +169,6 @@ class InferenceSession(Session):
         network = self.placed()
         with torch.no_grad():
             return proof.profiled(lambda: network(*self.inputs[0]))
-
-    def arithmetic(self, kernels: list[Kernel]) -> Check:
-        """Return evidence of the dtype that a step computes in, given its arithmetic kernels."""
-        return proof.dtype_of_kernels(proof.dtypes(kernels), self.bench.case.dtype)
 
     def instructions(self) -> list[Check]:
         """Return evidence of the instructions that a step uses."""
@@ -194,7 +186,7 @@ class InferenceSession(Session):
         return [
             proof.placed(self.network, [*self.inputs, *next(self.feed)], self.forward(self.inputs[0]), case.device),
             self.feed.proof(self.step),
-            self.arithmetic(arithmetic),
+            proof.dtype_of_kernels(proof.dtypes(arithmetic), case.dtype),
             *float32.proof(case.dtype, case.device),
             *proof.operators(self.step, self.bench.operators),
             *proof.layouts(self.inputs[0], channels_last=self.bench.channels_last),

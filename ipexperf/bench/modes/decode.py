@@ -15,7 +15,6 @@ from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._generation import GenerationMode, GenerationSession
-from ipexperf.bench.modes._operator import OperatorSession
 
 
 class DecodeSession(GenerationSession):
@@ -73,17 +72,13 @@ class DecodeSession(GenerationSession):
         return tuple(torch.cat(outputs, 1) for outputs in zip(*map(tensors, parts), strict=True))
 
 
-class OperatorDecode(OperatorSession, DecodeSession):
-    """The same for an operator alone."""
-
-
 class Decode(GenerationMode):
     name = "decode"
     family = "decode"
     kind = "next tokens"
 
     def open(self, bench: Workbench) -> Session:
-        return OperatorDecode(bench) if bench.model.operator_of else DecodeSession(bench)
+        return DecodeSession(bench)
 
 
 registry.modes.add("decode", Decode())

@@ -8,7 +8,6 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Session, Tensors, Workbench
 from ipexperf.bench.modes import _generation, _input
 from ipexperf.bench.modes._generation import GenerationMode, GenerationSession
-from ipexperf.bench.modes._operator import OperatorSession
 
 
 class PrefillSession(GenerationSession):
@@ -21,10 +20,6 @@ class PrefillSession(GenerationSession):
         return batch * self.bench.case.size
 
 
-class OperatorPrefill(OperatorSession, PrefillSession):
-    """The same for an operator alone."""
-
-
 class Prefill(GenerationMode):
     name = "prefill"
     family = "prefill"
@@ -32,7 +27,7 @@ class Prefill(GenerationMode):
     knobs = (*_generation.KNOBS, *_input.KNOBS)
 
     def open(self, bench: Workbench) -> Session:
-        return OperatorPrefill(bench) if bench.model.operator_of else PrefillSession(bench)
+        return PrefillSession(bench)
 
 
 registry.modes.add("prefill", Prefill())

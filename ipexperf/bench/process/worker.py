@@ -1,6 +1,6 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
-Requests: begin, prepare, environment, warm, sample, serve, replay, memory, proof, metrics, fingerprint,
+Requests: begin, prepare, environment, warm, sample, serve, memory, proof, metrics, fingerprint,
 trace, accuracy, weights, quantise, footprint, imports, machine, ceilings, pulse, session, close. A reply is one line
 with `ok` true or false; lines with `say` before it are progress. Requests and replies have their own descriptors, so
 that output of torch and C++ only goes to the log.
@@ -24,7 +24,7 @@ from ipexperf.bench.api import Device, Session, Settings, Workbench
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.evidence import fingerprint
-from ipexperf.bench.machine import energy, facts, heap, placement, source
+from ipexperf.bench.machine import facts, heap, placement, source
 from ipexperf.bench.process import environment, guard, injections
 from ipexperf.bench.process.line import Line
 from ipexperf.case import Case
@@ -94,7 +94,6 @@ class Worker:
         self._growth = heap.Growth()
         self._settles = True
         """Whether its process has nothing left to do soon after each turn."""
-        self._meter: energy.Meter | None = None
         self._alone = True
         """Whether its case is all that the process runs."""
 
@@ -225,16 +224,7 @@ class Worker:
         if self._alone:
             gc.freeze()  # keep garbage collections during samples short
         room = device.room()
-        return {**reply, **self._metered(), **({} if room is None else {"room": room})}
-
-    def _metered(self) -> dict[str, Any]:
-        """Find the meter of the samples. Return how long it needs them to be, or why there is none."""
-        session, device = self._ready
-        counter = "other processes run the steps" if session.elsewhere else device.energy_counter()
-        if isinstance(counter, str):
-            return {"no_energy": counter}
-        self._meter = energy.Meter(counter)
-        return {"energy_seconds": self._meter.seconds}
+        return {**reply, **({} if room is None else {"room": room})}
 
     def sample(self, request: dict[str, Any]) -> dict[str, Any]:
         """Time blocks of steps, after `warm` untimed steps, because another worker has filled the caches."""
@@ -242,24 +232,17 @@ class Worker:
         if warm := int(request.get("warm", 0)):
             session.sample(device.synchronise, 1, warm)
         block = int(request.get("block", self._block))
-        if self._meter:
-            self._meter.start()
         steps = request["count"] * block
         with self._faults.watch(steps):
             samples = session.sample(device.synchronise, request["count"], block)
-        joules = self._meter.stop() if self._meter else None
         self._settles = self._settles and measure.threads.settle(SETTLE_SECONDS)
         self._growth.after(steps)
-        return {"samples": samples, "block": block, **_known(joules=joules)}
+        return {"samples": samples, "block": block}
 
     def serve(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer requests in a window of time, at the same time as other workers."""
         session, device = self._ready
         return measure.serve(session.step, device.synchronise, request["at"], request["seconds"])
-
-    def replay(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Serve all planned requests once, each from its moment on or all at once."""
-        return self._ready[0].replay(at_once=request.get("at_once", False))
 
     def memory(self, _: dict[str, Any]) -> dict[str, Any]:
         """Return the peak memory since the case began to be built, what it holds now, and the page faults per step.

@@ -6,10 +6,8 @@ import sys
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from ipexperf.bench import registry
 from ipexperf.bench.api import COMPILED, TRACED, TRAINING, Cell, Knob, Model
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.dtypes import PLAIN
 
 FUSED = {
     "cpu": {"SGD": "sgd_step", "Adagrad": "adagrad_step", "Adam": "adam_step", "Lamb": "lamb_step"},
@@ -89,46 +87,6 @@ class SplitMasterWeight(Fused):
         return super().why_not(cell, value, facts)
 
 
-VALIDATED = "4.51"
-"""The versions of transformers that IPEX 2.8 was validated with. It warns of later ones, and fails to import 5."""
-
-
-@dataclass(frozen=True)
-class Llm(Knob):
-    """Use `ipex.llm.optimize` in place of `ipex.optimize`, for decoders whose class of `transformers` it supports."""
-
-    def why_not(self, cell: Cell, value: str, facts: Facts) -> str | None:
-        if value == "on" and (reason := self._unsupported(cell) or _unvalidated(facts)):
-            return reason
-        return super().why_not(cell, value, facts)
-
-    @staticmethod
-    def _unsupported(cell: Cell) -> str | None:
-        """Return why `ipex.llm.optimize` does not support this cell, or None."""
-        if not registry.models.get(cell.model).transformers_class:
-            return f"llm=on is for decoders that transformers has a class of: it has none of {cell.model}"
-        if cell.device != "cpu":
-            return "llm=on is built for cpu, where IPEX's fused layers are"
-        others = [knob.name for knob in KNOBS if knob.name != "llm" and cell.knob(knob.name) is not None]
-        if others:
-            return f"ipex.llm.optimize takes no {' and no '.join(others)}"
-        weights = cell.knob("weights") or registry.models.get(cell.model).usual_weights
-        if cell.dtype != PLAIN and weights == "autocast":
-            return f"ipex.llm.optimize holds weights in {cell.dtype}: choose --perf-knobs llm=on,weights=cast"
-        return None
-
-
-def _unvalidated(facts: Facts) -> str | None:
-    """Return why the installed version of transformers does not suit IPEX, or None."""
-    advice = "measure in an environment of its own, such as shipped:ipex-llm"
-    if absent := facts.missing("transformers"):
-        return f"ipex.llm.optimize needs transformers {VALIDATED}: {absent}; {advice}"
-    installed = str(facts.packages["transformers"])
-    if installed.startswith(f"{VALIDATED}."):
-        return None
-    return f"ipex.llm.optimize needs transformers {VALIDATED}, and {installed} is installed in {facts.python}: {advice}"
-
-
 KNOBS = (
     Knob("level", "the level of ipex.optimize: O0 switches off what is not switched on by name", ("O1", "O0")),
     OptimizeSetting(
@@ -164,13 +122,6 @@ KNOBS = (
         dtypes=("bf16",),
         kinds=SPLIT,
         otherwise="splits no weights for",
-    ),
-    Llm(
-        "llm",
-        "ipex.llm.optimize: a decoder's layers fused and traced, with IPEX's own key-value cache",
-        ("off", "on"),
-        modes=("prefill", "decode"),
-        barred={"serve": "IPEX's cache has one length for all texts of a batch, and requests differ"},
     ),
 )
 

@@ -37,9 +37,9 @@ def _tools() -> Any:
     return importlib.import_module("intel_extension_for_pytorch.quantization")
 
 
-def proof(network: Any, step: Any, expected: int, bench: Workbench, kernel: str = KERNEL) -> list[Check]:
+def proof(network: Any, step: Any, expected: int, bench: Workbench) -> list[Check]:
     """Check the bits of the packed weights, and that a step ran in their kernel."""
     layers = [layer for layer in network.modules() if type(layer).__name__ == "WeightOnlyQuantizedLinear"]
     sizes = [(layer.in_features * layer.out_features, layer.weight.nbytes) for layer in layers]
     bits_limit = PADDING * quantised.BITS[bench.knob("weights")]
-    return [quantised.packed_weights(sizes, bits_limit), quantised.packed_kernels(step, kernel, expected)]
+    return [quantised.packed_weights(sizes, bits_limit), quantised.packed_kernels(step, KERNEL, expected)]

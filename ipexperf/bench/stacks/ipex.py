@@ -126,8 +126,6 @@ class Ipex(Stack):
 
     def for_inference(self, network: Any, example: Any, bench: Workbench) -> Any:
         """Optimise with an example, to pack weights for its shape: without, eager fp32 was far slower than stock."""
-        if _llm(bench):
-            return _ipex_llm().optimised(network, bench)
         turned = self._prepared(bench)
         # Graph mode packs weights itself and does not accept an example.
         if bench.knob("graph_mode") == "off":
@@ -167,17 +165,10 @@ class Ipex(Stack):
         return _ipex_int8.quantise(network, example, batches, bench)
 
     def weight_only(self, network: Any, example: Any, bench: Workbench) -> Any:
-        if _llm(bench):
-            return _ipex_llm().optimised(network, bench, _ipex_weights.mapping(bench))
         return _ipex_weights.pack(network, example, bench)
 
     def proof_of_weights(self, network: Any, step: Callable[[], Any], expected: int, bench: Workbench) -> list[Check]:
-        if _llm(bench):
-            return [*_ipex_llm().proof(network), *_ipex_llm().proof_of_weights(network, step, expected, bench)]
         return _ipex_weights.proof(network, step, expected, bench)
-
-    def tokens_of_layers(self, network: Any, step: Callable[[], Any], bench: Workbench) -> list[int] | None:
-        return _ipex_llm().tokens_of_layers(network, step) if _llm(bench) else None
 
     def script(self, method: str, cell: Cell) -> tuple[str, ...]:
         return _ipex_script.METHODS[method](cell) if method in _ipex_script.METHODS else ()
@@ -209,15 +200,10 @@ class Ipex(Stack):
     def proof_of_inference(self, network: Any, bench: Workbench) -> list[Check]:
         if quantised(bench.case.dtype):
             return []  # `ipex.optimize` was not used
-        if _llm(bench):
-            checks: list[Check] = _ipex_llm().proof(network)
-            return checks
         packed = sum(type(module).__name__.startswith("_IPEX") for module in network.modules())
         remaining_norms = _norms(network)
         text = f"{packed} prepacked modules"
-        if not bench.model.linear:
-            checks = [Check("weights_prepack", packed == 0, text, "0: it has no weights to pack")]
-        elif bench.case.device == "cpu" and self._on("weights_prepack", bench):
+        if bench.case.device == "cpu" and self._on("weights_prepack", bench):
             checks = [Check("weights_prepack", packed > 0, text, "at least 1")]
         else:
             checks = [Check("weights_prepack", packed == 0, text, "0: it is off")]
@@ -306,16 +292,6 @@ def _unpacks(cell: Cell, flags: frozenset[str]) -> str | None:
     if cell.dtype == "bf16" and "amx_bf16" not in flags:
         return f"without AMX {unpacks} fp16"
     return None
-
-
-def _llm(bench: Workbench) -> bool:
-    """Return True if `ipex.llm.optimize` optimises the network."""
-    return bench.knob("llm") == "on"
-
-
-def _ipex_llm() -> Any:
-    """Import the module for `ipex.llm.optimize`, which imports torch."""
-    return importlib.import_module("ipexperf.bench.stacks._ipex_llm")
 
 
 def _norms(network: Any) -> int:

@@ -7,8 +7,6 @@ from typing import Any
 from ipexperf.ext import Dataset, Examples, Split, register, torch
 
 SEED = 0
-WIDTH = 8192
-"""Numbers of a token's activations. Each operator takes as many of them as it is wide."""
 VOCABULARY = 32_000
 """Number of different tokens. Every model that reads them has more."""
 
@@ -34,16 +32,6 @@ class RandomData(Dataset):
         return Split(drawn.part(slice(self.examples)), drawn.part(slice(self.examples, None)))
 
 
-class Activations(RandomData):
-    """Random activations, for operators of decoders."""
-
-    name = "activations"
-    examples = 2
-
-    def draw(self, count: int, size: int, generator: Any) -> Examples:
-        return Examples((torch.randn(count, size, WIDTH, generator=generator),), (torch.zeros(count),))
-
-
 class RandomTokens(RandomData):
     """Random tokens, for language models with random weights."""
 
@@ -55,5 +43,4 @@ class RandomTokens(RandomData):
         return Examples((tokens[:, :-1].contiguous(),), (tokens[:, 1:].contiguous(),))
 
 
-register(Activations())
 register(RandomTokens())

@@ -11,7 +11,7 @@ import torch
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Positions of one further token of each text, if the texts differ in length."""
+    """Positions of one further token of each text that a compiled graph reads, whichever they are."""
 
     at: Any
     """The position of each text's token."""
@@ -21,11 +21,6 @@ class Places:
     """The last of these positions plus 1."""
     mask: Any
     """The mask of attention: the cached tokens that each text has."""
-
-    @classmethod
-    def of(cls, begins: Sequence[int], device: Any) -> Places:
-        at, end = torch.tensor(begins, device=device), max(begins) + 1
-        return cls.before(end, at)
 
     @classmethod
     def before(cls, end: int, at: Any) -> Places:
@@ -38,16 +33,12 @@ Begin = int | Places
 """The position where the tokens of a batch begin: one for all texts, or one for each."""
 
 
-def begin_of(begin: Any, caches: Sequence[LayerCache] | None, device: Any) -> Begin:
-    """Return where tokens begin, given one position for all texts, a list with one for each, or a tensor of them.
+def begin_of(begin: Any, caches: Sequence[LayerCache] | None) -> Begin:
+    """Return where tokens begin, given one position for all texts, or a tensor of them.
 
     With a tensor, attention sees the whole cache, and its mask hides what comes later.
     """
-    if isinstance(begin, int):
-        return begin
-    if isinstance(begin, torch.Tensor) and caches:
-        return Places.before(caches[0].positions, begin)
-    return Places.of(begin, device)
+    return Places.before(caches[0].positions, begin) if caches and not isinstance(begin, int) else begin
 
 
 class LayerCache:
@@ -71,14 +62,3 @@ class LayerCache:
             end = begin.end
             self.keys[begin.rows, :, begin.at], self.values[begin.rows, :, begin.at] = key[:, :, 0], value[:, :, 0]
         return self.keys[:texts, :, :end], self.values[:texts, :, :end]
-
-    def row(self, number: int) -> LayerCache:
-        """Return the cache of one text, which shares memory with this one."""
-        part = LayerCache(self.positions)
-        part.keys, part.values = self.keys[number : number + 1], self.values[number : number + 1]
-        return part
-
-    def move(self, source: int, target: int, tokens: int) -> None:
-        """Copy the tokens of one text to the row of another."""
-        for part in (self.keys, self.values):
-            part[target, :, :tokens] = part[source, :, :tokens]

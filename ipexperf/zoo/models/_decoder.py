@@ -109,10 +109,10 @@ class Decoder(nn.Module):  # type: ignore[misc]
     def forward(self, tokens: Any, caches: list[LayerCache] | None = None, begin: Any = 0) -> Any:
         """With `caches`, the tokens follow the cached ones: several at the beginning, then one at a time.
 
-        Texts of different lengths each have a `begin` of their own. As a tensor, it may differ in each call of a graph.
+        As a tensor with a position for each text, `begin` may differ in each call of a graph.
         """
         hidden = self.tokens(tokens)
-        places = begin_of(begin, caches, tokens.device)
+        places = begin_of(begin, caches)
         angles = self.angles(hidden, places, tokens.shape[1])
         memories: Sequence[LayerCache | None] = caches or [None] * len(self.layers)
         for layer, memory in zip(self.layers, memories, strict=True):

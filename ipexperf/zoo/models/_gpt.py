@@ -76,9 +76,9 @@ class Gpt(nn.Module):  # type: ignore[misc]
     def forward(self, tokens: Any, caches: list[LayerCache] | None = None, begin: Any = 0) -> Any:
         """With `caches`, the tokens follow the cached ones: several at the beginning, then one at a time.
 
-        Texts of different lengths each have a `begin` of their own. As a tensor, it may differ in each call of a graph.
+        As a tensor with a position for each text, `begin` may differ in each call of a graph.
         """
-        places = begin_of(begin, caches, tokens.device)
+        places = begin_of(begin, caches)
         if isinstance(places, int):
             positions = self.positions.weight[places : places + tokens.shape[1]]
         else:

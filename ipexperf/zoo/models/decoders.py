@@ -30,7 +30,6 @@ LEARNED: dict[str, Any] = {
     "recipe_steps": 200,
     "train_steps": 150,
     "held_out": 64,
-    "rate": 10.0,
 }
 """The settings that the small decoders of bytes share."""
 
@@ -87,8 +86,6 @@ SHAPES = {
     ),
 }
 """The configurations of SmolLM2-135M, Qwen2.5-0.5B and Llama-3.2-1B."""
-RATES = {"llama_135m": 1.0, "qwen_500m": 0.25, "llama_1b": 0.1}
-"""Requests a second in the mode `serve`."""
 
 
 def _decoder(shape: Shape) -> Any:
@@ -104,16 +101,11 @@ def gpt_small() -> Any:
     return _gpt.Gpt(_gpt.Shape(layers=4, width=256, heads=4, positions=BYTE_POSITIONS))
 
 
-LLAMA, QWEN = "LlamaForCausalLM", "Qwen2ForCausalLM"
-
-
-@model("llama_small", transformers_class=LLAMA, **LEARNED)
+@model("llama_small", **LEARNED)
 def llama_small() -> Any:
     shape = Shape(layers=4, width=256, heads=8, key_heads=2, inner=704, vocabulary=256, positions=BYTE_POSITIONS)
     return _decoder(shape)
 
 
 for name, shape in SHAPES.items():
-    kind = QWEN if shape.bias else LLAMA
-    declare = model(name, most=POSITIONS, rate=RATES[name], transformers_class=kind, **SHAPED)
-    declare(functools.partial(_decoder, shape))
+    model(name, most=POSITIONS, **SHAPED)(functools.partial(_decoder, shape))

@@ -40,14 +40,5 @@ class UntrainedLanguageModelling(Own):
     next_token = True
 
 
-class Operators(Own):
-    """Operators of a decoder, which are compared in the same way."""
-
-    name = "operators"
-    unit = "{0} tokens"
-    products = True
-
-
 register(LanguageModelling())
 register(UntrainedLanguageModelling())
-register(Operators())

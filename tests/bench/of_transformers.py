@@ -25,9 +25,11 @@ NAMES = {
 """Names of modules in transformers, and ours."""
 
 
-def network(decoder: Any, kind: str) -> Any:
-    """Return a network of this class with the configuration of a decoder. It shares the decoder's weights."""
-    shape, network_class = decoder.shape, getattr(transformers, kind)
+def network(decoder: Any) -> Any:
+    """Return transformers' network with the configuration of a decoder. It shares the decoder's weights."""
+    shape = decoder.shape
+    kind = "Qwen2ForCausalLM" if shape.bias else "LlamaForCausalLM"
+    network_class = getattr(transformers, kind)
     turns: dict[str, Any] = {"rope_theta": shape.theta}
     if int(transformers.__version__.split(".")[0]) >= 5:
         turns = {"rope_parameters": {"rope_type": "default", **turns}}
@@ -48,7 +50,7 @@ def network(decoder: Any, kind: str) -> Any:
         converted = network_class(configuration)
     weights = decoder.state_dict()
     converted.load_state_dict({name: weights[renamed(name)] for name in converted.state_dict()}, assign=True)
-    converted.tie_weights()  # `assign` made two parameters of one tied tensor, and IPEX lays out each in place
+    converted.tie_weights()  # `assign` made two parameters of one tied tensor
     converted.model.rotary_emb = type(converted.model.rotary_emb)(configuration)  # its buffers are in no state_dict
     return converted.eval()
 
