@@ -312,7 +312,7 @@ def _lock_of_run(selector: str, options: Options, source: str) -> Lock:
 def resolved(words: ArmWords, options: Options, say: Say, source: str) -> ArmWords:
     """An arm with the interpreter of its lock and the tree of its source, if it names one."""
     cache = scratch.cache(options.cache)
-    words = arm.with_source(words, cache, source, say)
+    words = arm.with_source(words, options, source, say)
     if not words.lock:
         return words
     return locked.with_lock(words, lock_named(words.lock, options, source), options, cache, say)

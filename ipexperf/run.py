@@ -587,7 +587,7 @@ class Run:
             return ""
         if against.words.source.startswith(arms.GIT):
             replaced = Replaced.of(against.words.variables)
-            return Path(replaced.by).name if replaced else ""
+            return Path(replaced.by).name.partition("-")[0] if replaced else ""
         if not against.tree:
             return ""
         digest = self._live.wanted[case].source.digest
@@ -653,7 +653,9 @@ class Run:
         if case.is_call:
             variables = process.tuned_by_user(os.environ)
             own = against.own.text if against else ""
-            return rerun.of_function(case.model, arm, own, variables, benchmark=self.options.benchmark)
+            return rerun.of_function(
+                case.model, arm, own, variables, benchmark=self.options.benchmark, build=self.options.build
+            )
         variables = process.tuned_by_user(os.environ)
         named = rerun.named(case, self.options.load)
         return rerun.command(case, self.plan.launches, places=places, against=arm, variables=variables, **named)

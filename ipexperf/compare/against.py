@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ipexperf import scratch
 from ipexperf.bench import registry
 from ipexperf.case import ITSELF
 from ipexperf.compare import arm, sequence
@@ -72,9 +71,9 @@ class Against:
         """The policy for a case whose test wishes this."""
         return self.policy if wish.tolerance is None else replace(self.policy, tolerance=wish.tolerance)
 
-    def check(self, options: Options) -> None:
+    def check(self, options: Options, say: Callable[[str], None]) -> None:
         """Raise UsageError before anything is measured if the arm cannot import what it needs."""
-        arm.check_imports(self.cases.values(), self.words, options, self.source)
+        arm.check_imports(self.cases.values(), self.words, options, self.source, say)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +162,10 @@ class AgainstRun:
             return None
         blamed, name = other, self._against.names[0]
         try:
+            arm.build(self._against.words, self._conductor.timeout, self._say)
             a = arm.arm(self._conductor, other, self._against.words, name)
             blamed, name = entry.case, self._against.names[1]
+            arm.build(self._against.own, self._conductor.timeout, self._say)
             b = arm.arm(self._conductor, entry.case, self._against.own, name)
         except WorkerError as error:
             outcome, reason = launch.how_it_ended(error, registry.devices.get(blamed.device).accelerator)
@@ -307,7 +308,7 @@ def find(options: Options, cases: Sequence[Case], say: Callable[[str], None]) ->
     words = arms.parse(options.arm, source)
     if words.lock:
         return None  # its environment may take minutes to make, too long for planning
-    words = arm.with_source(words, scratch.cache(options.cache), source, say)
+    words = arm.with_source(words, options, source, say)
     facts = arm.facts(words, options, source)
     others = {}
     for case in cases:

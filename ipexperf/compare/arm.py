@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,13 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ipexperf import scratch
 from ipexperf import variables as ours
 from ipexperf.bench.machine import source as users_files
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.case import Case
 from ipexperf.conduct import placement, process, worker
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.environments import sources
+from ipexperf.environments import make, sources
 from ipexperf.environments.sources import Say
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.environment import SOURCE, changed_case, differences
@@ -73,32 +75,53 @@ def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
     return placement.facts_of(facts_of_arm, placement.find(options))
 
 
-def with_source(words: ArmWords, cache: Path, source: str, say: Say) -> ArmWords:
+def with_source(words: ArmWords, options: Options, source: str, say: Say) -> ArmWords:
     """The arm with the variables that make its workers run its own tree of files, if it names one."""
     if not words.source:
         return words
     text = words.text
     if words.source.startswith(arms.GIT):
         try:
-            replaced, sha = sources.tree_of_commit(words.source.removeprefix(arms.GIT), cache, say)
+            cache, build = scratch.cache(options.cache), options.build and _build(options)
+            replaced, sha = sources.tree_of_commit(words.source.removeprefix(arms.GIT), cache, say, build)
         except UsageError as error:
             raise UsageError(f"{source} '{words.source}': {error}") from None
         text = text.replace(words.source, f"{arms.GIT}{sha[: sources.DIGITS]}")
     else:
-        replaced = Replaced(str(users_files.tree()), str(Path(words.source).resolve()), ("src", "."))
+        replaced = Replaced(str(users_files.tree()), str(Path(words.source).resolve()), users_files.roots())
     if replaced.by == replaced.tree:
         return words
-    return replace(words, text=text, variables={**words.variables, **replaced.variables})
+    build = options.build if words.source.startswith(arms.GIT) else ""
+    return replace(words, text=text, build=build, variables={**words.variables, **replaced.variables})
 
 
-def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, source: str) -> None:
+def _build(options: Options) -> str:
+    """What a build is known by: its command, and the interpreter and packages for which it builds."""
+    return json.dumps([options.build, make.take_inventory(options.python).to_json()])
+
+
+def build(words: ArmWords, seconds: float, say: Say) -> None:
+    """Build the arm's tree, if it is to be built and was not. Raises WorkerError if that fails."""
+    tree = Replaced.of(words.variables)
+    if words.build and tree and (reason := sources.built(tree, words.build, seconds, say)):
+        raise WorkerError("error", reason)
+
+
+def check_imports(
+    cases: Iterable[Case], words: ArmWords, options: Options, source: str, say: Say = lambda _: None
+) -> None:
     """Raise UsageError if the arm cannot import what its cases need, before anything is measured.
 
     Only checks arms that have an interpreter or variables of their own.
     """
-    if words.python is None and not words.variables:
+    needs = dict.fromkeys((case.stack, case.device) for case in cases if not case.is_call)
+    if not needs or (words.python is None and not words.variables):
         return
-    for stack, device in dict.fromkeys((case.stack, case.device) for case in cases if not case.is_call):
+    try:
+        build(words, options.timeout, say)
+    except WorkerError:
+        return  # which its cases tell
+    for stack, device in needs:
         variables = {**matrix.variables(options, (device,)), **words.variables}
         try:
             with worker.Worker(words.python or options.python, variables, options.timeout) as probe:

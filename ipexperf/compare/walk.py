@@ -7,6 +7,7 @@ with fresh sessions.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import random
 import sysconfig
@@ -18,6 +19,7 @@ from typing import Any
 
 from ipexperf import scratch
 from ipexperf.bench import registry
+from ipexperf.compare import alike
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import RETRIES, GroupRun, OpenCase
 from ipexperf.compare.players import Spell, Stepper, guarded
@@ -214,6 +216,7 @@ def walk(
     All sessions of a walk of this number hash alike, so that sets have one order in them. Another walk has another.
     """
     began = spoken = time.monotonic()
+    once = functools.cache(say)
     with contextlib.ExitStack() as stack:
         count = len(next(iter(tests.values())))
         walkers = [
@@ -233,10 +236,10 @@ def walk(
                 say(Step(f"{place} of {units.plural(len(tests), 'test')} of this walk"))
             for walker in chance.sample(walkers, count):  # one at a time: what a fixture builds takes all cores
                 walker.reach(test)
-            there = [walker.worker for walker in walkers if walker.at == test and walker.worker is not None]
-            if len(there) < count:
-                yield test, tuple(walker.absence(test) for walker in walkers)
+            if any(gone := _unlike(arms, walkers, once) or [walker.absence(test) for walker in walkers]):
+                yield test, tuple(gone)
                 continue
+            there = [walker.worker for walker in walkers if walker.worker is not None]
             players = [
                 Caller(arm, worker, once=walker.once) for arm, worker, walker in zip(arms, there, walkers, strict=True)
             ]
@@ -255,6 +258,16 @@ def _hashing(arm: Arm, seed: int) -> Arm:
     conditions = arm.conditions
     variables = {HASH_SEED: os.environ.get(HASH_SEED, str(seed)), **conditions.variables}
     return replace(arm, conditions=replace(conditions, variables=variables))
+
+
+def _unlike(arms: Sequence[Arm], walkers: Sequence[Walker], say: Callable[[str], None]) -> list[Gone | None]:
+    """The arms that import something else than their tree of files, also where that has no such test. Or nothing."""
+    workers = [walker.worker for walker in walkers if walker.worker is not None and not walker.worker.killed]
+    errors: list[WorkerError | None] = []
+    if arms[0].prove and not arms[0].index and len(workers) == len(arms):
+        with contextlib.suppress(WorkerError):  # of a session that ended, which its next request tells
+            errors = alike.unlike(arms, workers, say)
+    return [Gone("failed", error.reason, error) if error else None for error in errors if any(errors)]
 
 
 class WalkContest(Contest):

@@ -69,7 +69,7 @@ def environment_of(python: str | None, variables: Mapping[str, str] | None) -> d
         **_extensions(python, inherited),
         **OFFLINE,
         CONTROLLER: str(os.getpid()),
-        SEARCHED: source.searched(),
+        SEARCHED: source.searched().lstrip(os.pathsep) if python else source.searched(),
     }
 
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 import ast
 import base64
 import difflib
+import functools
 import hashlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -25,6 +28,7 @@ from ipexperf import scratch
 from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.networks.own_target import syntax_tree
+from ipexperf.conduct import process
 from ipexperf.errors import LockError, UsageError
 
 FORMAT = "ipexperf source 1"
@@ -34,6 +38,8 @@ REFERENCES = "refs/ipexperf/accepted"
 LARGEST = 4 * 2**20
 """Most bytes of files that are kept beside a baseline. Those in git do not count, and larger ones are in the cache."""
 DIGITS = 12
+BUILT = Path(".git", "ipexperf-built")
+"""The file in the tree of a commit that says that it was built."""
 CODE = frozenset({".py", ".pyc", ".pyi", ".so"})
 SHOWN = 60
 """Longest line of a change that is shown whole."""
@@ -230,10 +236,11 @@ def _folder(cache: Path, name: str) -> Path:
     return folder
 
 
-def tree_of_commit(reference: str, cache: Path, say: Say) -> tuple[Replaced, str]:
-    """Have the files of a commit, and no other code, in a tree in the cache. Also returns its hash.
+def tree_of_commit(reference: str, cache: Path, say: Say, build: str = "") -> tuple[Replaced, str]:
+    """Have the files of a commit, and no other code but what git ignores, in a tree in the cache. Also returns its sha.
 
-    The user's repository learns nothing of it: no worktree is registered, and its index is not used.
+    The user's repository learns nothing of it: no worktree is registered, and its index is not used. A tree that is to
+    be built has a folder for each such `build`: its command, and for what.
     """
     top = source.tree()
     found = None if reference.startswith("-") else _git("rev-parse", "--verify", f"{reference}^{{commit}}")
@@ -241,18 +248,83 @@ def tree_of_commit(reference: str, cache: Path, say: Say) -> tuple[Replaced, str
         here = _git("rev-parse", "--git-dir")
         raise UsageError(f"{top} is no git repository" if here is None else f"{top} has no commit '{reference}'")
     sha = found.decode().strip()
+    if build:
+        folder = _folder(cache, f"{sha[:DIGITS]}-{source.digest(build.encode())}")
+        if not (folder / BUILT).exists():
+            check_out(top, sha, scratch.made(folder))
+        return Replaced(str(top), str(folder), source.roots()), sha
     folder = _folder(cache, sha[:DIGITS])
     is_new = not folder.exists()
     changed = check_out(top, sha, scratch.made(folder))
-    return _ready(folder, ("src", "."), () if is_new else changed, say), sha
+    return _ready(folder, source.roots(), () if is_new else changed, say, _ignored(top)), sha
 
 
-def _ready(folder: Path, paths: tuple[str, ...], changed: Sequence[str], say: Say) -> Replaced:
+def _ready(
+    folder: Path, paths: tuple[str, ...], changed: Sequence[str], say: Say, code: Collection[str] = ()
+) -> Replaced:
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         say(f"{folder} had been changed ({', '.join(changed[:3])}{more}): its files are again what they were")
-    link_others(source.tree(), folder)
+    link_others(source.tree(), folder, code)
     return Replaced(str(source.tree()), str(folder), paths)
+
+
+def _ignored(top: Path) -> set[str]:
+    """The files and whole folders of a tree that git ignores."""
+    listed = _git("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory", top=top) or b""
+    return {name.rstrip("/") for name in os.fsdecode(listed).split("\0")}
+
+
+@functools.cache
+def built(tree: Replaced, command: str, seconds: float, say: Say) -> str:
+    """Build the tree of a commit in its place, unless an earlier run did. Returns what went wrong, or an empty text."""
+    folder = Path(tree.by)
+    if not (folder / BUILT).exists():
+        say(f"building {folder.name.partition('-')[0]}: {command}")
+        make_clone(Path(tree.tree), folder.name.partition("-")[0], folder)
+        if reason := run_build(command, folder, folder.with_name(f"{folder.name}.log"), seconds):
+            return reason
+        (folder / BUILT).touch()
+    link_others(Path(tree.tree), folder)
+    return ""
+
+
+def run_build(command: str, folder: Path, log: Path, seconds: float | None = None) -> str:
+    """Run a shell command in a tree, and no longer what it started. Returns what went wrong, or an empty text."""
+    with scratch.made(log.parent).joinpath(log.name).open("w+b") as output:
+        running = subprocess.Popen(  # noqa: S602 - a command line is what the user gave
+            command,
+            shell=True,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            how = f"ended with {running.wait(seconds)}"
+        except subprocess.TimeoutExpired:
+            how = f"took more than {seconds:g} s (--perf-timeout)"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+            status = running.wait()
+        last = process.last_lines(output).strip().rpartition("\n")[2]
+    return f"its build {how}: {last or 'it said nothing'} ({log})" if status else ""
+
+
+def make_clone(top: Path, sha: str, folder: Path) -> None:
+    """Make the tree of a commit a repository of its own, so that builds may ask git. The user's learns nothing."""
+
+    def git(*words: str) -> None:
+        if _git(*words, top=folder) is None:
+            raise UsageError(f"git {words[0]} of {sha[:DIGITS]} failed in {folder}")
+
+    with scratch.folder("clone", folder.parent) as place:
+        git("clone", "--quiet", "--shared", "--no-checkout", "--template=", str(top), str(place / "clone"))
+        (place / "clone" / ".git").rename(folder / ".git")
+    git("update-ref", "--no-deref", "HEAD", sha)
+    git("reset", "--quiet")
 
 
 def check_out(top: Path, sha: str, folder: Path) -> list[str]:
@@ -306,17 +378,21 @@ def _write(path: Path, content: bytes) -> None:
         part.replace(path)
 
 
-def link_others(top: Path, folder: Path) -> None:
-    """Link what lies beside the files of a tree and is no code, such as data, to where it is in the user's tree."""
+def link_others(top: Path, folder: Path, code: Collection[str] = ()) -> None:
+    """Link what lies beside the files of a tree and is no code, such as data, to where it is in the user's tree.
+
+    `code` names what is linked all the same, such as what was built there, unless the tree has such a module.
+    """
     for place, _, _ in os.walk(folder):
         inside = PurePath(place).relative_to(folder)
         outside = bool(inside.parts) and inside.parts[0] == source.OUTSIDE
         here = Path("/", *inside.parts[1:]) if outside else top / inside
         modules = {entry.stem for entry in Path(place).glob("*.py")}
         for entry in sorted(here.iterdir()) if here.is_dir() else ():
-            there = Path(place, entry.name)
-            hides = entry.is_dir() and entry.name in modules
-            if not (entry.name.startswith((".", "__")) or hides or _is_code(entry) or os.path.lexists(there)):
+            there, is_code = Path(place, entry.name), _is_code(entry)
+            hides = entry.name.partition(".")[0] in modules if is_code else entry.is_dir() and entry.name in modules
+            wanted = str(inside / entry.name) in code if is_code else not entry.name.startswith((".", "__"))
+            if wanted and not hides and not os.path.lexists(there):
                 there.symlink_to(entry)
 
 

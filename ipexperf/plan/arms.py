@@ -49,6 +49,8 @@ class ArmWords:
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     axes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     knobs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    build: str = ""
+    """The command that builds its source, if that is a commit."""
 
     @property
     def more(self) -> bool:

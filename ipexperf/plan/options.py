@@ -266,6 +266,14 @@ class Options:
         scope=RUN,
         page="verdicts.md#pairs",
     )
+    build: str = _option(
+        str,
+        "",
+        "with git:COMMIT: what to run in the commit's tree, to build in place what git does not have",
+        "COMMAND",
+        scope=RUN,
+        page="../how-to/measure-functions.md#two-commits-two-versions",
+    )
     tolerance: float | None = _option(
         values.fraction,
         None,

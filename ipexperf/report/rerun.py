@@ -47,13 +47,18 @@ def command(
     return f"{shell}pytest {where}{chosen} {rest}"
 
 
-def of_function(test: str, arm: str | None, own: str, variables: Mapping[str, str], *, benchmark: bool) -> str:
+def of_function(
+    test: str, arm: str | None, own: str, variables: Mapping[str, str], *, benchmark: bool, build: str = ""
+) -> str:
     """The command for a test that measures a function. `own` is its own arm, if `ab` was given one."""
+    built = f" --perf-build={shlex.quote(build)}" if build else ""
     if own:
-        arms = f"--a {shlex.quote(arm or '')} --b {shlex.quote(own)}"
+        arms = f"--a {shlex.quote(arm or '')} --b {shlex.quote(own)}{built}"
         return f"{assignments(variables)}ipexperf ab {arms} -- {shlex.quote(test)}"
     against = "" if arm is None else f" --perf-against={shlex.quote(arm)}"
-    return f"{assignments(variables)}pytest {shlex.quote(test)}{' --perf-benchmark' if benchmark else ''}{against}"
+    return (
+        f"{assignments(variables)}pytest {shlex.quote(test)}{' --perf-benchmark' if benchmark else ''}{against}{built}"
+    )
 
 
 def assignments(variables: Mapping[str, str]) -> str:

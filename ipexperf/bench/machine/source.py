@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import CodeType
 from typing import Any
 
@@ -165,19 +165,38 @@ def own_tree() -> str:
 
 
 def searched() -> str:
-    """Return the user's folders that this process imports from, for its workers: `PATH`'s way to write several."""
-    scripts = sysconfig.get_path("scripts")  # of which Python puts a script's own folder first
-    entries = [str(_absolute(Path(entry))) for entry in sys.path if Path(entry).is_dir() and not _installed(entry)]
-    return os.pathsep.join(entry for entry in dict.fromkeys(entries) if entry != scripts)
+    """Return the user's folders that this process imports from, for its workers: `PATH`'s way to write several.
+
+    An empty one before them says that the current folder is first, as `python -m` has it.
+    """
+    scripts, here = sysconfig.get_path("scripts"), str(Path.cwd())  # of the former Python puts a script's own first
+    found = [str(_absolute(Path(entry))) for entry in sys.path if Path(entry).is_dir()]
+    entries = [entry for entry in dict.fromkeys(found) if entry != scripts and not _installed(entry)]
+    first = here in entries and found.index(here) < next((n for n, x in enumerate(found) if _installed(x)), 0)
+    return os.pathsep.join(["", here, *entries] if first else entries)
+
+
+def roots() -> tuple[str, ...]:
+    """Return the folders, relative to the user's tree, from which another tree in its place is imported too.
+
+    Beside the tree itself these are folders above the user's modules and this process, where a project may begin.
+    """
+    top = tree()
+    inner = [PurePath(path) for path in (*paths(), name(Path.cwd(), top)) if not path.startswith("/")]
+    above = [folder for path in inner for folder in (path, *path.parents)]
+    every = [str(place) for folder in (PurePath(), *above) for place in (folder / "src", folder)]
+    return tuple(place for place in dict.fromkeys(every) if (top / place).is_dir() or place == "src")
 
 
 def arrange() -> None:
     """Import from the folders of the controller too, after all others, and from those of another tree before all."""
     replaced = Replaced.of()
-    folders = [Path(folder) for folder in os.environ.get(SEARCHED, "").split(os.pathsep) if folder]
+    searched = os.environ.get(SEARCHED, "")
+    folders = [Path(folder) for folder in searched.split(os.pathsep) if folder]
     if replaced is not None:  # not the user's own tree after the other one: what that lacks is to be missing
         here = [folder for folder in folders if folder.is_relative_to(replaced.tree)]
         folders = [place(replaced.by, name(x, replaced.tree)) if x in here else x for x in folders]
+    sys.path[:0] = [str(folder) for folder in folders[:1] if searched.startswith(os.pathsep)]
     sys.path += [str(folder) for folder in folders if str(folder) not in sys.path]
     if replaced is None:
         return
@@ -196,6 +215,26 @@ def files() -> dict[str, str]:
 def paths() -> list[str]:
     """Return the folders, relative to the tree, from which they were imported."""
     return sorted({folder for _, folder in _imported().values() if folder is not None})
+
+
+def modules(names: Iterable[str] = ()) -> dict[str, str]:
+    """Return the files of these modules and of all that come from the tree, by module.
+
+    A file has its name in the tree if git sees it there. What was built or installed, or is elsewhere, has its path.
+    """
+    replaced, wanted = Replaced.of(), set(names)
+    top = f"{replaced.by if replaced else tree()}{os.sep}"
+    files: dict[str, str] = {}
+    for full_name, module in list(sys.modules.items()):
+        if file := getattr(module, "__file__", None):
+            folder, last = os.path.split(file)
+            path = os.path.join(_real(folder), last)  # noqa: PTH118 - packages have thousands
+            inner = path.startswith(top) and not _HIDDEN.search(f"/{path.removeprefix(top)}") and not _installed(path)
+            if full_name in wanted or inner:
+                files[full_name] = path.removeprefix(top) if inner else path
+    ignored = _ignored(tuple(file for file in files.values() if not file.startswith("/")))
+    files = {name: f"{top}{file}" if file in ignored else file for name, file in files.items()}
+    return {name: file for name, file in files.items() if not Path(top, file).is_relative_to(PACKAGE)}
 
 
 def functions(codes: Iterable[CodeType]) -> list[str]:
@@ -304,8 +343,9 @@ def _modules() -> Iterator[tuple[Path, Path | None]]:
 def _owned(top: str) -> bool:
     """Whether a top-level module belongs to a package."""
     module = sys.modules.get(top)
-    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-    return file is None or _installed(str(_absolute(Path(file))))
+    file = getattr(module, "__file__", None)
+    places = [file] if file else getattr(module, "__path__", ())  # of a namespace, some may be the user's
+    return all(_installed(str(_absolute(Path(place)))) for place in places)
 
 
 def _installed(path: str) -> bool:

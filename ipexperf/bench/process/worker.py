@@ -1,9 +1,9 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
 Requests: begin, prepare, environment, warm, sample, serve, memory, proof, metrics, fingerprint,
-trace, accuracy, weights, quantise, footprint, imports, machine, ceilings, pulse, session, close. A reply is one line
-with `ok` true or false; lines with `say` before it are progress. Requests and replies have their own descriptors, so
-that output of torch and C++ only goes to the log.
+trace, accuracy, weights, quantise, footprint, imports, modules, machine, ceilings, pulse, session, close. A reply is
+one line with `ok` true or false; lines with `say` before it are progress. Requests and replies have their own
+descriptors, so that output of torch and C++ only goes to the log.
 """
 
 from __future__ import annotations
@@ -172,6 +172,10 @@ class Worker:
         """Describe the machine as the cases of a device will report it, without any case."""
         loading.load(request["load"])
         return dict(environment.document(_started(request["device"], Settings()))["hardware"])
+
+    def modules(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Say which files these modules were imported from, and all that come from the user's tree."""
+        return {"modules": source.modules(request["names"])}
 
     def weights(self, request: dict[str, Any]) -> dict[str, Any]:
         """Train the case's model and save its weights."""

@@ -9,12 +9,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 from ipexperf import lock as locks
 from ipexperf import scratch
@@ -113,15 +111,11 @@ class Repository:
     def checked_out(self, cache: Path, commit: Commit) -> Iterator[Path]:
         """Check a commit out into a clone for the block, so that builds may ask git. The repository learns nothing."""
         with scratch.folder("commit", scratch.made(cache.absolute() / FOLDER)) as place:
-            clone, files = Repository(place / "clone"), Repository(place / commit.sha[:SHORT])
-            self.git("clone", "--quiet", "--shared", "--no-checkout", "--template=", self.top, str(clone.folder))
-            files.folder.mkdir()
+            files = scratch.made(place / commit.sha[:SHORT])
             # In the user's repository, because it may have filters, and an origin to get missing files from.
-            sources.check_out(Path(self.top), commit.sha, files.folder)
-            (clone.folder / ".git").rename(files.folder / ".git")
-            files.git("update-ref", "--no-deref", "HEAD", commit.sha)
-            files.git("reset", "--quiet")
-            yield files.folder
+            sources.check_out(Path(self.top), commit.sha, files)
+            sources.make_clone(Path(self.top), commit.sha, files)
+            yield files
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,35 +179,13 @@ class AtCommit:
         """Run the build command in the clone. Return the wheel that it left in `dist`, or None."""
         before = set((tree / "dist").glob("*.whl"))
         log = cache / FOLDER / "built" / f"{self.key}.log"
-        scratch.made(log.parent)
         say(f"building {self.commit.sha[:SHORT]}: {self.repository.build}")
-        with log.open("wb") as output:
-            status = _run_to_end(self.repository.build, tree, output)
-        if status:
-            raise LockError(f"its build ended with {status}: {log}")
+        if reason := sources.run_build(self.repository.build, tree, log):
+            raise LockError(reason)
         wheels = sorted(set((tree / "dist").glob("*.whl")) - before)
         if len(wheels) > 1:
             raise LockError(f"its build left {len(wheels)} wheels in dist, expected one")
         return wheels[0] if wheels else None
-
-
-def _run_to_end(command: str, folder: Path, output: BinaryIO) -> int:
-    """Run a shell command and return its status. Kill all processes that it started, also when interrupted."""
-    process = subprocess.Popen(  # noqa: S602 - a command line is what the user gave
-        command,
-        shell=True,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        return process.wait()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def changes(commits: Sequence[Commit]) -> list[Change]:
