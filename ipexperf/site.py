@@ -150,7 +150,7 @@ class Site:
 
     def check(self, against: Against) -> None:
         """Raise UsageError before anything is measured if the other arm cannot import what it needs."""
-        against.check(self.options, self._say)
+        against.check(self.options)
 
     def comparing(self, against: Against, group: Group, wishes: Sequence[GateWish]) -> Comparing:
         """Prepare the rounds in which a group is compared. `wishes` are those of its cases."""
@@ -179,7 +179,7 @@ class Site:
         `stores` have packages for the lock, beside that of the cache.
         """
         prepared = locked.prepare(request, self.options, self._cache, self._say, stores)
-        locked.against(request, prepared, self.options).check(self.options, self._say)
+        locked.against(request, prepared, self.options).check(self.options)
         return prepared
 
     def tree_of(self, kept: Kept) -> Replaced:

@@ -54,6 +54,8 @@ def sentence(error: BaseException) -> str:
     if not lines:
         return type(error).__name__
     text = f"{type(error).__name__}: {lines[-1] if lines[0] == INSIDE else lines[0]}"
+    if error.__cause__ is not None and str(error.__cause__) not in text:
+        text = f"{text}: {sentence(error.__cause__)}"  # pytest names a plugin, and not what it lacks
     return f"{text}; the runtime reports full memory by this error too" if SHORT_OF.search(text) else text
 
 

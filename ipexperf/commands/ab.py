@@ -27,13 +27,7 @@ if TYPE_CHECKING:
     from ipexperf.recorder import Recorder
     from ipexperf.result import Verdict
 
-SHORT = {
-    "--max-pairs": "max_pairs",
-    "--budget": "budget",
-    "--tolerance": "tolerance",
-    "--alpha": "alpha",
-    "--build": "build",
-}
+SHORT = {name: name[2:].replace("-", "_") for name in ("--max-pairs", "--budget", "--tolerance", "--alpha", "--build")}
 """Short names for the options most often given to `ab`."""
 SLOWER = 1
 """Exit status of `--fail` if b is slower, or not what its label says."""
@@ -54,7 +48,7 @@ def add_ab(subparsers: console.Subparsers) -> None:
     parser.add_argument("tests", nargs="*", metavar="-- TESTS", help="functions of these tests: arguments of pytest")
     parser.add_argument("--fail", action="store_true", help="exit with status 1 if b is slower in any case")
     planning.add_short(parser, SHORT)
-    planning.add_options(parser, more=("build",))
+    planning.add_options(parser)
     parser.set_defaults(run=run_ab)
 
 
@@ -168,7 +162,7 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, 
             if reason := arms.why_not(case, facts_of, unmet, arm_words.threads):
                 raise UsageError(f"arm {name}: {case.id} cannot run: {reason}")
     for name, arm_words, cases in zip("ab", words, zip(*compared, strict=True), strict=True):
-        arm.check_imports((case for case, _ in cases), arm_words, options, f"arm {name}", progress.say)
+        arm.check_imports((case for case, _ in cases), arm_words, options, f"arm {name}")
     cases = {b: a for (a, _), (b, _) in compared}
     shared = policy.shared(len(cases))
     names = ("arm a", "arm b")

@@ -71,9 +71,9 @@ class Against:
         """The policy for a case whose test wishes this."""
         return self.policy if wish.tolerance is None else replace(self.policy, tolerance=wish.tolerance)
 
-    def check(self, options: Options, say: Callable[[str], None]) -> None:
+    def check(self, options: Options) -> None:
         """Raise UsageError before anything is measured if the arm cannot import what it needs."""
-        arm.check_imports(self.cases.values(), self.words, options, self.source, say)
+        arm.check_imports(self.cases.values(), self.words, options, self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +162,8 @@ class AgainstRun:
             return None
         blamed, name = other, self._against.names[0]
         try:
-            arm.build(self._against.words, self._conductor.timeout, self._say)
             a = arm.arm(self._conductor, other, self._against.words, name)
             blamed, name = entry.case, self._against.names[1]
-            arm.build(self._against.own, self._conductor.timeout, self._say)
             b = arm.arm(self._conductor, entry.case, self._against.own, name)
         except WorkerError as error:
             outcome, reason = launch.how_it_ended(error, registry.devices.get(blamed.device).accelerator)
@@ -302,6 +300,8 @@ def find(options: Options, cases: Sequence[Case], say: Callable[[str], None]) ->
     if options.arm is None:
         if options.against == STORED:
             arms.check_launches(options)
+        if flag := options.flag("build"):
+            raise UsageError(f"{flag}: what is built is a commit: say --perf-against git:COMMIT too")
         return None
     arms.check(options)
     source = options.sources.get("against", arm.FLAG)

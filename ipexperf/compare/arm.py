@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -82,8 +81,10 @@ def with_source(words: ArmWords, options: Options, source: str, say: Say) -> Arm
     text = words.text
     if words.source.startswith(arms.GIT):
         try:
-            cache, build = scratch.cache(options.cache), options.build and _build(options)
-            replaced, sha = sources.tree_of_commit(words.source.removeprefix(arms.GIT), cache, say, build)
+            cache, name = scratch.cache(options.cache), words.source.removeprefix(arms.GIT)
+            # It is built for an interpreter and its packages.
+            build = options.build and f"{options.build} {make.take_inventory(options.python)}"
+            replaced, sha = sources.tree_of_commit(name, cache, say, build)
         except UsageError as error:
             raise UsageError(f"{source} '{words.source}': {error}") from None
         text = text.replace(words.source, f"{arms.GIT}{sha[: sources.DIGITS]}")
@@ -95,33 +96,14 @@ def with_source(words: ArmWords, options: Options, source: str, say: Say) -> Arm
     return replace(words, text=text, build=build, variables={**words.variables, **replaced.variables})
 
 
-def _build(options: Options) -> str:
-    """What a build is known by: its command, and the interpreter and packages for which it builds."""
-    return json.dumps([options.build, make.take_inventory(options.python).to_json()])
-
-
-def build(words: ArmWords, seconds: float, say: Say) -> None:
-    """Build the arm's tree, if it is to be built and was not. Raises WorkerError if that fails."""
-    tree = Replaced.of(words.variables)
-    if words.build and tree and (reason := sources.built(tree, words.build, seconds, say)):
-        raise WorkerError("error", reason)
-
-
-def check_imports(
-    cases: Iterable[Case], words: ArmWords, options: Options, source: str, say: Say = lambda _: None
-) -> None:
+def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, source: str) -> None:
     """Raise UsageError if the arm cannot import what its cases need, before anything is measured.
 
-    Only checks arms that have an interpreter or variables of their own.
+    Only checks arms that have an interpreter or variables of their own, and need not be built first.
     """
-    needs = dict.fromkeys((case.stack, case.device) for case in cases if not case.is_call)
-    if not needs or (words.python is None and not words.variables):
+    if words.build or (words.python is None and not words.variables):
         return
-    try:
-        build(words, options.timeout, say)
-    except WorkerError:
-        return  # which its cases tell
-    for stack, device in needs:
+    for stack, device in dict.fromkeys((case.stack, case.device) for case in cases if not case.is_call):
         variables = {**matrix.variables(options, (device,)), **words.variables}
         try:
             with worker.Worker(words.python or options.python, variables, options.timeout) as probe:
@@ -133,6 +115,9 @@ def check_imports(
 def arm(conductor: Conductor, case: Case, words: ArmWords, name: str = "") -> Arm:
     """The case under the conditions that the user's words ask for."""
     ready = conductor.ready(case, words.python, words.variables.get(ours.SOURCE, ""))
+    tree = Replaced.of(words.variables)
+    if tree and words.build and (reason := sources.unbuilt(tree, words.build, ready.timeout, ready.say)):
+        raise WorkerError("error", reason)
     if words.threads is not None:
         placed = ready.settings.placement
         threaded = placed and {**placed, "threads": words.threads}

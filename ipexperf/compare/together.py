@@ -72,7 +72,12 @@ def play(arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callab
     with contextlib.ExitStack() as stack:
         players: list[Player] = [new_player(arm, stack) for arm in arms]
         _start(players, chance)
-        _refuse_unlike(players, say)
+        alive = _alive(players)
+        errors = alike.unlike([player.arm for player in alive], [player.workers[0] for player in alive], say)
+        for player, error in zip(alive, errors, strict=False):
+            with guarded(player):
+                if error is not None:
+                    raise error
         started_in = time.monotonic() - began if effort.keep else 0.0
         played = take_turns(players, replace(effort, worth=started_in), chance, say)
     return replace(played, started_at=started, seconds=time.monotonic() - began)
@@ -123,18 +128,6 @@ def _start(players: Sequence[Player], chance: random.Random) -> None:
         with guarded(player):
             player.prepare()
         _share_memory(players)
-
-
-def _refuse_unlike(players: Sequence[Player], say: Callable[[str], None]) -> None:
-    """Fail the players that import something else than their tree of files."""
-    asked = [player for player in _alive(players) if player.arm.prove]
-    errors: list[WorkerError | None] = []
-    with contextlib.suppress(WorkerError):  # of a worker that ended, which its next request tells
-        errors = alike.unlike([player.arm for player in asked], [player.workers[0] for player in asked], say)
-    for player, error in zip(asked, errors, strict=False):
-        with guarded(player):
-            if error is not None:
-                raise error
 
 
 def _started(player: Player) -> None:

@@ -236,7 +236,7 @@ def walk(
                 say(Step(f"{place} of {units.plural(len(tests), 'test')} of this walk"))
             for walker in chance.sample(walkers, count):  # one at a time: what a fixture builds takes all cores
                 walker.reach(test)
-            if any(gone := _unlike(arms, walkers, once) or [walker.absence(test) for walker in walkers]):
+            if any(gone := _gone(test, arms, walkers, once)):
                 yield test, tuple(gone)
                 continue
             there = [walker.worker for walker in walkers if walker.worker is not None]
@@ -260,14 +260,13 @@ def _hashing(arm: Arm, seed: int) -> Arm:
     return replace(arm, conditions=replace(conditions, variables=variables))
 
 
-def _unlike(arms: Sequence[Arm], walkers: Sequence[Walker], say: Callable[[str], None]) -> list[Gone | None]:
-    """The arms that import something else than their tree of files, also where that has no such test. Or nothing."""
-    workers = [walker.worker for walker in walkers if walker.worker is not None and not walker.worker.killed]
-    errors: list[WorkerError | None] = []
-    if arms[0].prove and not arms[0].index and len(workers) == len(arms):
-        with contextlib.suppress(WorkerError):  # of a session that ended, which its next request tells
-            errors = alike.unlike(arms, workers, say)
-    return [Gone("failed", error.reason, error) if error else None for error in errors if any(errors)]
+def _gone(test: str, arms: Sequence[Arm], walkers: Sequence[Walker], say: Callable[[str], None]) -> list[Gone | None]:
+    """Why each arm does not stand in a test, or imports something else than its tree of files."""
+    workers = [walker.worker for walker in walkers if walker.worker is not None]
+    errors = alike.unlike(arms, workers, say) if len(workers) == len(arms) else []
+    if any(errors):
+        return [Gone("failed", error.reason, error) if error else None for error in errors]
+    return [walker.absence(test) for walker in walkers]
 
 
 class WalkContest(Contest):

@@ -110,7 +110,6 @@ class Conductor:
         on, so that the next run finds it made.
         """
         self._options = options
-        self.timeout = options.timeout
         self._folder = folder
         self._say = say
         self._start = start

@@ -250,38 +250,30 @@ def tree_of_commit(reference: str, cache: Path, say: Say, build: str = "") -> tu
     sha = found.decode().strip()
     if build:
         folder = _folder(cache, f"{sha[:DIGITS]}-{source.digest(build.encode())}")
-        if not (folder / BUILT).exists():
-            check_out(top, sha, scratch.made(folder))
         return Replaced(str(top), str(folder), source.roots()), sha
     folder = _folder(cache, sha[:DIGITS])
     is_new = not folder.exists()
     changed = check_out(top, sha, scratch.made(folder))
-    return _ready(folder, source.roots(), () if is_new else changed, say, _ignored(top)), sha
+    ignored = _git("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory", top=top) or b""
+    link_others(top, folder, {name.rstrip("/") for name in os.fsdecode(ignored).split("\0")})
+    return _ready(folder, source.roots(), () if is_new else changed, say), sha
 
 
-def _ready(
-    folder: Path, paths: tuple[str, ...], changed: Sequence[str], say: Say, code: Collection[str] = ()
-) -> Replaced:
+def _ready(folder: Path, paths: tuple[str, ...], changed: Sequence[str], say: Say) -> Replaced:
     if changed:
         more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
         say(f"{folder} had been changed ({', '.join(changed[:3])}{more}): its files are again what they were")
-    link_others(source.tree(), folder, code)
+    link_others(source.tree(), folder)
     return Replaced(str(source.tree()), str(folder), paths)
 
 
-def _ignored(top: Path) -> set[str]:
-    """The files and whole folders of a tree that git ignores."""
-    listed = _git("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory", top=top) or b""
-    return {name.rstrip("/") for name in os.fsdecode(listed).split("\0")}
-
-
 @functools.cache
-def built(tree: Replaced, command: str, seconds: float, say: Say) -> str:
+def unbuilt(tree: Replaced, command: str, seconds: float, say: Say) -> str:
     """Build the tree of a commit in its place, unless an earlier run did. Returns what went wrong, or an empty text."""
-    folder = Path(tree.by)
+    folder, sha = Path(tree.by), Path(tree.by).name.partition("-")[0]
     if not (folder / BUILT).exists():
-        say(f"building {folder.name.partition('-')[0]}: {command}")
-        make_clone(Path(tree.tree), folder.name.partition("-")[0], folder)
+        say(f"building {sha}: {command}")
+        make_clone(Path(tree.tree), sha, folder)
         if reason := run_build(command, folder, folder.with_name(f"{folder.name}.log"), seconds):
             return reason
         (folder / BUILT).touch()
@@ -291,15 +283,9 @@ def built(tree: Replaced, command: str, seconds: float, say: Say) -> str:
 
 def run_build(command: str, folder: Path, log: Path, seconds: float | None = None) -> str:
     """Run a shell command in a tree, and no longer what it started. Returns what went wrong, or an empty text."""
-    with scratch.made(log.parent).joinpath(log.name).open("w+b") as output:
+    with scratch.made(log.parent).joinpath(log.name).open("w+b") as out:
         running = subprocess.Popen(  # noqa: S602 - a command line is what the user gave
-            command,
-            shell=True,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+            command, shell=True, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
         )
         try:
             how = f"ended with {running.wait(seconds)}"
@@ -309,22 +295,21 @@ def run_build(command: str, folder: Path, log: Path, seconds: float | None = Non
             with suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
             status = running.wait()
-        last = process.last_lines(output).strip().rpartition("\n")[2]
+        last = process.last_lines(out).strip().rpartition("\n")[2]
     return f"its build {how}: {last or 'it said nothing'} ({log})" if status else ""
 
 
-def make_clone(top: Path, sha: str, folder: Path) -> None:
-    """Make the tree of a commit a repository of its own, so that builds may ask git. The user's learns nothing."""
-
-    def git(*words: str) -> None:
-        if _git(*words, top=folder) is None:
-            raise UsageError(f"git {words[0]} of {sha[:DIGITS]} failed in {folder}")
-
+def make_clone(top: Path, sha: str, folder: Path) -> Path:
+    """Have a commit in a repository of its own, so that builds may ask git. The user's repository learns nothing."""
+    # In the user's repository, because it may have filters, and an origin to get missing files from.
+    check_out(top, sha, scratch.made(folder))
     with scratch.folder("clone", folder.parent) as place:
-        git("clone", "--quiet", "--shared", "--no-checkout", "--template=", str(top), str(place / "clone"))
-        (place / "clone" / ".git").rename(folder / ".git")
-    git("update-ref", "--no-deref", "HEAD", sha)
-    git("reset", "--quiet")
+        words = ("clone", "--quiet", "--shared", "--no-checkout", "--template=", str(top), str(place / "clone"))
+        if _git(*words, top=top) is not None:
+            (place / "clone" / ".git").rename(folder / ".git")
+    if None in (_git("update-ref", "--no-deref", "HEAD", sha, top=folder), _git("reset", "--quiet", top=folder)):
+        raise UsageError(f"git cannot clone {top}")
+    return folder
 
 
 def check_out(top: Path, sha: str, folder: Path) -> list[str]:

@@ -46,11 +46,11 @@ class ArmWords:
     of packages, `NAME==VERSION` with commas between them."""
     source: str = ""
     """The tree of files that it runs in place of the user's: git:COMMIT, or a folder."""
+    build: str = ""
+    """The command that builds its source, if that is a commit."""
     variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     axes: Mapping[str, str] = dataclasses.field(default_factory=dict)
     knobs: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    build: str = ""
-    """The command that builds its source, if that is a commit."""
 
     @property
     def more(self) -> bool:
@@ -109,7 +109,7 @@ def parse(text: str, source: str) -> ArmWords:
     if len(trees) > 1:
         raise UsageError(f"{where}: an arm has only one source, not both '{trees[0]}' and '{trees[1]}'")
     python, lock = _software([word for word in software if word not in trees], where)
-    return ArmWords(masked, python, lock, "".join(trees), **parts)
+    return ArmWords(masked, python, lock, "".join(trees), "", **parts)
 
 
 def _is_tree(word: str) -> bool:

@@ -51,14 +51,12 @@ def of_function(
     test: str, arm: str | None, own: str, variables: Mapping[str, str], *, benchmark: bool, build: str = ""
 ) -> str:
     """The command for a test that measures a function. `own` is its own arm, if `ab` was given one."""
-    built = f" --perf-build={shlex.quote(build)}" if build else ""
+    built = build and f"build={shlex.quote(build)}"
     if own:
-        arms = f"--a {shlex.quote(arm or '')} --b {shlex.quote(own)}{built}"
+        arms = f"--a {shlex.quote(arm or '')} --b {shlex.quote(own)}{built and f' --{built}'}"
         return f"{assignments(variables)}ipexperf ab {arms} -- {shlex.quote(test)}"
-    against = "" if arm is None else f" --perf-against={shlex.quote(arm)}"
-    return (
-        f"{assignments(variables)}pytest {shlex.quote(test)}{' --perf-benchmark' if benchmark else ''}{against}{built}"
-    )
+    against = "" if arm is None else f" --perf-against={shlex.quote(arm)}{built and f' --perf-{built}'}"
+    return f"{assignments(variables)}pytest {shlex.quote(test)}{' --perf-benchmark' if benchmark else ''}{against}"
 
 
 def assignments(variables: Mapping[str, str]) -> str:

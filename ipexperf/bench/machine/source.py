@@ -172,7 +172,7 @@ def searched() -> str:
     scripts, here = sysconfig.get_path("scripts"), str(Path.cwd())  # of the former Python puts a script's own first
     found = [str(_absolute(Path(entry))) for entry in sys.path if Path(entry).is_dir()]
     entries = [entry for entry in dict.fromkeys(found) if entry != scripts and not _installed(entry)]
-    first = here in entries and found.index(here) < next((n for n, x in enumerate(found) if _installed(x)), 0)
+    first = here in entries and next(entry for entry in found if entry == here or _installed(entry)) == here
     return os.pathsep.join(["", here, *entries] if first else entries)
 
 

@@ -23,7 +23,6 @@ from ipexperf.bench.calls import fixtures
 from ipexperf.bench.calls.call import AUTO, Call, CallSession
 from ipexperf.bench.calls.fixtures import TWICE, Perf, Suite
 from ipexperf.bench.machine import source
-from ipexperf.bench.outcome import sentence
 from ipexperf.case import of_test
 from ipexperf.errors import WorkerError
 
@@ -63,13 +62,7 @@ def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession,
         if options.get(name):
             options[name] = str(source.moved(Path(options[name])))
     words = [word for name in (*(f"no:{name}" for name in ABSENT), __name__) for word in ("-p", name)]
-    try:
-        config = pytest.Config.fromdictargs(options, [*words, *places])
-    except Exception as error:
-        if error.__cause__ is None or str(error.__cause__) in str(error):
-            raise
-        # pytest names the plugin alone
-        raise WorkerError("import_error", f"{sentence(error)}: {sentence(error.__cause__)}") from error
+    config = pytest.Config.fromdictargs(options, [*words, *places])
     mine = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}
     config.workerinput = Told(config, {**request["told"], **mine})  # type: ignore[attr-defined]
     settings = Settings.of(request["settings"])

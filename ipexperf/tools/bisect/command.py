@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ipexperf.tools.bisect.search import Ends, Report
     from ipexperf.tools.bisect.software import End, Say
 
-SHORT = {"--max-pairs": "max_pairs", "--tolerance": "tolerance", "--build": "build"}
+SHORT = {"--max-pairs": "max_pairs", "--tolerance": "tolerance"}
 UNKNOWN = 3
 """Exit status if nothing can be told."""
 
@@ -46,6 +46,8 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     commits = parser.add_argument_group("commits, with the packages of --good")
     commits.add_argument("--commits", metavar="GOOD..BAD", help="the commits of the first-parent line")
     commits.add_argument("--repo", type=Path, metavar="FOLDER", help="their repository (default: this folder)")
+    text = "what to run in each clone; a wheel that it leaves in dist is installed, else the clone is imported"
+    commits.add_argument("--build", metavar="COMMAND", help=text)
     parser.add_argument("--fresh", action="store_true", help="forget the answers of an earlier try")
     parser.add_argument("--no-fingerprint", action="store_true", help="answer every question by timing alone")
     parser.add_argument("--seed", type=int, default=None, help="seed of the random start order")
@@ -54,7 +56,7 @@ def add_bisect(subparsers: console.Subparsers) -> None:
         "tests", nargs="*", metavar="-- TEST", help="a test that measures a function: arguments of pytest"
     )
     planning.add_short(parser, SHORT)
-    planning.add_options(parser, more=("build",), without=("budget",))
+    planning.add_options(parser, without=("budget",))
     parser.set_defaults(run=run_bisect)
 
 
@@ -70,7 +72,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     from ipexperf.tools.bisect.laboratory import Laboratory
 
     options = planning.resolve(arguments)
-    _check(arguments, options)
+    _check(arguments)
     arms.check(options)
     policy = PairPolicy(**arms.policy(options))
     loading.load(options.load)
@@ -116,12 +118,12 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     return UNKNOWN if record.outcome == "cannot tell" else 0
 
 
-def _check(arguments: argparse.Namespace, options: Options) -> None:
+def _check(arguments: argparse.Namespace) -> None:
     """Raise UsageError for options of two kinds of search."""
     is_given = {
         name: getattr(arguments, name) is not None
-        for name in ("bad", "package", "versions", "wheels", "index", "commits", "repo")
-    } | {"build": bool(options.build)}
+        for name in ("bad", "package", "versions", "wheels", "index", "commits", "repo", "build")
+    }
     kinds = [name for name in ("bad", "package", "commits") if is_given[name]]
     if len(kinds) != 1:
         raise UsageError("expected one of --bad ARM, --package NAME and --commits GOOD..BAD")
@@ -138,12 +140,12 @@ def _check(arguments: argparse.Namespace, options: Options) -> None:
 def _ends(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> Ends:
     from ipexperf.tools.bisect import search, software
 
-    copied = not arguments.commits or bool(options.build)
+    copied = not arguments.commits or bool(arguments.build)
     good = software.end(arguments.good, "--good", options, cache, say, copied=copied)
     if arguments.package:
         return _versions(arguments, good)
     if arguments.commits:
-        return _commits(arguments, options.build, good)
+        return _commits(arguments, good)
     bad = software.end(arguments.bad, "--bad", options, cache, say)
     names = (arguments.good or "this interpreter", arguments.bad or "this interpreter")
     return search.of_environments(good, bad, names)
@@ -171,10 +173,10 @@ def _versions(arguments: argparse.Namespace, good: End) -> Ends:
     return search.of_list(candidates, versions.changes(name, releases), names, good)
 
 
-def _commits(arguments: argparse.Namespace, build: str, good: End) -> Ends:
+def _commits(arguments: argparse.Namespace, good: End) -> Ends:
     from ipexperf.tools.bisect import commits, search
 
-    repository = commits.Repository((arguments.repo or Path.cwd()).absolute(), build)
+    repository = commits.Repository((arguments.repo or Path.cwd()).absolute(), arguments.build or "")
     listed = repository.commits(arguments.commits)
     candidates = [commits.AtCommit(good, repository, commit) for commit in listed]
     changes = commits.changes(listed)

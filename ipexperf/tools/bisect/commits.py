@@ -111,11 +111,7 @@ class Repository:
     def checked_out(self, cache: Path, commit: Commit) -> Iterator[Path]:
         """Check a commit out into a clone for the block, so that builds may ask git. The repository learns nothing."""
         with scratch.folder("commit", scratch.made(cache.absolute() / FOLDER)) as place:
-            files = scratch.made(place / commit.sha[:SHORT])
-            # In the user's repository, because it may have filters, and an origin to get missing files from.
-            sources.check_out(Path(self.top), commit.sha, files)
-            sources.make_clone(Path(self.top), commit.sha, files)
-            yield files
+            yield sources.make_clone(Path(self.top), commit.sha, place / commit.sha[:SHORT])
 
 
 @dataclass(frozen=True, slots=True)
