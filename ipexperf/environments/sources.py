@@ -376,8 +376,15 @@ def link_others(top: Path, folder: Path, code: Collection[str] = ()) -> None:
         for entry in sorted(here.iterdir()) if here.is_dir() else ():
             there, is_code = Path(place, entry.name), _is_code(entry)
             hides = entry.name.partition(".")[0] in modules if is_code else entry.is_dir() and entry.name in modules
-            wanted = str(inside / entry.name) in code if is_code else not entry.name.startswith((".", "__"))
-            if wanted and not hides and not os.path.lexists(there):
+            plain = not entry.name.startswith((".", "__"))
+            wanted = str(inside / entry.name) in code if is_code else plain
+            real = entry.resolve() if entry.is_symlink() else entry  # libwork.so -> libwork.so.1
+            kept = folder / real.relative_to(top) if real.is_relative_to(top) else real
+            if hides or os.path.lexists(there):
+                continue
+            if plain and kept.is_file() and not kept.is_symlink() and kept != real:
+                there.symlink_to(kept)
+            elif wanted:
                 there.symlink_to(entry)
 
 

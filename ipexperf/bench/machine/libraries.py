@@ -99,6 +99,12 @@ def maps() -> str:
     return kernel_files.text("/proc/self/maps") or ""
 
 
+def code(mapped: str) -> set[str]:
+    """Return the files that are mapped as code. One that was removed since has another name there."""
+    lines = (line.split(maxsplit=5) for line in mapped.splitlines())
+    return {words[5] for words in lines if len(words) > 5 and "x" in words[1]}
+
+
 def _mapped(text: str) -> list[str]:
     return sorted(set(re.findall(r"(/\S+\.so\S*)", text)))
 

@@ -27,6 +27,7 @@ from pathlib import Path, PurePath
 from types import CodeType
 from typing import Any
 
+from ipexperf.bench.machine import libraries
 from ipexperf.errors import UsageError
 from ipexperf.result import Check
 from ipexperf.variables import SEARCHED, SOURCE
@@ -49,6 +50,8 @@ _named: set[Path] = set()
 """The files beside modules that were read by their name."""
 _opened: dict[str, bool] = {}
 """The files that this process has opened: whether it only read them."""
+_mapped: set[str] = set()
+"""The files whose code this process had when it was asked. One that is unloaded before that is not seen."""
 _stayed: list[Path] = []
 """The folder whose tree this process keeps to."""
 
@@ -208,7 +211,7 @@ def arrange() -> None:
 
 
 def files() -> dict[str, str]:
-    """Return the digest of each of the user's files that this process has imported, read, or was named by."""
+    """Return the digest of each of the user's files that this process has imported, loaded, read, or was named by."""
     return {file: digest(path.read_bytes()) for file, (path, _) in sorted(_imported().items())}
 
 
@@ -267,32 +270,43 @@ def _imported() -> dict[str, tuple[Path, str | None]]:
     """The user's files by name, each with the folder of the tree that it was imported from, if it is in it."""
     return {
         _original(path): (path, None if top is None else _original(top))
-        for path, top in [*((path, None) for path in (*_named, *_read())), *_modules()]
+        for path, top in [*((path, None) for path in (*_named, *_read(), *_libraries())), *_modules()]
     }
 
 
 def _read() -> list[Path]:
-    """The small files of the tree that were read and not written, without hidden, installed and ignored ones."""
+    """The small files of the tree that were read and not written, without those that git ignores."""
+    found = _in_tree(path for path, only_read in list(_opened.items()) if only_read)
+    kinds = Counter(file.suffix for file in found.values())
+    few = {name: file for name, file in found.items() if kinds[file.suffix] <= MANY}
+    small = {name: file for name, file in few.items() if _is_own(file) and file.stat().st_size <= LARGEST}
+    ignored = _ignored(tuple(small))
+    return [file for name, file in small.items() if name not in ignored]
+
+
+def _libraries() -> list[Path]:
+    """The libraries of the tree that this process has, whoever loaded them. Git may ignore what was built."""
+    _mapped.update(libraries.code(libraries.maps()))
+    return [file for file in _in_tree(_mapped).values() if _is_own(file)]
+
+
+def _in_tree(paths: Iterable[str]) -> dict[str, Path]:
+    """Those of these files that are in the tree, by name, without hidden ones."""
     replaced = Replaced.of()
     trees = [f"{folder}{os.sep}" for folder in ((replaced.by, replaced.tree) if replaced else (tree(),))]
     found: dict[str, Path] = {}
-    for path, only_read in list(_opened.items()):
+    for path in paths:
         folder, last = os.path.split(path)
         file = os.path.join(_real(folder), last)  # noqa: PTH118 - there may be 100,000
-        top = next((top for top in trees if only_read and file.startswith(top)), None)
+        top = next((top for top in trees if file.startswith(top)), None)
         if top is not None and not _HIDDEN.search(f"{os.sep}{file[len(top) :]}"):
             found[file[len(top) :]] = Path(file)
-    kinds = Counter(file.suffix for file in found.values())
-    small = {
-        name: file
-        for name, file in found.items()
-        if kinds[file.suffix] <= MANY
-        and not (file.is_relative_to(PACKAGE) or _installed(str(file)))
-        and file.is_file()
-        and file.stat().st_size <= LARGEST
-    }
-    ignored = _ignored(tuple(small))
-    return [file for name, file in small.items() if name not in ignored]
+    return found
+
+
+def _is_own(file: Path) -> bool:
+    """Whether this is a file that neither this package nor another one owns."""
+    return not (file.is_relative_to(PACKAGE) or _installed(str(file))) and file.is_file()
 
 
 _real = functools.cache(os.path.realpath)
@@ -333,7 +347,7 @@ def _modules() -> Iterator[tuple[Path, Path | None]]:
             continue
         path = _absolute(Path(file))
         # Torch writes a module into a temporary folder, which is removed.
-        if path.is_relative_to(PACKAGE) or _installed(str(path)) or not path.is_file():
+        if not _is_own(path):
             continue
         package = path.name == "__init__.py"
         own_name = path.parent.name if package else path.name.partition(".")[0]
@@ -360,6 +374,8 @@ def _folders(searched: tuple[str, ...]) -> tuple[str, ...]:
     names |= {site.getusersitepackages(), *site.getsitepackages()}
     # `pip install --target` makes more of them: who has packages there has their metadata there.
     names |= {entry for entry in searched if entry and next(Path(entry).glob("*.dist-info"), None)}
+    # An environment in the tree has libraries beside its packages.
+    names |= {prefix for prefix in (sys.prefix, sys.base_prefix) if Path(own_tree()) in Path(prefix).parents}
     return tuple(sorted(str(_absolute(Path(folder))) for folder in names))
 
 
