@@ -10,7 +10,7 @@ from ipexperf.plan.matrix import ALL
 from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ipexperf.case import Case
     from ipexperf.judge.baseline import Baselines, CaseBaseline
@@ -46,19 +46,21 @@ class RunBaselines:
         """The accepted baseline of this case on its machine."""
         return self._file(measurement.environment["machine_key"]).find(measurement.case)
 
-    def missing(self, machine_keys: Iterable[str]) -> tuple[Case, ...]:
+    def missing(self, machine_keys: Iterable[str], has_place: Callable[[str], bool]) -> tuple[Case, ...]:
         """The accepted cases of these machines that the options of the run choose and its plan does not have.
 
-        A case that was renamed or removed is one, and so is one of another preset.
+        A case that was renamed or removed is one, and so is one of another preset. `has_place` says whether a test that
+        is not there would have been in this run.
         """
         planned = {case.id for case in self._cases}
+        networks = any(not case.is_call for case in self._cases)  # a run may be of functions alone
         accepted = [entry.case for key in machine_keys for entry in self._file(key).cases]
-        # A run of functions may be of some tests alone, and nothing says which others there are.
-        return tuple(case for case in accepted if case.id not in planned and self._chosen(case) and not case.is_call)
+        lost = [case for case in accepted if case.id not in planned and self._chosen(case)]
+        return tuple(case for case in lost if (has_place(case.model) if case.is_call else networks))
 
     def _chosen(self, case: Case) -> bool:
         """Whether a case has one of the values that the options name, on each axis for which they name any."""
-        wishes = {axis: getattr(self._options, axis) for axis in AXES}
+        wishes = {axis: getattr(self._options, axis) for axis in (("device",) if case.is_call else AXES)}
         return all(not wish or ALL in wish or getattr(case, axis) in wish for axis, wish in wishes.items())
 
     def read_files(self) -> None:

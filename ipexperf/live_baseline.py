@@ -2,8 +2,8 @@
 
 A stored number was measured on another day. A baseline whose environment and source can be had again, from its lock and
 from the files that are kept of it, is measured again now, so that a change of driver, kernel, neighbours or heat hits
-both sides. A case whose software and source are exactly its baseline's has nothing to compare live: its stored numbers
-then watch the machine.
+both sides. A case whose software and source are its baseline's has nothing to compare live: its stored numbers then
+watch the machine.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 SAME = "its software and source are exactly its baseline's"
 """Why a case is judged by stored numbers although its baseline has a lock."""
+SEEN = "its software and source are its baseline's as far as was seen"
+"""The same where git cannot tell whether other files changed."""
+UNSEEN = f"{SEEN}; these changed files were not seen to be read, or are data"
 OTHERWISE = "its packages, variables and files are its baseline's, but other things that it ran differ"
 Say = Callable[[str], None]
 
@@ -56,6 +59,13 @@ class Wanted:
     source: Source = field(default_factory=Source)
     changed: tuple[str, ...] = ()
     """The files of the source that are other ones now."""
+    unseen: tuple[str, ...] | None = None
+    """The other files that changed. None if nobody can tell."""
+
+    @property
+    def same(self) -> str:
+        """How it is what runs now, if its software and source are."""
+        return SEEN if self.unseen is None else f"{UNSEEN}: {_few(self.unseen)}" if self.unseen else SAME
 
 
 @dataclass(slots=True)
@@ -89,7 +99,8 @@ class LiveBaselines:
         reasons: dict[str, int] = {}
         for case, reason in self.stored.items():
             if case in judged:
-                said = f"{OTHERWISE}: {_few(judged[case])}" if reason == SAME and judged[case] else reason
+                same = case in self.wanted and reason == self.wanted[case].same
+                said = f"{OTHERWISE}: {_few(judged[case])}" if same and judged[case] else reason
                 reasons[said] = reasons.get(said, 0) + 1
         lines += [f"judged by stored numbers: {_cases(count)}: {reason}" for reason, count in reasons.items()]
         return lines
@@ -148,7 +159,7 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, site: Site) -> L
     for name, one in {_name(one): one for one in wanted.values()}.items():
         ours = [case for case, other in wanted.items() if _name(other) == name]
         if locks.same_software(one.lock, current) and not one.changed and not words.more:
-            stored |= dict.fromkeys(ours, SAME)
+            stored |= {case: wanted[case].same for case in ours}
             continue
         policy = PairPolicy(**arms.policy(options)).shared(len(wanted))
         try:
@@ -197,6 +208,7 @@ def _locks_of(
     wanted: dict[Case, Wanted] = {}
     stored: dict[Case, str] = {}
     files = _baselines_of(options, cases, key)
+    since: dict[str, set[str] | None] = {}
     for case in cases:
         accepted = files.get(case)
         if accepted is None:
@@ -211,7 +223,13 @@ def _locks_of(
         lock, ran = locks.read(path), Source.of(accepted.environment)
         if lock.digest != accepted.lock:
             raise LockError(f"{path} was edited: its content has the digest {lock.digest}. Restore it with git")
-        wanted[case] = Wanted(lock, ran, tuple(ran.changed()))
+        git = accepted.environment.get("git") or {}
+        if str(git) not in since:
+            since[str(git)] = sources.others_changed(git, options.baselines)
+        others = since[str(git)]
+        # First what no import would have shown.
+        unseen = sorted(others - {*ran.files}, key=lambda x: (x.endswith(".py"), x)) if others is not None else None
+        wanted[case] = Wanted(lock, ran, tuple(ran.changed()), None if unseen is None else tuple(unseen))
     if must and not wanted:
         never = "no baseline was accepted for it on this machine" if cases else "there is no case"
         reason = next(iter(stored.values()), never)

@@ -41,6 +41,7 @@ DIGITS = 12
 BUILT = Path(".git", "ipexperf-built")
 """The file in the tree of a commit that says that it was built."""
 CODE = frozenset({".py", ".pyc", ".pyi", ".so"})
+PAGES = frozenset({".md", ".rst"})
 SHOWN = 60
 """Longest line of a change that is shown whole."""
 Say = Callable[[str], None]
@@ -170,6 +171,21 @@ def keep(wanted: Source, commit: str | None, cache: Path) -> tuple[Kept, str]:
 def forget(digest: str) -> None:
     """Remove the reference that keeps the commit of a source, if there is one."""
     _git("update-ref", "-d", f"{REFERENCES}/{digest}")
+
+
+def others_changed(git: Mapping[str, Any], apart: Path) -> set[str] | None:
+    """The files that git tracks and that are other ones than when this state was recorded. None if nobody can tell.
+
+    Pages are left out, and what is in the folder `apart`.
+    """
+    edited: Mapping[str, str] | None = git.get("edited", None if git.get("dirty") else {})
+    listed = _git("diff", "--name-only", "--no-renames", "-z", str(git.get("commit")), "--")
+    if listed is None or edited is None:
+        return None
+    top, names = source.tree(), {*os.fsdecode(listed).split("\0")[:-1], *edited}
+    names -= {name for name, _ in edited.items() & source.digests(top, edited).items()}
+    pages = {name for name in names if PurePath(name).suffix in PAGES or (top / name).is_relative_to(apart.absolute())}
+    return names - pages
 
 
 def _read(path: Path, digest: str) -> bytes | None:

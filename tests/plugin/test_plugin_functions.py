@@ -415,6 +415,28 @@ def test_networks_and_functions_share_a_run(functions: Functions) -> None:
     assert functions.suite.statuses() == ["finished"]
 
 
+def test_accepted_functions_that_the_session_would_have_and_are_gone_are_named(functions: Functions) -> None:
+    """Renamed, deleted or with its file. What the selection leaves out is missed by nobody, and no network is."""
+    network = "import pytest\n\n\n@pytest.mark.perf(models=['tiny'])\ndef test_net(perf):\n    perf()\n"
+    function = "def test_{}(perf):\n    perf(sum, [1])\n\n\n"
+    functions.tests(network, "test_net.py")
+    functions.tests(function.format("old") + function.format("kept"))
+    functions.tests(function.format("gone"), "test_gone.py")
+    functions.suite.run("tiny", "--perf-launches", "2").assert_outcomes(passed=4)
+    assert functions.suite.command("baseline", "accept", "last", "--reason", "first").ret == 0
+    functions.tests(function.format("new") + function.format("kept"))
+    (functions.path / "test_gone.py").unlink()
+    said = "NOT IN THIS RUN ({}): a baseline was accepted for them here: {}"
+    old, gone = "test_functions.py::test_old", "test_gone.py::test_gone"
+    stored = "--perf-against=stored"
+    assert said.format(2, f"{old}, {gone}") in functions.suite.run("tiny", stored).stdout.str()
+    assert said.format(1, old) in functions.suite.run("tiny", stored, "test_functions.py").stdout.str()
+    for words in (("::test_kept",), ("", "-k", "kept"), ("", "--deselect", "test_functions.py::test_new")):
+        result = functions.suite.run("tiny", stored, f"test_functions.py{words[0]}", *words[1:])
+        assert "1 function" in result.stdout.str()
+        assert "NOT IN THIS RUN" not in result.stdout.str()
+
+
 def test_what_a_baseline_accepted_is_judged_beside_it_when_the_library_changed(functions: Functions) -> None:
     """The main road: accepted once, then edited. No option says what to compare with."""
     functions.library(LIBRARY)

@@ -43,6 +43,16 @@ PyMODINIT_FUNC PyInit_pace(void) {
     return made;
 }
 """
+INNER = "double inner(void) { return PACE_OF_THE_BUILD; }"
+OUTER = "double inner(void);\ndouble pace(void) { return inner(); }"
+LOADED = """
+import ctypes
+import pathlib
+
+LIBRARY = ctypes.CDLL(str(pathlib.Path(__file__).parent / "libouter.so"))
+LIBRARY.pace.restype = ctypes.c_double
+PACE = int(LIBRARY.pace())
+"""
 COMPILER = shutil.which("gcc")
 HEADERS = Path(sysconfig.get_path("include"))
 LENGTH = ("--perf-launches", "2", "--perf-samples", "3", "--perf-seconds", "0.02")
@@ -75,6 +85,19 @@ class Project:
         words = (str(COMPILER), "-shared", "-fPIC", f"-I{HEADERS}", define, "-o", str(out), "lib/pace.c")
         assert self.run(*words).returncode == 0
 
+    def build_libraries(self, pace: int) -> None:
+        """Build what the module in Python loads, and a library that this one needs, by the name of a link to it."""
+        self.pace(LOADED)
+        for name, text in (("inner", INNER), ("outer", OUTER)):
+            (self.folder / "lib" / f"{name}.c").write_text(text)
+        gcc = (str(COMPILER), "-shared", "-fPIC", f"-DPACE_OF_THE_BUILD={pace}", "-o")
+        inner, link = self.folder / "lib" / "libinner.so.1.2", self.folder / "lib" / "libinner.so.1"
+        assert self.run(*gcc, str(inner), "-Wl,-soname,libinner.so.1", "lib/inner.c").returncode == 0
+        if not link.exists():
+            link.symlink_to(inner.name)
+        needs = ("lib/outer.c", str(inner), "-Wl,-rpath,$ORIGIN")
+        assert self.run(*gcc, str(self.folder / "lib" / "libouter.so"), *needs).returncode == 0
+
     def run(self, *command: str, path: str = str(ROOT)) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYTHONPATH": path}
         return subprocess.run(
@@ -90,7 +113,7 @@ class Project:
     def commit(self) -> str:
         if not (self.folder / ".git").exists():
             self.git("init", "--quiet", "--initial-branch=first")
-        self.git("add", "models.py", "lib", "times.txt", ":!*.so")
+        self.git("add", "models.py", "lib", "times.txt", ":!*.so*")
         self.git("commit", "--quiet", "--message", "as it is")
         return self.git("rev-parse", "HEAD")
 
@@ -145,9 +168,39 @@ def test_a_library_that_was_built_in_place_is_judged_beside_the_accepted_one(pro
     assert "1 case; lib/pace.so: changed" in result.stdout
 
 
+@pytest.mark.skipif(not COMPILER, reason="needs gcc")
+def test_a_library_that_another_one_loads_is_judged_beside_the_accepted_one(project: Project) -> None:
+    """The user's code names neither it nor where it is, and git has only what it was built from."""
+    project.build_libraries(1)
+    project.commit()
+    project.accept()
+    assert {"lib/libinner.so.1.2", "lib/libouter.so"} <= {*project.kept()}
+    project.build_libraries(3)
+    result = project.test()
+    assert result.returncode == 1, result.stdout
+    assert "1 case; lib/libinner.so.1.2: changed" in result.stdout
+
+
+def test_exactly_is_said_where_nothing_that_git_tracks_changed_but_pages(project: Project) -> None:
+    """What was edited before it was accepted is compared with that, not with its commit."""
+    for name in ("kernel.c", "words.c", "README.md"):
+        (project.folder / "lib" / name).write_text("one")
+    project.commit()
+    (project.folder / "lib" / "kernel.c").write_text("two")
+    project.accept()
+    (project.folder / "lib" / "README.md").write_text("two")
+    assert "its software and source are exactly its baseline's" in project.test().stdout
+    project.git("commit", "--quiet", "--all", "--message", "two")
+    assert "its software and source are exactly its baseline's" in project.test().stdout
+    (project.folder / "lib" / "words.c").write_text("two")
+    said = " ".join(project.test().stdout.split())
+    assert "as far as was seen; these changed files were not seen to be read, or are data: lib/words.c" in said
+    assert "kernel.c" not in said
+
+
 def test_what_was_not_edited_is_judged_by_its_numbers_and_an_edit_that_costs_nothing_passes(project: Project) -> None:
     project.accept()
-    assert "its software and source are exactly its baseline's" in project.test().stdout
+    assert "its software and source are its baseline's as far as was seen" in project.test().stdout
     project.pace("ONE = 1\nPACE = ONE\n")
     result = project.test()
     assert result.returncode == 0, result.stdout

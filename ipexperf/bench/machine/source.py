@@ -262,6 +262,12 @@ def _differs(path: Path, other: Path) -> bool:
     return other != path and other.read_bytes() != path.read_bytes()
 
 
+def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return the digest of each of these files, empty for one that is gone. A folder, such as a submodule, has none."""
+    paths = {name: folder / name for name in names}
+    return {x: digest(path.read_bytes()) if path.is_file() else "" for x, path in paths.items() if not path.is_dir()}
+
+
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 

@@ -152,7 +152,7 @@ _BUILD = {"onednn": r"MKL-DNN v([\w.]+)", "mkl": r"(?:Math Kernel Library|MKL) V
 
 
 def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Return commit, branch, and whether there are uncommitted changes, with a digest. All are None outside git."""
+    """Return commit, branch, and whether there are uncommitted changes, with digests. All are None outside git."""
 
     def ask(*arguments: str) -> bytes | None:
         try:
@@ -175,11 +175,13 @@ def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str,
     if branch == DETACHED:
         branch = next((name for variable in BRANCHES if (name := variables.get(variable))), DETACHED)
     content = ask("diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color") if changes else None
+    names = os.fsdecode(ask("diff", "HEAD", "--name-only", "--no-renames", "-z") or b"").split("\0")[:-1]
     return {
         "commit": word("rev-parse", "HEAD"),
         "branch": branch,
         "dirty": None if changes is None else bool(changes),
         **({"changes": hashlib.sha256(content).hexdigest()[:8]} if content else {}),
+        **({"edited": users_files.digests(Path(word("rev-parse", "--show-toplevel") or ""), names)} if names else {}),
     }
 
 
