@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -115,10 +115,10 @@ class Invocation:
         self.runs[""].adopt(tuple(calls.values()), suite, given.arms if given else None, alone=alone)
         return calls
 
-    def look_for(self, session: pytest.Session, files: Collection[Path], count: int) -> None:
-        """Have accepted tests that are gone named at the end. Pytest collected these `files`, and so many tests."""
+    def look_for(self, session: pytest.Session) -> None:
+        """Have accepted tests that a session would have, and has not, named at the end."""
         for run in self.runs.values():
-            run.has_place = _places(session, files, count)
+            run.has_place = _has_place(session)
 
     def open(self, command: tuple[str, ...]) -> None:
         """Open the history before anything is measured."""
@@ -211,24 +211,25 @@ def suite_of(config: pytest.Config, options: Options) -> Suite:
     return Suite(place, tuple(config.args), values, told, benchmark=options.benchmark)
 
 
-def _places(session: pytest.Session, files: Collection[Path], count: int) -> Callable[[str], bool]:
+def _has_place(session: pytest.Session) -> Callable[[str], bool]:
     """Whether a session would have a test of this name, if there were one.
 
-    Where its place is not all that chose the tests, nobody can say that of one that is not there.
+    That can only be said where its tests were chosen by their place alone.
     """
     config, names = session.config, {item.nodeid for item in session.items}
-    by_words = config.option.keyword or config.option.markexpr or getattr(config.option, "lf", False)
-    asked = [argument.partition("::") for argument in config.args]
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    chosen = config.option.keyword or config.option.markexpr or not reporter or reporter.stats.get("deselected")
+    files = {item.path for item in session.items}
 
     def has_place(test: str) -> bool:
         file, _, name = test.partition("::")
         path = config.rootpath / file
-        if by_words or len(names) < count or test in names or (path.exists() and path not in files):
+        if chosen or test in names or (path.exists() and path not in files):
             return False
         return any(
             path.is_relative_to(os.path.normpath(config.invocation_params.dir / place))
-            and (not part or name == part or name.startswith((f"{part}::", f"{part}[")))
-            for place, _, part in asked
+            and (not part or name.startswith((f"{part}::", f"{part}[")))
+            for place, _, part in (argument.partition("::") for argument in config.args)
         )
 
     return has_place

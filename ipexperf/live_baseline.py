@@ -32,6 +32,7 @@ from ipexperf.judge.policy import PairPolicy, Policy
 from ipexperf.lock import Lock
 from ipexperf.plan import arms
 from ipexperf.plan.values import BASELINE, is_requirement
+from ipexperf.report import units
 from ipexperf.result import MachineEvidence
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ SAME = "its software and source are exactly its baseline's"
 """Why a case is judged by stored numbers although its baseline has a lock."""
 SEEN = "its software and source are its baseline's as far as was seen"
 """The same where git cannot tell whether other files changed."""
-UNSEEN = f"{SEEN}; these changed files were not seen to be read, or are data"
 OTHERWISE = "its packages, variables and files are its baseline's, but other things that it ran differ"
 Say = Callable[[str], None]
 
@@ -65,7 +65,9 @@ class Wanted:
     @property
     def same(self) -> str:
         """How it is what runs now, if its software and source are."""
-        return SEEN if self.unseen is None else f"{UNSEEN}: {_few(self.unseen)}" if self.unseen else SAME
+        if not self.unseen:
+            return SEEN if self.unseen is None else SAME
+        return f"{SEEN}; these changed files were not seen to be read, or are data: {_few(self.unseen)}"
 
 
 @dataclass(slots=True)
@@ -95,19 +97,17 @@ class LiveBaselines:
             cases = [case for case in self.against if _name(self.wanted[case]) == _name(wanted)]
             if cases and self.current is not None:
                 differing = _short(wanted, self.current)
-                lines.append(f"judged live against {_name(wanted)}: {_cases(len(cases))}; {differing}")
+                lines.append(f"judged live against {_name(wanted)}: {units.plural(len(cases), 'case')}; {differing}")
         reasons: dict[str, int] = {}
         for case, reason in self.stored.items():
             if case in judged:
                 same = case in self.wanted and reason == self.wanted[case].same
                 said = f"{OTHERWISE}: {_few(judged[case])}" if same and judged[case] else reason
                 reasons[said] = reasons.get(said, 0) + 1
-        lines += [f"judged by stored numbers: {_cases(count)}: {reason}" for reason, count in reasons.items()]
+        lines += [
+            f"judged by stored numbers: {units.plural(count, 'case')}: {reason}" for reason, count in reasons.items()
+        ]
         return lines
-
-
-def _cases(count: int) -> str:
-    return f"{count} case{'' if count == 1 else 's'}"
 
 
 def _few(rows: Sequence[str], most: int = 3) -> str:
@@ -208,7 +208,7 @@ def _locks_of(
     wanted: dict[Case, Wanted] = {}
     stored: dict[Case, str] = {}
     files = _baselines_of(options, cases, key)
-    since: dict[str, set[str] | None] = {}
+    since: dict[str, list[str] | None] = {}
     for case in cases:
         accepted = files.get(case)
         if accepted is None:
@@ -227,9 +227,8 @@ def _locks_of(
         if str(git) not in since:
             since[str(git)] = sources.others_changed(git, options.baselines)
         others = since[str(git)]
-        # First what no import would have shown.
-        unseen = sorted(others - {*ran.files}, key=lambda x: (x.endswith(".py"), x)) if others is not None else None
-        wanted[case] = Wanted(lock, ran, tuple(ran.changed()), None if unseen is None else tuple(unseen))
+        unseen = None if others is None else tuple(name for name in others if name not in ran.files)
+        wanted[case] = Wanted(lock, ran, tuple(ran.changed()), unseen)
     if must and not wanted:
         never = "no baseline was accepted for it on this machine" if cases else "there is no case"
         reason = next(iter(stored.values()), never)

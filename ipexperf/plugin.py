@@ -18,7 +18,6 @@ from ipexperf.steps import LiveLine, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
-    from pathlib import Path
 
     from ipexperf.bench.calls.call import Call
     from ipexperf.invocation import Invocation
@@ -35,10 +34,6 @@ LIVE_KEY: pytest.StashKey[LiveLine] = pytest.StashKey()
 LATER_KEY = pytest.StashKey[bool]()
 CALLS_KEY: pytest.StashKey[dict[str, Case]] = pytest.StashKey()
 """The cases of the tests that measure functions, by node id."""
-FILES_KEY = pytest.StashKey[set["Path"]]()
-"""The files of tests that pytest looked into."""
-COUNT_KEY = pytest.StashKey[int]()
-"""How many tests it found, before any were deselected."""
 CALLED_KEY = pytest.StashKey[bool]()
 """Whether a test called `perf()`."""
 NEVER_CALLED = "the test passed without calling perf(), so nothing was measured: call it, or leave the fixture out"
@@ -269,18 +264,10 @@ def _takes_ours(test: pytest.Metafunc | pytest.Item) -> bool:
     return False
 
 
-def pytest_collectstart(collector: pytest.Collector) -> None:
-    """Note which files are looked into: of an accepted test that is not in one of them it is known that it is gone."""
-    if isinstance(collector, pytest.File):
-        collector.config.stash.setdefault(FILES_KEY, set()).add(collector.path)
-
-
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Raise the error that planning left, and deselect performance tests without a case."""
     if ERROR_KEY in config.stash:
         raise pytest.UsageError(config.stash[ERROR_KEY])
-    config.stash[COUNT_KEY] = sum(NO_CASE not in item.name for item in items)
     if MODELS_KEY not in config.stash:
         return  # no performance tests
     if "model" in config.stash[OPTIONS_KEY].sources:
@@ -313,8 +300,7 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
         try:
             if calls:
                 session.config.stash[CALLS_KEY] = _run(session.config).adopt(calls, session.config, alone=not wanted)
-            stash = session.config.stash
-            _run(session.config).look_for(session, stash.get(FILES_KEY, set()), stash[COUNT_KEY])
+            _run(session.config).look_for(session)
             _run(session.config).open(tuple(session.config.invocation_params.args))
             _run(session.config).expect(_expected(session.items))
         except IpexperfError as error:

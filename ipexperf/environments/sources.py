@@ -173,10 +173,10 @@ def forget(digest: str) -> None:
     _git("update-ref", "-d", f"{REFERENCES}/{digest}")
 
 
-def others_changed(git: Mapping[str, Any], apart: Path) -> set[str] | None:
+def others_changed(git: Mapping[str, Any], apart: Path) -> list[str] | None:
     """The files that git tracks and that are other ones than when this state was recorded. None if nobody can tell.
 
-    Pages are left out, and what is in the folder `apart`.
+    Without pages and what is in the folder `apart`. Those that no import would have shown come first.
     """
     edited: Mapping[str, str] | None = git.get("edited", None if git.get("dirty") else {})
     listed = _git("diff", "--name-only", "--no-renames", "-z", str(git.get("commit")), "--")
@@ -184,8 +184,8 @@ def others_changed(git: Mapping[str, Any], apart: Path) -> set[str] | None:
         return None
     top, names = source.tree(), {*os.fsdecode(listed).split("\0")[:-1], *edited}
     names -= {name for name, _ in edited.items() & source.digests(top, edited).items()}
-    pages = {name for name in names if PurePath(name).suffix in PAGES or (top / name).is_relative_to(apart.absolute())}
-    return names - pages
+    code = [x for x in names if PurePath(x).suffix not in PAGES and not (top / x).is_relative_to(apart.absolute())]
+    return sorted(code, key=lambda name: (name.endswith(".py"), name))
 
 
 def _read(path: Path, digest: str) -> bytes | None:
@@ -392,16 +392,12 @@ def link_others(top: Path, folder: Path, code: Collection[str] = ()) -> None:
         for entry in sorted(here.iterdir()) if here.is_dir() else ():
             there, is_code = Path(place, entry.name), _is_code(entry)
             hides = entry.name.partition(".")[0] in modules if is_code else entry.is_dir() and entry.name in modules
-            plain = not entry.name.startswith((".", "__"))
-            wanted = str(inside / entry.name) in code if is_code else plain
-            real = entry.resolve() if entry.is_symlink() else entry  # libwork.so -> libwork.so.1
-            kept = folder / real.relative_to(top) if real.is_relative_to(top) else real
-            if hides or os.path.lexists(there):
-                continue
-            if plain and kept.is_file() and not kept.is_symlink() and kept != real:
-                there.symlink_to(kept)
-            elif wanted:
-                there.symlink_to(entry)
+            kept = folder / os.path.relpath(entry.resolve(), top)  # of libwork.so, a link to libwork.so.1
+            to = kept if entry.is_symlink() and kept.is_file() and not kept.is_symlink() else entry
+            is_code = is_code and to is entry
+            wanted = str(inside / entry.name) in code if is_code else not entry.name.startswith((".", "__"))
+            if wanted and not hides and not os.path.lexists(there):
+                there.symlink_to(to)
 
 
 def _is_code(entry: Path) -> bool:

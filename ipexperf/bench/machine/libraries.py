@@ -63,7 +63,7 @@ def find(name: str, pattern: str, places: Iterable[str]) -> str | None:
 
 def loaded() -> dict[str, list[str]]:
     """Return the OpenMP runtimes and allocators that are mapped into this process."""
-    files = {Path(file).name for file in _mapped(maps())}
+    files = {Path(file).name for file in code(maps())}
     return {
         "openmp": sorted(name for name in files if re.match(r"lib(gomp|iomp5|omp)\b", name)),
         "allocator": sorted(name for name in files if re.match(r"lib(jemalloc|tcmalloc)", name)) or ["libc"],
@@ -85,13 +85,14 @@ def preloaded(mapped: str, variables: Mapping[str, str] = os.environ, everywhere
     words = variables.get("LD_PRELOAD", "") + " " + (everywhere.read_text() if everywhere.exists() else "")
     named = {os.path.realpath(word) for word in re.split(r"[:\s]+", words) if "/" in word}
     places = {os.path.realpath(folder) for folder in variables.get("LD_LIBRARY_PATH", "").split(":") if folder}
-    return {Path(file).name: _digest(file) for file in _mapped(mapped) if file in named or _folder(file) in places}
+    found = (Path(file) for file in code(mapped) if file in named or str(Path(file).parent) in places)
+    return {file.name: _digest(str(file)) for file in found}
 
 
 def system_digests(mapped: str) -> dict[str, str]:
     """Return a digest of each mapped library of the system."""
     places = set(map(os.path.realpath, of_system()))
-    return {Path(file).name: _digest(file) for file in _mapped(mapped) if _folder(file) in places}
+    return {Path(file).name: _digest(file) for file in code(mapped) if str(Path(file).parent) in places}
 
 
 def maps() -> str:
@@ -99,18 +100,10 @@ def maps() -> str:
     return kernel_files.text("/proc/self/maps") or ""
 
 
-def code(mapped: str) -> set[str]:
+def code(mapped: str) -> list[str]:
     """Return the files that are mapped as code. One that was removed since has another name there."""
     lines = (line.split(maxsplit=5) for line in mapped.splitlines())
-    return {words[5] for words in lines if len(words) > 5 and "x" in words[1]}
-
-
-def _mapped(text: str) -> list[str]:
-    return sorted(set(re.findall(r"(/\S+\.so\S*)", text)))
-
-
-def _folder(file: str) -> str:
-    return str(Path(file).parent)
+    return sorted({words[5] for words in lines if len(words) > 5 and "x" in words[1]})
 
 
 @functools.cache

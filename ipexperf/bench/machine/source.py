@@ -154,11 +154,8 @@ def _open(file: Any, *arguments: Any, **options: Any) -> Any:
     return stream
 
 
-_open.__module__, _open.__qualname__, _open.__name__ = (
-    "io",
-    "open",
-    "open",
-)  # so that it can be pickled, as Python's own
+# So that it can be pickled, as Python's own.
+_open.__module__, _open.__qualname__, _open.__name__ = "io", "open", "open"
 
 
 def own_tree() -> str:
