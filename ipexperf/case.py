@@ -46,6 +46,16 @@ class Case:
         return self.mode == CALL
 
     @property
+    def name(self) -> str:
+        """What people call it: its id, or the test of a function."""
+        return self.model if self.is_call else self.id
+
+    @property
+    def label(self) -> str:
+        """The same where two batches of a network, which have one id, may stand beside one another."""
+        return self.name if self.is_call else f"{self.id} (batch {self.batch})"
+
+    @property
     def axes(self) -> dict[str, str]:
         """Its value on each axis, for people: a function has neither dtype nor stack."""
         return {axis: "" if self.is_call and axis in ("dtype", "stack") else getattr(self, axis) for axis in AXES}

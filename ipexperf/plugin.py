@@ -176,21 +176,24 @@ def _register_marks(config: pytest.Config) -> None:
 
 
 def _teller(config: pytest.Config, quietest: int = 0) -> Callable[[str], None]:
-    """Return a function that prints a line of progress, unless pytest is quieter than this."""
+    """Return a function that prints a line of progress. It leaves nothing on standard output if pytest is quieter."""
 
     def say(text: str) -> None:
         reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is None or config.get_verbosity() < quietest:
+        quieter = quietest - config.get_verbosity()
+        if reporter is None or quieter > 1:
             return
         capture: Any = config.pluginmanager.get_plugin("capturemanager")
         with capture.global_and_fixture_disabled() if capture else nullcontext():
-            if isinstance(text, Step) and reporter.isatty and not config.get_verbosity():
+            if reporter.isatty and (quieter == 1 or (isinstance(text, Step) and not config.get_verbosity())):
                 _live(config, reporter).show(text)
-                return
-            _clear(config)
-            reporter.ensure_newline()
-            reporter.write_line(f"  {text}", light=True)
-            reporter.flush()
+            elif quieter == 1:
+                sys.stderr.write(f"  {text}\n")
+            else:
+                _clear(config)
+                reporter.ensure_newline()
+                reporter.write_line(f"  {text}", light=True)
+                reporter.flush()
 
     return say
 
@@ -204,6 +207,8 @@ def _live(config: pytest.Config, reporter: Any) -> LiveLine:
         config.add_cleanup(live.close)
     if not config.stash[LIVE_KEY].shown:
         reporter.ensure_newline()
+        if (writer := config.get_terminal_writer()).width_of_current_line:  # the dots of -q
+            writer.line()
         reporter.flush()
     return config.stash[LIVE_KEY]
 
@@ -397,8 +402,8 @@ def _measure(request: pytest.FixtureRequest, planned: Planned, benchmark: Any) -
     if request.config.pluginmanager.hasplugin("junitxml"):
         request.config.stash[JUNIT_KEY] = request.getfixturevalue("record_testsuite_property")
     try:
-        wish = gates.wish(matrix.mark_arguments(node.iter_markers("perf"), node.nodeid), node.nodeid)
-        answer = run.measure(planned.case, wish)
+        gate = gates.wish(matrix.mark_arguments(node.iter_markers("perf"), node.nodeid), node.nodeid)
+        answer = run.measure(planned.case, gate)
     except IpexperfError as error:
         text = f"{planned.id}: {error}"
         raise pytest.fail.Exception(text, pytrace=False) from None  # one sentence, no traceback
@@ -412,9 +417,10 @@ def _measure(request: pytest.FixtureRequest, planned: Planned, benchmark: Any) -
     if benchmark is not None:
         ecosystem.feed(benchmark, measurement, verdict)
         request.config.stash.setdefault(FED_KEY, set()).add(node.nodeid)
-    if verdict.fails or (verdict.outcome, invocation.options.inconclusive) == ("inconclusive", "fail"):
+    wish = invocation.options.inconclusive if verdict.untold else "pass"
+    if verdict.fails or wish == "fail":
         pytest.fail(run.block(measurement, verdict, _places(request.config)), pytrace=False)
-    if (verdict.outcome, invocation.options.inconclusive) == ("inconclusive", "skip"):
+    if wish == "skip":
         pytest.skip(f"inconclusive: {verdict.reason}")
 
 
@@ -486,9 +492,16 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         except KeyboardInterrupt:
             # Signals wait until the run is closed, so the summary is complete.
             session.exitstatus, well = pytest.ExitCode.INTERRUPTED, True
+        finally:
+            _clear(session.config)
         if not well and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
             session.config.stash[SWALLOWED_KEY] = run.failing()
+        elif exitstatus == pytest.ExitCode.OK and run.options.inconclusive == "exit":
+            from ipexperf.commands.gate import CANNOT_TELL
+
+            untold = any(one.settled().untold for one in run.runs.values())
+            session.exitstatus = CANNOT_TELL if untold else exitstatus
         if JUNIT_KEY in session.config.stash:
             for name, value in run.properties(well=well):
                 session.config.stash[JUNIT_KEY](name, value)

@@ -513,6 +513,8 @@ class Verdict:
     """The values that were compared, if this is the verdict on another metric."""
     constants: Mapping[str, Any] | None = None
     """The constants of its policy, if it has another than the case."""
+    bounds: tuple[float, float] | None = None
+    """The ends of the interval that decides: `lo` and `hi` are those of 90 %, whatever the outcome."""
 
     @property
     def alone(self) -> Verdict:
@@ -524,6 +526,21 @@ class Verdict:
     def moved(self) -> tuple[Verdict, ...]:
         """The verdicts on other metrics that changed beyond doubt."""
         return tuple(verdict for verdict in self.others if verdict.outcome in ("regressed", "improved"))
+
+    @property
+    def pairs(self) -> PairsEvidence | None:
+        """The evidence of its pairs, if it was measured in pairs."""
+        return self.evidence if isinstance(self.evidence, PairsEvidence) else None
+
+    @property
+    def untold(self) -> bool:
+        """True if the case could not be told: it is in doubt, or the machine was busy."""
+        return self.contended or self.outcome == "inconclusive"
+
+    @property
+    def slower(self) -> bool:
+        """True if it takes longer beyond doubt, in a typical step or in the mean one."""
+        return "regressed" in (self.alone.outcome, *(x.outcome for x in self.others if x.metric == MEAN))
 
     @property
     def worse(self) -> str:

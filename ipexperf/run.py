@@ -24,8 +24,9 @@ from ipexperf.plan.groups import Group
 from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
 from ipexperf.redaction import redacted
+from ipexperf.report.lines import named
 from ipexperf.report.pace import Pace
-from ipexperf.result import METRICS, PRIMARY, Measurement, PairsEvidence, Verdict
+from ipexperf.result import METRICS, PRIMARY, Measurement, Verdict
 from ipexperf.site import Comparing, Running, Site
 
 if TYPE_CHECKING:
@@ -344,6 +345,8 @@ class Run:
                 for case, measurement in playing.measurements().items():
                     with self._failing_its_test(case):
                         self._judged[case] = self._judge(case, measurement, last=case in again)
+            if busy := named([case.name for case in part.cases if case in self._disturbed]):
+                self._say(f"{busy}: the machine was busy: disturbed launches are measured again after the other cases")
             with contextlib.suppress(HistoryError):  # cases that could not be recorded report it themselves
                 self._recorder.add_rounds(playing.rounds)
         if alone:
@@ -382,11 +385,11 @@ class Run:
 
     def _with_machine(self, measurement: Measurement, verdict: Verdict, other: OtherSide | None) -> Verdict:
         """The verdict, with a comparison of the baseline's software with its stored numbers."""
-        if other is None or not isinstance(verdict.evidence, PairsEvidence):
+        if other is None or verdict.pairs is None:
             return verdict
         accepted, policy = self._baselines.accepted(measurement), self._baselines.policy(measurement)
         watched = live_baseline.machine(other, accepted, policy)
-        return dataclasses.replace(verdict, evidence=dataclasses.replace(verdict.evidence, machine=watched))
+        return dataclasses.replace(verdict, evidence=dataclasses.replace(verdict.pairs, machine=watched))
 
     def _prepared(self, group: Group, against: Against | None) -> Running | Comparing:
         """Prepare the rounds of a part of a group."""
@@ -428,7 +431,6 @@ class Run:
             with interrupts.deferred():
                 self._recorder.case(*self._with_structure_and_policy(measurement, verdict))
                 self._disturbed[case] = measurement, verdict
-            self._say(f"{case.id}: the machine was busy: disturbed launches are measured again after the other cases")
             return Postponed()
         elif verdict.outcome == "regressed":
             with interrupts.deferred():
@@ -438,7 +440,7 @@ class Run:
                 self._suspects[case] = measurement, verdict
             slower = gated and verdict.alone.outcome == "regressed"
             looks = "slower" if slower else f"worse in {verdict.worse}"
-            self._say(f"{case.id}: it looks {looks}, and is measured again after the other cases")
+            self._say(f"{case.name}: it looks {looks}, and is measured again after the other cases")
             return Postponed()
         return self._record(*self._with_structure_and_policy(measurement, verdict))
 
@@ -504,15 +506,9 @@ class Run:
 
         # A suite of functions beside another version may well become faster as a whole: in turns no machine did that.
         calls = {x.case.uid for x in self.measurements if x.case.is_call}
-        paired = {
-            uid: verdict
-            for uid, verdict in self.verdicts.items()
-            if uid in calls and isinstance(verdict.evidence, PairsEvidence)
-        }
+        paired = {uid: verdict for uid, verdict in self.verdicts.items() if uid in calls and verdict.pairs}
         others = {uid: verdict for uid, verdict in self.verdicts.items() if uid not in paired}
-        settled = settle(others, Policy().for_run(), contended=self.options.contended)
-        fails = settled.fails or any(verdict.fails for verdict in paired.values())
-        return dataclasses.replace(settled, verdicts={**settled.verdicts, **paired}, fails=fails)
+        return settle(others, Policy().for_run(), paired)
 
     def finish(self, status: Status) -> bool:
         """Write the dossiers, record how the run ended and its verdict, and close the history.
@@ -545,7 +541,7 @@ class Run:
         with contextlib.suppress(HistoryError):  # as above: what is printed is then `last`
             self._name = self._recorder.ask(self._selector, self._name)
         self._recorder.close()
-        return not (settled.fails or settled.spoilt or self.trouble or self.unwritten)
+        return not (settled.fails or self.trouble or self.unwritten)
 
     def _explain(self, folder: Path) -> None:
         """Write a dossier of each case that failed."""
@@ -636,9 +632,9 @@ class Run:
         from ipexperf.report.block import failure_block
 
         again, accept = self._reproduce(measurement.case, places), self._accept(measurement)
-        if isinstance(verdict.evidence, PairsEvidence):
-            changed: Sequence[str] = verdict.evidence.differences
-            accept = accept if verdict.evidence.lock else ""
+        if pairs := verdict.pairs:
+            changed: Sequence[str] = pairs.differences
+            accept = accept if pairs.lock else ""
         else:
             before = self._baselines.accepted(measurement)
             changed = differences(before.environment, measurement.environment) if before else []
@@ -694,7 +690,6 @@ class Run:
             slower=[x.case.id for x in self.measurements if x.case.uid in settled.slower],
             fails=settled.fails,
             unseen=settled.fails and not failed,
-            spoilt=settled.spoilt,
             notes=self._live.lines(self._since_accepted()),
             missing=self._missing(),
             commands=self._where_to_look(settled),

@@ -200,7 +200,7 @@ def test_ab_prints_the_ratio_why_it_stopped_and_what_differs(
     assert cli.main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.match(
-        r"time of b against a: \+\d+\.\d %: regressed: typical step: \d+\.\d% slower .*\(90% interval \+", lines[0]
+        r"time of b against a: \+\d+\.\d %: regressed: typical time: \d+\.\d% slower .*\(99% interval \+", lines[0]
     )
     assert lines[0].endswith("4 pairs), surely more than 4%")
     assert lines[1] == "a  tiny-fake-fp32-spin-plain [as it is]"
@@ -220,7 +220,7 @@ def test_the_headline_of_ab_is_speed_and_memory_stands_below_it(
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", "dtype=bf16", "--fail", *gate]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert re.match(
-        r"time of b against a: [+-]0\.\d %: ok: typical step: a slowdown above 5% is excluded \(90% interval", lines[0]
+        r"time of b against a: [+-]0\.\d %: ok: typical time: a slowdown above 5% is excluded \(90% interval", lines[0]
     )
     assert lines[1] == "peak_memory of b against a: +50.0 % (1.00 GiB -> 1.50 GiB): regressed"
     with History.open("ipexperf.db", create=False) as history:

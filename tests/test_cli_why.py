@@ -10,7 +10,7 @@ from cli_answers import run
 from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
-from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.result import Launch, Measurement, PairsEvidence, Verdict
 
 KEY = "xeon-8480-2s"
 ENVIRONMENT = {
@@ -129,7 +129,7 @@ def test_a_case_of_a_pair_is_compared_with_the_other_arm(capsys):
     with History.open("ipexperf.db") as history:
         uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-09T10:00:00Z"})
         pair = measured(own, other=other, knobs=(("against", "stack=stock"),))
-        history.record(uid, pair, Verdict("ok", "as fast"))
+        history.record(uid, pair, Verdict("ok", "as fast", evidence=PairsEvidence("stack=stock")))
     out = run(capsys, "why", "last", pair.case.id, "--arm")
     assert "before  the other arm (stack=stock): 000000000001" in out
     assert "1. +1 aten::clone a step (1 -> 2): a copy; 100% of the time difference" in out

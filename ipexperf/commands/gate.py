@@ -12,7 +12,7 @@ from typing import Any
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
 from ipexperf.history.records import Recorded, RunDetail
-from ipexperf.outcomes import is_fine
+from ipexperf.outcomes import NEVER_BEGAN, is_fine
 
 FINE, BAD, CANNOT_ASK, CANNOT_TELL = 0, 1, 2, 125
 """`git bisect run` skips a commit on 125 and takes 1 to 124 for a bad one, so 2 must not be used there."""
@@ -77,7 +77,7 @@ def _say(detail: RunDetail, cases: Sequence[Recorded], status: int) -> None:
     console.say(f"{word}: run {detail.run.uid} ({detail.run.status}): {text}")
     for recorded in cases:
         lost = _lost(recorded)
-        name = f"{recorded.case.id} (batch {recorded.case.batch})"
+        name = recorded.case.label
         for loss in lost:
             console.say(f"  {name}: lost: {loss}")
         if not is_fine(recorded.outcome):
@@ -87,17 +87,17 @@ def _say(detail: RunDetail, cases: Sequence[Recorded], status: int) -> None:
 
 
 def _chosen(detail: RunDetail, names: Sequence[str] | None) -> list[Recorded]:
-    missing = set(names or ()) - {recorded.case.id for recorded in detail.cases}
+    missing = set(names or ()) - {name for one in detail.cases for name in (one.case.id, one.case.name)}
     if missing:
         raise UsageError(f"run {detail.run.uid} has no case {', '.join(sorted(missing))}")
-    return [recorded for recorded in detail.cases if not names or recorded.case.id in names]
+    return [one for one in detail.cases if not names or {one.case.id, one.case.name} & set(names)]
 
 
 def _for_pipeline(cases: Sequence[Recorded], settled: Mapping[str, Any]) -> int:
-    """Bad if any case is known to be wrong. Unknown if no case was judged, or the machine was too busy."""
+    """Bad if any case is known to be wrong. Unknown if no case was judged, or more than half could not be told."""
     if settled.get("fails") or any(test_failed(recorded) for recorded in cases):
         return BAD
-    return FINE if any(map(_fine, cases)) and not settled.get("spoilt") else CANNOT_TELL
+    return FINE if any(map(_fine, cases)) and 2 * sum(map(untold, cases)) <= len(cases) else CANNOT_TELL
 
 
 def _for_bisect(cases: Sequence[Recorded]) -> int:
@@ -110,6 +110,11 @@ def _for_bisect(cases: Sequence[Recorded]) -> int:
 def _fine(recorded: Recorded) -> bool:
     """Whether the case's own test found nothing slower, regardless of the run as a whole."""
     return is_fine(recorded.tested or recorded.outcome)
+
+
+def untold(recorded: Recorded) -> bool:
+    """Whether a case that did not fail could not be told: it never began, is in doubt, or the machine was busy."""
+    return recorded.outcome in (NEVER_BEGAN, "inconclusive", "invalid")
 
 
 def _regressed(recorded: Recorded) -> bool:

@@ -41,7 +41,7 @@ def run_why(arguments: argparse.Namespace) -> int:
 
 def named(history: History, selector: str, case_id: str) -> list[Recorded]:
     measurements = history.measurements(selector)
-    chosen = [recorded for recorded in measurements if recorded.case.id == case_id]
+    chosen = [recorded for recorded in measurements if case_id in (recorded.case.id, recorded.case.name)]
     if not chosen:
         from ipexperf.bench import registry
 
@@ -55,7 +55,7 @@ def _explanation(history: History, recorded: Recorded, arguments: argparse.Names
     from ipexperf.judge import structure
     from ipexperf.report import fingerprints
 
-    yield f"{recorded.case.id} (batch {recorded.case.batch})"
+    yield recorded.case.label
     state, fingerprint = fingerprint_of(recorded)
     yield f"  now     run {recorded.run_uid}: {fingerprints.in_one_line(fingerprint)}"
     whose, old = _before(history, recorded, arguments)
@@ -91,15 +91,13 @@ def _lines(outcome: str, changes: FingerprintDifference) -> Iterable[str]:
 
 
 def _arm(recorded: Recorded) -> tuple[str, Mapping[str, Any]]:
-    from ipexperf.case import AGAINST
-
     old = next((fingerprint for launch in recorded.counted if (fingerprint := launch.document.get("against"))), None)
     if old is None:
         raise UsageError(
             f"run {recorded.run_uid} has no fingerprint of another arm beside {recorded.case.id}: "
             "only cases of --perf-against have one"
         )
-    return f"the other arm ({dict(recorded.case.knobs).get(AGAINST, '')})", old
+    return f"the other arm ({getattr(recorded.verdict and recorded.verdict.evidence, 'against', '')})", old
 
 
 def _before(

@@ -78,7 +78,7 @@ def with_source(words: ArmWords, options: Options, source: str, say: Say) -> Arm
     """The arm with the variables that make its workers run its own tree of files, if it names one."""
     if not words.source:
         return words
-    text = words.text
+    text, named = words.text, words.source
     if words.source.startswith(arms.GIT):
         try:
             cache, name = scratch.cache(options.cache), words.source.removeprefix(arms.GIT)
@@ -87,13 +87,14 @@ def with_source(words: ArmWords, options: Options, source: str, say: Say) -> Arm
             replaced, sha = sources.tree_of_commit(name, cache, say, build)
         except UsageError as error:
             raise UsageError(f"{source} '{words.source}': {error}") from None
-        text = text.replace(words.source, f"{arms.GIT}{sha[: sources.DIGITS]}")
+        named = f"{arms.GIT}{sha[: sources.DIGITS]}"
+        text = text.replace(words.source, named)
     else:
         replaced = Replaced(str(users_files.tree()), str(Path(words.source).resolve()), users_files.roots())
     if replaced.by == replaced.tree:
         return words
     build = options.build if words.source.startswith(arms.GIT) else ""
-    return replace(words, text=text, build=build, variables={**words.variables, **replaced.variables})
+    return replace(words, text=text, source=named, build=build, variables={**words.variables, **replaced.variables})
 
 
 def check_imports(cases: Iterable[Case], words: ArmWords, options: Options, source: str) -> None:

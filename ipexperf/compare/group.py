@@ -15,7 +15,7 @@ from ipexperf.case import Case
 from ipexperf.compare import apart, together
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.request import GroupRequest
-from ipexperf.compare.round import Effort, Round, Side
+from ipexperf.compare.round import Effort, Round, Side, tell_repeated
 from ipexperf.conduct import launch, memory_limit
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking, now
@@ -123,6 +123,8 @@ class GroupRun:
         self._number = 0
         """The number of the last round."""
         self._forking = FRESH
+        self._repeated: list[tuple[str, str]] = []
+        """The cases whose launch does not count and is repeated, each with the reason."""
         before = dict(request.before)
         self._entries = [entry_of(case, request.launches, before.get(case)) for case in request.group.cases]
 
@@ -225,6 +227,7 @@ class GroupRun:
                 while seats:
                     again += self._play(seats, waiting, final=final)
                     seats, waiting = self._seats(waiting) if waiting and not self._conductor.spent() else ([], [])
+                tell_repeated(self._repeated, "again, ", self._say)
                 if not again or self._conductor.spent():
                     break
                 live = [entry for entry in again if entry.open]
@@ -322,7 +325,7 @@ class GroupRun:
         """Record a launch. Return True if it does not count and must be repeated."""
         entry.environment = entry.environment or dict(side.environment)
         if side.launch.contended and side.launch.outcome == "ok" and not final and not self._conductor.spent():
-            self._say(f"{entry.case.id}: again, {side.launch.contended}")
+            self._repeated.append((entry.case.name, side.launch.contended))
             entry.launches.append(replaced(side.launch))
             return True
         self._take(entry, _on_one_machine(side, entry.environment))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ipexperf.compare.arm import Arm
 from ipexperf.errors import WorkerError
 from ipexperf.judge import rounds as judge
+from ipexperf.report.lines import named
 from ipexperf.result import Launch, RoundRecord, Schedule, SeatRecord
 
 
@@ -69,6 +70,14 @@ def excused(launch: Launch) -> Launch:
         return launch
     busy = f"took turns on a contended machine, as did the other arm: {launch.contended}"
     return replace(launch, contended="", notes=(*launch.notes, busy))
+
+
+def tell_repeated(repeated: list[tuple[str, str]], what: str, say: Callable[[str], None]) -> None:
+    """Say in a line what these cases do again, with the reason of the first, and forget them."""
+    if repeated:
+        names, reasons = zip(*repeated, strict=True)
+        say(f"{named(names)}: {what}{reasons[0]}")
+        repeated.clear()
 
 
 @dataclass(frozen=True, slots=True)

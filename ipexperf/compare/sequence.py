@@ -15,7 +15,7 @@ from ipexperf.bench.outcome import ABSENT
 from ipexperf.compare import apart, together
 from ipexperf.compare.arm import Arm, differ
 from ipexperf.compare.group import MOST_ARMS
-from ipexperf.compare.round import Effort, Round, Side, excused
+from ipexperf.compare.round import Effort, Round, Side, excused, tell_repeated
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking
 from ipexperf.errors import WorkerError
@@ -216,8 +216,9 @@ class Comparison:
         done = len(self.pairs)
         if done:
             self.judge(last=True)
-        when = f"after {units.plural(done, 'pair')}" if done else "already"
-        self.ended = Ending(Why.BUDGET, f"the budget (--perf-budget) was spent {when}")
+        lost = f"{units.plural(self.discarded, 'pair')} taken on a busy machine" if self.discarded else ""
+        counted = f"after {units.plural(done, 'pair')}" if done else "before a pair counted" if lost else "already"
+        self.ended = Ending(Why.BUDGET, f"the budget (--perf-budget) was spent {counted}{lost and f', and on {lost}'}")
 
     def _so_far(self) -> tuple[Decision | None, Decision | None]:
         """The decisions on the typical step and on the mean one. One that the judge did not end is judged as it is."""
@@ -272,6 +273,8 @@ class Contest:
         self._forked: tuple[set[int], Forking] = (set(), FRESH)
         """The comparisons that have servers, and these servers."""
         self._began = time.monotonic()
+        self._repeated: list[tuple[str, str]] = []
+        """The cases whose pair of this round does not count, each with the reason."""
 
     def play(self) -> Iterator[None]:
         """Play rounds until the judge is sure of every comparison, the limit is reached, or the budget is spent.
@@ -283,6 +286,7 @@ class Contest:
             while live:
                 for part in self._parts(live):
                     self._play(part)
+                    tell_repeated(self._repeated, "the machine was busy, so this pair is made again: ", self._say)
                 live = self._live()
                 if live:
                     yield
@@ -355,7 +359,7 @@ class Contest:
             return
         if played.thin and comparison.discarded < DISCARDED:
             comparison.discarded += 1
-            self._say(f"{comparison.b.case.id}: the machine was busy, so this pair is made again: {b.launch.contended}")
+            self._repeated.append((comparison.b.case.name, b.launch.contended))
             return
         comparison.pairs.append(Pair(a, b, played.log_ratio(first, second), played))
         if wrong(comparison.pairs[0].a.launch) or wrong(comparison.pairs[0].b.launch):
@@ -366,7 +370,7 @@ class Contest:
     def _standing(self, comparison: Comparison) -> Standing:
         """The estimate so far, and the least and the most seconds left."""
         number, logs = len(comparison.pairs), comparison.log_ratios
-        name = f"{comparison.b.case.id} against {comparison.a.name or comparison.a.case.id}"
+        name = f"{comparison.b.case.name} against {comparison.a.name or comparison.a.case.name}"
         left = seconds_left(comparison.policy, number, (time.monotonic() - self._began) / number) if number else None
         estimate = ratios.combine(logs) if number > 1 else None
         return Standing(name, number, comparison.policy.max_pairs, estimate, left)

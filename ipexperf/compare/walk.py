@@ -24,7 +24,7 @@ from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import RETRIES, GroupRun, OpenCase
 from ipexperf.compare.players import Spell, Stepper, guarded
 from ipexperf.compare.request import GroupRequest
-from ipexperf.compare.round import Effort, Round
+from ipexperf.compare.round import Effort, Round, tell_repeated
 from ipexperf.compare.sequence import Comparison, Contest, Ending, Failure, Why, seconds_left
 from ipexperf.compare.together import take_turns
 from ipexperf.conduct.conductor import Conductor
@@ -312,9 +312,10 @@ class WalkContest(Contest):
         """How many tests are decided, and how long the rest takes."""
         if self._walks == 1:
             return ""
-        before, done = self._walks - 1, len(self._comparisons) - len(live)
-        each = (time.monotonic() - self._began) / before * len(live) / len(self._comparisons)
-        left = seconds_left(max((one.policy for one in live), key=lambda policy: policy.max_pairs), before, each)
+        done = len(self._comparisons) - len(live)
+        each = (time.monotonic() - self._began) / (self._walks - 1) * len(live) / len(self._comparisons)
+        least = min(live, key=lambda one: len(one.pairs) - one.policy.max_pairs)
+        left = seconds_left(least.policy, len(least.pairs), each)
         return f", {done} decided; {units.seconds_between(*left)} more"
 
     def _take(self, comparison: Comparison, played: Round, first: int, second: int) -> None:
@@ -366,6 +367,7 @@ class WalkRun(GroupRun):
                 self._take(entry, Launch(len(entry.launches), *ended, log=error.log))
             else:
                 entry.cut = str(found[0])
+        tell_repeated(self._repeated, "again, ", self._say)
 
     def _arm_of(self, entry: OpenCase) -> Arm:
         assert entry.conditions is not None  # noqa: S101 - only those that can be launched are asked

@@ -30,6 +30,7 @@ DEVICE, QUEUE, PLACES = 0, 1, 1000
 """The bytes of a file that are locked: the device, and so many places of a queue."""
 MOST = 4096
 """Bytes of a holder's note to read."""
+MOMENT = "%Y-%m-%d %H:%M:%S UTC"
 LONGEST = 160
 """How many characters of a holder's command are kept."""
 _LOCK = struct.Struct("hhqqi4x")
@@ -51,8 +52,8 @@ class Holder:
     def this_process(cls, seconds: float | None) -> Holder:
         """This process, from now on, probably for so many seconds."""
         now = datetime.now(timezone.utc)
-        until = "" if seconds is None else f"{now + timedelta(seconds=seconds):%H:%M UTC}"
-        return cls(_user(os.getuid()), _command(sys.argv), f"{now:%Y-%m-%d %H:%M:%S UTC}", os.getpid(), until)
+        until = "" if seconds is None else f"{now + timedelta(seconds=seconds):{MOMENT}}"
+        return cls(_user(os.getuid()), _command(sys.argv), f"{now:{MOMENT}}", os.getpid(), until)
 
     @classmethod
     def parse(cls, text: bytes) -> Holder | None:
@@ -68,7 +69,8 @@ class Holder:
     def text(self, pid: int) -> str:
         """For people, with the number of the process as the kernel tells it: a container counts its own."""
         process = f"process {pid}" if pid else "in another container"
-        until = f", probably until {self.until}" if self.until else ""
+        late = self.until <= f"{datetime.now(timezone.utc):{MOMENT}}"  # of a moment that is over nothing is known
+        until = "" if late else f", probably until {self.until[11:16]} UTC"
         return f"{self.user} has held it since {self.since}{until} ({self.command}, {process})"
 
 

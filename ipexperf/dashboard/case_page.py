@@ -22,7 +22,7 @@ from ipexperf.report import bisections as report
 from ipexperf.report import fingerprints, roofs, units
 from ipexperf.report.moved import changed
 from ipexperf.report.rerun import assignments, command
-from ipexperf.result import PRIMARY, PairsEvidence
+from ipexperf.result import PRIMARY
 
 DOTS = 120
 """Samples of a launch to draw. More are thinned out by rank, which keeps their distribution."""
@@ -225,7 +225,7 @@ def _reproduce(recorded: Recorded, meta: Mapping[str, Any]) -> str:
     """Return the command that measures the case again. Older runs do not tell what else it takes."""
     case, again, verdict = recorded.case, meta.get("again", {}), recorded.verdict
     variables = again.get("variables", {})
-    if verdict and isinstance(verdict.evidence, PairsEvidence) and verdict.evidence.own:
+    if verdict and verdict.pairs and verdict.pairs.own:
         return assignments(variables) + data.own_command(meta)  # only the words of `ab` have both arms
     target = again.get("targets", {}).get(case.model, "")
     return command(

@@ -20,7 +20,7 @@ from ipexperf.judge.policy import PairPolicy
 from ipexperf.outcomes import OUTCOMES
 from ipexperf.report.moved import changed
 from ipexperf.report.selftest import rate_text
-from ipexperf.result import PRIMARY, PairsEvidence
+from ipexperf.result import PRIMARY
 
 MOVED = {"slower": 0, "drift": 0, "bistable": 1, "undone": 2, "faster": 3}
 """The kinds of change to show on the overview, the most urgent first."""
@@ -210,14 +210,14 @@ def pairs(story: Story) -> dict[str, Any]:
 
 def _pair(story: Story, entry: CaseStory) -> dict[str, Any]:
     verdict = entry.newest.verdict
-    evidence = verdict.evidence if verdict and isinstance(verdict.evidence, PairsEvidence) else None
+    evidence = verdict.pairs if verdict else None
     ratios = [math.exp(x) for x in evidence.log_ratios if math.isfinite(x)] if evidence else []
     speed = verdict.speed or verdict if verdict else None
     return data.drop(
         {
             **data.named(entry),
             "outcome": speed.outcome if speed else entry.newest.outcome,
-            "arm": dict(entry.case.knobs)[AGAINST],
+            "arm": evidence.against if evidence else dict(entry.case.knobs)[AGAINST],
             "ratio": data.short(verdict.ratio) if verdict else None,
             "lo": data.short(verdict.lo) if verdict else None,
             "hi": data.short(verdict.hi) if verdict else None,

@@ -35,9 +35,9 @@ from ipexperf.judge import causes, structure
 from ipexperf.judge.environment import SOURCE
 from ipexperf.report import units
 from ipexperf.report.lines import wrapped
-from ipexperf.report.moved import changed
+from ipexperf.report.moved import findings
 from ipexperf.report.rerun import Search
-from ipexperf.result import MEAN, METRICS, PRIMARY, Verdict
+from ipexperf.result import METRICS, PRIMARY, Verdict
 from ipexperf.steps import Step
 
 SECONDS = 300.0
@@ -232,17 +232,14 @@ def _lines(
 ) -> Iterator[str]:
     """How much slower, what differs, and what that did: what a reader in a hurry needs."""
     verdict, again = question.verdict, units.percent(math.exp(played.log_ratio(0, 1)))
-    interval = f" {units.interval(verdict.lo, verdict.hi)}" if verdict.lo and verdict.hi else ""
-    time = f"{units.percent(verdict.ratio)}{interval} time" if verdict.ratio is not None else "no ratio of times"
-    worse = "".join(
-        f", {one.metric} {changed(one)}" for one in verdict.moved if one.outcome == "regressed" and one.metric != MEAN
-    )
+    told = ", ".join(findings(verdict)) if verdict.ratio is not None else "no ratio of times"
     other = against.words.text or "itself"
-    yield f"{question.case.id}: {time}{worse} beside {other}: {verdict.outcome}; {again} in the round that was traced"
+    yield f"{question.case.id}: {told} beside {other}: {verdict.outcome}; {again} in the round that was traced"
     yield f"What differs: {_few(differs) or 'nothing that is recorded'}"
     name, before, after, *_ = own[0] if own else ("", 0.0, 0.0)
     step = played.sides[0].launch.metrics.get(PRIMARY, 0.0)
-    lost = f"{units.seconds(after - before)} more a step in {name}" if after - before > NOTABLE * step else ""
+    a = "a call" if question.case.is_call else "a step"
+    lost = f"{units.seconds(after - before)} more {a} in {name}" if after - before > NOTABLE * step else ""
     names = ", ".join(cause.name for cause in found)
     what = "; ".join(filter(None, (names, changes[0] if changes else "", lost)))
     yield f"What it did: {what or 'nothing that a fingerprint or a trace shows'}"

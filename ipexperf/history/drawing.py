@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rich import box
 from rich.console import Console, Group
@@ -87,17 +87,19 @@ class Columns:
         return Group(*parts)
 
 
-def remarks(told: Iterable[tuple[str, str, str]]) -> Text:
+def remarks(told: Iterable[tuple[str, str, str]], alike: Callable[[str], str] = str) -> Text:
     """What was remarked of which rows: one line for all with the same remark, as a column of it would be too wide.
 
-    A row has a case, what else it is of, which is said where the case has several rows, and the remark.
+    A row has a case, what else it is of, which is said where the case has several rows, and the remark. Of remarks that
+    are `alike` only the first is shown.
     """
     rows = list(told)
     count = Counter(case for case, _, _ in rows)
     cases: dict[str, list[str]] = defaultdict(list)
+    first: dict[str, str] = {}
     for case, of, remark in rows:
         if remark:
-            cases[remark].append(f"{case}, {of}" if count[case] > 1 else case)
+            cases[first.setdefault(alike(remark), remark)].append(f"{case}, {of}" if count[case] > 1 else case)
     return Text("\n".join(f"{_named(list(dict.fromkeys(names)))}: {remark}" for remark, names in cases.items()))
 
 

@@ -62,8 +62,8 @@ def _sound(detail: RunDetail) -> list[Recorded]:
 
 
 def _name(case: Case) -> str:
-    """Return the id with the batch, because two batches of a case share the id."""
-    return f"{case.id}[{case.batch}]"
+    """Return the id with the batch, because two batches of a case share the id. A function has its test's."""
+    return case.name if case.is_call else f"{case.id}[{case.batch}]"
 
 
 def _paired(detail: RunDetail, case: Case) -> list[dict[str, Any]]:

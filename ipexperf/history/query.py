@@ -323,7 +323,7 @@ def _verdicts(connection: Connection, run_id: int) -> tuple[dict[int, Verdict], 
 
 
 def _verdict(row: Row[Any], others: Sequence[Verdict] = ()) -> Verdict:
-    speed, level = row.reason.get("speed"), row.reason.get("level")
+    speed, level, bounds = (row.reason.get(name) for name in ("speed", "level", "bounds"))
     return Verdict(
         outcome=row.outcome,
         reason=row.reason["text"],
@@ -340,6 +340,7 @@ def _verdict(row: Row[Any], others: Sequence[Verdict] = ()) -> Verdict:
         host_changed=bool(row.reason.get("host_changed")),
         speed=SpeedVerdict(**speed) if speed else None,
         level=Level(**level) if level else None,
+        bounds=tuple(bounds) if bounds else None,
     )
 
 

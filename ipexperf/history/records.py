@@ -194,6 +194,6 @@ OF_OTHERS = ("metric", "outcome", "reason", "ratio", "lo", "hi", "p_value", "mde
 
 def _verdict_document(verdict: Mapping[str, Any]) -> dict[str, Any]:
     """The document of a verdict on a case, with those on its other metrics."""
-    document = {name: value for name, value in verdict.items() if name not in ("level", "constants")}
+    document = {name: value for name, value in verdict.items() if name not in ("level", "constants", "bounds")}
     others = [{name: other[name] for name in OF_OTHERS} for other in verdict["others"]]
     return {**document, "others": others}

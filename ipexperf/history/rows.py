@@ -176,7 +176,7 @@ def acceptance_uid(series: str, run: str, document: Mapping[str, Any]) -> str:
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
     numbers = finite({"ratio": verdict.ratio, "p_value": verdict.p_value, "mde": verdict.mde})
-    reason = {
+    reason: dict[str, Any] = {
         "text": verdict.reason,
         "lo": verdict.lo,
         "hi": verdict.hi,
@@ -189,4 +189,6 @@ def verdict_row(verdict: Verdict) -> dict[str, Any]:
         reason["speed"] = asdict(verdict.speed)
     if verdict.level is not None:
         reason["level"] = asdict(verdict.level)
+    if verdict.bounds is not None:
+        reason["bounds"] = verdict.bounds
     return {"outcome": verdict.outcome, **numbers, "reason": finite(reason), "judged_at": now()}

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from ipexperf.case import CALL
 from ipexperf.history.drawing import SHORT, Columns, human, interval, moment, ratio, remarks, share
 from ipexperf.judge import structure
 from ipexperf.judge.levels import MINIMUM
 from ipexperf.judge.rounds import DISTRUST
+from ipexperf.redaction import without_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -86,10 +88,11 @@ def cases_table(cases: Iterable[Recorded]) -> Columns:
 
 
 def _case_row(recorded: Recorded) -> dict[str, str]:
-    step, rate = recorded.metrics["step_time"], recorded.metrics.get("throughput")
+    step, case = recorded.metrics["step_time"], recorded.case
+    rate = None if case.is_call else recorded.metrics.get("throughput")
     return {
-        "case": recorded.case.id,
-        "batch": str(recorded.case.batch),
+        "case": case.name,
+        "batch": "-" if case.is_call else str(case.batch),
         "step time": human(step.median, "s"),
         "lo": human(step.lo, "s"),
         "hi": human(step.hi, "s"),
@@ -104,7 +107,7 @@ def reasons_text(cases: Iterable[Recorded]) -> Text:
     """Why each case has its verdict: once for all that have the same reason."""
     return remarks(
         (
-            one.case.id,
+            one.case.name,
             f"batch {one.case.batch}",
             one.verdict.reason if one.verdict else one.metrics["step_time"].reason,
         )
@@ -114,24 +117,25 @@ def reasons_text(cases: Iterable[Recorded]) -> Text:
 
 def failures_text(cases: Iterable[Recorded]) -> Text:
     """List every failed launch with the last lines of its log, and the notes on the others."""
-    lines = []
+    lines, notes = [], []
     for recorded in cases:
         for launch in recorded.launches:
-            name = f"{recorded.case.id}, launch {launch.index}"
-            lines += [f"{name} {note}" for note in launch.document.get("notes", ())]
+            name = f"{recorded.case.name}, launch {launch.index}"
+            notes += [(recorded.case.name, f"launch {launch.index}", note) for note in launch.document.get("notes", ())]
             if launch.outcome == "contended":
                 lines.append(f"{name}: contended: {launch.reason}; it was measured again, and does not count")
             elif launch.outcome != "ok":
                 lines.append(f"{name}: {launch.outcome}: {launch.reason}")
                 lines += [f"    {line}" for line in launch.log.splitlines()[-LOG_LINES:]]
-    return Text("\n".join(lines))
+    return Text("\n").join(filter(None, (remarks(notes, without_numbers), Text("\n".join(lines)))))
 
 
 def series_tables(every: Iterable[Points], *, rolling: bool = False) -> Iterator[tuple[Text, Columns]]:
     """One table for each series, and the line above it that says whose it is."""
     for points in every:
         newest = points[-1]
-        name = f"{newest['case_id']}, batch {newest['batch']}, {newest['metric']} on {newest['machine_key']}"
+        batch = "" if newest["mode"] == CALL else f", batch {newest['batch']}"
+        name = f"{newest['case_id']}{batch}, {newest['metric']} on {newest['machine_key']}"
         rows = (_point_row(point, rolling=rolling) for point in points)
         yield Text(name), Columns(rows, spare=("n", "lo, hi", "IPEX", "torch", "commit", "run"))
 

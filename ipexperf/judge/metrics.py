@@ -29,7 +29,7 @@ NOTHING_COMPARED = ("no_baseline", "not_comparable")
 """Outcomes of a case that had nothing to be compared with."""
 KNOWN = 3
 """A function's captures must be so many before their noise is known, and before they are judged."""
-TITLES = {PRIMARY: "typical step", MEAN: "mean step (throughput)"}
+TITLES = {PRIMARY: "typical time", MEAN: "mean time"}
 """What a verdict is about, where that has another name than the metric."""
 
 
@@ -176,11 +176,12 @@ def judge(estimate: Estimate, level: Level, policy: MetricPolicy, than: str) -> 
     """Judge one metric, given how much it changed."""
     worse = -1 if METRICS[policy.metric].higher_is_better else 1
     turned = replace(estimate, log_ratio=worse * estimate.log_ratio)
-    outcome = decide(turned, policy, Levels(policy.alpha, policy.alpha, policy.ok_alpha))
+    levels = Levels(policy.alpha, policy.alpha, policy.ok_alpha)
+    outcome = decide(turned, policy, levels)
     bounded = estimate.ratio_within(policy.ok_alpha)
     return Verdict(
         outcome,
-        _sentence(outcome, estimate, policy, than),
+        _sentence(outcome, estimate, levels.deciding(outcome), policy, than),
         metric=policy.metric,
         ratio=bounded.ratio,
         lo=bounded.lo,
@@ -220,10 +221,10 @@ def _reasons(verdicts: Iterable[Verdict]) -> str:
     return "; ".join(f"{TITLES.get(verdict.metric, verdict.metric)}: {verdict.reason}" for verdict in verdicts)
 
 
-def _sentence(outcome: Outcome, estimate: Estimate, policy: MetricPolicy, than: str) -> str:
+def _sentence(outcome: Outcome, estimate: Estimate, level: float, policy: MetricPolicy, than: str) -> str:
     share = of_log(estimate.log_ratio) - 1
     change = f"{abs(share):.1%} {'more' if share >= 0 else 'less'} than {than}"
-    interval = interval_in_words(estimate, policy.ok_alpha, 1 - 2 * policy.ok_alpha)
+    interval = interval_in_words(estimate, level, level)
     return in_words(
         outcome, policy, change, interval, smallest_effect(estimate, policy, policy.alpha), "change for the worse"
     )

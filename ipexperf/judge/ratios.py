@@ -79,9 +79,13 @@ class Interval:
     def upper(self, tail: float) -> float:
         return self.log_ratio + self.half_width(tail)
 
+    def ends(self, tail: float) -> tuple[float, float]:
+        """These bounds as ratios."""
+        return of_log(self.lower(tail)), of_log(self.upper(tail))
+
     def ratio_within(self, tail: float) -> Ratio:
         """The ratio with these bounds."""
-        return Ratio(of_log(self.log_ratio), of_log(self.lower(tail)), of_log(self.upper(tail)))
+        return Ratio(of_log(self.log_ratio), *self.ends(tail))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,10 @@ class Levels:
     alarm: float
     improved: float
     ok: float
+
+    def deciding(self, outcome: Outcome) -> float:
+        """The level of the interval that shows why: doubt is what an alarm needed and had not."""
+        return {"ok": self.ok, "improved": self.improved}.get(outcome, self.alarm)
 
 
 def decide(estimate: Interval, policy: Tolerant, levels: Levels) -> Outcome:
@@ -134,10 +142,10 @@ def change_in_words(ratio: float, less: str = "less time") -> str:
     return f"{ratio - 1:.1%} slower" if ratio >= 1 else f"{1 - ratio:.1%} {less}"
 
 
-def interval_in_words(estimate: Interval, tail: float, confidence: float) -> str:
-    """'90% interval +1.2% to +3.4%'."""
-    low, high = (of_log(bound(tail)) - 1 for bound in (estimate.lower, estimate.upper))
-    return f"{confidence:.0%} interval {low:+.1%} to {f'{high:+.1%}' if high < 99 else 'anything'}"
+def interval_in_words(estimate: Interval, tail: float, overall: float) -> str:
+    """'99% interval +1.2% to +3.4%'. `overall` is the level of all looks together, of which `tail` is for this one."""
+    low, high = (bound - 1 for bound in estimate.ends(tail))
+    return f"{_percent(1 - 2 * overall)} interval {low:+.1%} to {f'{high:+.1%}' if high < 99 else 'anything'}"
 
 
 def in_words(
@@ -154,7 +162,7 @@ def in_words(
 
 
 def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.3g}%"
+    return f"{100 * fraction:.4g}%"
 
 
 def sound(measurement: Measurement, verdict: Verdict | None) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ipexperf.judge.ratios import change_in_words
-from ipexperf.result import PairsEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,8 +31,10 @@ class RunVerdict:
     """Whether the run fails: a test failed, or the platform as a whole surely became slower."""
     slower: tuple[str, ...] = ()
     """Cases that are slower than chance allows over all cases, though none is by itself."""
+    untold: bool = False
+    """Whether more than half of its cases could not be told: inconclusive, or measured on a busy machine."""
     spoilt: bool = False
-    """Whether too many of its cases do not count. Then the run does not pass."""
+    """Whether more than half of them were measured on a busy machine."""
 
 
 def benjamini_hochberg(p_values: Sequence[float], rate: float) -> list[bool]:
@@ -53,10 +54,10 @@ def platform_shift(verdicts: Mapping[str, Verdict], policy: Policy) -> float | N
     return median if abs(math.log(median)) > math.log1p(policy.tolerance) else None
 
 
-def settle(verdicts: Mapping[str, Verdict], policy: Policy, *, contended: float = 1.0) -> RunVerdict:
+def settle(verdicts: Mapping[str, Verdict], policy: Policy, apart: Mapping[str, Verdict] | None = None) -> RunVerdict:
     """Judge the verdicts together. A failed test stays failed: it was judged with its share of the alarm rate.
 
-    A run is spoilt if more than the share `contended` of its cases does not count because the machine was busy.
+    Those `apart` stay as they are, and move nothing else.
     """
     tested = _tested(verdicts)
     slower = _slower_together(tested, verdicts, policy)
@@ -75,15 +76,15 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy, *, contended: float 
     # The median case surely became slower if half of the cases did.
     proven = sum(name in slower or verdicts[name].alone.outcome == "regressed" for name in stable)
     moved = shift is not None and shift > 1 and 2 * proven >= len(stable)
-    fails = moved or any(x.fails for x in verdicts.values())
-    busy = sum(x.contended for x in verdicts.values())
-    spoilt = busy > contended * len(verdicts)
-    if spoilt:
-        lines.append(
-            f"{busy} of {len(verdicts)} {'case' if len(verdicts) == 1 else 'cases'} "
-            f"{'does' if busy == 1 else 'do'} not count, because the machine was busy"
-        )
-    return RunVerdict(settled, "; ".join(lines), shift, fails, rest, spoilt)
+    settled = {**settled, **(apart or {})}
+    fails = moved or any(x.fails for x in settled.values())
+    busy = sum(x.contended for x in settled.values())
+    untold = sum(x.untold for x in settled.values())
+    if most := 2 * untold > len(settled):
+        kinds = ((untold - busy, "inconclusive"), (busy, "measured on a busy machine"))
+        why = ", ".join(f"{count} {kind}" for count, kind in kinds if count)
+        lines.append(f"COULD NOT TELL {untold} of {len(settled)}: {why}")
+    return RunVerdict(settled, "; ".join(lines), shift, fails, rest, most, 2 * busy > len(settled))
 
 
 def _tested(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
@@ -131,7 +132,7 @@ def _shifted(verdict: Verdict, shift: float, policy: Policy, slower: bool) -> Ve
 
 def _headline(verdicts: Mapping[str, Verdict], settled: Mapping[str, Verdict], shift: float) -> str:
     moved = sum(x.outcome == "platform_shift" for x in settled.values())
-    other = "the other arm" if any(isinstance(x.evidence, PairsEvidence) for x in verdicts.values()) else "its baseline"
+    other = "the other arm" if any(x.pairs for x in verdicts.values()) else "its baseline"
     change = change_in_words(shift, "faster")
     line = f"platform shift: the median of {len(_stable(verdicts))} stable cases is {change} than {other}"
     line += f" ({moved} {'case' if moved == 1 else 'cases'} moved with it)" if moved else " (no single case proves it)"
@@ -147,12 +148,8 @@ def _stable(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
     return {
         name: x.ratio
         for name, x in verdicts.items()
-        if x.outcome in SPEED and x.ratio is not None and _testable(x) and not _live(x)
+        if x.outcome in SPEED and x.ratio is not None and _testable(x) and not (x.pairs and x.pairs.lock)
     }
-
-
-def _live(verdict: Verdict) -> bool:
-    return isinstance(verdict.evidence, PairsEvidence) and bool(verdict.evidence.lock)
 
 
 def machine_line(verdicts: Mapping[str, Verdict], policy: Policy) -> str:
@@ -160,8 +157,7 @@ def machine_line(verdicts: Mapping[str, Verdict], policy: Policy) -> str:
 
     An empty text if there is none.
     """
-    evidence = [x.evidence.machine for x in verdicts.values() if isinstance(x.evidence, PairsEvidence)]
-    watched = [entry for entry in evidence if entry is not None]
+    watched = [x.pairs.machine for x in verdicts.values() if x.pairs and x.pairs.machine]
     moved = [entry for entry in watched if entry.outcome in ("regressed", "improved")]
     if not watched or 2 * len(moved) < len(watched):
         return ""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LONGEST = 1e12
 """No step takes so many seconds."""
 THE_MACHINE = "same software, same source: the machine or the data"
+SAME_ARMS = "both arms are the same (A/A): any difference is noise"
 OF_HOST = ("governor", "memory_limit", "microcode")
 """Facts of a host that make it quicker or slower under the same machine_key."""
 SHOWN = 4
@@ -93,12 +94,13 @@ def _of_speed(
 
     comparison = compare(launches, [session.launches for session in baseline.sessions], policy)
     outcome = decide(comparison, policy)
+    level = Levels(policy.again_alpha, policy.alpha, policy.ok_alpha).deciding(outcome)
     bounded = comparison.ratio_within(policy.ok_alpha)
     return Verdict(
         outcome,
         "; ".join(
             [
-                f"{TITLES[PRIMARY]}: {_sentence(outcome, comparison, len(baseline.sessions), policy)}",
+                f"{TITLES[PRIMARY]}: {_sentence(outcome, comparison, level, len(baseline.sessions), policy)}",
                 *_blamed(outcome, baseline.environment, measurement.environment),
                 *notes,
             ]
@@ -112,6 +114,7 @@ def _of_speed(
         evidence=replace(
             evidence, between_sessions=comparison.between.scale, between_sessions_known=comparison.estimated
         ),
+        bounds=comparison.ends(level),
     )
 
 
@@ -130,7 +133,7 @@ def judge_pairs(
         return verdict
     if decision is None or evidence is None:
         return Verdict("failed", "no pair was measured", policy=policy.label)
-    alike = "" if evidence.differences else "; both arms are the same (A/A): any difference is noise"
+    alike = "" if evidence.differences else f"; {SAME_ARMS}"
     apart = f"; {evidence.apart}" if evidence.apart else ""
     outcome, reason = decision.outcome, f"{TITLES[PRIMARY]}: {decision.reason}"
     open_mean = next((x for x in others if x.metric == MEAN and sequential.leans(x, policy)), None)
@@ -146,6 +149,7 @@ def judge_pairs(
         mde=decision.mde,
         policy=policy.label,
         evidence=evidence,
+        bounds=decision.bounds,
     )
 
 
@@ -246,8 +250,8 @@ def _listed(changes: Sequence[str]) -> str:
     return ", ".join([*changes[:SHOWN], *more])
 
 
-def _sentence(outcome: Outcome, comparison: SessionComparison, sessions: int, policy: Policy) -> str:
-    interval = interval_in_words(comparison, policy.ok_alpha, 1 - 2 * policy.ok_alpha)
+def _sentence(outcome: Outcome, comparison: SessionComparison, level: float, sessions: int, policy: Policy) -> str:
+    interval = interval_in_words(comparison, level, level)
     change = f"{change_in_words(of_log(comparison.log_ratio))} than the baseline"
     text = in_words(outcome, policy, change, interval, smallest_effect(comparison, policy, policy.again_alpha))
     if outcome == "ok" or comparison.estimated:

@@ -55,6 +55,8 @@ class Decision:
     p_value: float | None = None
     mde: float | None = None
     trimmed: int = 0
+    bounds: tuple[float, float] | None = None
+    """The interval that decides."""
 
 
 def due(pairs: int, policy: PairPolicy) -> bool:
@@ -133,6 +135,7 @@ def decide(log_ratios: Sequence[float], policy: PairPolicy, *, last: bool = Fals
         p_value=_p_value(log_ratios, policy, rates.alarm / policy.alpha),
         mde=smallest_effect(estimated, policy, rates.alarm, rates.ok),
         trimmed=trimmed,
+        bounds=estimated.ends(rates.deciding(outcome)),
     )
 
 
@@ -164,7 +167,8 @@ def _p_value(log_ratios: Sequence[float], policy: PairPolicy, share: float) -> f
 
 def sentence(outcome: Outcome, estimated: Interval, policy: Tolerant, rates: Levels, over: str, than: str = "") -> str:
     """The outcome in words. `over` says what the interval is over, and `than` what the case is slower than."""
-    interval = f"{interval_in_words(estimated, rates.ok, 1 - 2 * policy.ok_alpha)}, {over}"
+    overall = Levels(policy.alpha, policy.alpha, policy.ok_alpha).deciding(outcome)
+    interval = f"{interval_in_words(estimated, rates.deciding(outcome), overall)}, {over}"
     change = f"{change_in_words(of_log(estimated.log_ratio))}{than}"
     return in_words(outcome, policy, change, interval, smallest_effect(estimated, policy, rates.alarm, rates.ok))
 

@@ -58,6 +58,11 @@ class ArmWords:
         return bool(self.python or self.source or self.variables or self.axes or self.knobs)
 
     @property
+    def series(self) -> str:
+        """Its name in the series of what took turns with it, which is the same for all commits."""
+        return self.text.replace(self.source, "git") if self.source.startswith(GIT) else self.text
+
+    @property
     def threads(self) -> int | None:
         """The number of threads of its workers, or None if it does not set that."""
         return int(self.variables[THREADS]) if THREADS in self.variables else None
@@ -211,4 +216,4 @@ def no_turns(case: Case) -> str | None:
 
 def measured(case: Case, words: ArmWords) -> Case:
     """Return the case as recorded. Steps that took turns with another arm get a series of their own."""
-    return dataclasses.replace(case, knobs=tuple(sorted([*case.knobs, (AGAINST, words.text or ITSELF)])))
+    return dataclasses.replace(case, knobs=tuple(sorted([*case.knobs, (AGAINST, words.series or ITSELF)])))

@@ -299,12 +299,13 @@ class Options:
         page="verdicts.md#pairs",
     )
     inconclusive: str = _option(
-        values.one_of("pass", "fail", "skip"),
+        values.one_of("pass", "fail", "skip", "exit"),
         "pass",
-        "outcome of a test whose verdict is inconclusive: pass, fail or skip",
+        "outcome of a test that could not be told: pass, fail or skip; or exit: pass, and pytest ends with 125 if more "
+        "than half of the cases could not be told",
         "WORD",
         scope=RUN,
-        page="verdicts.md#outcomes",
+        page="verdicts.md#could-not-tell",
     )
     gate: tuple[str, ...] | None = _option(
         values.words,
@@ -333,14 +334,6 @@ class Options:
         "WORD",
         scope=RUN,
         page="verdicts.md#this-host-under-another-key",
-    )
-    contended: float = _option(
-        values.share,
-        0.5,
-        "fail the run if more than this share of its cases does not count because the machine was busy",
-        "F",
-        scope=RUN,
-        page="verdicts.md#contention",
     )
     timeout: float = _option(
         values.seconds,

@@ -80,11 +80,6 @@ def fraction(text: str) -> float:
     return value
 
 
-def share(text: str) -> float:
-    """Parse a fraction above 0, up to 1: '0.5', '50%' or '100%'."""
-    return 1.0 if text.strip() in ("1", "1.0", "100%") else fraction(text)
-
-
 def rate(text: str) -> float:
     """Parse the rate of false alarms: a fraction below one half."""
     value = fraction(text)

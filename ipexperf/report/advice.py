@@ -157,9 +157,8 @@ def _slower(networks: Mapping[Case, Judged]) -> str:
     paired = any(name == AGAINST for case in networks for name, _ in case.knobs)
     question = f"slower than {'the other arm' if paired else 'the baseline'}"
     verdicts = {case: one.verdict for case, one in networks.items()}
-    outcomes = {case: "contended" if verdict.contended else verdict.alone.outcome for case, verdict in verdicts.items()}
-    counts = Counter(outcomes.values())
-    slower = [case.id for case, outcome in outcomes.items() if outcome == "regressed"]
+    counts = Counter("contended" if verdict.contended else verdict.alone.outcome for verdict in verdicts.values())
+    slower = [case.id for case, verdict in verdicts.items() if verdict.slower]
     if slower:
         return f"{question}: {len(slower)} of {plural(len(networks), 'case')}: {named(slower)}"
     fine = sum(counts[name] for name in counts if is_fine(name))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ipexperf.case import AGAINST
 from ipexperf.outcomes import has_numbers
+from ipexperf.redaction import without_numbers
 from ipexperf.report import faq
 from ipexperf.report.lines import Page
 from ipexperf.report.moved import changed
@@ -34,8 +35,8 @@ def failure_block(
 ) -> str:
     """The text shown for a failed case instead of a traceback."""
     structure = f", {_alarm(verdict.structure)}" if verdict.structure is not None and verdict.structure.fails else ""
-    batch = "" if measurement.case.is_call else f" (batch {measurement.case.batch})"
-    lines = [f"{measurement.case.id}{batch}: {verdict.outcome.upper()}{structure}"]
+    speed = f", speed alone: {verdict.speed.outcome}" if verdict.speed and verdict.outcome == "invalid" else ""
+    lines = [f"{measurement.case.label}: {verdict.outcome.upper()}{structure}{speed}"]
     for label, text in _rows(measurement, verdict, differences, reproduce, accept):
         indent = " " * (LABEL + 2)
         # Never wrap commands and logs, because people copy them.
@@ -64,7 +65,7 @@ def _rows(
         yield from (("note", note) for note in _notes(measurement.counted))
     for other in verdict.moved:
         yield other.metric, f"{changed(other)}: {other.outcome}"
-    yield from _compared(verdict.evidence, differences)
+    yield from _compared(verdict.evidence, differences, call=measurement.case.is_call)
     yield from _structure_lines(verdict.structure)
     yield "reproduce", reproduce
     if accept and not has_numbers(verdict.alone.outcome):
@@ -76,7 +77,7 @@ def _rows(
         yield "help", commands
 
 
-def _compared(evidence: Evidence | None, differences: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _compared(evidence: Evidence | None, differences: Sequence[str], *, call: bool) -> Iterator[tuple[str, str]]:
     """The baseline or arm that the case was compared with, and the differences from it."""
     if isinstance(evidence, PairsEvidence):
         yield AGAINST, _pairs(evidence)
@@ -84,7 +85,7 @@ def _compared(evidence: Evidence | None, differences: Sequence[str]) -> Iterator
     else:
         label, none = "changed", "nothing that is recorded of the environment"
         if evidence is not None:
-            yield "baseline", _baseline(evidence)
+            yield "baseline", _baseline(evidence, "call" if call else "step")
     if evidence is not None and not differences:
         yield label, none
     for index, line in enumerate(differences):
@@ -138,16 +139,17 @@ def _notes(launches: Sequence[Launch]) -> Iterator[str]:
     """Notes on how the numbers were taken, those on too few samples in one."""
     if few := [launch.fewer_note for launch in launches if launch.fewer]:
         yield f"{plural(len(few), 'launch', 'launches')} {few[0]}"
-    for note in dict.fromkeys(note for launch in launches for note in launch.notes):
-        if note not in few:
-            yield f"a launch {note}"
+    notes = [note for launch in launches for note in launch.notes if note not in few]
+    for note in {without_numbers(note): note for note in reversed(notes)}.values():
+        yield f"a launch {note}"
 
 
 def _measured(measurement: Measurement, new: float) -> str:
     values = measurement.values(PRIMARY)
-    text = f"{seconds(new)} a step, median of {plural(len(values), 'launch', 'launches')}"
+    step = "call" if measurement.case.is_call else "step"
+    text = f"{seconds(new)} a {step}, median of {plural(len(values), 'launch', 'launches')}"
     text += f" ({', '.join(seconds(value) for value in values)})" if len(values) > 1 else ""
-    throughput = measurement.median("throughput")
+    throughput = None if measurement.case.is_call else measurement.median("throughput")
     text += f"; {digits(throughput)} {METRICS['throughput'].unit}" if throughput is not None else ""
     return text
 
@@ -157,8 +159,8 @@ def _pairs(evidence: PairsEvidence) -> str:
     return f"{evidence.against}: {plural(len(evidence.log_ratios), 'pair')} ({ratios}); {evidence.stopped}"
 
 
-def _baseline(evidence: BaselineEvidence) -> str:
-    step = f"{seconds(evidence.step_time)} a step, " if evidence.step_time is not None else ""
+def _baseline(evidence: BaselineEvidence, of: str) -> str:
+    step = f"{seconds(evidence.step_time)} a {of}, " if evidence.step_time is not None else ""
     text = f"{step}{plural(evidence.sessions, 'session')} up to {evidence.started_at[:10]}"
     text += f", commit {evidence.commit[:12]}" if evidence.commit else ""
     text += f"; accepted by {evidence.accepted_by} on {evidence.accepted_at[:10]}: {evidence.reason}"

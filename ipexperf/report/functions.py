@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ipexperf.judge import answers, growth
+from ipexperf.outcomes import OUTCOMES
 from ipexperf.report.lines import BUSY, by_meaning, listed, shortened, wrapped
-from ipexperf.report.moved import changed, of_time
+from ipexperf.report.moved import findings, of_time
 from ipexperf.report.summary import Judged
 from ipexperf.report.units import digits, plural, seconds
-from ipexperf.result import MEAN, PRIMARY, Measurement
+from ipexperf.result import PRIMARY, Measurement
 
 SHOWN = 20
 """Most functions of one kind to show. The history has all."""
@@ -20,6 +21,7 @@ REASONS = 3
 TOLD = {
     "regressed": "slower",
     "worse": "worse, but not slower",
+    "other": "with other results",
     "improved": "faster",
     "failed": "failed",
     "invalid": "not counted",
@@ -27,6 +29,7 @@ TOLD = {
 }
 """The outcomes of which each function is shown, and the heading of each."""
 REST = {"ok": "not slower", "inconclusive": "not known", "no_baseline": "recorded, with no baseline yet"}
+REST |= {"contended": "measured on a busy machine"}
 """What the others are called where they are counted."""
 
 
@@ -36,7 +39,7 @@ def lines(judged: Sequence[Judged]) -> list[str]:
         return []
     counts = Counter(map(_kind, judged))
     told = [f"{count} {TOLD.get(kind, REST.get(kind, kind))}" for kind, count in counts.items()]
-    text = "; ".join(dict.fromkeys(one.evidence.against for one in judged if one.evidence and one.evidence.against))
+    text = "; ".join(dict.fromkeys(pairs.against for one in judged if (pairs := one.verdict.pairs)))
     rows = wrapped(f"{plural(len(judged), 'function')}{f' beside {text}' if text else ''}: {', '.join(told)}")
     for outcome, heading in TOLD.items():
         of_kind = [one for one in judged if _kind(one) == outcome]
@@ -50,35 +53,34 @@ def lines(judged: Sequence[Judged]) -> list[str]:
 
 def loud(one: Judged) -> bool:
     """Whether a function is worth a row of its own."""
-    return one.verdict.outcome in TOLD
+    return _kind(one) in TOLD
 
 
 def _kind(one: Judged) -> str:
     verdict = one.verdict
     if one.measurement.never_began:
         return "not measured"
-    speed = verdict.speed.outcome if verdict.speed else verdict.outcome
-    slower = speed == "regressed" or any(x.metric == MEAN and x.outcome == "regressed" for x in verdict.others)
-    return "worse" if verdict.outcome == "regressed" and not slower else verdict.outcome
+    if verdict.contended or (verdict.outcome == "invalid" and verdict.speed):
+        return "contended" if verdict.contended else "other"
+    return "worse" if verdict.outcome == "regressed" and not verdict.slower else verdict.outcome
 
 
 def _row(one: Judged) -> Iterator[str]:
     """A function in two lines or more. Its test is never cut, because people copy it."""
     measurement, verdict = one
-    text = "" if verdict.ratio is None else of_time(verdict)
     step = measurement.median(PRIMARY)
-    text += "" if step is None else f", {seconds(step)} a call"
-    if verdict.outcome in ("failed", "invalid"):
-        text = shortened(verdict.reason)
+    told = [shortened(verdict.reason)] if verdict.outcome in ("failed", "invalid") else []
+    if not told or verdict.speed:
+        first, *others = findings(verdict)
+        told = [first if step is None else f"{first}, {seconds(step)} a call", *others, *told]
     yield f"  {measurement.case.model}"
-    for part in [text, *list(_why(one))[:REASONS]]:
+    for part in [*told, *list(_why(one))[:REASONS]]:
         yield from (f"    {line}" for line in wrapped(part))
 
 
 def _why(one: Judged) -> Iterator[str]:
     """What else than time is another: memory, calls of Python, operators, kernels."""
     measurement, verdict = one
-    yield from (f"{other.metric} {changed(other)}" for other in verdict.moved if other.metric != MEAN)
     first = measurement.counted[0] if measurement.counted else None
     sides = [((side or {}).get("beside") or {}) for side in (first.against, first.fingerprint)] if first else [{}, {}]
     for section, name, words in (("python", "calls", "Python calls"), ("counts", "operators", "operators")):
@@ -91,16 +93,18 @@ def _why(one: Judged) -> Iterator[str]:
 
 def _doubtful(judged: Sequence[Judged]) -> Iterator[str]:
     """Functions that were not measured, or whose numbers or results are not what they seem."""
-    never = [(one.measurement.never_began, one.name) for one in judged if one.measurement.never_began]
+    never = [(one.measurement.never_began, one.case.name) for one in judged if one.measurement.never_began]
     yield from by_meaning("NOT MEASURED", ((shortened(reason), name) for reason, name in never))
-    meanings = [(meaning, one.name) for one in judged if (meaning := _not_compared(one.measurement))]
+    meanings = [(meaning, one.case.name) for one in judged if (meaning := _not_compared(one.measurement))]
     yield from by_meaning("RESULT NOT COMPARED", meanings)
     meaning = "its calls change what it works on: `pedantic` with a `setup` renews that"
     yield from listed("SLOWER AND SLOWER", meaning, slowing(judged))
-    yield from listed("CONTENDED", BUSY, [one.name for one in judged if one.verdict.contended])
+    doubt = [f"{one.case.name} {of_time(one.verdict)}" for one in judged if _kind(one) == "inconclusive"]
+    yield from listed("NOT KNOWN", OUTCOMES["inconclusive"].meaning, doubt)
+    yield from listed("CONTENDED", BUSY, [one.case.name for one in judged if one.verdict.contended])
     counted = [one for one in judged if one.verdict.outcome != "invalid"]  # whose rows say it already
-    texts = [(one.name, one.evidence.answers) for one in counted if one.evidence and one.evidence.answers]
-    other = [f"{name} ({shortened(text)})" for name, text in texts]
+    answered = [(one, pairs.answers) for one in counted if (pairs := one.verdict.pairs) and pairs.answers]
+    other = [f"{one.case.name} ({shortened(text)})" for one, text in answered]
     yield from listed("OTHER RESULTS", "what the function returned is not what it was", other)
 
 
@@ -114,5 +118,5 @@ def _not_compared(measurement: Measurement) -> str:
 
 def slowing(judged: Sequence[Judged]) -> list[str]:
     """The cases whose steps become slower and slower, such as those of a network that keeps what it has seen."""
-    found = {one.name: times for one in judged if (times := growth.slowdown(one.measurement.counted)) is not None}
+    found = {one.case.name: times for one in judged if (times := growth.slowdown(one.measurement.counted)) is not None}
     return [f"{name} ({digits(times)} times)" for name, times in found.items()]

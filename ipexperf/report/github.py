@@ -28,7 +28,7 @@ def lines(summary: Summary, run: str | None, environment: Mapping[str, str]) -> 
         conclusions = [*advice(summary), *functions.lines(summary.functions)[:1]]
         printed += _append(Path(path), cases, summary.line, run, conclusions)
     if environment.get(ACTIONS) == "true":
-        printed += annotated(cases, summary.line, fails=summary.fails or summary.spoilt)
+        printed += annotated(cases, summary.line, fails=summary.fails)
     return printed
 
 
@@ -40,7 +40,7 @@ def annotated(cases: Iterable[CaseRow], line: str, *, fails: bool) -> list[str]:
     for row in cases:
         if row.verdict is None:
             continue
-        name = f"{row.case.id} (batch {row.case.batch})"
+        name = row.case.label
         structure = row.verdict.structure
         if structure is not None and structure.fails and structure.losses:
             by_level["error"].append((f"lost: {name}", "; ".join(structure.losses)))

@@ -16,7 +16,10 @@ from ipexperf.report.summary import Judged
 from ipexperf.report.units import digits, plural, seconds
 from ipexperf.result import PRIMARY, Verdict
 
-HEAD = "| | case | batch | step | items/s | {}time vs baseline | verdict |\n|---|---|--:|--:|--:|{}--:|---|\n"
+OF_NETWORKS = ("", "case", "batch", "step", "items/s", FACTOR, "time vs baseline", "verdict")
+OF_FUNCTIONS = ("", "case", "call", "time vs baseline", "verdict")
+LEFT = ("", "case", "verdict")
+"""Columns with text, aligned to the left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +63,12 @@ def text(
     parts += [f"- {_moved(row)}\n" for row in ordered if row.verdict and row.verdict.moved and not row.verdict.fails]
     # Indented lines below a sentence become a nested list.
     parts += [f"{'  ' if sentence.startswith(' ') else ''}- {plain(sentence)}\n" for sentence in advice]
-    if ordered:
-        factors = any(row.factor for row in ordered)
-        head = HEAD.format(f"{FACTOR} | " if factors else "", "--:|" if factors else "")
-        parts += ["\n" + head, *(_line(row, factors=factors) for row in ordered)]
+    networks, functions = ([row for row in ordered if row.case.is_call is call] for call in (False, True))
+    if networks:
+        shown = [name for name in OF_NETWORKS if name != FACTOR or any(row.factor for row in networks)]
+        parts += _table(shown, networks)
+    if functions:
+        parts += _table(OF_FUNCTIONS, functions)
     end = f"\nRun `{run}`: `ipexperf show {run[:18]}` shows every number.\n" if run else ""
     return _cut(parts, end, limit)
 
@@ -90,18 +95,26 @@ def missing(parts: Sequence[str], kept: Sequence[str]) -> str:
     return f"{plural(len(parts) - len(kept), 'line')} left out for lack of space"
 
 
-def _line(row: CaseRow, *, factors: bool) -> str:
-    cells = (
-        outcomes.row(row.outcome).emoji,
-        cell(row.case.id),
-        str(row.case.batch),
-        "-" if row.step is None else seconds(row.step),
-        "-" if row.throughput is None else digits(row.throughput),
-        *([plain(row.factor) or "-"] if factors else []),
-        of_time(row.verdict),
-        row.outcome,
-    )
-    return f"| {' | '.join(cells)} |\n"
+def _table(columns: Sequence[str], rows: Iterable[CaseRow]) -> list[str]:
+    rule = "|".join("---" if name in LEFT else "--:" for name in columns)
+    head = "|".join(f" {name} " if name else " " for name in columns)
+    return [f"\n|{head}|\n|{rule}|\n", *(_line(columns, row) for row in rows)]
+
+
+def _line(columns: Sequence[str], row: CaseRow) -> str:
+    step = "-" if row.step is None else seconds(row.step)
+    cells = {
+        "": outcomes.row(row.outcome).emoji,
+        "case": cell(row.case.name),
+        "batch": str(row.case.batch),
+        "step": step,
+        "call": step,
+        "items/s": "-" if row.throughput is None else digits(row.throughput),
+        FACTOR: plain(row.factor) or "-",
+        "time vs baseline": of_time(row.verdict),
+        "verdict": row.outcome,
+    }
+    return f"| {' | '.join(cells[name] for name in columns)} |\n"
 
 
 def _why(row: CaseRow) -> str:
@@ -111,7 +124,7 @@ def _why(row: CaseRow) -> str:
     changed = structure.changes[:1] if structure and not lost else ()
     structure_text = "".join(f"; **lost**: {plain(loss)}" for loss in lost)
     structure_text += "".join(f"; what ran changed: {plain(change)}" for change in changed)
-    name = f"{outcomes.row(row.outcome).emoji} {code(row.case.id)} (batch {row.case.batch})"
+    name = f"{outcomes.row(row.outcome).emoji} {code(row.case.label)}"
     return f"{name}: **{row.outcome}**: {reason}{structure_text}"
 
 
@@ -119,7 +132,7 @@ def _moved(row: CaseRow) -> str:
     """The metrics of a case that became better, or worse without failing it."""
     assert row.verdict is not None  # noqa: S101 - asked of those alone that have one
     texts = ", ".join(f"{verdict.metric} {changed(verdict)}" for verdict in row.verdict.moved)
-    return f"{outcomes.row('improved').emoji} {code(row.case.id)} (batch {row.case.batch}): {plain(texts)}"
+    return f"{outcomes.row('improved').emoji} {code(row.case.label)}: {plain(texts)}"
 
 
 def code(text: str) -> str:

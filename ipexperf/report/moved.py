@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ipexperf.judge.screen import SAME_ARMS
+from ipexperf.outcomes import title
 from ipexperf.report.units import amount, change, percent
-from ipexperf.result import METRICS, Verdict
+from ipexperf.result import MEAN, METRICS, Verdict
 
 
 def changed(verdict: Verdict) -> str:
@@ -13,8 +15,17 @@ def changed(verdict: Verdict) -> str:
     return f"{percent(verdict.ratio or 1.0)}{levels or ''}"
 
 
+def findings(verdict: Verdict) -> list[str]:
+    """What was found: the time, and other metrics that moved. What decided is first."""
+    time, alone = of_time(verdict), verdict.alone.outcome
+    decided = verdict.outcome == alone
+    others = [f"{one.metric} {changed(one)}" for one in verdict.moved if not (decided and one.metric == MEAN)]
+    others += [SAME_ARMS] if verdict.pairs and not verdict.pairs.differences else []
+    return [time, *others] if decided else [*others, f"its typical time alone is {title(alone)}: {time}"]
+
+
 def of_time(verdict: Verdict | None) -> str:
-    """How the time changed from the baseline's or the other arm's, with its interval: '+12.3 % [+4, +21] %'."""
+    """How the time changed from the baseline's or the other arm's, with what decides: '+12.3 % [+4, +21] %'."""
     if verdict is None or verdict.ratio is None:
         return "-"
-    return change(verdict.ratio, verdict.lo, verdict.hi)
+    return change(verdict.ratio, *(verdict.bounds or (verdict.lo, verdict.hi)))

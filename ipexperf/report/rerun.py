@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ipexperf.bench import loading, registry
-from ipexperf.case import AGAINST, AXES, ITSELF, Case
+from ipexperf.case import AGAINST, AXES, Case
 from ipexperf.plan import knobs
 
 ENDS = {
@@ -39,8 +39,7 @@ def command(
     out. A case measured in pairs has an arm instead of launches. The options have their long names, which work in every
     suite.
     """
-    arm = _arm(case) if against is None else against
-    rest = f"--perf-launches {launches}" if arm is None else f"--perf-against={shlex.quote(arm)}"
+    rest = f"--perf-launches {launches}" if against is None else f"--perf-against={shlex.quote(against)}"
     shell = assignments(variables)
     chosen = options(case, target=target, load=load, plain_size=plain_size)
     where = "".join(f"{shlex.quote(place)} " for place in places)
@@ -104,9 +103,3 @@ class Search:
         """The command. `case` has the words that choose one, as `options` gives them."""
         ends = ENDS[self.kind].format(arm=shlex.quote(self.arm), first=self.first, last=self.last)
         return f"ipexperf bisect {ends} {case}"
-
-
-def _arm(case: Case) -> str | None:
-    """The text of the other arm. Empty if a case was compared with itself."""
-    arm = dict(case.knobs).get(AGAINST)
-    return "" if arm == ITSELF else arm

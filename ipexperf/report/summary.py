@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ipexperf.case import Case
 from ipexperf.judge.rounds import PRIORS, Pools
 from ipexperf.report.speeds import Speeds
-from ipexperf.result import Measurement, PairsEvidence, RoundRecord, Verdict
+from ipexperf.result import Measurement, RoundRecord, Verdict
 
 
 class Judged(NamedTuple):
@@ -21,16 +21,6 @@ class Judged(NamedTuple):
     @property
     def case(self) -> Case:
         return self.measurement.case
-
-    @property
-    def name(self) -> str:
-        """What people call it: the id of a case, or the test of a function."""
-        return self.case.model if self.case.is_call else self.case.id
-
-    @property
-    def evidence(self) -> PairsEvidence | None:
-        """The evidence of its pairs. None if it was not measured in pairs."""
-        return self.verdict.evidence if isinstance(self.verdict.evidence, PairsEvidence) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +43,6 @@ class Summary:
     """Whether the run fails as a whole."""
     unseen: bool = False
     """Whether it does although no test failed."""
-    spoilt: bool = False
-    """Whether more of its cases do not count than may."""
     notes: Sequence[str] = ()
     """What else is said of the run, above its cases."""
     missing: Sequence[str] = ()

@@ -96,8 +96,6 @@ def _whole(summary: Summary) -> Iterator[str]:
     if summary.unseen:
         why = "no test failed, but half of the stable cases or more became slower together"
         yield from labelled("THE RUN FAILS", why)
-    if summary.spoilt:
-        yield from labelled("THE RUN FAILS", "more of its cases do not count than --perf-contended allows")
 
 
 def _cases(summary: Summary) -> list[str]:
@@ -219,10 +217,10 @@ def _cells(header: tuple[str, ...], row: tuple[str, ...], widths: Sequence[int])
 
 
 def _dropped(rounds: Sequence[RoundRecord]) -> list[str]:
-    """How many turns were dropped, if any."""
+    """How many turns were taken on a busy machine, if any."""
     dropped = sum(record.dropped for record in rounds)
     total = dropped + sum(record.turns for record in rounds)
-    text = f"{dropped} of {plural(total, 'turn')} were dropped: the machine was busy with something else meanwhile"
+    text = f"{dropped} of {plural(total, 'turn')} were taken beside other work, and count where too few others do"
     return wrapped(text) if dropped else []
 
 

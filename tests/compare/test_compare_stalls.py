@@ -73,9 +73,9 @@ def test_a_stall_in_every_tenth_step_is_a_regression_of_the_mean(seed: int) -> N
     """30 ms in each tenth step of 26 ms: the mean is 11.5 % longer, and half of the turns are as quick as ever."""
     verdict = judged(compared(rounds(seed, stalls_every=10)))
     assert (verdict.outcome, verdict.worse) == ("regressed", MEAN)
-    assert verdict.reason.startswith("mean step (throughput): ")
+    assert verdict.reason.startswith("mean time: ")
     assert ": every 10th step takes " in verdict.reason
-    assert "; typical step: " in verdict.reason
+    assert "; typical time: " in verdict.reason
     assert verdict.alone.outcome != "regressed"
 
 
@@ -118,4 +118,4 @@ def test_a_mean_that_looks_longer_gets_more_pairs() -> None:
     assert found.stop.why is Why.MOST
     verdict = judged(found, policy)
     assert verdict.outcome == "inconclusive"
-    assert verdict.reason.startswith("mean step (throughput): ")
+    assert verdict.reason.startswith("mean time: ")

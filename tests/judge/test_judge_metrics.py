@@ -62,7 +62,7 @@ def test_two_per_cent_of_memory_are_seen_from_the_first_session_on(times: float,
 
 
 def test_the_reason_of_a_verdict_has_the_change_and_its_interval() -> None:
-    assert judged(1.02 * LEVEL, LEVEL).reason.startswith("2.0% more than the baseline (90% interval +")
+    assert judged(1.02 * LEVEL, LEVEL).reason.startswith("2.0% more than the baseline (99% interval +")
     assert judged(1.02 * LEVEL, LEVEL).reason.endswith("surely more than 0.25%")
     assert judged(LEVEL, LEVEL).reason.startswith("a change for the worse above 1% is excluded (90% interval -")
     assert "only a change for the worse of" in judged(0.8 * LEVEL, LEVEL, 0.77 * LEVEL).reason

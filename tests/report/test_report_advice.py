@@ -72,7 +72,7 @@ def test_the_summary_of_a_run() -> None:
     golden("run.txt", "\n".join(lines))
     assert max(map(len, lines)) <= 120
     quiet = "".join(told(asked, None, together(asked)))
-    assert ("twin" in quiet, "dropped" in quiet) == (False, False)
+    assert ("twin" in quiet, "other work" in quiet) == (False, False)
 
 
 def test_the_summary_of_a_run_whose_twin_differs() -> None:

@@ -122,9 +122,10 @@ def test_a_full_or_missing_summary_is_reported(tmp_path):
         (PLAIN, {}, "--perf-batch 8 --perf-size 224 --perf-launches 3"),
         (PLAIN, {"plain_size": 224}, "--perf-batch 8 --perf-launches 3"),
         (replace(PLAIN, knobs=(("level", "O0"),)), {"plain_size": 224}, "8 --perf-knobs level=O0 --perf-launches 3"),
-        (replace(PLAIN, knobs=(("against", "stack=ipex level=O1"),)), {"plain_size": 224},
-         "--perf-batch 8 --perf-against='stack=ipex level=O1'"),
-        (replace(PLAIN, knobs=(("against", "itself"),)), {"plain_size": 224}, "--perf-batch 8 --perf-against=''"),
+        (replace(PLAIN, knobs=(("against", "git"),)), {"plain_size": 224, "against": "git:3ab level=O1"},
+         "--perf-batch 8 --perf-against='git:3ab level=O1'"),
+        (replace(PLAIN, knobs=(("against", "itself"),)), {"plain_size": 224, "against": ""},
+         "--perf-batch 8 --perf-against=''"),
     ],
 )  # fmt: skip
 def test_a_command_reproduces_exactly_the_case(case, asked, end):

@@ -115,7 +115,6 @@ def everything() -> Summary:
         slower=[PLAIN.id, *(case.id for case in net.values())],
         fails=True,
         unseen=True,
-        spoilt=True,
         notes=["a note on the run"],
         missing=["resnet18-cpu-fp32-infer-stock"],
         commands=["ipexperf show last    every number of this run"],

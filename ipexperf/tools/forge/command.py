@@ -38,7 +38,7 @@ def run_comment(arguments: argparse.Namespace) -> int:
     forge = forges.of_job(os.environ)
     number = forge.find(comment.marker(arguments.name))
     if number is None and not (contents.worse or contents.faster or contents.fails):
-        console.say("nothing became slower or faster: no comment")
+        console.say(f"no comment is needed: {contents.title}")
         return 0
     forge.write(body, number)
     console.say("the comment was written" if number is None else "the comment was written anew")

@@ -16,8 +16,7 @@ from ipexperf.errors import UsageError
 from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.outcomes import Outcome
 from ipexperf.report import markdown, units
-from ipexperf.report.moved import changed
-from ipexperf.result import MEAN, PairsEvidence
+from ipexperf.report.moved import findings
 from ipexperf.tools import codec
 
 LIMIT = 60_000
@@ -51,6 +50,17 @@ class Contents:
     """Whether the run fails as a whole."""
     machine: str
     """Where it was measured, and beside what."""
+    untold: int = 0
+    """How many cases of the rest could not be told."""
+
+    @property
+    def title(self) -> str:
+        """What became of all cases, in a few words."""
+        worse, faster, rest = map(len, (self.worse, self.faster, self.rest))
+        said = ((worse, "worse"), (faster, "faster"), (self.untold, f"of {worse + faster + rest} not known"))
+        whole = ["the run as a whole is slower"] if self.fails and not worse else []
+        parts = [*whole, *(f"{count} {word}" for count, word in said if count)]
+        return ", ".join(parts) or "nothing slower, nothing faster"
 
 
 def marker(name: str) -> str:
@@ -60,14 +70,15 @@ def marker(name: str) -> str:
 
 def of(detail: RunDetail) -> Contents:
     """What to say of a run."""
-    cases = sorted(detail.cases, key=lambda one: (outcomes.place(one.outcome), _name(one)))
+    cases = sorted(detail.cases, key=lambda one: (outcomes.place(one.outcome), one.case.name))
     bad = [one for one in cases if gate.test_failed(one)]
     good = [one for one in cases if one.outcome == "improved" and one not in bad]
     rest = [one for one in cases if one not in bad and one not in good]
-    beside = next((f", beside {evidence.against}" for one in cases if (evidence := _evidence(one))), "")
+    beside = next((f", beside {one.verdict.pairs.against}" for one in cases if one.verdict and one.verdict.pairs), "")
     whole, fails = str(detail.run.settled.get("line") or ""), bool(detail.run.settled.get("fails"))
     worse, faster, folded = (tuple(map(_line, some)) for some in (bad, good, rest))
-    return Contents(worse, faster, folded, whole, fails, detail.run.machine_key + beside)
+    untold = sum(map(gate.untold, rest))
+    return Contents(worse, faster, folded, whole, fails, detail.run.machine_key + beside, untold)
 
 
 def read(path: Path) -> Contents:
@@ -83,10 +94,7 @@ def read(path: Path) -> Contents:
 
 def text(contents: Contents, name: str, link: str = "") -> str:
     """The comment of this name. `link` leads to where its files are. All texts of the contents become code."""
-    said = [(len(contents.worse), "worse"), (len(contents.faster), "faster")]
-    title = ", ".join(f"{count} {word}" for count, word in said if count)
-    title = title or ("the run as a whole is slower" if contents.fails else "nothing slower, nothing faster")
-    lines = [marker(name), f"### ipexperf: {title}", ""]
+    lines = [marker(name), f"### ipexperf: {contents.title}", ""]
     if contents.whole:
         lines += [markdown.code(contents.whole), ""]
     for one in (*contents.worse, *contents.faster):
@@ -96,19 +104,10 @@ def text(contents: Contents, name: str, link: str = "") -> str:
     return _cut(lines, ["", f"<sub>Measured on {markdown.code(contents.machine)}{files}</sub>"])
 
 
-def _evidence(one: Recorded) -> PairsEvidence | None:
-    evidence = one.verdict.evidence if one.verdict else None
-    return evidence if isinstance(evidence, PairsEvidence) else None
-
-
-def _name(one: Recorded) -> str:
-    return one.case.model if one.case.is_call else one.case.id
-
-
 def _line(one: Recorded) -> Line:
-    verdict, reasons = one.verdict, tuple(dict.fromkeys(_reasons(one)))[:REASONS]
-    time = units.change(verdict.ratio, verdict.lo, verdict.hi) if verdict and verdict.ratio is not None else ""
-    return Line(_name(one), cast("Outcome", one.outcome), time, reasons)
+    time, *others = findings(one.verdict) if one.verdict and one.verdict.ratio is not None else [""]
+    reasons = tuple(dict.fromkeys([*others, *_reasons(one)]))[:REASONS]
+    return Line(one.case.name, cast("Outcome", one.outcome), time, reasons)
 
 
 def _told(one: Line) -> Iterator[str]:
@@ -131,8 +130,7 @@ def _reasons(one: Recorded) -> Iterator[str]:
         yield from (f"lost: {loss}" for loss in verdict.structure.losses)
         if verdict.structure.work:
             yield verdict.structure.work
-    yield from (f"{other.metric} {changed(other)}" for other in verdict.moved if other.metric != MEAN)
-    if evidence := _evidence(one):
+    if evidence := verdict.pairs:
         yield from filter(None, [evidence.answers])
         yield from evidence.differences
     if verdict.structure is not None:

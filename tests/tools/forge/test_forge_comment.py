@@ -126,7 +126,7 @@ def test_there_is_one_comment_and_it_is_kept_up_to_date(
     assert "(https://forge.test/me/mine/actions/runs/77)" in job.comments[120]
     assert cli.main(same) == 0
     assert "nothing slower, nothing faster" in job.comments[120]
-    assert capsys.readouterr().out.splitlines()[0] == "nothing became slower or faster: no comment"
+    assert capsys.readouterr().out.splitlines()[0] == "no comment is needed: nothing slower, nothing faster"
 
 
 def test_another_name_is_another_comment(job: Forge, tmp_path: Path) -> None:
