@@ -142,8 +142,8 @@ def _traced(
     )
     chance = random.Random()  # noqa: S311 - a start order, no secret
     if suite is None:
-        return together.play([a, b], Effort(), chance, say)
-    [(_, found)] = walk(suite, {case.model: [a, b]}, chance, say)
+        return together.play([a, b], Effort(keep=True), chance, say)
+    [(_, found)] = walk(suite, {case.model: [a, b]}, 1, chance, say)
     if isinstance(found, tuple):
         raise UsageError("; ".join(str(gone) for gone in found if gone))
     return found
