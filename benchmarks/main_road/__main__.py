@@ -3,7 +3,7 @@
     python benchmarks/main_road --minutes 60
     python benchmarks/main_road --unchanged 40
 
-Each of 100 edits (`changes.py`) is made in a fresh copy of the accepted project and judged by `pytest`. What should be
+Each edit of `changes.py` is made in a fresh copy of the accepted project and judged by `pytest`. What should be
 slower is timed before, outside ipexperf, in turns. Results are appended to `results.csv`, and what it has is not made
 again. `--unchanged` runs `pytest` in a copy where nothing was edited. Ends with a table in Markdown.
 """
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import changes
 import truth
-from road import HERE, PYTEST, reason
+from road import HERE, PYTEST, build, reason
 
 FIELDS = ("kind", "variant", "wanted", "infer", "train", "exit", "seconds", "verdicts", "why")
 SMALLEST = 1.05
@@ -39,6 +39,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
 def accepted(folder: Path, *more: str) -> None:
     """Make the project, measure it once and accept that."""
     shutil.copytree(HERE / "project", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    build(folder)
     measured = run(folder, *PYTEST, *more)
     done = run(folder, sys.executable, "-m", "ipexperf.cli", "baseline", "accept", "last", "--reason", "first")
     if measured.returncode or done.returncode:

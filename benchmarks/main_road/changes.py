@@ -1,10 +1,12 @@
-"""Ten kinds of change that people make in their own code, ten variants each, as edits of the project beside them."""
+"""Kinds of change that people make in their own code, up to ten variants each, as edits of the project beside them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from road import build
 
 MODEL, BLOCKS, DATA = "net/model.py", "net/blocks.py", "net/data.py"
 
@@ -26,6 +28,7 @@ class Change:
             if old and text.count(old) != 1:
                 raise ValueError(f"{self.kind} {self.variant}: {file} has {text.count(old)} times {old!r}")
             path.write_text(text.replace(old, new) if old else new)
+        build(folder)
 
 
 def extra_copy(n: int) -> tuple[tuple[str, str, str], ...]:
@@ -148,6 +151,27 @@ def rename(n: int) -> tuple[tuple[str, str, str], ...]:
     )
 
 
+def slower_library(n: int) -> tuple[tuple[str, str, str], ...]:
+    return (("net/work.c", "EACH 500000", f"EACH {500_000 * (10 + 3 * n)}"),) if n < 5 else ()
+
+
+def more_data(n: int) -> tuple[tuple[str, str, str], ...]:
+    return (("net/table.txt", "", f"{10 + 3 * n}{' ' * 2**21}"),) if n < 5 else ()
+
+
+def own_threads(n: int) -> tuple[tuple[str, str, str], ...]:
+    """Every 9th to 21st step begins a thread of its own, beside which the next ones are slower."""
+    sort = f"threading.Thread(target=lambda: sorted(map(hash, map(str, range({200_000 + 50_000 * n}))))).start()"
+    start = f"        self.steps += 1\n        if self.steps % {9 + 3 * n} == 0:\n            {sort}"
+    edits = ((MODEL, "        self.steps += 1", start), (MODEL, "import torch\n", "import threading\n\nimport torch\n"))
+    return edits if n < 5 else ()
+
+
+def in_conftest(n: int) -> tuple[tuple[str, str, str], ...]:
+    names = ("OMP_NUM_THREADS=1", "ONEDNN_MAX_CPU_ISA=SSE41", "MKL_NUM_THREADS=1 OMP_NUM_THREADS=1")
+    return (("conftest.py", "", f"import os\n\nos.environ.update(x.split('=') for x in {names[n]!r}.split())\n"),)
+
+
 KINDS: dict[str, tuple[str, Callable[[int], tuple[tuple[str, str, str], ...]]]] = {
     "extra copy": ("slower", extra_copy),
     "lost fusion": ("slower", lost_fusion),
@@ -159,11 +183,16 @@ KINDS: dict[str, tuple[str, Callable[[int], tuple[tuple[str, str, str], ...]]]] 
     "other answers": ("answers", other_answers),
     "a refactoring": ("", refactoring),
     "a rename": ("", rename),
+    "a library built slower": ("slower", slower_library),
+    "a data file of 2 MiB": ("slower", more_data),
+    "threads of its own": ("slower", own_threads),
+    "a variable in conftest": ("variable", lambda n: in_conftest(n) if n < 3 else ()),
+    "answers exchanged": ("answers", lambda n: ((MODEL, "dim=1))", "dim=1)).flip(1)"),) if n < 1 else ()),
+    "a test renamed": ("", lambda n: (("test_perf.py", "test_net", "test_network"),) if n < 1 else ()),
 }
 
 
 def every() -> list[Change]:
     """All changes, one variant of each kind after the other, so that a run which is cut has some of each."""
-    return [
-        Change(kind, variant, wanted, make(variant)) for variant in range(10) for kind, (wanted, make) in KINDS.items()
-    ]
+    made = [(kind, n, wanted, make(n)) for n in range(10) for kind, (wanted, make) in KINDS.items()]
+    return [Change(*change) for change in made if change[-1]]

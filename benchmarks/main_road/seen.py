@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import truth
 from changes import BLOCKS, DATA, MODEL, Change
-from road import HERE, PYTEST, reason
+from road import HERE, PYTEST, build, reason
 
 STALL = (
     (MODEL, "        self.steps += 1\n", "        self.steps += 1\n        self.training and wait(self.steps)\n"),
@@ -65,6 +65,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         base = Path(place) / "base"
         shutil.copytree(HERE / "project", base, ignore=shutil.ignore_patterns("__pycache__"))
+        build(base)
         first = run(base, *PYTEST, *more)
         if first.returncode:
             raise SystemExit(first.stdout)
