@@ -50,7 +50,7 @@ def run_show(arguments: argparse.Namespace) -> int:
         yield cases_table(cases) if cases else "No cases were recorded."
         yield reasons_text(cases)
         yield twins_text(twin for rounds in paired.values() for twin in rounds.twins)
-        yield fingerprint_text((recorded.case.id, fingerprint_of(recorded)[1]) for recorded in cases)
+        yield fingerprint_text((recorded.case.name, fingerprint_of(recorded)[1]) for recorded in cases)
         yield roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in cases)
         yield failures_text(cases)
         yield bisections.listed(detail.bisections)

@@ -83,7 +83,7 @@ def settle(verdicts: Mapping[str, Verdict], policy: Policy, apart: Mapping[str, 
     if most := 2 * untold > len(settled):
         kinds = ((untold - busy, "inconclusive"), (busy, "measured on a busy machine"))
         why = ", ".join(f"{count} {kind}" for count, kind in kinds if count)
-        lines.append(f"COULD NOT TELL {untold} of {len(settled)}: {why}")
+        lines.insert(0, f"COULD NOT TELL {untold} of {len(settled)}: {why}")
     return RunVerdict(settled, "; ".join(lines), shift, fails, rest, most, 2 * busy > len(settled))
 
 

@@ -183,6 +183,8 @@ def test_a_pair_with_too_few_turns_left_is_made_again() -> None:
     assert [arms[0].index for arms in asked] == [0, 0, 1, 2, 3]
     assert [arms[0].prove for arms in asked] == [True, True, False, False, False]
     assert f"{B.case.id}: the machine was busy, so this pair is made again: {BUSY}" in said
+    lost = measure(budget=2, together=scripted(itertools.chain([thin], slower(0.5))))
+    assert lost.stop.text.endswith(" was spent after 1 pair, and on 1 pair taken on a busy machine")
 
 
 def test_on_a_machine_that_stays_busy_pairs_count() -> None:

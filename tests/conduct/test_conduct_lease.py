@@ -165,6 +165,13 @@ def test_others_are_told_when_it_is_probably_done(make: Callable[..., Lease]) ->
 
 
 @process
+def test_a_moment_that_is_over_is_not_told(make: Callable[..., Lease]) -> None:
+    make().take(claims("cpu"), seconds=-1.0)
+    with Holder("cpu") as other:
+        assert "probably" not in other.refused()
+
+
+@process
 def test_a_child_measures_under_the_lease_of_its_parent(make: Callable[..., Lease]) -> None:
     """Also on a device that it would share and the parent holds alone, and also the child's child."""
     outer = make()

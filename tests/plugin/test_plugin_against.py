@@ -232,7 +232,7 @@ def test_an_arm_that_is_not_what_its_label_says_fails(suite: Suite, wrong: str, 
             ("--perf-tolerance", "3%", "--perf-against", "stored"),
             "--perf-tolerance: only pairs have that: say --perf-against ARM too",
         ),
-        (("--perf-inconclusive", "maybe"), "expected one of pass, fail, skip, got 'maybe'"),
+        (("--perf-inconclusive", "maybe"), "expected one of pass, fail, skip, exit, got 'maybe'"),
     ],
 )
 def test_a_wish_that_cannot_come_true_is_refused(suite: Suite, arguments: tuple[str, ...], sentence: str) -> None:

@@ -122,6 +122,8 @@ def test_what_became_slower_beside_a_commit_fails_and_says_why(functions: Functi
     assert [test for test, outcome in functions.outcomes().items() if outcome == "regressed"] == [
         "test_functions.py::test_total"
     ]
+    series = functions.suite.query("SELECT DISTINCT json_extract(params, '$.knobs.against') FROM \"case\"")
+    assert set(series) == {("git",), (None,)}  # which goes on beside the next commit
 
 
 def test_other_results_are_said(functions: Functions) -> None:

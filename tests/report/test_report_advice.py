@@ -12,9 +12,11 @@ from report_records import crashed, golden, measurement, out_of_budget, summary,
 
 from ipexperf.case import Case
 from ipexperf.judge.policy import Policy
+from ipexperf.judge.screen import SAME_ARMS
 from ipexperf.report.advice import NO_TURNS, advice
+from ipexperf.report.moved import findings
 from ipexperf.report.speeds import Speeds
-from ipexperf.result import Launch, Measurement, RoundRecord, Verdict
+from ipexperf.result import MEAN, Launch, Measurement, PairsEvidence, RoundRecord, SpeedVerdict, Verdict
 
 PLAIN = Case("resnet18", "cpu", "fp32", "infer", "stock", 32, 32, data="digits")
 TRACED = replace(PLAIN, mode="infer_jit")
@@ -161,6 +163,20 @@ def test_a_case_that_failed_in_the_middle_of_a_run_has_no_ratio() -> None:
         "resnet18, inference: no case counts (1 failed)",
         "slower than the baseline: not known (1 failed)",
     ]
+
+
+def test_a_case_whose_mean_alone_is_longer_is_slower() -> None:
+    """One that keeps more memory is not: its time is told beside what decided."""
+    mean = Verdict("regressed", "slower", MEAN, ratio=1.1)
+    speed = SpeedVerdict("inconclusive", "who knows")
+    one = replace(mean, metric="step_time", ratio=1.01, bounds=(0.96, 1.06), others=(mean,), speed=speed)
+    one = replace(one, evidence=PairsEvidence("itself"))
+    assert advice_of(measured({BEST: 0.003}), [], {BEST.uid: one})[1].startswith("slower than the baseline: 1 of 1 ca")
+    assert findings(one) == [f"{MEAN} +10.0 %", SAME_ARMS, "its typical time alone is inconclusive: +1.0 % [-4, +6] %"]
+    kept = replace(one, others=(replace(mean, metric="held_memory"),), speed=replace(speed, outcome="ok"))
+    assert advice_of(measured({BEST: 0.003}), [], {BEST.uid: kept})[1].endswith("could be judged (1 of 1 case)")
+    answered = replace(one, outcome="invalid", speed=SpeedVerdict("regressed", ""), others=())
+    assert findings(answered)[-1] == "its typical time alone is regressed: +1.0 % [-4, +6] %"
 
 
 def test_a_group_with_one_case_has_no_ratio() -> None:

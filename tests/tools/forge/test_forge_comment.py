@@ -197,6 +197,17 @@ LINES = st.lists(
     ),
     max_size=3,
 ).map(tuple)
+
+
+def test_what_is_not_known_is_not_called_as_fast(tmp_path: Path) -> None:
+    """Of a run that was cut off most cases never began."""
+    doubt = Verdict("inconclusive", "who knows", ratio=1.05, lo=1.02, hi=1.08, bounds=(0.98, 1.12), evidence=PAIRS)
+    made = said(recorded(tmp_path / "a.db", SAME, doubt, doubt))
+    assert made.title == "2 of 3 not known"
+    assert "| `+5.0 % [-2, +12] %` | inconclusive |" in body(made)
+    assert cli.main(["gate", "--db", str(tmp_path / "a.db")]) == 125
+
+
 CONTENTS = st.builds(comment.Contents, LINES, LINES, LINES, TEXTS, st.booleans(), TEXTS)
 
 
