@@ -96,9 +96,10 @@ def _figures(entry: CaseStory) -> list[tuple[str, str, str]]:
     if spot.median is not None:
         apart = f", {(spot.hi - spot.lo) / spot.median:.1%} apart" if spot.lo and spot.hi and spot.n > 1 else ""
         text = units.plural(spot.n, "launch", "launches")
-        rows.append(("step", data.formatted(PRIMARY, spot.median), f"median of {text}{apart}"))
+        name = "call" if entry.case.is_call else "step"
+        rows.append((name, data.formatted(PRIMARY, spot.median), f"median of {text}{apart}"))
     speed = recorded.metrics.get("throughput")
-    if speed is not None and speed.median is not None:
+    if speed is not None and speed.median is not None and not entry.case.is_call:
         rows.append(("throughput", data.formatted("throughput", speed.median), f"batch {entry.case.batch}"))
     verdict = recorded.verdict
     if verdict and verdict.ratio is not None:

@@ -16,10 +16,8 @@ from ipexperf.report.summary import Judged
 from ipexperf.report.units import digits, plural, seconds
 from ipexperf.result import PRIMARY, Verdict
 
-OF_NETWORKS = ("", "case", "batch", "step", "items/s", FACTOR, "time vs baseline", "verdict")
-OF_FUNCTIONS = ("", "case", "call", "time vs baseline", "verdict")
-LEFT = ("", "case", "verdict")
-"""Columns with text, aligned to the left."""
+OF_NETWORKS = ("batch", "step", "items/s", FACTOR)
+OF_FUNCTIONS = ("call",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +61,9 @@ def text(
     parts += [f"- {_moved(row)}\n" for row in ordered if row.verdict and row.verdict.moved and not row.verdict.fails]
     # Indented lines below a sentence become a nested list.
     parts += [f"{'  ' if sentence.startswith(' ') else ''}- {plain(sentence)}\n" for sentence in advice]
-    networks, functions = ([row for row in ordered if row.case.is_call is call] for call in (False, True))
-    if networks:
-        shown = [name for name in OF_NETWORKS if name != FACTOR or any(row.factor for row in networks)]
-        parts += _table(shown, networks)
-    if functions:
-        parts += _table(OF_FUNCTIONS, functions)
+    shown = [name for name in OF_NETWORKS if name != FACTOR or any(row.factor for row in ordered)]
+    for columns, call in ((shown, False), (OF_FUNCTIONS, True)):
+        parts += _table(columns, [row for row in ordered if row.case.is_call is call])
     end = f"\nRun `{run}`: `ipexperf show {run[:18]}` shows every number.\n" if run else ""
     return _cut(parts, end, limit)
 
@@ -95,26 +90,20 @@ def missing(parts: Sequence[str], kept: Sequence[str]) -> str:
     return f"{plural(len(parts) - len(kept), 'line')} left out for lack of space"
 
 
-def _table(columns: Sequence[str], rows: Iterable[CaseRow]) -> list[str]:
-    rule = "|".join("---" if name in LEFT else "--:" for name in columns)
-    head = "|".join(f" {name} " if name else " " for name in columns)
-    return [f"\n|{head}|\n|{rule}|\n", *(_line(columns, row) for row in rows)]
+def _table(columns: Sequence[str], rows: Sequence[CaseRow]) -> list[str]:
+    """A table of these rows. The columns are those with numbers between the case and the verdict."""
+    head = (
+        f"\n| | case | {' | '.join(columns)} | time vs baseline | verdict |\n|---|---|{'--:|' * len(columns)}--:|---|\n"
+    )
+    return [head, *(_line(columns, row) for row in rows)] if rows else []
 
 
 def _line(columns: Sequence[str], row: CaseRow) -> str:
     step = "-" if row.step is None else seconds(row.step)
-    cells = {
-        "": outcomes.row(row.outcome).emoji,
-        "case": cell(row.case.name),
-        "batch": str(row.case.batch),
-        "step": step,
-        "call": step,
-        "items/s": "-" if row.throughput is None else digits(row.throughput),
-        FACTOR: plain(row.factor) or "-",
-        "time vs baseline": of_time(row.verdict),
-        "verdict": row.outcome,
-    }
-    return f"| {' | '.join(cells[name] for name in columns)} |\n"
+    speed = "-" if row.throughput is None else digits(row.throughput)
+    of = {"batch": str(row.case.batch), "step": step, "call": step, "items/s": speed, FACTOR: plain(row.factor) or "-"}
+    cells = (outcomes.row(row.outcome).emoji, cell(row.case.name), *map(of.__getitem__, columns))
+    return f"| {' | '.join((*cells, of_time(row.verdict), row.outcome))} |\n"
 
 
 def _why(row: CaseRow) -> str:
