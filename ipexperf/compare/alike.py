@@ -15,7 +15,8 @@ from ipexperf.errors import WorkerError
 def unlike(arms: Sequence[Arm], workers: Sequence[Worker], say: Callable[[str], None]) -> list[WorkerError | None]:
     """Why each arm does not run its own tree, or nothing. Also says which files an arm has from the user's tree."""
     trees = [Replaced.of(arm.conditions.variables) for arm in arms]
-    if len(set(trees)) < 2 or not arms[0].prove or arms[0].index or any(worker.killed for worker in workers):
+    first = arms[0].prove and not arms[0].index
+    if len(set(trees)) < 2 or not first or len(workers) < len(arms) or any(one.killed for one in workers):
         return []
     try:
         own = [worker.ask("modules", names=[])["modules"] for worker in workers]
@@ -28,8 +29,8 @@ def unlike(arms: Sequence[Arm], workers: Sequence[Worker], say: Callable[[str], 
         if lent := sorted({source.name(path, tree.by) for path in links if tree and path.is_symlink()}):
             name = arm.name or "the other arm"
             say(f"{name} has your {', '.join(lent)}, which git ignores: --perf-build COMMAND makes its own")
-    here = str(source.tree())
-    return [_error(tree.by if tree else here, files, found) for tree, files in zip(trees, found, strict=True)]
+    places = [tree.by if tree else str(source.tree()) for tree in trees]
+    return [_error(place, files, found) for place, files in zip(places, found, strict=True)]
 
 
 def _error(tree: str, files: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> WorkerError | None:

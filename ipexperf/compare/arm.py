@@ -84,7 +84,7 @@ def with_source(words: ArmWords, options: Options, source: str, say: Say) -> Arm
             cache, name = scratch.cache(options.cache), words.source.removeprefix(arms.GIT)
             # It is built for an interpreter and its packages.
             build = options.build and f"{options.build} {make.take_inventory(options.python)}"
-            replaced, sha = sources.tree_of_commit(name, cache, say, build)
+            replaced, sha = sources.tree_of_commit(name, cache, say, build or "")
         except UsageError as error:
             raise UsageError(f"{source} '{words.source}': {error}") from None
         named = f"{arms.GIT}{sha[: sources.DIGITS]}"
@@ -93,7 +93,7 @@ def with_source(words: ArmWords, options: Options, source: str, say: Say) -> Arm
         replaced = Replaced(str(users_files.tree()), str(Path(words.source).resolve()), users_files.roots())
     if replaced.by == replaced.tree:
         return words
-    build = options.build if words.source.startswith(arms.GIT) else ""
+    build = (options.build or "") if words.source.startswith(arms.GIT) else ""
     return replace(words, text=text, source=named, build=build, variables={**words.variables, **replaced.variables})
 
 

@@ -73,7 +73,8 @@ def play(arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callab
         players: list[Player] = [new_player(arm, stack) for arm in arms]
         _start(players, chance)
         alive = _alive(players)
-        errors = alike.unlike([player.arm for player in alive], [player.workers[0] for player in alive], say)
+        workers = [worker for player in alive for worker in player.workers[:1]]
+        errors = alike.unlike([player.arm for player in alive], workers, say)
         for player, error in zip(alive, errors, strict=False):
             with guarded(player):
                 if error is not None:

@@ -262,8 +262,7 @@ def _hashing(arm: Arm, seed: int) -> Arm:
 
 def _gone(test: str, arms: Sequence[Arm], walkers: Sequence[Walker], say: Callable[[str], None]) -> list[Gone | None]:
     """Why each arm does not stand in a test, or imports something else than its tree of files."""
-    workers = [walker.worker for walker in walkers if walker.worker is not None]
-    errors = alike.unlike(arms, workers, say) if len(workers) == len(arms) else []
+    errors = alike.unlike(arms, [walker.worker for walker in walkers if walker.worker is not None], say)
     if any(errors):
         return [Gone("failed", error.reason, error) if error else None for error in errors]
     return [walker.absence(test) for walker in walkers]

@@ -255,8 +255,8 @@ def _folder(cache: Path, name: str) -> Path:
 def tree_of_commit(reference: str, cache: Path, say: Say, build: str = "") -> tuple[Replaced, str]:
     """Have the files of a commit, and no other code but what git ignores, in a tree in the cache. Also returns its sha.
 
-    The user's repository learns nothing of it: no worktree is registered, and its index is not used. A tree that is to
-    be built has a folder for each such `build`: its command, and for what.
+    The user's repository learns nothing of it: no worktree is registered, and its index is not used. With `build`, the
+    tree is one that waits to be built, by that.
     """
     top = source.tree()
     found = None if reference.startswith("-") else _git("rev-parse", "--verify", f"{reference}^{{commit}}")
@@ -382,7 +382,7 @@ def _write(path: Path, content: bytes) -> None:
 def link_others(top: Path, folder: Path, code: Collection[str] = ()) -> None:
     """Link what lies beside the files of a tree and is no code, such as data, to where it is in the user's tree.
 
-    `code` names what is linked all the same, such as what was built there, unless the tree has such a module.
+    So is what `code` names, unless the tree has such a module.
     """
     for place, _, _ in os.walk(folder):
         inside = PurePath(place).relative_to(folder)

@@ -266,9 +266,9 @@ class Options:
         scope=RUN,
         page="verdicts.md#pairs",
     )
-    build: str = _option(
+    build: str | None = _option(
         str,
-        "",
+        None,
         "with git:COMMIT: what to run in the commit's tree, to build in place what git does not have",
         "COMMAND",
         scope=RUN,

@@ -47,10 +47,10 @@ def command(
 
 
 def of_function(
-    test: str, arm: str | None, own: str, variables: Mapping[str, str], *, benchmark: bool, build: str = ""
+    test: str, arm: str | None, own: str, variables: Mapping[str, str], *, benchmark: bool, build: str | None = None
 ) -> str:
     """The command for a test that measures a function. `own` is its own arm, if `ab` was given one."""
-    built = build and f"build={shlex.quote(build)}"
+    built = f"build={shlex.quote(build)}" if build else ""
     if own:
         arms = f"--a {shlex.quote(arm or '')} --b {shlex.quote(own)}{built and f' --{built}'}"
         return f"{assignments(variables)}ipexperf ab {arms} -- {shlex.quote(test)}"

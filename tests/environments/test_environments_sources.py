@@ -109,6 +109,22 @@ def test_of_a_dirty_tree_only_what_git_lacks_is_copied(tree: Path, tmp_path: Pat
 
 
 @pytest.mark.process
+def test_a_commit_has_the_code_that_git_ignores_where_it_has_no_such_module(tree: Path, tmp_path: Path) -> None:
+    """What was compiled from a module of today would hide that of the commit."""
+    (tree / "pkg").mkdir()
+    for name in (".gitignore", "pkg/core.py"):
+        (tree / name).write_text("*.so\n_version.py\n" if name == ".gitignore" else "")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "as it is")
+    for name in ("core.cpython-311.so", "fast.cpython-311.so", "_version.py", "new.py"):
+        (tree / "pkg" / name).write_text("")
+    replaced, _ = sources.tree_of_commit("HEAD", tmp_path / "cache", print)
+    names = sorted(path.name for path in Path(replaced.by, "pkg").iterdir())
+    assert names == ["_version.py", "core.py", "fast.cpython-311.so"]
+
+
+@pytest.mark.process
 def test_a_commit_has_the_files_of_its_submodules(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As they were at that commit. Those that are not here are missing, as git leaves them."""
     (tmp_path / "kernels").mkdir()

@@ -331,15 +331,15 @@ def test_a_session_that_cannot_begin_fails_its_tests_with_its_last_words(functio
 
 
 def test_what_another_tree_lacks_is_not_taken_from_the_users(functions: Functions) -> None:
-    """Such as a module that was built in place: with it, both arms would run the same."""
-    functions.tests("from built import total\n\n\ndef test_it(perf):\n    perf(total, 10)\n")
+    """Such as a module that is not committed yet: with it, both arms would run the same."""
+    functions.tests("from new import total\n\n\ndef test_it(perf):\n    perf(total, 10)\n")
     functions.commit()
-    (functions.path / "built.py").write_text(LIBRARY)
+    (functions.path / "new.py").write_text(LIBRARY)
     (functions.path / "pytest.ini").write_text(f"{INI}{SAMPLES}pythonpath = .\n")
     result = functions.run("--perf-against=git:HEAD", "--perf-max-pairs=2")
     result.assert_outcomes(failed=1)  # nothing was compared, and green would mean: not slower
     said = " ".join(result.stdout.str().split())
-    assert "the arm of --perf-against: its test is not there: ModuleNotFoundError: No module named 'built'" in said
+    assert "the arm of --perf-against: its test is not there: ModuleNotFoundError: No module named 'new'" in said
 
 
 @pytest.mark.parametrize("words", [("test_a.py", "test_functions.py::test_old"), ("test_a.py",), ()])

@@ -165,27 +165,20 @@ def own_tree() -> str:
 
 
 def searched() -> str:
-    """Return the user's folders that this process imports from, for its workers: `PATH`'s way to write several.
-
-    An empty one before them says that the current folder is first, as `python -m` has it.
-    """
+    """Return the user's folders that this process imports from, for its workers: `PATH`'s way to write several."""
     scripts, here = sysconfig.get_path("scripts"), str(Path.cwd())  # of the former Python puts a script's own first
     found = [str(_absolute(Path(entry))) for entry in sys.path if Path(entry).is_dir()]
     entries = [entry for entry in dict.fromkeys(found) if entry != scripts and not _installed(entry)]
     first = here in entries and next(entry for entry in found if entry == here or _installed(entry)) == here
-    return os.pathsep.join(["", here, *entries] if first else entries)
+    return os.pathsep.join(["", here, *entries] if first else entries)  # as `python -m` has it
 
 
 def roots() -> tuple[str, ...]:
-    """Return the folders, relative to the user's tree, from which another tree in its place is imported too.
-
-    Beside the tree itself these are folders above the user's modules and this process, where a project may begin.
-    """
-    top = tree()
-    inner = [PurePath(path) for path in (*paths(), name(Path.cwd(), top)) if not path.startswith("/")]
+    """Return the folders that a tree is imported from: itself, and those above the user's modules and this process."""
+    inner = [PurePath(path) for path in (*paths(), name(Path.cwd(), tree())) if not path.startswith("/")]
     above = [folder for path in inner for folder in (path, *path.parents)]
-    every = [str(place) for folder in (PurePath(), *above) for place in (folder / "src", folder)]
-    return tuple(place for place in dict.fromkeys(every) if (top / place).is_dir() or place == "src")
+    every = dict.fromkeys(str(place) for folder in (PurePath(), *above) for place in (folder / "src", folder))
+    return tuple(place for place in every if (tree() / place).is_dir() or place == "src")
 
 
 def arrange() -> None:
@@ -217,24 +210,16 @@ def paths() -> list[str]:
     return sorted({folder for _, folder in _imported().values() if folder is not None})
 
 
-def modules(names: Iterable[str] = ()) -> dict[str, str]:
-    """Return the files of these modules and of all that come from the tree, by module.
-
-    A file has its name in the tree if git sees it there. What was built or installed, or is elsewhere, has its path.
-    """
-    replaced, wanted = Replaced.of(), set(names)
+def modules(names: Iterable[str]) -> dict[str, str]:
+    """Return the files of these modules and of all in the tree: a name there, or a path if git sees no such file."""
+    replaced = Replaced.of()
     top = f"{replaced.by if replaced else tree()}{os.sep}"
-    files: dict[str, str] = {}
-    for full_name, module in list(sys.modules.items()):
-        if file := getattr(module, "__file__", None):
-            folder, last = os.path.split(file)
-            path = os.path.join(_real(folder), last)  # noqa: PTH118 - packages have thousands
-            inner = path.startswith(top) and not _HIDDEN.search(f"/{path.removeprefix(top)}") and not _installed(path)
-            if full_name in wanted or inner:
-                files[full_name] = path.removeprefix(top) if inner else path
-    ignored = _ignored(tuple(file for file in files.values() if not file.startswith("/")))
-    files = {name: f"{top}{file}" if file in ignored else file for name, file in files.items()}
-    return {name: file for name, file in files.items() if not Path(top, file).is_relative_to(PACKAGE)}
+    files = {full_name: getattr(sys.modules.get(full_name), "__file__", None) for full_name in names}
+    files |= {full_name: str(path) for full_name, path, _ in _modules() if path.is_relative_to(top)}
+    inner = {file: file.removeprefix(top) for file in files.values() if file and file.startswith(top)}
+    ignored = _ignored(tuple(inner.values()))
+    seen = {file: short for file, short in inner.items() if short not in ignored and not _installed(file)}
+    return {full_name: seen.get(file, file) for full_name, file in files.items() if file}
 
 
 def functions(codes: Iterable[CodeType]) -> list[str]:
@@ -273,7 +258,7 @@ def _imported() -> dict[str, tuple[Path, str | None]]:
     """The user's files by name, each with the folder of the tree that it was imported from, if it is in it."""
     return {
         _original(path): (path, None if top is None else _original(top))
-        for path, top in [*((path, None) for path in (*_named, *_read(), *_libraries())), *_modules()]
+        for path, top in [*((path, None) for path in (*_named, *_read(), *_libraries())), *(found[1:] for found in _modules())]
     }
 
 
@@ -339,8 +324,8 @@ def _original(path: Path) -> str:
     return name(path, replaced.by if path.is_relative_to(replaced.by) else replaced.tree)
 
 
-def _modules() -> Iterator[tuple[Path, Path | None]]:
-    """The user's modules: the file of each, and the folder of the path that it was imported from, if it was."""
+def _modules() -> Iterator[tuple[str, Path, Path | None]]:
+    """The user's modules: each with its file, and the folder of the path that it was imported from, if it was."""
     owned = functools.cache(_owned)  # packages have many modules
     for full_name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -354,7 +339,7 @@ def _modules() -> Iterator[tuple[Path, Path | None]]:
             continue
         package = path.name == "__init__.py"
         own_name = path.parent.name if package else path.name.partition(".")[0]
-        yield path, path.parents[full_name.count(".") + package] if own_name == last else None
+        yield full_name, path, path.parents[full_name.count(".") + package] if own_name == last else None
 
 
 def _owned(top: str) -> bool:

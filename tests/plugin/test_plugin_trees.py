@@ -1,0 +1,111 @@
+"""What the arms of two trees import: each its own tree, what git ignores, and what was built for a commit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from plugin_suite import CONFTEST, INI, PLUGIN, ROOT
+from test_plugin_functions import LIBRARY, QUICK, SAMPLES, Functions, functions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.process
+__all__ = ["functions"]
+TEST = "from {} import total\n\n\ndef test_total(perf):\n    perf(total, 10)\n\n\ndef test_plain():\n    pass\n"
+AGAINST = ("--perf-against=git:HEAD", "--perf-max-pairs=2")
+
+
+def said(functions: Functions, *words: str) -> tuple[pytest.RunResult, str]:
+    result = functions.run(*AGAINST, *words)
+    return result, " ".join(result.stdout.str().split())
+
+
+@pytest.mark.parametrize(
+    ("file", "folder", "copy"),
+    [
+        ("src/library.py", ".", "library"),
+        ("src/space/library.py", ".", "space.library"),  # a namespace
+        ("packages/one/src/library.py", "packages/one", "library"),
+        ("packages/one/src/library.py", ".", "library"),
+        ("library.py", ".", ""),  # `python -m pytest` imports the tree
+    ],
+)
+def test_an_arm_that_imports_an_installed_copy_of_its_tree_fails_before_it_is_measured(
+    tmp_path: Path, functions: Functions, file: str, folder: str, copy: str
+) -> None:
+    name = file.removeprefix("packages/one/").removeprefix("src/")
+    test = functions.path / file[: -len(name)].removesuffix("src/") / "tests" / "test_it.py"
+    copied = tmp_path / "installed" / name
+    (tmp_path / "installed" / "library-1.dist-info").mkdir(parents=True)
+    for path in (functions.path / file, test, copied):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(TEST.format(name[:-3].replace("/", ".")) if path == test else LIBRARY)
+    functions.commit()
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *PLUGIN, *AGAINST, test],
+        cwd=functions.path / folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path / "installed")])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = " ".join(done.stdout.split())
+    refused = f"it imports {copy} from {copied} and not {file} of its tree: say `pip install -e .`"
+    assert (refused in told) == bool(copy), done.stdout
+    assert (done.returncode, "1 failed, 1 passed" in told) == ((1, True) if copy else (0, False))
+
+
+def test_what_git_ignores_is_the_users_unless_the_commit_is_built(functions: Functions) -> None:
+    (functions.path / ".gitignore").write_text("made.py\n.ipexperf/\n")
+    functions.library("from made import N\n\n\ndef total(count):\n    return N\n")
+    functions.tests(TEST.format("library"))
+    functions.commit()
+    (functions.path / "made.py").write_text("N = 2\n")
+    result, told = said(functions)
+    assert result.ret == 0, told
+    assert told.count("has your made.py, which git ignores: --perf-build COMMAND makes its own") == 1
+    build = "git log -1 --format=%H && echo N = 1 > made.py && echo once >> log"
+    for _ in range(2):
+        result, told = said(functions, f"--perf-build={build}")
+        assert "its answers changed: 1 -> 2" in told
+        assert "git ignores" not in told
+    [log] = (functions.path / ".ipexperf" / "sources").glob("*/log")
+    assert log.read_text() == "once\n"
+
+
+@pytest.mark.parametrize(
+    ("build", "sentence"),
+    [
+        ("echo no header; exit 3", "its build ended with 3: no header"),
+        ("echo slow; sleep 60", "its build took more than 2 s (--perf-timeout): slow"),
+    ],
+)
+def test_a_build_that_fails_or_hangs_fails_its_tests_alone(functions: Functions, build: str, sentence: str) -> None:
+    functions.tests(TEST.format("os.path").replace("total", "abspath").replace("10", "'a'"))
+    functions.commit()
+    result, told = said(functions, f"--perf-build={build}", "--perf-timeout=2")
+    result.assert_outcomes(passed=1, failed=1)
+    assert f"the arm of --perf-against: {sentence}" in told
+
+
+def test_a_plugin_that_a_tree_cannot_import_is_named_with_the_module_that_it_lacks(functions: Functions) -> None:
+    (functions.path / "helper.py").write_text("import made\n")
+    (functions.path / "pytest.ini").write_text(f"{INI}{SAMPLES}pythonpath = .\n")
+    (functions.path / "conftest.py").write_text(f"{CONFTEST}{QUICK}\npytest_plugins = ['helper']\n")
+    functions.tests(TEST.format("os.path").replace("total", "abspath").replace("10", "'a'"))
+    functions.commit()
+    (functions.path / "made.py").write_text("")
+    result, told = said(functions)
+    result.assert_outcomes(passed=1, failed=1)
+    assert "PluginImportFailure: helper: ModuleNotFoundError: No module named 'made'" in told
+
+
+def test_only_a_commit_is_built(functions: Functions) -> None:
+    result = functions.run("--perf-build=make")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--perf-build: what is built is a commit: say --perf-against git:COMMIT too"])
