@@ -27,8 +27,7 @@ def unlike(arms: Sequence[Arm], workers: Sequence[Worker], say: Callable[[str], 
     for arm, tree, files in zip(arms, trees, found, strict=True):
         links = [Path(file) for file in files.values() if tree and file.startswith(f"{tree.by}/")]
         if lent := sorted({source.name(path, tree.by) for path in links if tree and path.is_symlink()}):
-            name = arm.name or "the other arm"
-            say(f"{name} has your {', '.join(lent)}, which git ignores: --perf-build COMMAND makes its own")
+            say(f"{arm.name} has your {', '.join(lent)}, which git ignores: --perf-build COMMAND makes its own")
     places = [tree.by if tree else str(source.tree()) for tree in trees]
     return [_error(place, files, found) for place, files in zip(places, found, strict=True)]
 
@@ -38,6 +37,7 @@ def _error(tree: str, files: Mapping[str, str], others: Sequence[Mapping[str, st
     for name, file in sorted(files.items()):
         theirs = next((other[name] for other in others if not other.get(name, "/").startswith("/")), None)
         if file.startswith("/") and theirs and Path(tree, theirs).is_file():
-            way = "--perf-build COMMAND builds the other's too" if file.startswith(tree) else "say `pip install -e .`"
+            built = Path(file).parent == Path(tree, theirs).parent
+            way = "--perf-build COMMAND builds the other's too" if built else "say `pip install -e .`"
             return WorkerError("import_error", f"it imports {name} from {file} and not {theirs} of its tree: {way}")
     return None

@@ -232,6 +232,7 @@ def test_an_arm_that_is_not_what_its_label_says_fails(suite: Suite, wrong: str, 
             ("--perf-tolerance", "3%", "--perf-against", "stored"),
             "--perf-tolerance: only pairs have that: say --perf-against ARM too",
         ),
+        (("--perf-build", "make"), "--perf-build: what is built is a commit: say --perf-against git:COMMIT too"),
         (("--perf-inconclusive", "maybe"), "expected one of pass, fail, skip, exit, got 'maybe'"),
     ],
 )

@@ -5,14 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 from plugin_suite import CONFTEST, INI, PLUGIN, ROOT
 from test_plugin_functions import LIBRARY, QUICK, SAMPLES, Functions, functions
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.process
 __all__ = ["functions"]
@@ -36,12 +32,14 @@ def said(functions: Functions, *words: str) -> tuple[pytest.RunResult, str]:
     ],
 )
 def test_an_arm_that_imports_an_installed_copy_of_its_tree_fails_before_it_is_measured(
-    tmp_path: Path, functions: Functions, file: str, folder: str, copy: str
+    functions: Functions, file: str, folder: str, copy: str
 ) -> None:
     name = file.removeprefix("packages/one/").removeprefix("src/")
     test = functions.path / file[: -len(name)].removesuffix("src/") / "tests" / "test_it.py"
-    copied = tmp_path / "installed" / name
-    (tmp_path / "installed" / "library-1.dist-info").mkdir(parents=True)
+    installed = functions.path / "venv" / "installed"
+    (installed / "library-1.dist-info").mkdir(parents=True)
+    (functions.path / ".gitignore").write_text("venv\n")
+    copied = installed / name
     for path in (functions.path / file, test, copied):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(TEST.format(name[:-3].replace("/", ".")) if path == test else LIBRARY)
@@ -49,7 +47,7 @@ def test_an_arm_that_imports_an_installed_copy_of_its_tree_fails_before_it_is_me
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *PLUGIN, *AGAINST, test],
         cwd=functions.path / folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path / "installed")])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(installed)])},
         capture_output=True,
         text=True,
         check=False,
@@ -103,9 +101,3 @@ def test_a_plugin_that_a_tree_cannot_import_is_named_with_the_module_that_it_lac
     result, told = said(functions)
     result.assert_outcomes(passed=1, failed=1)
     assert "PluginImportFailure: helper: ModuleNotFoundError: No module named 'made'" in told
-
-
-def test_only_a_commit_is_built(functions: Functions) -> None:
-    result = functions.run("--perf-build=make")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--perf-build: what is built is a commit: say --perf-against git:COMMIT too"])
