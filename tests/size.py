@@ -14,14 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 55_800,
-    "lines of tests": 49_450,
+    "lines of the package and the suites": 55_050,
+    "lines of tests": 49_000,
     "lines of benchmarks": 9_550,
-    "words of pages": 69_900,
+    "words of pages": 69_150,
     "decisions": 32,
     "words of the glossary": 28,
     "options": 45,
-    "commands": 28,
+    "commands": 27,
     "lines of `pytest --help` that are ours": 36,
 }
 

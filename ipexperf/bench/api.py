@@ -73,8 +73,6 @@ class Settings:
     """Number of steps of the mode `train`. None: as declared by the model."""
     placement: Mapping[str, Any] | None = None
     """Placement that the worker applies and proves (`bench.machine.placement`). None: stay as started."""
-    injected: str = ""
-    """Slow-down to inject (`bench.process.injections`). Used by `ipexperf selftest` only."""
     forked: bool = False
     """True if the worker must be forked. It proves that."""
     shared: str | None = None

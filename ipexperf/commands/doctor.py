@@ -1,13 +1,13 @@
-"""`ipexperf doctor` and `ipexperf selftest`: how well this machine measures, and how well the judge judges on it."""
+"""`ipexperf doctor`: how well this machine measures, and how small a slowdown it can show."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,18 +17,17 @@ from ipexperf.errors import UsageError
 from ipexperf.report.lines import Page
 
 if TYPE_CHECKING:
-    from ipexperf.compare.round import Effort
     from ipexperf.conduct.machine_checks import MachineFinding
     from ipexperf.judge.policy import PairPolicy
     from ipexperf.plan.options import Options
-    from ipexperf.selftest import Selftest
 
 SHORT = {"--seconds": "budget", "--max-pairs": "max_pairs", "--tolerance": "tolerance", "--alpha": "alpha"}
 """Short flags for the options that are most often given."""
 WRONG = 1
 """Exit status of `doctor` if something is wrong."""
-NOTHING = 1
-"""Exit status of `selftest` if no trial was judged."""
+UNKNOWN = "the smallest slowdown that this machine can show is unknown"
+DIFFERENT = ("regressed", "improved")
+"""The outcomes by which equal software is called different."""
 MARKS = {"ok": "ok", "note": "note", "wrong": "WRONG"}
 
 
@@ -82,95 +81,58 @@ def _findings(findings: Sequence[MachineFinding]) -> list[str]:
 
 
 def _measured(options: Options, policy: PairPolicy) -> list[str]:
-    """Measure the first case of the plan that can take turns against itself."""
-    from ipexperf import run, selftest
-    from ipexperf.compare import arm
+    """Measure the first case of the plan that can take turns against itself, and say what such pairs would show."""
+    from ipexperf import run
+    from ipexperf.compare import arm, sequence
     from ipexperf.compare.round import Effort
-    from ipexperf.plan import arms
-    from ipexperf.report import selftest as report
-
-    trials, _ = selftest.plan(run.plan(options).cases, (), arm.facts(arms.ArmWords(), options))
-    done = _selftest(options, policy, Effort(), None)
-    try:
-        done.run(trials[:1])
-    finally:
-        done.close()
-    return report.detectable(done.done[0], policy) if done.done else ["nothing was measured: the time was up"]
-
-
-def _selftest(
-    options: Options, policy: PairPolicy, effort: Effort, seed: int | None, history: str | None = None
-) -> Selftest:
-    """What runs trials. It records them in this history, if any."""
-    from ipexperf import selftest
     from ipexperf.conduct.conductor import Conductor
+    from ipexperf.errors import WorkerError
+    from ipexperf.plan import arms
 
-    chance = random.Random(seed)  # noqa: S311 - a start order, no secret
-    conductor = Conductor(options, Path.cwd(), progress.say)
-    return selftest.Selftest(conductor, policy, effort, chance, progress.say, history)
-
-
-def add_selftest(subparsers: console.Subparsers) -> None:
-    from ipexperf.plan.values import positive, words
-
-    purpose = "test the judge on this machine: false alarms, and slowdowns found"
-    parser = console.declare(subparsers, "selftest", purpose)
-    add = parser.add_argument
-    add("--rounds", type=positive, default=1, help="how often to repeat everything (default: %(default)s)")
-    injections_help = "injections to try, or none: busy3, busy10, avx, channels_last, ... (default: all)"
-    add("--injections", type=words, default=None, metavar="NAMES", help=injections_help)
-    add(
-        "--turns",
-        type=positive,
-        default=None,
-        help="turns of each worker in a pair (default: until its ratio is known)",
-    )
-    add("--steps", type=positive, default=None, help="samples in a turn (default: about 50 ms of them)")
-    add("--seed", type=int, default=None, help="seed of the random start order")
-    planning.add_short(parser, SHORT)
-    planning.add_options(parser)
-    parser.set_defaults(run=run_selftest)
-
-
-def run_selftest(arguments: argparse.Namespace) -> int:
-    """Run trials until all are done or the time is over. Ctrl-C keeps what was measured."""
-    from ipexperf import run, selftest
-    from ipexperf.compare import arm
-    from ipexperf.compare.round import Effort
-    from ipexperf.judge.policy import PairPolicy
-    from ipexperf.plan import arms, injections
-
-    options = planning.resolve(arguments)
-    arms.check(options)
-    policy = PairPolicy(**arms.policy(options))
-    plan = run.plan(options)
-    facts = arm.facts(arms.ArmWords(), options)
-    chosen = injections.chosen(arguments.injections, options, facts)
-    trials, left_out = selftest.plan(plan.cases, chosen, facts)
-    effort = Effort.of(arguments.turns, arguments.steps)
-    done = _selftest(options, policy, effort, arguments.seed, None if "record" in options.without else options.db)
-    try:
-        done.run(trials * arguments.rounds)
-    finally:
-        _print(done, left_out)
-        done.close()
-    return 0 if any(trial.counts for trial in done.done) else NOTHING
+    able = {case: arms.no_turns(case) for case in run.plan(options).cases}
+    case = next((case for case, reason in able.items() if not reason), None)
+    if case is None:
+        raise UsageError(f"no case can take turns: {'; '.join(dict.fromkeys(filter(None, able.values())))}")
+    with contextlib.closing(Conductor(options, Path.cwd(), progress.say)) as conductor:
+        chance = random.Random()  # noqa: S311 - a start order, no secret
+        try:
+            a, b = (arm.arm(conductor, case, arms.ArmWords(), name) for name in ("as it is", "A/A"))
+            same = sequence.Comparison(a, b, policy)
+            for _ in sequence.Contest([same], Effort(), conductor, chance, progress.say).play():
+                """All pairs are made before anything is said."""
+        except WorkerError as error:
+            return [f"A/A of {case.id}: failed: {error.outcome}: {error}", UNKNOWN]
+    if same.failure is not None:
+        return [f"A/A of {case.id}: failed: {same.failure.error.outcome}: {same.failure.error}", UNKNOWN]
+    sides = [side.launch for pair in same.pairs[:1] for side in (pair.a, pair.b)]
+    if flaw := next(filter(None, map(sequence.wrong, sides)), ""):
+        return [f"A/A of {case.id}: invalid: {flaw}", UNKNOWN]
+    return [
+        f"A/A of {case.id}: {same.decision.outcome}: {same.decision.reason}; {same.stop.text}",
+        *_detectable(same.log_ratios, same.decision.outcome, policy),
+    ]
 
 
-def _print(done: Selftest, left_out: Counter[str]) -> None:
-    """Print the results so far."""
-    from ipexperf.judge import selftest
-    from ipexperf.report import selftest as report
+def _detectable(log_ratios: Sequence[float], outcome: str, policy: PairPolicy) -> list[str]:
+    """The smallest slowdown that pairs like these would show."""
+    from ipexperf.judge.policy import Policy
+    from ipexperf.judge.sequential import SURE, reach
+    from ipexperf.report.units import plural
 
-    tolerance = done.policy.tolerance
-    lines = report.lines(selftest.summarise(done.done, tolerance), selftest.spread(done.done), left_out)
-    trials = done.all_trials()
-    if len(trials) > len(done.done):
-        text = report.rate_text(selftest.summarise(trials, tolerance).slower)
-        lines.append(f"false alarms over all selftests of this machine that are kept: {text}")
-    console.say("\n".join(lines))
-    sys.stdout.flush()
+    smallest = reach(log_ratios, policy)
+    if smallest is None:
+        return [UNKNOWN]
+    effects = ", ".join(f"{effect:.1%} after {pairs}" for pairs, effect in smallest.effects)
+    pairs = plural(policy.max_pairs, "pair")
+    sessions = f"{Policy().known_sessions} accepted sessions show how this machine varies"
+    honest = f"the smallest slowdown that this machine can honestly gate on: {smallest.smallest:.1%} (in {pairs})"
+    return [
+        f"pairs spread by {smallest.spread:.1%}, and by no more than {smallest.at_most:.1%} with {SURE:.0%}",
+        f"slowdowns that pairs would show in 4 of 5 comparisons: {effects}",
+        "equal software was called different: do not trust a gate here" if outcome in DIFFERENT else honest,
+        f"against a stored baseline: no case is called ok until {sessions}",
+    ]
 
 
 TOPIC = console.PLAN
-COMMANDS = (add_doctor, add_selftest)
+COMMANDS = (add_doctor,)

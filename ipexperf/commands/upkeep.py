@@ -50,7 +50,6 @@ def run_merge(arguments: argparse.Namespace) -> int:
                 plural(merged.measurements, "measurement"),
                 plural(merged.launches, "launch", "launches"),
                 *((plural(merged.rounds, "round"),) if merged.rounds else ()),
-                *((plural(merged.trials, "trial") + " of a selftest",) if merged.trials else ()),
                 *((plural(merged.bisections, "bisection"),) if merged.bisections else ()),
             )
             went_on = f", and {plural(merged.updated, 'run')} went on" if merged.updated else ""

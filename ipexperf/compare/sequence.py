@@ -1,4 +1,4 @@
-"""Compare pairs of arms in rounds until the judge is sure. Used by `ab`, `--perf-against`, `doctor` and `selftest`."""
+"""Compare pairs of arms in rounds until the judge is sure. Used by `ab`, `--perf-against` and `doctor`."""
 
 from __future__ import annotations
 
@@ -188,10 +188,10 @@ class Comparison:
         added = math.sqrt(2 * statistics.fmean(stalls.of_longest(one.samples) ** 2 for one in launches))
         return replace(self.of_mean, floor=max(self.of_mean.floor, OF_LONGEST * added))
 
-    def arms(self, *, prove: bool) -> list[Arm]:
-        """Both arms for the next pair. Only the first one asks for proof and accuracy, if any does."""
+    def arms(self) -> list[Arm]:
+        """Both arms for the next pair. Only the first one asks for proof and accuracy."""
         number = len(self.pairs)
-        prove = prove and number == 0
+        prove = number == 0
         return [replace(arm, index=number, prove=prove, accuracy=prove, warm=self.warm) for arm in (self.a, self.b)]
 
     def judge(self, *, last: bool = False) -> None:
@@ -247,14 +247,12 @@ class Contest:
         chance: random.Random,
         say: Callable[[str], None],
         *,
-        prove: bool = True,
         show: Callable[[Standing], None] | None = None,
         fresh: bool = False,
         repeat_builds: bool = False,
     ) -> None:
         """Plan the rounds.
 
-        `prove`: check proof and accuracy in the first round; switched off for arms that are slowed down on purpose.
         `show` is called with the state of each comparison before each of its rounds; the default uses `say`.
         Unless they must start `fresh`, workers are forked in every round but the first, from servers that live as long
         as their comparisons: pairs with a server in common are independent (ADR 46).
@@ -265,7 +263,6 @@ class Contest:
         self._conductor = conductor
         self._chance = chance
         self._say = say
-        self._prove = prove
         self._show = show or (lambda standing: say(Step(standing)))
         self._fresh = fresh
         self._repeat_builds = repeat_builds
@@ -319,7 +316,7 @@ class Contest:
         number = len(live[0].pairs)
         for comparison in live:
             self._show(self._standing(comparison))
-        arms = [arm for comparison in live for arm in comparison.arms(prove=self._prove)]
+        arms = [arm for comparison in live for arm in comparison.arms()]
         if self._repeat_builds:
             servers = self._servers_of(live, arms)
             arms = [replace(arm, builds=servers.forked(arm.case, arm.conditions)) for arm in arms]

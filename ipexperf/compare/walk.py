@@ -285,8 +285,8 @@ class WalkContest(Contest):
         by_test = {comparison.b.case.model: comparison for comparison in live}
         tests = {
             test: [
-                replace(arm, prove=self._prove and arm.index < metrics.KNOWN, accuracy=arm.index < AGREEING)
-                for arm in comparison.arms(prove=self._prove)
+                replace(arm, prove=arm.index < metrics.KNOWN, accuracy=arm.index < AGREEING)
+                for arm in comparison.arms()
             ]
             for test, comparison in by_test.items()
         }

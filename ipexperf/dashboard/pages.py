@@ -11,15 +11,12 @@ from ipexperf.case import AGAINST
 from ipexperf.dashboard import data
 from ipexperf.dashboard.change_marks import Mark
 from ipexperf.dashboard.story import CaseStory, Story
-from ipexperf.history import History, selftests, tables
+from ipexperf.history import tables
 from ipexperf.history.board import Board, BoardRun
 from ipexperf.history.speedups import speedups
-from ipexperf.judge import selftest
 from ipexperf.judge.environment import differences
-from ipexperf.judge.policy import PairPolicy
 from ipexperf.outcomes import OUTCOMES
 from ipexperf.report.moved import changed
-from ipexperf.report.selftest import rate_text
 from ipexperf.result import PRIMARY
 
 MOVED = {"slower": 0, "drift": 0, "bistable": 1, "undone": 2, "faster": 3}
@@ -28,18 +25,8 @@ MOST_CHANGES = 200
 """The most changes to show on the overview."""
 
 
-def trust(history: History, story: Story) -> list[tuple[str, str]]:
-    """Return the judge's false alarms on each machine with a selftest, under the current policy."""
-    policy, policy_and_trials = PairPolicy(), []
-    for machine in sorted({entry.line.machine_key for entry in story.entries}):
-        alarms = selftest.summarise(selftests.trials(history, machine, policy), policy.tolerance).slower
-        if alarms.of:
-            policy_and_trials.append((machine, rate_text(alarms)))
-    return policy_and_trials
-
-
-def overview(story: Story, trust: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return the overview: every case with its newest run, recent changes, and the judge's error rates."""
+def overview(story: Story) -> dict[str, Any]:
+    """Return the overview: every case with its newest run, and recent changes."""
     newest = len(story.board.runs) - 1
     entries = [entry for entry in story.entries if not entry.experiment]
     moved = [(mark, entry) for entry in entries for mark in entry.marks if _kind(mark) in MOVED]
@@ -49,7 +36,6 @@ def overview(story: Story, trust: Sequence[tuple[str, str]]) -> dict[str, Any]:
         "title": "Overview",
         "run": run,
         "when": data.moment(run.started_at),
-        "trust": trust,
         "settled": "" if _tried(story, newest) else run.meta.get("settled", {}).get("line", ""),
         "cases": len(entries),
         "data": {

@@ -97,7 +97,7 @@ class _Site:
         shutil.copytree(HERE / "vendor" / "uplot", self._root / "assets" / "uplot")
         self._write_tables()
         self._write_runs()
-        self._draw("index.html", "overview.html", pages.overview(self._story, pages.trust(self._history, self._story)))
+        self._draw("index.html", "overview.html", pages.overview(self._story))
         entries_of = by_run(self._story.entries)
         self._draw("runs.html", "runs.html", {"title": "Runs", "rows": pages.run_rows(self._story, entries_of)})
         for name, context in self._more.items():

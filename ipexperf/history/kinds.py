@@ -52,7 +52,6 @@ HOLDS: Mapping[str, Any] = {
     "verdict.reason": {"text": str, "lo": float, "hi": float, "baseline": (kind_of_evidence, None)}
     | {"structure?": (Structure, None), "speed?": (SpeedVerdict, None), "level?": (Level, None)},
     "seat.turns": [int],
-    "selftest.log_ratios": [float],
     "bisection.outcome": Found,
     "bisection.culprits": [[Change]],
     "bisection.suspects": [str],

@@ -34,7 +34,6 @@ class Merged:
     cases: int
     measurements: int
     launches: int
-    trials: int
     bisections: int
     rounds: int
     updated: int
@@ -98,7 +97,6 @@ def copy(source: History, target: History, *, newer: bool = False) -> Merged:
         cases=counts["case"],
         measurements=counts["measurement"],
         launches=counts["launch"],
-        trials=counts["selftest"],
         bisections=counts["bisection"],
         rounds=counts["round"],
         updated=updated,

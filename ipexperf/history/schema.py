@@ -174,31 +174,6 @@ baseline = Table(
     Column("superseded_by", Integer, ForeignKey("baseline.id"), index=True),
 )
 
-# Verdicts on cases whose truth is known. They are in no series, run or baseline.
-selftest = Table(
-    "selftest",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("uid", String(64), nullable=False, unique=True),
-    Column("session", String(36), nullable=False, index=True),
-    Column("environment_id", Integer, ForeignKey("environment.id"), nullable=False, index=True),
-    Column("case_id", Integer, ForeignKey("case.id"), nullable=False, index=True),
-    Column("policy_id", Integer, ForeignKey("policy.id"), nullable=False, index=True),
-    Column("injection", Text, nullable=False),
-    Column("size", Double),
-    Column("started_at", String(32), nullable=False),
-    Column("finished_at", String(32), nullable=False),
-    Column("seconds", Double, nullable=False),
-    Column("outcome", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("ratio", Double),
-    Column("lo", Double),
-    Column("hi", Double),
-    Column("mde", Double),
-    Column("cut", Boolean, nullable=False),
-    Column("log_ratios", JSON, nullable=False),
-)
-
 # Arms that took turns. If a run measures a case again, its rows are replaced but its rounds stay.
 round_ = Table(
     "round",

@@ -25,7 +25,6 @@ from dashboard_records import (
     RUNS,
     SLOWER,
     STEADY,
-    environment,
     fill,
     read,
     step,
@@ -39,11 +38,8 @@ from ipexperf.dashboard.folder import MANIFEST
 from ipexperf.dashboard.story import slug
 from ipexperf.errors import UsageError
 from ipexperf.history import History
-from ipexperf.history.selftests import record
 from ipexperf.judge.bisection import BisectionRecord, Change
-from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.ratios import Ratio
-from ipexperf.judge.selftest import Trial
 from ipexperf.result import PairsEvidence, Verdict
 
 VENDOR = Path(writing.HERE) / "vendor" / "uplot"
@@ -64,28 +60,6 @@ def test_every_page_is_there_and_every_link_leads_to_one(report: Path) -> None:
                   for row in (read(one).get("rows", []) if 'id="data"' in told else [])]  # fmt: skip
         assert links
         assert [link for link in links if not (one.parent / link).is_file()] == []
-
-
-def test_how_often_the_judge_was_wrong_is_told_where_it_was_tried(tmp_path: Path, report: Path) -> None:
-    """A/A trials of this machine under today's policy; no other policy or machine, none that was cut short."""
-    told = "the judge called code slower than itself in"
-    assert told not in (report / "index.html").read_text()
-    same = {"case": PLAIN, "injection": "A/A", "size": 0.0, "reason": "", "seconds": 60.0, "log_ratios": (0.0, 0.01)}
-
-    def trial(second: int, outcome: Any, **more: Any) -> Trial:
-        times = dict.fromkeys(("started_at", "finished_at"), f"2026-06-01T00:00:{second:02d}Z")
-        return Trial(**{**same, **times, "outcome": outcome, **more})
-
-    with History.open(fill(tmp_path / "nightly.db")) as history:
-        here, elsewhere = environment(0), {**environment(0), "machine_key": "another"}
-        for second, outcome in enumerate(("ok", "ok", "ok", "regressed")):
-            record(history, "a", trial(second, outcome), here, PairPolicy(), "suite")
-        record(history, "a", trial(10, "regressed", cut=True), here, PairPolicy(), "suite")
-        record(history, "a", trial(11, "regressed"), here, PairPolicy(tolerance=0.2), "suite")
-        record(history, "a", trial(12, "regressed"), elsewhere, PairPolicy(), "suite")
-        writing.write(history, tmp_path / "report")
-    found = re.findall(rf"On (.*?) {told} (.*?) comparisons", (tmp_path / "report" / "index.html").read_text())
-    assert found == [("xeon-8480-2s", "1 of 4 (95% interval 0.6% to 80.6%)")]
 
 
 def test_no_page_names_a_network_address(report: Path) -> None:

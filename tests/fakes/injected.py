@@ -10,7 +10,7 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,7 +24,6 @@ from ipexperf.bench import registry
 from ipexperf.bench.api import Session, Settings
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.modes import _inference
-from ipexperf.bench.process import injections
 
 nn = torch.nn
 SETTLED = 4
@@ -107,13 +106,17 @@ def quantised() -> tuple[dict[str, Any], dict[str, Any]]:
     return stepped(step(network)), stepped(step(observed))
 
 
-def spoilt(stack: str, injection: str, caught: str) -> Session:
-    """A session that an injection of `ipexperf selftest` spoils, and whose proof says so."""
-    with injections.opening(injection):
+def spoilt(stack: str, spoiling: AbstractContextManager[Any], caught: str) -> Session:
+    """A session that is opened while something of it is lost, and whose proof says so."""
+    with spoiling:
         session = opened(stack, "infer_jit")
     session.step()
     assert caught in [check.name for check in session.proof() if not check.ok]
     return session
+
+
+def unfrozen() -> AbstractContextManager[Any]:
+    return mock.patch.object(torch.jit, "freeze", lambda network, *_, **__: network)
 
 
 def not_cast() -> dict[str, Any]:
@@ -127,7 +130,7 @@ def of_stock() -> dict[str, Any]:
     return {
         "plain": told(opened("stock")),
         "jit": told(opened("stock", "infer_jit")),
-        "not frozen": told(spoilt("stock", injections.UNFROZEN, "jit")),
+        "not frozen": told(spoilt("stock", unfrozen(), "jit")),
         "channels_last off": told(opened("stock", channels_last="off")),
         "turned": told(opened("stock", build=layers(Does(turned)))),
         "turned, contiguous": told(opened("stock", build=layers(Does(lambda images: turned(images).contiguous())))),
@@ -148,12 +151,13 @@ def of_ipex() -> dict[str, Any]:
     found = {
         "plain": told(opened("ipex")),
         "jit": told(opened("ipex", "infer_jit")),
-        "not frozen": told(spoilt("ipex", injections.UNFROZEN, "jit")),
+        "not frozen": told(spoilt("ipex", unfrozen(), "jit")),
         "weights_prepack off": told(opened("ipex", weights_prepack="off")),
         "level O0": told(opened("ipex", level="O0")),
         "conv_bn_folding off": told(opened("ipex", conv_bn_folding="off")),
     }
-    found["fusion off"] = told(spoilt("ipex", injections.UNFUSED, "graph_fusion"))
+    ipex.enable_onednn_fusion(enabled=False)
+    found["fusion off"] = told(spoilt("ipex", nullcontext(), "graph_fusion"))
     ipex.enable_onednn_fusion(enabled=True)
     # Last, for it is of the whole process.
     return {**found, "channels_last off": told(opened("ipex", channels_last="off"))}

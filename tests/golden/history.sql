@@ -532,32 +532,6 @@ INSERT INTO "seat" VALUES(11,2,6,'case',0,'[9]',X'793B432A3870363F815ABF42CC7136
 INSERT INTO "seat" VALUES(12,0,5,'case',1,'[10]',X'C3300C2AC96B343F0CC3309699D2383FF43CCF6E9599393F0CC3309B3FC8373F6118868F2685383F3DCFF3261295383F6118861AA61D373FF43CCFCF75CA383F9FE77979405A353F6118868A0AA4383F');
 INSERT INTO "seat" VALUES(12,1,5,'twin',NULL,'[10]',X'ABAAAACF2FA3343F254992B8C170383F25499296BFFF373FABAAAAB802C4353F611886159C85383F555555851C75383F3DCFF3C83E66373F876118DED965363F3DCFF3505EAD363F9FE779B59FDB353F');
 INSERT INTO "seat" VALUES(12,2,6,'case',1,'[10]',X'ABAAAA6C4461343F9FE779F36558393F188661CA24AE373F932449187EA7353F9324496869E0373FABAAAAB4FA90373F25499239DB3D383F6DDBB60B32B6353F555555FA018D353FF43CCFD4059C363F');
-CREATE TABLE selftest (
-	id INTEGER NOT NULL, 
-	uid VARCHAR(64) NOT NULL, 
-	session VARCHAR(36) NOT NULL, 
-	environment_id INTEGER NOT NULL, 
-	case_id INTEGER NOT NULL, 
-	policy_id INTEGER NOT NULL, 
-	injection TEXT NOT NULL, 
-	size DOUBLE, 
-	started_at VARCHAR(32) NOT NULL, 
-	finished_at VARCHAR(32) NOT NULL, 
-	seconds DOUBLE NOT NULL, 
-	outcome TEXT NOT NULL, 
-	reason TEXT NOT NULL, 
-	ratio DOUBLE, 
-	lo DOUBLE, 
-	hi DOUBLE, 
-	mde DOUBLE, 
-	cut BOOLEAN NOT NULL, 
-	log_ratios JSON NOT NULL, 
-	CONSTRAINT pk_selftest PRIMARY KEY (id), 
-	CONSTRAINT uq_selftest_uid UNIQUE (uid), 
-	CONSTRAINT fk_selftest_environment_id FOREIGN KEY(environment_id) REFERENCES environment (id), 
-	CONSTRAINT fk_selftest_case_id FOREIGN KEY(case_id) REFERENCES "case" (id), 
-	CONSTRAINT fk_selftest_policy_id FOREIGN KEY(policy_id) REFERENCES policy (id)
-);
 CREATE TABLE series (
 	id INTEGER NOT NULL, 
 	uid VARCHAR(64) NOT NULL, 
@@ -696,10 +670,6 @@ CREATE INDEX ix_verdict_policy_id ON verdict (policy_id);
 CREATE INDEX ix_baseline_series_id ON baseline (series_id);
 CREATE INDEX ix_baseline_run_id ON baseline (run_id);
 CREATE INDEX ix_baseline_superseded_by ON baseline (superseded_by);
-CREATE INDEX ix_selftest_session ON selftest (session);
-CREATE INDEX ix_selftest_environment_id ON selftest (environment_id);
-CREATE INDEX ix_selftest_case_id ON selftest (case_id);
-CREATE INDEX ix_selftest_policy_id ON selftest (policy_id);
 CREATE INDEX ix_environment_machine_key ON environment (machine_key);
 CREATE INDEX ix_round_run_id ON round (run_id);
 CREATE INDEX ix_round_environment_id ON round (environment_id);

@@ -17,10 +17,6 @@ CREATE INDEX ix_run_environment_id ON run (environment_id)
 CREATE INDEX ix_run_started_at ON run (started_at)
 CREATE INDEX ix_samples_run_id ON samples (run_id)
 CREATE INDEX ix_seat_case_id ON seat (case_id)
-CREATE INDEX ix_selftest_case_id ON selftest (case_id)
-CREATE INDEX ix_selftest_environment_id ON selftest (environment_id)
-CREATE INDEX ix_selftest_policy_id ON selftest (policy_id)
-CREATE INDEX ix_selftest_session ON selftest (session)
 CREATE INDEX ix_series_case_id ON series (case_id)
 CREATE INDEX ix_verdict_policy_id ON verdict (policy_id)
 CREATE INDEX ix_verdict_run_id ON verdict (run_id)
@@ -209,32 +205,6 @@ CREATE TABLE seat (
 	CONSTRAINT pk_seat PRIMARY KEY (round_id, place), 
 	CONSTRAINT fk_seat_round_id FOREIGN KEY(round_id) REFERENCES round (id), 
 	CONSTRAINT fk_seat_case_id FOREIGN KEY(case_id) REFERENCES "case" (id)
-)
-CREATE TABLE selftest (
-	id INTEGER NOT NULL, 
-	uid VARCHAR(64) NOT NULL, 
-	session VARCHAR(36) NOT NULL, 
-	environment_id INTEGER NOT NULL, 
-	case_id INTEGER NOT NULL, 
-	policy_id INTEGER NOT NULL, 
-	injection TEXT NOT NULL, 
-	size DOUBLE, 
-	started_at VARCHAR(32) NOT NULL, 
-	finished_at VARCHAR(32) NOT NULL, 
-	seconds DOUBLE NOT NULL, 
-	outcome TEXT NOT NULL, 
-	reason TEXT NOT NULL, 
-	ratio DOUBLE, 
-	lo DOUBLE, 
-	hi DOUBLE, 
-	mde DOUBLE, 
-	cut BOOLEAN NOT NULL, 
-	log_ratios JSON NOT NULL, 
-	CONSTRAINT pk_selftest PRIMARY KEY (id), 
-	CONSTRAINT uq_selftest_uid UNIQUE (uid), 
-	CONSTRAINT fk_selftest_environment_id FOREIGN KEY(environment_id) REFERENCES environment (id), 
-	CONSTRAINT fk_selftest_case_id FOREIGN KEY(case_id) REFERENCES "case" (id), 
-	CONSTRAINT fk_selftest_policy_id FOREIGN KEY(policy_id) REFERENCES policy (id)
 )
 CREATE TABLE series (
 	id INTEGER NOT NULL, 

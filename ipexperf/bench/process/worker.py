@@ -25,7 +25,7 @@ from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.declaration import answer
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.machine import facts, heap, placement, source
-from ipexperf.bench.process import environment, guard, injections
+from ipexperf.bench.process import environment, guard
 from ipexperf.bench.process.line import Line
 from ipexperf.case import Case
 from ipexperf.errors import UsageError, WorkerError
@@ -128,9 +128,7 @@ class Worker:
         bench = self._begun
         bench.device.reset_peak_memory()
         begin = perf_counter()
-        with injections.opening(bench.settings.injected):
-            self._session = session_of(bench)
-        injections.slow(self._session, bench.device.synchronise, bench.settings.injected)
+        self._session = session_of(bench)
         self._device = bench.device
         bench.device.synchronise()
         prepared = perf_counter() - begin
