@@ -47,7 +47,8 @@ SHORT_OPTIONS = "ipexperf.short_options"
 """The plugin whose presence opts in to `--device` beside `--perf-device`."""
 SUITES = "ipexperf.suites"
 """The package of the shipped suites, for `pytest --pyargs`."""
-XDIST = "pytest-xdist would measure cases at the same time: run ipexperf without -n"
+XDIST = "pytest-xdist would measure cases at the same time: run ipexperf with -n 0"
+CODSPEED = "--codspeed measures by itself: leave it or --perf-benchmark out"
 XDIST_MARK = "ipexperf-without-xdist"
 """Parameter id of performance tests in a worker of xdist. The controller refuses tests with it."""
 NO_CASE = "ipexperf-no-case"
@@ -110,6 +111,8 @@ def pytest_configure(config: pytest.Config) -> None:
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
     if config.stash[OPTIONS_KEY].benchmark:
+        if config.getoption("codspeed", False):
+            raise pytest.UsageError(CODSPEED)
         from ipexperf.bench.calls import fixtures
 
         config.pluginmanager.register(fixtures.Suite.of(config, _of_call), "ipexperf-benchmark")
@@ -444,6 +447,12 @@ def pytest_benchmark_group_stats(config: pytest.Config) -> Generator[None, Any, 
     ]
     ours = config.stash.get(FED_KEY, set[str]())
     return groups if ecosystem.table_requested(map(str, words)) else ecosystem.without_ours(groups, ours)
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_timeout_set_timer(item: pytest.Item) -> bool | None:
+    """Set no timer of pytest-timeout for a test that measures: its first one waits for all. `--perf-timeout` holds."""
+    return True if _planned(item) else None
 
 
 @pytest.hookimpl(tryfirst=True)

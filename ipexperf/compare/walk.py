@@ -143,7 +143,7 @@ class Walker:
             self._lost(test, error)
 
     def arrive(self, test: str) -> None:
-        """Wait until the session stands in a test. If it ends, `test` is to blame."""
+        """Wait until the session stands in a test. If it ends, `test` is to blame, where no other can be."""
         if self.worker is None:
             return
         try:
@@ -196,8 +196,10 @@ class Walker:
     def _lost(self, test: str, error: WorkerError) -> None:
         if self.worker is not None:
             self.worker.kill()
-        self.at = None
-        self.gone.setdefault(test, Gone("failed", error.reason, error))
+        stood, self.at = self.at, None
+        # The test that it stood in may have ended it when that went on: `reach` asks a fresh one.
+        if stood is None or error.outcome != "crashed":
+            self.gone.setdefault(test, Gone("failed", error.reason, error))
 
 
 Outcome = Round | tuple[Gone | None, ...]

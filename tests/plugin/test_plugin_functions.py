@@ -300,20 +300,21 @@ def test_a_fixture_that_is_asked_for_in_the_test_is_refused(functions: Functions
     assert "make the fixture an argument of the test" in result.stdout.str()
 
 
-def test_a_function_that_ends_its_process_costs_its_own_test_alone(functions: Functions) -> None:
+@pytest.mark.parametrize("against", [(), ("--perf-against=PLANT=0", "--perf-max-pairs=2")])
+def test_what_ends_its_process_costs_its_own_test_alone(functions: Functions, against: tuple[str, ...]) -> None:
+    """A function does, a test before it measures, and one after that, which its neighbour is not blamed for."""
     functions.tests(
-        "import os\n\n\ndef test_a(perf):\n    perf(sum, [1])\n\n\ndef test_b(perf):\n"
-        "    perf(os._exit if 'PYTEST_XDIST_WORKER' in os.environ else abs, 3)\n\n\n"
-        "def test_c(perf):\n    perf(sum, [1])\n"
+        "import os\n\nARM = 'PYTEST_XDIST_WORKER' in os.environ\n\n\n"
+        "def test_first(perf):\n    perf(sum, [1])\n\n\n"
+        "def test_function(perf):\n    perf(os._exit if ARM else abs, 3)\n\n\n"
+        "def test_before(perf):\n    ARM and os._exit(4)\n    perf(sum, [1])\n\n\n"
+        "def test_after(perf):\n    perf(sum, [1])\n    ARM and os._exit(5)\n\n\n"
+        "def test_last(perf):\n    perf(sum, [1])\n"
     )
-    result = functions.run()
-    assert functions.outcomes() == {
-        "test_functions.py::test_a": "no_baseline",
-        "test_functions.py::test_b": "failed",
-        "test_functions.py::test_c": "no_baseline",
-    }
-    result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*test_b: FAILED", "*why *crashed: ended with exit status 3"])
+    result = functions.run(*against)
+    result.assert_outcomes(passed=3, failed=2)
+    said = result.stdout.str()
+    assert [said.count(f"why         crashed: ended with exit status {status}") for status in (3, 4, 5)] == [1, 1, 0]
 
 
 def test_a_session_that_cannot_begin_fails_its_tests_with_its_last_words(functions: Functions) -> None:
@@ -532,6 +533,56 @@ def test_options_of_a_suite_may_be_in_its_ini_file(functions: Functions) -> None
     functions.tests("def test_it(benchmark):\n    benchmark(sum, [1])\n")
     functions.run().assert_outcomes(passed=1)
     assert functions.outcomes() == {"test_functions.py::test_it": "no_baseline"}
+
+
+OTHER_PLUGINS = """
+
+
+class Hooks:
+    @pytest.hookspec(firstresult=True)
+    def pytest_timeout_set_timer(self, item, settings):
+        pass
+
+
+def pytest_addhooks(pluginmanager):
+    pluginmanager.add_hookspecs(Hooks)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--codspeed", action="store_true")
+
+
+def pytest_timeout_set_timer(item):
+    raise TimeoutError(item.name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    item.ihook.pytest_timeout_set_timer(item=item, settings=None)
+"""
+PAIR = ("--perf-against=PLANT=0", "--perf-max-pairs=2")
+
+
+@pytest.mark.parametrize(
+    "words", [("--benchmark-only",), ("--benchmark-only", "--benchmark-skip"), ("--setup-show",), ("--sw", "--lf")]
+)
+def test_options_of_pytest_and_pytest_benchmark_hold_no_arm_up(functions: Functions, words: tuple[str, ...]) -> None:
+    functions.tests("def test_it(benchmark):\n    benchmark(sum, [1])\n")
+    result = functions.run("--perf-benchmark", *PAIR, *words)
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["1 function beside PLANT=0: 1 not *"])
+    result.stdout.no_fnmatch_line("NOT MEASURED*")
+
+
+def test_other_plugins_neither_end_a_test_that_measures_nor_measure_beside_us(functions: Functions) -> None:
+    """The limit of pytest-timeout is for a test, and the first one that measures waits for all."""
+    conftest = functions.path / "conftest.py"
+    conftest.write_text(f"import pytest\n{conftest.read_text()}{OTHER_PLUGINS}")
+    functions.tests("def test_it(benchmark):\n    benchmark(sum, [1])\n\n\ndef test_plain():\n    pass\n")
+    functions.run("--perf-benchmark").assert_outcomes(passed=1, errors=1)
+    result = functions.run("--perf-benchmark", "--codspeed")
+    assert result.ret == 4
+    assert "--codspeed measures by itself: leave it or --perf-benchmark out" in result.stderr.str()
 
 
 def test_functions_and_xdist_do_not_mix(functions: Functions) -> None:

@@ -29,8 +29,8 @@ from ipexperf.errors import WorkerError
 if TYPE_CHECKING:
     from ipexperf.bench.process.line import Line
 
-ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "timeout", "pytest_cov")
-"""Plugins that an arm does without: they print, or act on a test that takes long or is timed."""
+ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "timeout", "pytest_cov", "stepwise")
+"""Plugins that an arm does without: they print, act on a test that takes long or is timed, or end a session."""
 OPTIONS = {
     "collectonly": False,
     "maxfail": 0,
@@ -38,8 +38,12 @@ OPTIONS = {
     "usepdb": False,
     "trace": False,
     "assertmode": "plain",
+    "setupshow": False,
+    "lf": False,
     "benchmark_disable": True,
     "benchmark_enable": False,
+    "benchmark_only": False,
+    "benchmark_skip": False,
 }
 """Options of an arm whatever the user's are: it goes through all tests, asks nobody, and asserts as Python does.
 pytest-benchmark need not measure, nor warn that it doesn't beside xdist: a suite may make errors of warnings."""
