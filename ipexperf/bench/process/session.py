@@ -39,7 +39,6 @@ OPTIONS = {
     "trace": False,
     "assertmode": "plain",
     "setupshow": False,
-    "lf": False,
     "benchmark_disable": True,
     "benchmark_enable": False,
     "benchmark_only": False,
