@@ -451,6 +451,8 @@ class PairsEvidence:
     """The case's own arm, if that was not as it is."""
     answers: str = ""
     """How the answers are other ones than the other arm's, or an empty text."""
+    uncompared: str = ""
+    """What of the answers cannot be compared and why, or an empty text."""
     machine: MachineEvidence | None = None
     """The other arm compared with the baseline's stored numbers, which the same software gave."""
 

@@ -232,7 +232,7 @@ class Task(ABC):
         return self.loss(outputs, targets), outputs
 
     def compared(self, outputs: Tensors) -> Any:
-        """Return the outputs that fidelity compares with float64."""
+        """Return the outputs that fidelity compares with float64: a tensor, or several."""
         return outputs[0]
 
     @abstractmethod

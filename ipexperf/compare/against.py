@@ -233,9 +233,12 @@ class AgainstRun:
 
         a, b = pairs[0].a, pairs[0].b
         before = answers.common(pair.a.launch.answers for pair in pairs)
-        found = answers.difference(before, answers.common(pair.b.launch.answers for pair in pairs), "the other arm's")
-        if found.text and isinstance(verdict.evidence, PairsEvidence):
-            verdict = replace(verdict, evidence=replace(verdict.evidence, answers=found.text))
+        now = answers.common(pair.b.launch.answers for pair in pairs)
+        found = answers.difference(before, now, "the other arm's")
+        if isinstance(verdict.evidence, PairsEvidence):
+            told, not_told = (found.text, "") if found.compared else ("", found.text)
+            evidence = replace(verdict.evidence, answers=told, uncompared=not_told or answers.uncompared(before, now))
+            verdict = replace(verdict, evidence=evidence)
         if not self._against.lock:
             return answers.named(verdict, replace(found, fails=False))
         if a.arm.case == b.arm.case and (text := accuracy_change(a.launch.metrics, b.launch.metrics, Policy())):

@@ -39,8 +39,8 @@ from ipexperf.steps import Step
 
 EFFORT = Effort(turns=5, most=8, precise=0.015, seconds=0.04, slow=1.0)
 """Processes differ more than turns do, so many short rounds tell more than a few long ones."""
-AGREEING = 2
-"""Processes that tell what a function returns. It is compared with other software if these agree."""
+TELLING = 3
+"""Processes of an arm that tell what a function returns. It is compared with other software if these agree."""
 SPEAK_SECONDS = 10.0
 HASH_SEED = "PYTHONHASHSEED"
 
@@ -287,7 +287,7 @@ class WalkContest(Contest):
         by_test = {comparison.b.case.model: comparison for comparison in live}
         tests = {
             test: [
-                replace(arm, prove=arm.index < metrics.KNOWN, accuracy=arm.index < AGREEING)
+                replace(arm, prove=arm.index < metrics.KNOWN, accuracy=arm.index < TELLING)
                 for arm in comparison.arms()
             ]
             for test, comparison in by_test.items()
@@ -374,7 +374,7 @@ class WalkRun(GroupRun):
         assert entry.conditions is not None  # noqa: S101 - only those that can be launched are asked
         number = self._numbers.get(entry.case, 0) + len(entry.launches)
         done = sum(one.outcome == "ok" for one in entry.launches)
-        return Arm(entry.case, entry.conditions, index=number, prove=not done, accuracy=done < AGREEING)
+        return Arm(entry.case, entry.conditions, index=number, prove=not done, accuracy=done < TELLING)
 
     def _roof(self, entry: OpenCase) -> None:
         """Nothing: ceilings are for networks."""

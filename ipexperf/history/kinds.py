@@ -37,7 +37,9 @@ _FINGERPRINT = {
     "beside?": dict.fromkeys(("memory?", "work?", "counts?", "python?"), _ANY | None) | {"batch?": ([_ANY], None)},
 }
 _ROOF = {"bound": str, "peak": float, "peak_by": str, "bandwidth": float, "bandwidth_by": str, "emulated": bool}
-_ANSWERS = {"norm": float, "bound": float, "sums": str, "weights": str, "shapes": [str]}
+_PART = {"at": str, "shape?": [int]} | dict.fromkeys(("bound?", "told?"), float)
+_PART |= dict.fromkeys(("is?", "values?", "sums?", "odd?", "unknown?"), str)
+_ANSWERS = {"parts?": [_PART], "weights?": str, "processes?": int}
 _FLEET = {"run?": str, "hosts?": (_ANY, [str], None)}
 HOLDS: Mapping[str, Any] = {
     "environment.doc": {"machine_key": str, "hardware?": {"host?": str | None}, "software?": _ANY}

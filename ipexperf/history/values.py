@@ -21,7 +21,7 @@ from ipexperf.result import BaselineEvidence, Evidence, MachineEvidence, PairsEv
 
 END = datetime.max.replace(tzinfo=timezone.utc)
 """The last representable moment."""
-OPTIONAL_EVIDENCE = ("between_sessions", "between_sessions_known", "lock", "own", "answers", "machine")
+OPTIONAL_EVIDENCE = ("between_sessions", "between_sessions_known", "lock", "own", "answers", "uncompared", "machine")
 """Fields that are left out of a document if they are None or empty."""
 
 

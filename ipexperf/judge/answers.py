@@ -1,24 +1,30 @@
-"""Answers of a network beside those of its baseline, or of the other arm: how far they are apart, and if that fails."""
+"""Results of functions and answers of networks beside others: what is another one, by how much, and if that fails."""
 
 from __future__ import annotations
 
 import base64
 import math
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ipexperf.dtypes import DTYPES, PLAIN
 from ipexperf.outcomes import has_numbers, row
 from ipexperf.result import SpeedVerdict, Verdict
 
 Answers = Mapping[str, Any]
 """A sketch by `bench.evidence.answers`."""
-SIZE = 64 * 4
-"""Bytes of a sketch."""
-SAME = DTYPES[PLAIN].bounds.fidelity
-"""Sketches are of float64: a distance below this is rounding, whatever the dtype of the case."""
+Part = Mapping[str, Any]
+ROOT = "result"
+AGREEING = 2
+"""From this many processes on it is known that they return the same."""
+NOISE = 32.0
+"""A small number may be off by so many times what the large ones of its tensor are, because it may be a difference of
+such numbers."""
+FEW = 8.0
+"""If one sum is off by more than so many times the others, a few numbers are."""
+CANCELLED = 1e-15
+"""By so much of its tensor's size it may be off in any case: this is rounding of float64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,50 +33,137 @@ class Difference:
 
     text: str = ""
     fails: bool = False
+    compared: bool = True
+    """False if the text says why it is not known."""
 
 
 def read(document: Mapping[str, Any]) -> Answers:
     """A sketch of a file. Raise KeyError, TypeError or ValueError if it is damaged."""
-    numbers = {name: float(document[name]) for name in ("norm", "bound")}
-    texts = {name: str(document[name]) for name in ("sums", "weights")}
-    if len(base64.b64decode(texts["sums"], validate=True)) != SIZE or not all(map(math.isfinite, numbers.values())):
-        raise ValueError("a sketch of answers is damaged")
-    return {**numbers, **texts, "shapes": [str(shape) for shape in document["shapes"]]}
+    for part in document.get("parts", ()):
+        bounds = [part.get(name, 0.0) for name in ("bound", "told")]
+        try:
+            fine = bool(part["at"]) and all(map(math.isfinite, bounds)) and _doubles(part) is not None
+        except (struct.error, ValueError):
+            fine = False
+        if not fine:
+            raise ValueError("a sketch of answers is damaged")
+    return dict(document)
 
 
 def common(found: Iterable[Answers | None]) -> Answers | None:
-    """The answers of processes that ran the same. None if these differ: then they cannot be compared with others."""
+    """The answers of processes that ran the same. What these do not share cannot be compared with others."""
     there = [one for one in found if one]
-    return None if any(difference(there[0], other).fails for other in there[1:]) else next(iter(there), None)
+    if len(there) < AGREEING or not all("parts" in one for one in there):
+        return next(iter(there), None)
+    others = [{part["at"]: part for part in one["parts"]} for one in there[1:]]
+    parts = [
+        part
+        if all(part["at"] in other and not _change(part, other[part["at"]], "").fails for other in others)
+        else {"at": part["at"], "unknown": "is another one in each process"}
+        for part in there[0]["parts"]
+    ]
+    return {**there[0], "parts": parts, "processes": len(there)}
+
+
+def uncompared(*sides: Answers | None) -> str:
+    """Which part cannot be compared and why, or an empty text."""
+    unknown = (part for one in sides if one for part in one.get("parts", ()) if part.get("unknown"))
+    return next((f"{'it' if part['at'] == ROOT else part['at']} {part['unknown']}" for part in unknown), "")
 
 
 def difference(before: Answers | None, now: Answers | None, whose: str = "the baseline's") -> Difference:
-    """Compare two sketches. An empty text if the answers are the same, or one side has none."""
+    """Compare two sketches, part by part. An empty text if the answers are the same, or one side has none."""
     if not before or not now:
         return Difference()
+    unlike = f"its answers are not compared with {whose}: "
+    if "parts" not in before or "parts" not in now:
+        return Difference(f"{unlike}another version of ipexperf recorded them", compared=False)
     if before["weights"] != now["weights"]:
-        return Difference(f"its answers are not compared with {whose}: its weights were trained another time")
-    if before["shapes"] != now["shapes"]:
-        shapes = [", ".join(side["shapes"]) for side in (before, now)]
-        return Difference(f"its answers changed: {' -> '.join(shapes)}", fails=True)
-    apart, bound = distance(before, now), max(before["bound"], now["bound"])
-    if apart <= SAME:
+        return Difference(f"{unlike}its weights were trained another time", compared=False)
+    others = {part["at"]: part for part in now["parts"]}
+    changes = [_change(part, others[part["at"]], whose) for part in before["parts"] if part["at"] in others]
+    failing = [one for one in changes if one.fails]
+    told = failing or [one for one in changes if one.text]
+    if not told:
         return Difference()
-    if apart <= bound:
-        return Difference(f"its answers are {_percent(apart)} from {whose}, which its dtype allows")
-    return Difference(f"its answers changed: {_percent(apart)} from {whose} (bound {_percent(bound)})", fails=True)
+    text = f"{told[0].text} and {len(told) - 1} more" if told[1:] else told[0].text
+    if failing and max(side.get("processes", AGREEING) for side in (before, now)) < AGREEING:
+        return Difference(f"{unlike}they differ, and may in each process: more than one tells", compared=False)
+    return Difference(f"its answers changed{'' if failing else ', as its dtype allows'}: {text}", fails=bool(failing))
 
 
-def distance(before: Answers, now: Answers) -> float:
-    """The estimated distance of the answers, relative to the size of those before."""
-    squares = sum((b - a) ** 2 for a, b in zip(_sums(before), _sums(now), strict=True))
-    size = before["norm"]
-    return math.sqrt(squares) / size if size else math.inf if squares else 0.0
+def _change(before: Part, now: Part, whose: str) -> Difference:
+    """How a part is another one."""
+    at = "" if before["at"] == ROOT else f"{before['at']}: "
+    if "is" not in before or "is" not in now:
+        return Difference()
+    if before["is"] != now["is"]:
+        return Difference(f"{at}{before['is']} -> {now['is']}", fails=True)
+    if before.get("odd") != now.get("odd"):
+        return Difference(f"{at}other numbers are not finite", fails=True)
+    for name in ("bound", "told"):
+        if name in before and name in now:
+            bound = min(before[name], now[name])
+            if "sums" in before:
+                text = at + far if (far := _of_sums(before, now, bound, whose)) else ""
+            else:
+                text = _of_values(before, now, bound)
+            if text:
+                return Difference(text, fails=name == "bound")
+    return Difference()
 
 
-def _sums(answers: Answers) -> list[float]:
-    data = base64.b64decode(answers["sums"])
-    return [answers["norm"] * value for (value,) in struct.iter_unpack("<f", data)]
+def _of_values(before: Part, now: Part, bound: float) -> str:
+    """The number that is farthest beyond its bound, by name, or an empty text."""
+    import numpy as np
+
+    old, new = _doubles(before), _doubles(now)
+    moved = [abs(b - a) for a, b in zip(old, new, strict=True)]
+    known = [place for place, far in enumerate(moved) if math.isfinite(far)]
+    size = _mean([old[place] for place in known])
+    noise = NOISE * _mean([moved[place] for place in known if abs(old[place]) >= size])
+    noise = max(min(noise, bound * size), CANCELLED * size)
+    worst, text = 1.0, ""
+    for place, (a, b, far) in enumerate(zip(old, new, moved, strict=True)):
+        if a == b or (math.isnan(a) and math.isnan(b)):
+            continue
+        allowed = bound * max(abs(a), abs(b)) + (0.0 if abs(a) >= size else noise)
+        excess = far / allowed if math.isfinite(far) and allowed else math.inf
+        if excess > worst:
+            shape = before["shape"]
+            index = np.unravel_index(place * math.prod(shape) // len(old), shape)  # a complex number is two
+            worst, at = excess, f"{before['at']}{list(map(int, index)) or ''}"
+            beyond = "" if math.isinf(excess) else f" (bound {_percent(allowed / max(abs(a), abs(b)))})"
+            digits = next((count for count in (6, 12) if f"{a:.{count}g}" != f"{b:.{count}g}"), 17)
+            text = f"{'' if at == ROOT else f'{at}: '}{a:.{digits}g} -> {b:.{digits}g}{beyond}"
+    return text
+
+
+def _of_sums(before: Part, now: Part, bound: float, whose: str) -> str:
+    """How far many numbers are from others: all, or a few of them, or the small ones. Empty within the bound."""
+    (size, most, *old), (other, _, *new) = _doubles(before), _doubles(now)
+    half, ratio = len(old) // 2, other / size if size else math.inf if other else 1.0
+    moved = [b * ratio - a if b else a for a, b in zip(old[:half], new[:half], strict=True)]
+    apart, worst = math.hypot(*moved), max(map(abs, moved))
+    small = math.dist(old[half:], new[half:]) / math.sqrt(math.prod(before["shape"]))
+    few = worst * size / most if most else 0.0
+    within = f"(bound {_percent(bound)})"
+    if apart > bound:
+        return f"{_percent(apart)} from {whose} {within}"
+    # Rounding is in all sums alike.
+    if few > bound and worst > FEW * math.sqrt(max(apart**2 - worst**2, 0.0) / (half - 1)):
+        return f"a few numbers are off by {_percent(few)} of the largest {within}"
+    return f"small numbers are {_percent(small)} from {whose} {within}" if small > bound else ""
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The root mean square."""
+    return math.hypot(*values) / math.sqrt(len(values) or 1)
+
+
+def _doubles(part: Part) -> list[float]:
+    data = base64.b64decode(part.get("sums") or part.get("values") or "", validate=True)
+    return [value for (value,) in struct.iter_unpack("<d", data)]
 
 
 def _percent(share: float) -> str:

@@ -12,7 +12,7 @@ from ipexperf.report.lines import BUSY, by_meaning, listed, shortened, wrapped
 from ipexperf.report.moved import findings, of_time
 from ipexperf.report.summary import Judged
 from ipexperf.report.units import digits, plural, seconds
-from ipexperf.result import PRIMARY, Measurement
+from ipexperf.result import PRIMARY
 
 SHOWN = 20
 """Most functions of one kind to show. The history has all."""
@@ -95,7 +95,7 @@ def _doubtful(judged: Sequence[Judged]) -> Iterator[str]:
     """Functions that were not measured, or whose numbers or results are not what they seem."""
     never = [(one.measurement.never_began, one.case.name) for one in judged if one.measurement.never_began]
     yield from by_meaning("NOT MEASURED", ((shortened(reason), name) for reason, name in never))
-    meanings = [(meaning, one.case.name) for one in judged if (meaning := _not_compared(one.measurement))]
+    meanings = [(meaning, one.case.name) for one in judged if (meaning := _not_compared(one))]
     yield from by_meaning("RESULT NOT COMPARED", meanings)
     meaning = "its calls change what it works on: `pedantic` with a `setup` renews that"
     yield from listed("SLOWER AND SLOWER", meaning, slowing(judged))
@@ -108,12 +108,11 @@ def _doubtful(judged: Sequence[Judged]) -> Iterator[str]:
     yield from listed("OTHER RESULTS", "what the function returned is not what it was", other)
 
 
-def _not_compared(measurement: Measurement) -> str:
+def _not_compared(one: Judged) -> str:
     """Why the function's results cannot be compared with those of others, or an empty text."""
-    found = [launch.answers for launch in measurement.counted if launch.answers]
-    if found and answers.common(found) is None:
-        return "it is another one in each process"
-    return next((f"nothing compares {kind} with another" for one in found if (kind := one.get("unknown"))), "")
+    if one.evidence:
+        return one.evidence.uncompared
+    return answers.uncompared(answers.common(launch.answers for launch in one.measurement.counted))
 
 
 def slowing(judged: Sequence[Judged]) -> list[str]:

@@ -1,145 +1,213 @@
-"""Results of calls as sketches, which tell whether two processes got the same. Nothing is pickled."""
+"""Results of calls as sketches, which tell whether two processes got the same. Nothing is pickled.
+
+Containers are opened by the methods of their kind: what a user's class has in place of these may raise or never end.
+What is of no known kind is named by its type, and not compared.
+"""
 
 from __future__ import annotations
 
+import array
+import collections
+import datetime as dt
+import decimal
 import enum
+import fractions
 import hashlib
+import importlib.util
+import itertools
+import math
+import pathlib
 import sys
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ipexperf.bench.evidence import answers
 from ipexperf.dtypes import DTYPES
 
-PLAIN = (type(None), bool, int, float, complex, str, bytes, range, enum.Enum)
+PLAIN: tuple[type, ...] = (type(None), bool, int, str, bytes, bytearray, range, decimal.Decimal, fractions.Fraction)
+PLAIN += (dt.datetime, dt.date, dt.time, dt.timedelta, dt.timezone, pathlib.PurePath, uuid.UUID)
 """Types whose values are compared by their text."""
 SHOWN = 60
 """Longest text of a value that is kept whole. Of a longer one a digest is."""
 MOST = 40
-"""From this many values on, the rest is one digest."""
+"""From this many parts on, the rest is one digest, and sums of its numbers."""
+VALUES = 50_000
+"""The most parts that are looked at."""
+NUMBERS = 2**27
+"""The most numbers of a tensor: a sparse one may have any number."""
+DEEP = 100
+"""The most containers inside one another."""
 EXACT = 1e-9
-"""Largest distance of results in float64, relative to their size: sums in another order."""
+"""Largest distance of numbers in float64, relative to their size: sums in another order."""
+BOUNDS = {name: row.bounds.fidelity for row in DTYPES.values() for name in row.operands if "float" in name}
+BOUNDS |= {"complex64": BOUNDS["float32"], "float8_e4m3fn": 0.25, "float8_e5m2": 0.5}
+"""The same of other dtypes."""
+SMALL = {EXACT: 1e-3, BOUNDS["float32"]: 0.1}
+"""By the bound: see `answers.numbers`."""
+Seen = tuple[str, Any, Sequence[tuple[str, Any]]]
+"""What a value is; its numbers that are rounded, with their shape, if it has any; what it holds, each with a name."""
 
 
 def sketch(result: Any) -> dict[str, Any]:
-    """Return the sketch of a result: texts of its plain values and shapes, and sums of the numbers in its tensors."""
-    texts, numbers, bound = [], [], EXACT
-    for part in _parts(result):
-        array = _array(part)
-        if array is None:
-            texts.append(_text(part))
-            continue
-        name = str(array.dtype).removeprefix("torch.")
-        texts.append(f"{'x'.join(map(str, array.shape)) or 'scalar'} {name}")
-        if _rounded(array):
-            numbers.append(array)
-            # A float of Python's may be read from a tensor, as a loss is.
-            kind = "float32" if isinstance(part, float) else name
-            bound = max(bound, *(row.bounds.fidelity for row in DTYPES.values() if kind in row.operands), EXACT)
+    """Return the sketch of a result: a part for each value and each container in it."""
+    found = _parts("result", result, {})
+    parts = []
+    for at, text, numbers, unknown in itertools.islice(found, MOST):
+        part = _numbers(text, *numbers) if numbers else {"is": text}
+        parts.append({"at": at, **part, **({"unknown": unknown} if unknown else {})})
+    digest, floats, reason = hashlib.sha256(), collections.defaultdict[float, list[Any]](list), ""
+    for at, text, numbers, unknown in itertools.islice(found, VALUES):
+        digest.update(f"{at} {text}\n".encode(errors="surrogatepass"))
+        reason = reason or (unknown and f"has a part that {unknown}")
+        if numbers and importlib.util.find_spec("numpy"):
+            floats[numbers[2]].append(answers.flat(numbers[0]))
+        elif numbers:
+            reason = "has numbers, and without NumPy they are not compared"
+    if next(found, None):
+        reason = f"has more than {VALUES:,} values, and others are not compared"
+    if len(parts) == MOST:
+        parts.append({"at": "the rest", "is": digest.hexdigest()[:12], "unknown": reason})
+    for bound, values in floats.items():
+        joined = sys.modules["numpy"].concatenate(values)
+        part = _numbers(f"{len(joined)} numbers", joined, joined.shape, bound)
+        parts.append({"at": f"the rest within {bound:g}", **part})
+    return {"parts": parts, "weights": "", "processes": 1}
+
+
+def _numbers(text: str, values: Any, shape: Sequence[int], bound: float) -> dict[str, Any]:
+    return answers.numbers(values, shape, text, bound, SMALL.get(bound, 1.0))
+
+
+def _listed(values: list[float], *shape: int) -> tuple[Any, Sequence[int], float]:
+    """Floats of Python's and their bound. They may be of float32, as a loss is, and are if that can hold them all."""
+    finite = [value for value in values if math.isfinite(value)]
+    bound = BOUNDS["float32"] if array.array("f", finite).tolist() == finite else EXACT
+    return values if len(values) <= answers.KEPT else answers.flat(values), shape, bound
+
+
+def _parts(at: str, value: Any, above: Mapping[int, str]) -> Iterator[tuple[str, str, Any, str]]:
+    """The parts of a value: where, what it is, its numbers, and why it isn't compared. `above`: what it is inside."""
+    if id(value) in above:
+        yield at, f"{above[id(value)]} again", None, ""
+        return
+    name = type(value).__name__
+    inner: Sequence[tuple[str, Any]] = ()
+    text, numbers, unknown = name, None, ""
+    try:
+        if seen := _seen(value):
+            text, numbers, inner = seen
         else:
-            texts[-1] += f" {_digest((array.numpy() if hasattr(array, 'numpy') else array).tobytes())}"
-    summed, odd = _numbers(numbers, bound)
-    texts += [f"{odd} not finite"] if odd else []
-    if len(texts) > MOST:
-        texts[MOST:] = [_digest("\n".join(texts[MOST:]).encode(errors="surrogatepass"))]
-    made = {"norm": 0.0, "sums": answers.NOTHING, "bound": bound, "weights": "", **summed, "shapes": texts}
-    unknown = incomparable(result)
-    return {**made, "unknown": unknown} if unknown else made
+            unknown = f"is a {name}, which nothing compares with another"
+    except Exception as error:  # noqa: BLE001 - whatever a user's class raises is said
+        unknown = f"is a {name}, which cannot be read: {type(error).__name__}"
+    if inner and len(above) == DEEP:
+        unknown, inner = f"is a {name} inside {DEEP} others, and what it holds is not compared", ()
+    yield at, _cut(text), numbers, unknown
+    for part, held in inner:
+        yield from _parts(at + part, held, {**above, id(value): at})
 
 
-def incomparable(result: Any) -> str:
-    """Return the first type in a result whose values cannot be compared, or an empty text."""
-    kinds = (type(part) for part in _parts(result) if _array(part) is None and not _exact(part))
-    return next((f"a {kind.__name__}" for kind in kinds), "")
+def _seen(value: Any) -> Seen | None:
+    """What is known of a value. Only its own type is asked: a proxy's says that it is what it stands for."""
+    return next(filter(None, (look(value, type(value)) for look in (_single, _numeric, _table, _container))), None)
 
 
-def _numbers(arrays: list[Any], bound: float) -> tuple[dict[str, Any], int]:
-    """The sums of all numbers of these arrays that are finite, and how many are not."""
-    if not arrays:
-        return {}, 0
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        library, parts = torch, [torch.view_as_real(x) if x.is_complex() else x for x in arrays]
-        numbers = torch.cat([x.to(torch.float64).reshape(-1) for x in parts])
+def _single(value: Any, kind: type) -> Seen | None:
+    if issubclass(kind, float):
+        return "float", _listed([value.real]), ()
+    if issubclass(kind, complex):
+        return "complex", _listed([value.real, value.imag]), ()
+    word = _word(value) if issubclass(kind, (*PLAIN, enum.Enum)) else ""
+    return (word, None, ()) if word else None
+
+
+def _numeric(value: Any, kind: type) -> Seen | None:
+    """A tensor, or an array of NumPy's."""
+    torch, numpy = map(sys.modules.get, ("torch", "numpy"))
+    if torch and issubclass(kind, torch.Tensor):
+        if value.numel() > NUMBERS:
+            raise OverflowError
+        value = value.detach().to_dense().cpu().resolve_conj().resolve_neg()
+        floating = value.is_floating_point() or value.is_complex()
+        value = value if floating else value.numpy()
+    elif numpy and issubclass(kind, numpy.ndarray | numpy.generic) and not issubclass(kind, numpy.ma.MaskedArray):
+        value = numpy.asarray(value)
+        floating = value.dtype.kind in "fc"
     else:
-        library = sys.modules["numpy"]
-        parts = [part for x in arrays for part in ((x.real, x.imag) if x.dtype.kind == "c" else (x,))]
-        numbers = library.concatenate([x.astype("float64").reshape(-1) for x in parts])
-    finite = library.isfinite(numbers)
-    return answers.sketch((), library.where(finite, numbers, 0.0), bound) or {}, int((~finite).sum())
+        return None
+    text = answers.described(value)
+    if floating:
+        bound = BOUNDS.get(str(value.dtype).removeprefix("torch."), EXACT)
+        return text, (answers.flat(value), value.shape, bound), ()
+    if value.dtype.names:
+        return text, None, [(f"[{field!r}]", value[field]) for field in value.dtype.names]
+    if value.dtype.kind in "OT":
+        return _sequence(text, value.ravel().tolist())
+    return f"{text} {value.tolist() if value.size <= answers.KEPT else answers.digest(value.tobytes())}", None, ()
 
 
-def _rounded(array: Any) -> bool:
-    kind = getattr(array.dtype, "kind", "")  # torch's have none
-    return kind in "fc" if kind else array.is_floating_point() or array.is_complex()
+def _table(value: Any, kind: type) -> Seen | None:
+    pandas = sys.modules.get("pandas")
+    if pandas and issubclass(kind, pandas.DataFrame):
+        text, _, columns = _mapping(kind.__name__, list(value.items()))
+        return text, None, [(".index", value.index), *columns]
+    if pandas and issubclass(kind, pandas.Series):
+        return kind.__name__, None, [(".index", value.index), (".values", value.to_numpy())]
+    return (kind.__name__, None, [(".values", value.to_numpy())]) if pandas and issubclass(kind, pandas.Index) else None
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    """The values in nested containers, with the kinds and lengths of these."""
-    if getattr(value, "ndim", 0) == 1 and hasattr(value, "to_numpy"):  # a column of a table, and its index
-        yield type(value).__name__
-        yield from _parts(getattr(value, "index", None))
-        yield from _parts(value.to_numpy())
-    elif getattr(getattr(value, "dtype", None), "kind", "") == "O" and hasattr(value, "tolist"):
-        yield from _parts(value.tolist())
-    elif isinstance(value, Mapping) or (hasattr(value, "keys") and hasattr(value, "items")):
-        pairs = list(value.items())
-        yield f"{type(value).__name__} of {', '.join(str(key) for key, _ in pairs)}"
-        for _, part in pairs:
-            yield from _parts(part)
-    elif isinstance(value, list | tuple):
-        yield f"{type(value).__name__} of {len(value)}"
-        for part in value:
-            yield from _parts(part)
-    elif isinstance(value, set | frozenset):
-        yield f"{type(value).__name__} of {', '.join(sorted(map(_text, value)))}"
-    elif named := _fields(value):
-        yield type(value).__name__
-        for name in named:
-            yield from _parts(getattr(value, name))
-    else:
-        yield value
+def _container(value: Any, kind: type) -> Seen | None:
+    name = kind.__name__
+    for ordered in (list, tuple, collections.deque):
+        if issubclass(kind, ordered):
+            return _sequence(name, list(ordered.__iter__(value)))
+    for unordered in (set, frozenset):
+        if issubclass(kind, unordered):
+            words = sorted(map(_word, unordered.__iter__(value)))
+            return None if "" in words else (f"{name} of {', '.join(words)}", None, ())
+    if issubclass(kind, Mapping):
+        pairs = dict.items(value) if issubclass(kind, dict) else itertools.islice(value.items(), 2 * VALUES)
+        return _mapping(name, sorted(pairs, key=lambda pair: _word(pair[0])))
+    made = getattr(kind, "__attrs_attrs__", None)
+    named = fields(kind) if is_dataclass(kind) else made
+    # Past whatever its class has in place of the usual way: one without a value must not be made up.
+    return (
+        None if named is None else (name, None, [(f".{x.name}", object.__getattribute__(value, x.name)) for x in named])
+    )
 
 
-def _fields(value: Any) -> list[str]:
-    """The fields of an instance of a dataclass, or of a class that attrs made."""
-    if isinstance(value, type):
-        return []
-    return [one.name for one in (fields(value) if is_dataclass(value) else getattr(value, "__attrs_attrs__", ()))]
+def _mapping(name: str, pairs: Sequence[tuple[Any, Any]]) -> Seen:
+    words = [_word(key) or type(key).__name__ for key, _ in pairs]
+    text = f"{name} of {', '.join(words)}"
+    if len(set(words)) < len(words):  # columns may share a name
+        words = [f"{word}, {place}" for place, word in enumerate(words)]
+    return text, None, [(f"[{_cut(word)}]", part) for word, (_, part) in zip(words, pairs, strict=True)]
 
 
-def _array(value: Any) -> Any:
-    """The numbers of a tensor, of an array of NumPy's, or a float beside them. Beside torch they become a tensor."""
-    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    if torch is not None and isinstance(value, torch.Tensor):
-        try:
-            return value.detach().to_dense().cpu().resolve_conj()
-        except (RuntimeError, NotImplementedError):
-            return None  # such as one on the meta device, which has no numbers
-    if numpy is not None and isinstance(value, numpy.ndarray | numpy.generic | float):
-        array = numpy.array(value)
-        if array.dtype.kind not in "biufc":
-            return None
-        return array if torch is None else torch.from_numpy(array)
-    return torch.tensor(value, dtype=torch.float64) if torch is not None and isinstance(value, float) else None
+def _sequence(name: str, items: list[Any]) -> Seen:
+    kinds, name = set(map(type, items)), f"{name} of {len(items)}"
+    if items and all(issubclass(kind, float) for kind in kinds):
+        return f"{name} floats", _listed([item.real for item in items], len(items)), ()
+    if len(items) > answers.KEPT and kinds <= {type(None), bool, int, str, bytes}:
+        return f"{name}: {answers.digest(repr(items).encode(errors='surrogatepass'))}", None, ()
+    return name, None, [(f"[{place}]", part) for place, part in enumerate(items)]
 
 
-def _text(value: Any) -> str:
-    """A plain value, or its digest if it is long. Of other values the type alone: their text may have addresses."""
-    if not _exact(value):
-        return type(value).__name__
-    if not isinstance(value, PLAIN):
-        return f"{'x'.join(map(str, value.shape))} {value.dtype} {_digest(value.tobytes())}"
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= SHOWN else f"{type(value).__name__} {_digest(text.encode(errors='surrogatepass'))}"
+def _word(value: Any) -> str:
+    """The text of a plain value, of a number or of several, by the methods of its kind. Empty for others."""
+    kind = type(value)
+    if issubclass(kind, enum.Enum):
+        return f"{kind.__name__}.{value._name_}: {_word(value._value_)}"
+    if issubclass(kind, tuple | frozenset):
+        words = [_word(one) for one in value]
+        words = words if issubclass(kind, tuple) else sorted(words)
+        return "" if "" in words else f"{kind.__name__}({', '.join(words)})"
+    return next((str(vars(one)["__repr__"](value)) for one in (*PLAIN, float, complex) if issubclass(kind, one)), "")
 
 
-def _exact(value: Any) -> bool:
-    """Whether two values of this kind are compared exactly. NumPy's are texts, times and the like here."""
-    numpy = sys.modules.get("numpy")
-    return isinstance(value, PLAIN) or (numpy is not None and isinstance(value, numpy.ndarray | numpy.generic))
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:12]
+def _cut(text: str) -> str:
+    """A text, or its beginning and digest if it is long."""
+    content = text.encode(errors="surrogatepass")
+    return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]}... {answers.digest(content)}"

@@ -107,7 +107,8 @@ def predict(
 
 def distance(outputs: Tensors, reference_answer: Reference, task: Task) -> float:
     """Return the relative RMSE of outputs against the reference."""
-    result, expected = task.compared(outputs), task.compared(reference_answer.outputs)
+    sides = (tensors(task.compared(side)) for side in (outputs, reference_answer.outputs))
+    result, expected = (torch.cat([value.reshape(-1) for value in side]) for side in sides)
     return float((result - expected).pow(2).mean().sqrt() / expected.pow(2).mean().sqrt())
 
 

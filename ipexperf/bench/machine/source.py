@@ -258,7 +258,10 @@ def _imported() -> dict[str, tuple[Path, str | None]]:
     """The user's files by name, each with the folder of the tree that it was imported from, if it is in it."""
     return {
         _original(path): (path, None if top is None else _original(top))
-        for path, top in [*((path, None) for path in (*_named, *_read(), *_libraries())), *(found[1:] for found in _modules())]
+        for path, top in [
+            *((path, None) for path in (*_named, *_read(), *_libraries())),
+            *(found[1:] for found in _modules()),
+        ]
     }
 
 

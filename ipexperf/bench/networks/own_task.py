@@ -30,11 +30,11 @@ class Own(Task):
         raise WorkerError("error", "a network given only by name has nothing to learn from")
 
     def compared(self, outputs: Tensors) -> Any:
-        """Return all output numbers."""
-        numbers = [value.reshape(-1) for value in outputs if value.is_floating_point()]
+        """Return all outputs that have a fidelity."""
+        numbers = tuple(value for value in outputs if value.is_floating_point())
         if not numbers:
             raise WorkerError("error", "the network returns only whole numbers, which have no fidelity")
-        return torch.cat(numbers)
+        return numbers
 
     def agreement(self, outputs: Tensors, reference: Tensors) -> float:
         """Return the share of examples whose outputs are all near those of the reference."""
