@@ -40,12 +40,7 @@ class Difference:
 def read(document: Mapping[str, Any]) -> Answers:
     """A sketch of a file. Raise KeyError, TypeError or ValueError if it is damaged."""
     for part in document.get("parts", ()):
-        bounds = [part.get(name, 0.0) for name in ("bound", "told")]
-        try:
-            fine = bool(part["at"]) and all(map(math.isfinite, bounds)) and _doubles(part) is not None
-        except (struct.error, ValueError):
-            fine = False
-        if not fine:
+        if not (part["at"] and part.get("bound", 0.0) < math.inf and len(_bytes(part)) % struct.calcsize("d") == 0):
             raise ValueError("a sketch of answers is damaged")
     return dict(document)
 
@@ -104,12 +99,9 @@ def _change(before: Part, now: Part, whose: str) -> Difference:
     for name in ("bound", "told"):
         if name in before and name in now:
             bound = min(before[name], now[name])
-            if "sums" in before:
-                text = at + far if (far := _of_sums(before, now, bound, whose)) else ""
-            else:
-                text = _of_values(before, now, bound)
-            if text:
-                return Difference(text, fails=name == "bound")
+            apart = _of_sums(before, now, bound, whose) if "sums" in before else _of_values(before, now, bound)
+            if apart:
+                return Difference(apart if "values" in before else at + apart, fails=name == "bound")
     return Difference()
 
 
@@ -134,8 +126,7 @@ def _of_values(before: Part, now: Part, bound: float) -> str:
             index = np.unravel_index(place * math.prod(shape) // len(old), shape)  # a complex number is two
             worst, at = excess, f"{before['at']}{list(map(int, index)) or ''}"
             beyond = "" if math.isinf(excess) else f" (bound {_percent(allowed / max(abs(a), abs(b)))})"
-            digits = next((count for count in (6, 12) if f"{a:.{count}g}" != f"{b:.{count}g}"), 17)
-            text = f"{'' if at == ROOT else f'{at}: '}{a:.{digits}g} -> {b:.{digits}g}{beyond}"
+            text = f"{'' if at == ROOT else f'{at}: '}{a:.12g} -> {b:.12g}{beyond}"
     return text
 
 
@@ -162,8 +153,11 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _doubles(part: Part) -> list[float]:
-    data = base64.b64decode(part.get("sums") or part.get("values") or "", validate=True)
-    return [value for (value,) in struct.iter_unpack("<d", data)]
+    return [value for (value,) in struct.iter_unpack("<d", _bytes(part))]
+
+
+def _bytes(part: Part) -> bytes:
+    return base64.b64decode(part.get("sums") or part.get("values") or "")
 
 
 def _percent(share: float) -> str:

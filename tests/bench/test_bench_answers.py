@@ -21,7 +21,7 @@ FIXED = [(17, 1.0), (22, -1.0), (30, 1.0), (11, -1.0)]
 
 
 def part(values: Any, bound: float = 1e-4) -> dict[str, Any]:
-    return {"at": "result", **numbers(values, values.shape, described(values), bound, 1.0)}
+    return {"at": "result", **numbers(values, values.shape, described(values), bound)}
 
 
 def told(before: Any, now: Any, bound: float = 1e-4) -> str:

@@ -39,13 +39,9 @@ NUMBERS = 2**27
 """The most numbers of a tensor: a sparse one may have any number."""
 DEEP = 100
 """The most containers inside one another."""
-EXACT = 1e-9
-"""Largest distance of numbers in float64, relative to their size: sums in another order."""
 BOUNDS = {name: row.bounds.fidelity for row in DTYPES.values() for name in row.operands if "float" in name}
 BOUNDS |= {"complex64": BOUNDS["float32"], "float8_e4m3fn": 0.25, "float8_e5m2": 0.5}
-"""The same of other dtypes."""
-SMALL = {EXACT: 1e-3, BOUNDS["float32"]: 0.1}
-"""By the bound: see `answers.numbers`."""
+"""Largest distance of numbers that are rounded more than float64's, relative to their size."""
 Seen = tuple[str, Any, Sequence[tuple[str, Any]]]
 """What a value is; its numbers that are rounded, with their shape, if it has any; what it holds, each with a name."""
 
@@ -55,7 +51,8 @@ def sketch(result: Any) -> dict[str, Any]:
     found = _parts("result", result, {})
     parts = []
     for at, text, numbers, unknown in itertools.islice(found, MOST):
-        part = _numbers(text, *numbers) if numbers else {"is": text}
+        values, shape, bound = numbers or (None, (), 0.0)
+        part = {"is": text} if values is None else answers.numbers(values, shape, text, bound)
         parts.append({"at": at, **part, **({"unknown": unknown} if unknown else {})})
     digest, floats, reason = hashlib.sha256(), collections.defaultdict[float, list[Any]](list), ""
     for at, text, numbers, unknown in itertools.islice(found, VALUES):
@@ -71,19 +68,15 @@ def sketch(result: Any) -> dict[str, Any]:
         parts.append({"at": "the rest", "is": digest.hexdigest()[:12], "unknown": reason})
     for bound, values in floats.items():
         joined = sys.modules["numpy"].concatenate(values)
-        part = _numbers(f"{len(joined)} numbers", joined, joined.shape, bound)
+        part = answers.numbers(joined, joined.shape, f"{len(joined)} numbers", bound)
         parts.append({"at": f"the rest within {bound:g}", **part})
     return {"parts": parts, "weights": "", "processes": 1}
-
-
-def _numbers(text: str, values: Any, shape: Sequence[int], bound: float) -> dict[str, Any]:
-    return answers.numbers(values, shape, text, bound, SMALL.get(bound, 1.0))
 
 
 def _listed(values: list[float], *shape: int) -> tuple[Any, Sequence[int], float]:
     """Floats of Python's and their bound. They may be of float32, as a loss is, and are if that can hold them all."""
     finite = [value for value in values if math.isfinite(value)]
-    bound = BOUNDS["float32"] if array.array("f", finite).tolist() == finite else EXACT
+    bound = BOUNDS["float32"] if array.array("f", finite).tolist() == finite else answers.EXACT
     return values if len(values) <= answers.KEPT else answers.flat(values), shape, bound
 
 
@@ -139,7 +132,7 @@ def _numeric(value: Any, kind: type) -> Seen | None:
         return None
     text = answers.described(value)
     if floating:
-        bound = BOUNDS.get(str(value.dtype).removeprefix("torch."), EXACT)
+        bound = BOUNDS.get(str(value.dtype).removeprefix("torch."), answers.EXACT)
         return text, (answers.flat(value), value.shape, bound), ()
     if value.dtype.names:
         return text, None, [(f"[{field!r}]", value[field]) for field in value.dtype.names]

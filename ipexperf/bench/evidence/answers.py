@@ -24,6 +24,11 @@ from ipexperf.dtypes import DTYPES, PLAIN
 KEPT = 32
 """The most numbers of a part that are kept whole."""
 SUMS = 32
+EXACT = 1e-9
+"""Largest distance of numbers in float64, relative to their size: sums in another order."""
+SMALL = {EXACT: 1e-3, DTYPES[PLAIN].bounds.fidelity: 0.1}
+"""From which size on numbers weigh alike, relative to their root mean square, by the bound. What is left of large
+numbers that cancel is only as exact as these."""
 CHUNK = 2**16
 """Numbers to add at a time, which fit into a cache. An output of a decoder has hundreds of millions."""
 _ROUNDS = ((16, 0x7FEB352D), (15, 0x5F356495), (16, 0x2C1B3C6D))
@@ -45,23 +50,19 @@ def sketch(outputs: Tensors, compared: Any, bound: float, weights: str | None = 
         if whole and not value.is_floating_point():
             parts.append({"at": at, "is": f"{described(value)} {digest(value.numpy().tobytes())}"})
         elif not known or id(value) in known:
-            part = numbers(value, value.shape, described(value), bound, 1.0)
+            part = numbers(value, value.shape, described(value), bound)
             parts.append({"at": at, **part, "told": DTYPES[PLAIN].bounds.fidelity})
     content = hashlib.sha256(Path(weights).read_bytes()).hexdigest()[:16] if weights else ""
     return {"parts": parts, "weights": content}
 
 
-def numbers(values: Any, shape: Sequence[int], kind: str, bound: float, small: float) -> dict[str, Any]:
-    """Return the part of these numbers: a tensor, an array of NumPy's or a list of floats.
-
-    `small`, relative to their root mean square, is the size from which on one number weighs as much as any other. What
-    is left of large numbers that cancel is only as exact as these, so it is larger where they are less exact.
-    """
+def numbers(values: Any, shape: Sequence[int], kind: str, bound: float) -> dict[str, Any]:
+    """Return the part of these numbers: a tensor, an array of NumPy's or a list of floats."""
     part = {"is": kind, "shape": list(shape), "bound": bound}
     if isinstance(values, list) and len(values) <= KEPT:
         return {**part, "values": _packed(values)}
     values = flat(values)
-    return {**part, **({"values": _packed(values.tolist())} if len(values) <= KEPT else _summed(values, small))}
+    return {**part, **({"values": _packed(values.tolist())} if len(values) <= KEPT else _summed(values, bound))}
 
 
 def flat(values: Any) -> Any:
@@ -74,7 +75,7 @@ def flat(values: Any) -> Any:
     return (np.stack((values.real, values.imag), -1) if values.dtype.kind == "c" else values).reshape(-1)
 
 
-def _summed(values: Any, small: float) -> dict[str, Any]:
+def _summed(values: Any, bound: float) -> dict[str, Any]:
     """The numbers' norm, the largest one and their sums, and a sum that tells which ones are not finite."""
     import numpy as np
 
@@ -86,7 +87,7 @@ def _summed(values: Any, small: float) -> dict[str, Any]:
     most = max(float(abs(finite).max()) for _, _, finite in chunks())
     norm = most and most * math.sqrt(sum(float(((finite / most) ** 2).sum()) for _, _, finite in chunks()))
     # A power of two, so that rounding doesn't make it another one.
-    scale = 2.0 ** math.floor(math.log2(norm / math.sqrt(len(values)) * small)) if norm else 1.0
+    scale = 2.0 ** math.floor(math.log2(norm / math.sqrt(len(values)) * SMALL.get(bound, 1.0))) if norm else 1.0
     odd, sums = 0, np.zeros((2, SUMS))
     for begin, chunk, finite in chunks():
         drawn = _hashed(np.arange(begin, begin + len(chunk)))
