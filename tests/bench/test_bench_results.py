@@ -169,7 +169,8 @@ def test_a_number_that_is_another_one_is_told_wherever_it_is_and_rounding_is_not
     place = data.draw(st.integers(0, len(values) - 1))
     other = values[place] * 1.001 + max(map(abs, values)) / 1000 + 1e-3
     assert told(values, [*values[:place], other, *values[place + 1 :]])
-    assert told(values, [value * (1 + 1e-13) for value in values]) == ""
+    rounded = [value * (1 + 1e-13) for value in values]
+    assert told(values, rounded) == "" == told([{"a": one} for one in values], [{"a": one} for one in rounded])
 
 
 @pytest.mark.torch

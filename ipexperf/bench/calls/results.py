@@ -59,16 +59,18 @@ def sketch(result: Any) -> dict[str, Any]:
         digest.update(f"{at} {text}\n".encode(errors="surrogatepass"))
         reason = reason or (unknown and f"has a part that {unknown}")
         if numbers and importlib.util.find_spec("numpy"):
-            floats[numbers[2]].append(answers.flat(numbers[0]))
+            values = answers.flat(numbers[0])
+            floats[answers.EXACT if values.dtype == "float64" else numbers[2]].append(values)
         elif numbers:
             reason = "has numbers, and without NumPy they are not compared"
     if next(found, None):
         reason = f"has more than {VALUES:,} values, and others are not compared"
     if len(parts) == MOST:
         parts.append({"at": "the rest", "is": digest.hexdigest()[:12], "unknown": reason})
-    for bound, values in floats.items():
-        joined = sys.modules["numpy"].concatenate(values)
-        part = answers.numbers(joined, joined.shape, f"{len(joined)} numbers", bound)
+    for bound, rows in floats.items():
+        joined = sys.modules["numpy"].concatenate(rows)
+        own = _listed(joined.tolist())[2] if bound == answers.EXACT else bound
+        part = answers.numbers(joined, joined.shape, f"{len(joined)} numbers", own)
         parts.append({"at": f"the rest within {bound:g}", **part})
     return {"parts": parts, "weights": "", "processes": 1}
 
