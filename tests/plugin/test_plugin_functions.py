@@ -582,9 +582,18 @@ def test_other_plugins_neither_end_a_test_that_measures_nor_measure_beside_us(fu
     conftest.write_text(f"import pytest\n{conftest.read_text()}{OTHER_PLUGINS}")
     functions.tests("def test_it(benchmark):\n    benchmark(sum, [1])\n\n\ndef test_plain():\n    pass\n")
     functions.run("--perf-benchmark").assert_outcomes(passed=1, errors=1)
+    assert functions.outcomes() == {"test_functions.py::test_it": "no_baseline"}
     result = functions.run("--perf-benchmark", "--codspeed")
     assert result.ret == 4
     assert "--codspeed measures by itself: leave it or --perf-benchmark out" in result.stderr.str()
+
+
+def test_a_conftest_may_load_a_plugin_that_the_command_line_leaves_out(functions: Functions) -> None:
+    """As aiohttp does. The arm leaves it out as early as pytest does."""
+    with (functions.path / "conftest.py").open("a") as conftest:
+        conftest.write("\n\npytest_plugins = ['_hypothesis_pytestplugin']\n")
+    functions.tests("def test_it(perf):\n    perf(sum, [1])\n")
+    functions.run("-p", "no:hypothesispytest").assert_outcomes(passed=1)
 
 
 def test_functions_and_xdist_do_not_mix(functions: Functions) -> None:

@@ -29,8 +29,8 @@ from ipexperf.errors import WorkerError
 if TYPE_CHECKING:
     from ipexperf.bench.process.line import Line
 
-ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "timeout", "pytest_cov", "stepwise")
-"""Plugins that an arm does without: they print, act on a test that takes long or is timed, or end a session."""
+ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "pytest_cov", "stepwise")
+"""Plugins that an arm does without: they print, slow down what is timed, or end a session."""
 OPTIONS = {
     "collectonly": False,
     "maxfail": 0,
@@ -64,7 +64,9 @@ def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession,
     for name in ("rootdir", "inifilename"):
         if options.get(name):
             options[name] = str(source.moved(Path(options[name])))
-    words = [word for name in (*(f"no:{name}" for name in ABSENT), __name__) for word in ("-p", name)]
+    # As words, `no:NAME` holds before pytest loads what is installed.
+    plugins = (*request["options"]["plugins"], *(f"no:{name}" for name in ABSENT), __name__)
+    words = [word for name in plugins for word in ("-p", name)]
     config = pytest.Config.fromdictargs(options, [*words, *places])
     mine = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}
     config.workerinput = Told(config, {**request["told"], **mine})  # type: ignore[attr-defined]
@@ -202,6 +204,11 @@ class Arm:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         self._stood.discard(item.nodeid)  # a plugin may run a failed test again
+
+    @pytest.hookimpl(tryfirst=True, optionalhook=True)
+    def pytest_timeout_set_timer(self) -> bool:
+        """No timer of pytest-timeout. Without the plugin its keys in an ini file would be unknown."""
+        return True
 
     @pytest.fixture
     def perf(self, request: pytest.FixtureRequest) -> Perf:
