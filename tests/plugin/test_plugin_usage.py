@@ -45,7 +45,7 @@ def refused(result: pytest.RunResult, told: str) -> None:
         ((f"--perf-load={'x' * 300}.py",), "File name too long"),
         (
             ("--perf-preset", "weekly"),
-            "ERROR: --perf-preset: expected one of preflight, quick, nightly, operators, full, got 'w",
+            "ERROR: --perf-preset: expected one of preflight, quick, nightly, full, got 'w",
         ),
         (("--perf-lanches", "2"), "ERROR: there is no option --perf-lanches: did you mean --perf-launches?"),
         (("--perf-load", "nowhere.py"), "--perf-load=nowhere.py: there is no such file"),
