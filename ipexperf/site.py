@@ -91,7 +91,7 @@ def in_environment(
     if collecting and make.find(cache.absolute(), lock) is None:
         raise LockError(
             f"--collect-only makes nothing, and there is no environment of the lock {lock.digest} yet: leave out "
-            "--collect-only, or make it with `ipexperf env make`"
+            "--collect-only once"
         )
     python = make.make(cache, lock, say, stores=stores, leasing=options.lease).python
     for name, value in lock.variables:

@@ -14,14 +14,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 55_050,
-    "lines of tests": 49_000,
+    "lines of the package and the suites": 54_700,
+    "lines of tests": 48_650,
     "lines of benchmarks": 9_550,
-    "words of pages": 69_150,
+    "words of pages": 68_900,
     "decisions": 32,
     "words of the glossary": 28,
     "options": 45,
-    "commands": 27,
+    "commands": 21,
     "lines of `pytest --help` that are ours": 36,
 }
 

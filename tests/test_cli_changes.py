@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import io
 import json
 import shutil
@@ -24,8 +23,8 @@ KEY = "xeon-8480-2s"
 CASE = Case(model="resnet50", device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
 RUNS = 16
 MOVED = 9
-QUESTIONS = (["trend"], ["changes"], ["export", "csv"], ["export", "bencher"], ["compare", "first"], ["speedup"],
-        ["show", "last"], ["runs"], ["db", "check"], ["db", "upgrade"],
+QUESTIONS = (["trend"], ["changes"], ["export", "csv"], ["export", "pytest-benchmark"], ["compare", "first"],
+        ["compare", "--ratios"], ["show", "last"], ["show"], ["db", "check"], ["db", "upgrade"],
         ["db", "prune", "--before", "2026-05-03"], ["db", "merge", "other.db"])  # fmt: skip
 """Every command that reads a history."""
 TYPICAL = (["trend"], ["db", "check"], ["db", "merge", "other.db"])
@@ -127,42 +126,25 @@ def test_trend_has_a_rolling_median_a_drawing_and_a_last_day(capsys):
 
 
 def test_export_writes_each_form(capsys, tmp_path):
-    """CSV has every point, and the other forms one run. `--output` names a file."""
+    """CSV has every point, and the other form one run. `--output` names a file."""
     rows = list(csv.DictReader(io.StringIO(run(capsys, "export", "csv", "--metric", "step_time"))))
     assert len(rows) == RUNS
     assert rows[0]["median"] == "0.01"
-    assert run(capsys, "export", "bencher", "--output", "out.json") == ""
-    assert json.loads((tmp_path / "out.json").read_text())[f"{CASE.id}[16]"]["latency"]["value"] == pytest.approx(
-        12.5e6
-    )
-    document = json.loads(run(capsys, "export", "pytest-benchmark", "first"))
-    assert document["benchmarks"][0]["stats"]["rounds"] == 2
+    assert run(capsys, "export", "pytest-benchmark", "first", "--output", "out.json") == ""
+    assert json.loads((tmp_path / "out.json").read_text())["benchmarks"][0]["stats"]["rounds"] == 2
 
 
 @pytest.mark.parametrize(
     ("arguments", "refusal"),
     [
         (["csv", "last"], "csv holds every run: narrow it with --since and --until, not with a RUN"),
-        (["bencher", "--model", "resnet50"], "bencher holds one run as it is: --model is for csv and parquet"),
-        (["parquet"], "parquet is binary: name a file with --output"),
+        (["pytest-benchmark", "--model", "resnet50"], "holds one run as it is: --model is for csv"),
         (["csv", "--output", "nowhere/out.csv"], "nowhere/out.csv cannot be written: No such file or directory"),
-        (["bencher", "zzzz"], "no run matches 'zzzz'"),
+        (["pytest-benchmark", "zzzz"], "no run matches 'zzzz'"),
     ],
 )
 def test_a_mistake_in_an_export_is_one_sentence(capsys, arguments, refusal):
     assert refusal in refused(capsys, "export", *arguments)
-
-
-def test_parquet_is_written_if_a_library_for_it_is_installed(capsys, tmp_path):
-    """Otherwise the error names the libraries."""
-    arguments = ("export", "parquet", "--output", "out.parquet")
-    if importlib.util.find_spec("pyarrow") or importlib.util.find_spec("fastparquet"):
-        assert run(capsys, *arguments) == ""
-        assert (tmp_path / "out.parquet").stat().st_size > 0
-    else:
-        advice = "parquet needs pyarrow or fastparquet, which are not installed: use csv"
-        assert refused(capsys, *arguments) == f"ipexperf: {advice}\n"
-        assert not (tmp_path / "out.parquet").exists()
 
 
 def test_merge_takes_each_file_once(capsys, path):
@@ -195,7 +177,7 @@ def test_prune_deletes_only_with_yes_and_never_the_run_of_a_baseline(capsys, pat
     assert "nothing was changed: --yes deletes" in output
     assert dump(path) == before
     assert "deleted 1 run before" in run(capsys, "db", "prune", "--before", "2026-05-03", "--yes")
-    assert len(json.loads(run(capsys, "runs", "--json", "--limit", "99"))) == RUNS - 1
+    assert len(json.loads(run(capsys, "show", "--json", "--limit", "99"))) == RUNS - 1
     refusal = refused(capsys, "db", "prune", "--before", "2026-05-03", "--baselines", "elsewhere", "--yes")
     assert "there is no folder elsewhere of baselines" in refusal
     monkeypatch.setenv("IPEXPERF_BASELINES", "elsewhere")
@@ -269,7 +251,14 @@ def test_a_file_that_is_no_history_is_one_sentence_for_every_command(capsys, pat
 def test_an_empty_history_is_one_sentence(capsys, tmp_path):
     """In place of an empty table."""
     History.open("fresh.db").close()
-    for command in (["trend"], ["changes"], ["export", "csv"], ["compare", "first"], ["speedup"], ["show", "last"]):
+    for command in (
+        ["trend"],
+        ["changes"],
+        ["export", "csv"],
+        ["compare", "first"],
+        ["compare", "--ratios"],
+        ["show", "last"],
+    ):
         assert "this history is empty" in refused(capsys, *command, "--db", "fresh.db")
 
 

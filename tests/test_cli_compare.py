@@ -1,4 +1,4 @@
-"""`ipexperf compare` and `ipexperf speedup`: what they print, in each form, and how they end."""
+"""`ipexperf compare`, of two runs and with `--ratios`: what it prints, in each form, and how they end."""
 
 from __future__ import annotations
 
@@ -81,10 +81,10 @@ def test_compare_speaks_json_and_csv(capsys):
 
 def test_speedup_tells_what_the_stack_is_worth(capsys):
     """IPEX over stock from one recorded run, with its interval."""
-    out = run(capsys, "speedup")
+    out = run(capsys, "compare", "--ratios")
     (line,) = [line.split() for line in out.splitlines() if line.strip().startswith("resnet50")]
     assert "2.00" in line
-    (row,) = csv.DictReader(io.StringIO(run(capsys, "speedup", "last~1", "--csv")))
+    (row,) = csv.DictReader(io.StringIO(run(capsys, "compare", "--ratios", "last~1", "--csv")))
     assert (row["over"], row["base_id"]) == ("ipex over stock", "resnet50-cpu-fp32-infer-stock")
     assert float(row["lo"]) < float(row["speedup"]) < float(row["hi"])
 
@@ -96,18 +96,18 @@ def test_a_run_under_another_variable_gives_no_ratio(capsys):
         for environment, stack in ((slow, "stock"), (ENVIRONMENT, "ipex")):
             uid = history.start_run(environment, {})
             history.record(uid, measured(environment, stack, 0.06), Verdict("ok", "within the noise"))
-    for command in (("speedup", "last~1", "last"), ("compare", "last~3", "last~1")):
+    for command in (("compare", "--ratios", "last~1", "last"), ("compare", "last~3", "last~1")):
         told = " ".join(run(capsys, *command).split())
         assert " - - 94.0% " in told
         assert "other environments: ONEDNN_MAX_CPU_ISA: " in told
-    (row,) = json.loads(run(capsys, "speedup", "last~1", "last", "--json"))
+    (row,) = json.loads(run(capsys, "compare", "--ratios", "last~1", "last", "--json"))
     assert (row["speedup"], row["lo"], row["seen"]) == (None, None, False)
 
 
 def test_speedup_tells_what_turns_are_worth(capsys):
     """The ratio of the rounds with an interval of its own, how it is known, and what the same again was."""
     take_turns()
-    out = run(capsys, "speedup")
+    out = run(capsys, "compare", "--ratios")
     (line,) = [line for line in out.splitlines() if line.startswith("  resnet50-cpu-fp32-infer-ipex")]
     assert "3.00" in line
     assert "\nresnet50-cpu-fp32-infer-ipex: 3 rounds\n" in out
@@ -115,10 +115,10 @@ def test_speedup_tells_what_turns_are_worth(capsys):
     (twin,) = [line for line in out.splitlines() if "the same again" in line]
     assert twin.startswith("resnet50-cpu-fp32-infer-stock, batch 16, the same again: 1.000 (0.9")
     assert twin.endswith("), 3 rounds")
-    (row,) = csv.DictReader(io.StringIO(run(capsys, "speedup", "--csv")))
+    (row,) = csv.DictReader(io.StringIO(run(capsys, "compare", "--ratios", "--csv")))
     assert (row["paired"], row["rounds"]) == ("True", "3")
     assert float(row["lo"]) < 3 < float(row["hi"])
-    (older,) = json.loads(run(capsys, "speedup", "last~1", "--json"))
+    (older,) = json.loads(run(capsys, "compare", "--ratios", "last~1", "--json"))
     assert (older["paired"], older["rounds"]) == (False, 0)
 
 
@@ -131,7 +131,7 @@ def test_a_twin_beyond_doubt_says_that_its_group_is_not_to_be_believed(capsys):
             one = RoundRecord(f"{number:032x}", "all", number, "together", seats, "2026-05-02T10:00:00Z", 9.0, 8)
             history.record_round(history.find_run("last").uid, one)
     told = "the same again: 0.833 ("
-    for command in (["speedup"], ["show", "last"]):
+    for command in (["compare", "--ratios"], ["show", "last"]):
         (line,) = [line for line in run(capsys, *command).splitlines() if told in line]
         assert line.endswith("), 4 rounds: that is not noise: do not trust the ratios of its group")
 
@@ -148,9 +148,9 @@ def test_show_tells_the_rounds(capsys):
 
 def test_speedup_without_a_pair_says_what_is_missing(capsys):
     """No row, no number, and what to do."""
-    out = run(capsys, "speedup", "--over", "dtype")
+    out = run(capsys, "compare", "--ratios", "--over", "dtype")
     assert out == "No two sound cases differ only in a dtype, a stack or a device: name more runs, or measure both.\n"
-    assert run(capsys, "speedup", "--over", "dtype", "--csv") == ""
+    assert run(capsys, "compare", "--ratios", "--over", "dtype", "--csv") == ""
 
 
 def test_a_run_is_not_compared_with_itself(capsys):

@@ -59,13 +59,13 @@ def refused(capsys, *arguments):
     return captured.err
 
 
-def test_runs_lists_the_newest_first(path, capsys):
+def test_show_alone_lists_the_newest_runs_first(path, capsys):
     """One line a run, with its machine, its software and the count of its verdicts."""
-    lines = [line for line in run(capsys, "runs").splitlines() if "xeon" in line]
+    lines = [line for line in run(capsys, "show").splitlines() if "xeon" in line]
     assert [line.split()[1] for line in lines] == ["2026-05-02", "2026-05-01"]
     assert "1 failed, 1 ok" in lines[0]
     assert "2.8.0+cpu" in lines[0]
-    assert len([line for line in run(capsys, "runs", "--limit", "1").splitlines() if "xeon" in line]) == 1
+    assert len([line for line in run(capsys, "show", "--limit", "1").splitlines() if "xeon" in line]) == 1
 
 
 def test_a_narrow_terminal_has_the_whole_name_of_each_case(path, capsys, monkeypatch):
@@ -165,11 +165,11 @@ def test_a_trend_of_nothing_says_which_filter_names_what_is_not_there(path, caps
     assert run(capsys, "trend", "--branch", "nowhere") == "No step_time matches.\n"
 
 
-@pytest.mark.parametrize("command", [["runs"], ["show", "last"], ["trend"]])
+@pytest.mark.parametrize("command", [["show"], ["show", "last"], ["trend"]])
 def test_json_is_the_same_in_full(path, capsys, command):
     """Every subcommand speaks JSON."""
     document = json.loads(run(capsys, *command, "--json"))
-    found = document["run"] if command[0] == "show" else document[-1]
+    found = document["run"] if "last" in command else document[-1]
     assert found["machine_key"] == "xeon-8480-2s"
 
 
@@ -178,12 +178,12 @@ def test_the_history_is_named_by_option_or_environment(path, capsys, monkeypatch
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    assert refused(capsys, "runs") == (
+    assert refused(capsys, "show") == (
         "ipexperf: there is no history ipexperf.db; a run of the suite creates one, or name another file.\n"
     )
     monkeypatch.setenv("IPEXPERF_DB", str(path))
-    assert "2026-05-02" in run(capsys, "runs")
-    assert "missing.db" in refused(capsys, "runs", "--db", "missing.db")
+    assert "2026-05-02" in run(capsys, "show")
+    assert "missing.db" in refused(capsys, "show", "--db", "missing.db")
 
 
 @pytest.mark.parametrize(
@@ -192,18 +192,14 @@ def test_the_history_is_named_by_option_or_environment(path, capsys, monkeypatch
         (["show", "zzzz"], "ipexperf: no run matches 'zzzz': this history has 2"),
         (["trend", "--since", "soon"], "ipexperf: no run matches 'soon': this history has 2"),
         (["trend", "--metric", "thruput"], "argument --metric: invalid choice: 'thruput': did you mean throughput? ("),
-        (
-            ["export", "xml"],
-            "argument form: invalid choice: 'xml' (choose from csv, parquet, pytest-benchmark, bencher)",
-        ),
-        (["runs", "--limit", "0"], "must be a whole number from 1 to 999999999"),
-        (["show"], "required: RUN"),
+        (["export", "xml"], "argument form: invalid choice: 'xml' (choose from csv, pytest-benchmark)"),
+        (["show", "--limit", "0"], "must be a whole number from 1 to 999999999"),
         ([], "required: COMMAND"),
         (
             ["show", "last", "--jsn"],
             "ipexperf show: error: unrecognized arguments: --jsn: did you mean --json? (`ipexperf show --help` says",
         ),
-        (["--perf-wobble", "runs"], "ipexperf: error: unrecognized arguments: --perf-wobble (`ipexperf --help` says"),
+        (["--perf-wobble", "show"], "ipexperf: error: unrecognized arguments: --perf-wobble (`ipexperf --help` says"),
         (["shwo", "last"], "argument COMMAND: invalid choice: 'shwo': did you mean show? (`ipexperf --help` says"),
     ],
 )
@@ -217,7 +213,7 @@ def test_a_mistake_ends_with_2_and_a_sentence(path, capsys, arguments, message):
 @pytest.mark.process
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_a_closed_pipe_ends_quietly(path, form):
-    """`ipexperf runs | head` says nothing about pipes."""
+    """`ipexperf show last | head` says nothing about pipes."""
     command = [sys.executable, "-m", "ipexperf.cli", "show", "last", *form]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.close()

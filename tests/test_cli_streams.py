@@ -73,7 +73,7 @@ def test_a_terminal_that_knows_ascii_alone_gets_escapes(history, command, monkey
 
 def test_a_text_that_a_spreadsheet_would_run_is_no_formula(history, capsys):
     """As a branch has any name that its author wants. Numbers stay numbers."""
-    for words in (("export", "csv"), ("trend", "--csv"), ("runs", "--csv")):
+    for words in (("export", "csv"), ("trend", "--csv"), ("show", "--csv")):
         rows = list(csv.DictReader(run(capsys, *words).splitlines()))
         assert rows
         assert {row["branch"] for row in rows} == {f"'{FORMULA}"}
@@ -106,7 +106,7 @@ def test_words_that_make_no_sense_are_one_sentence(history, capsys, words):
     assert "cret" not in told
 
 
-@pytest.mark.parametrize("words", [("show", "last", "--db=--"), ("runs", "--limit", "9" * 30)], ids=" ".join)
+@pytest.mark.parametrize("words", [("show", "last", "--db=--"), ("show", "--limit", "9" * 30)], ids=" ".join)
 def test_a_value_that_no_option_takes_is_a_wrong_use(history, capsys, words):
     with pytest.raises(SystemExit, match="2"):
         main(words)

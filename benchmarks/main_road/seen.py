@@ -48,7 +48,7 @@ def ipexperf(folder: Path, *words: str) -> str:
 
 
 def ratios(folder: Path, *runs: str) -> list[float | None]:
-    found = json.loads(ipexperf(folder, "speedup", *runs, "--over", "stack", "--json"))
+    found = json.loads(ipexperf(folder, "compare", "--ratios", *runs, "--over", "stack", "--json"))
     return [row["speedup"] for row in found]
 
 
@@ -93,7 +93,7 @@ def main() -> int:
         before = ratios(folder, "last")
         run(folder, *PYTEST, *more, *both[1:], ONEDNN_MAX_CPU_ISA="SSE41")
         after = [ratio for ratio in ratios(folder, "last~1", "last") if ratio is not None]
-        said = f"`ipexperf speedup`: {before}, and then {after}"
+        said = f"`ipexperf compare --ratios`: {before}, and then {after}"
         tell("the newest run under `ONEDNN_MAX_CPU_ISA=SSE41`", "", 0, said, right=all(x in before for x in after))
     return 1 if wrong else 0
 

@@ -46,8 +46,8 @@ TYPES: tuple[Any, ...] = (
 )
 FIELDS = ("schema", "rows", "cells", "documents", "bytes", "end")
 COMMANDS = (
-    *("show last", "show last --json", "show last~1", "runs", "runs --csv", "trend", "trend --csv"),
-    *("trend --json", "export csv", "export bencher", "export pytest-benchmark", "speedup", "speedup --json"),
+    *("show last", "show last --json", "show last~1", "show", "show --csv", "trend", "trend --csv"),
+    *("trend --json", "export csv", "export pytest-benchmark", "compare --ratios", "compare --ratios --json"),
     *("compare last~1 last", "changes", "changes --json", "gate", "gate --bisect", "report --markdown"),
     *("report --html report", "db check"),
     *("why last resnet50-cpu-bf16-infer_jit-ipex", "baseline accept last --reason why", "runs --json", "hosts"),
@@ -55,8 +55,8 @@ COMMANDS = (
     *("db prune --before 2027-01-01", "db prune --before 2027-01-01 --yes", "db upgrade", "db merge other.db"),
 )
 READING = (
-    *("show", "runs", "trend", "export", "speedup", "compare"),
-    *("changes", "gate", "report", "db", "why", "baseline"),
+    *("show", "trend", "export", "compare"),
+    *("changes", "gate", "report", "db", "baseline"),
 )
 
 

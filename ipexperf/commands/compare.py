@@ -1,4 +1,4 @@
-"""`ipexperf compare` and `ipexperf speedup`: ratios with intervals between recorded cases."""
+"""`ipexperf compare`: ratios with intervals between recorded cases, of two runs or of one."""
 
 from __future__ import annotations
 
@@ -14,22 +14,32 @@ NOTHING = "No two sound cases differ only in a dtype, a stack or a device: name 
 
 
 def add_compare(subparsers: console.Subparsers) -> None:
-    parser = console.add_parser(subparsers, "compare", "compare every case of two runs")
-    parser.add_argument("first", metavar="RUN", help=console.RUN)
-    parser.add_argument("second", metavar="RUN", nargs="?", default="last", help="as above (default: %(default)s)")
-    parser.add_argument("--metric", choices=tuple(METRICS), default=PRIMARY, help="default: %(default)s")
+    from ipexperf.history.speedups import KINDS
+
+    purpose = "compare every case of two runs, or with --ratios dtypes, stacks, devices and settings"
+    parser = console.add_parser(subparsers, "compare", purpose)
+    parser.add_argument("runs", metavar="RUN", nargs="*", help=f"{console.RUN}: two, or one and last; of ratios: any")
+    parser.add_argument("--metric", choices=tuple(METRICS), help=f"of two runs (default: {PRIMARY})")
+    text = "how many times as fast cases are that differ in nothing but a dtype, a stack, a device or settings"
+    parser.add_argument("--ratios", action="store_true", help=text)
+    parser.add_argument("--over", action="append", choices=tuple(KINDS), help="only this kind of ratio (repeatable)")
     parser.set_defaults(run=run_compare)
 
 
 def run_compare(arguments: argparse.Namespace) -> int:
+    if arguments.ratios or arguments.over:
+        return _ratios(arguments)
     from ipexperf.history.comparison import compare
     from ipexperf.history.tables import OVER_LAUNCHES, compared_table, comparison_text, differences_text
 
+    if len(arguments.runs) not in (1, 2):
+        raise UsageError(f"name the run to compare the last one with, or two runs: {len(arguments.runs)} are named")
+    named = (*arguments.runs, "last")[:2]
     with console.open_history(arguments) as history:
-        first, second = history.show(arguments.first), history.show(arguments.second)
+        first, second = (history.show(selector) for selector in named)
     if first.run.uid == second.run.uid:
-        raise UsageError(f"{arguments.first!r} and {arguments.second!r} are the same run {first.run.uid}: name two")
-    comparison = compare(first, second, arguments.metric)
+        raise UsageError(f"{named[0]!r} and {named[1]!r} are the same run {first.run.uid}: name two")
+    comparison = compare(first, second, arguments.metric or PRIMARY)
 
     def drawn() -> Iterator[console.Part]:
         yield comparison_text(comparison)
@@ -40,21 +50,14 @@ def run_compare(arguments: argparse.Namespace) -> int:
     return console.output(arguments, asdict(comparison), [asdict(case) for case in comparison.cases], drawn)
 
 
-def add_speedup(subparsers: console.Subparsers) -> None:
-    from ipexperf.history.speedups import KINDS
-
-    parser = console.add_parser(subparsers, "speedup", "show the speed-up of dtypes, stacks, devices and settings")
-    parser.add_argument("selectors", metavar="RUN", nargs="*", help=f"{console.RUN} (default: last)")
-    parser.add_argument("--over", action="append", choices=tuple(KINDS), help="only this kind (repeatable)")
-    parser.set_defaults(run=run_speedup)
-
-
-def run_speedup(arguments: argparse.Namespace) -> int:
+def _ratios(arguments: argparse.Namespace) -> int:
+    if arguments.metric is not None:
+        raise UsageError("ratios are of throughput, and of latencies where there are any: leave --metric away")
     from ipexperf.history.speedups import KINDS, speedups
     from ipexperf.history.tables import explanation, notes_text, speedups_table, twins_text
 
     with console.open_history(arguments) as history:
-        cases = history.cases(arguments.selectors or ["last"])
+        cases = history.cases(arguments.runs or ["last"])
         paired = history.paired(cases)
     pairs = speedups(cases, arguments.over or tuple(KINDS), paired)
 
@@ -70,4 +73,4 @@ def run_speedup(arguments: argparse.Namespace) -> int:
 
 
 TOPIC = console.HISTORY
-COMMANDS = (add_compare, add_speedup)
+COMMANDS = (add_compare,)

@@ -30,7 +30,7 @@ def add_explain(subparsers: console.Subparsers) -> None:
 
 def run_explain(arguments: argparse.Namespace) -> int:
     """Measure the case in pairs once more, as a test, and write its dossier whatever comes of it."""
-    from ipexperf.commands.why import named
+    from ipexperf.commands.show import named
     from ipexperf.history.store import History
     from ipexperf.invocation import Given
 

@@ -1,4 +1,4 @@
-"""`ipexperf export`: the history as CSV or Parquet, or one run as a file for pytest-benchmark or Bencher."""
+"""`ipexperf export`: the history as CSV, or one run as a file of pytest-benchmark's."""
 
 from __future__ import annotations
 
@@ -15,20 +15,18 @@ from ipexperf.result import METRICS
 if TYPE_CHECKING:
     import pandas as pd
 
-WHOLE = ("csv", "parquet")
-"""Formats with many runs."""
-ONE = ("pytest-benchmark", "bencher")
-"""Formats with one run."""
+WHOLE, ONE = "csv", "pytest-benchmark"
+"""The format with every run, and that with one."""
 
 
 def add_export(subparsers: console.Subparsers) -> None:
     purpose = "export the history or one run for other tools"
     parser = console.declare(subparsers, "export", purpose)
     console.add_history(parser)
-    parser.add_argument("form", choices=(*WHOLE, *ONE), help="csv and parquet: every point; the others: one run")
+    parser.add_argument("form", choices=(WHOLE, ONE), help="csv: every point; pytest-benchmark: one run")
     parser.add_argument("selector", metavar="RUN", nargs="?", help=f"{console.RUN} (default: last)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write there instead of to standard output")
-    parser.add_argument("--metric", choices=tuple(METRICS), help="csv and parquet: only this metric")
+    parser.add_argument("--metric", choices=tuple(METRICS), help="csv: only this metric")
     console.add_filters(parser)
     console.add_range(parser)
     parser.set_defaults(run=run_export)
@@ -36,20 +34,14 @@ def add_export(subparsers: console.Subparsers) -> None:
 
 def run_export(arguments: argparse.Namespace) -> int:
     narrowed = [name for name, value in _query(arguments).items() if value is not None]
-    if arguments.form in WHOLE and arguments.selector is not None:
-        raise UsageError(f"{arguments.form} holds every run: narrow it with --since and --until, not with a RUN")
-    if arguments.form in ONE and narrowed:
-        raise UsageError(f"{arguments.form} holds one run as it is: --{narrowed[0]} is for {' and '.join(WHOLE)}")
-    if arguments.form == "parquet" and arguments.output is None:
-        raise UsageError("parquet is binary: name a file with --output")
-    if arguments.form in ONE:
+    if arguments.form == WHOLE and arguments.selector is not None:
+        raise UsageError(f"{WHOLE} holds every run: narrow it with --since and --until, not with a RUN")
+    if arguments.form == ONE and narrowed:
+        raise UsageError(f"{ONE} holds one run as it is: --{narrowed[0]} is for {WHOLE}")
+    if arguments.form == ONE:
         _write(arguments, json.dumps(_run(arguments), indent=2, allow_nan=False) + "\n")
-        return 0
-    table = _points(arguments)
-    if arguments.form == "csv":
-        _write(arguments, _harmless(table).to_csv(index=False, lineterminator="\n"))
     else:
-        _write_parquet(table, arguments.output)
+        _write(arguments, _harmless(_points(arguments)).to_csv(index=False, lineterminator="\n"))
     return 0
 
 
@@ -63,7 +55,7 @@ def _run(arguments: argparse.Namespace) -> dict[str, Any]:
 
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector or "last")
-    return exports.bencher(detail) if arguments.form == "bencher" else exports.pytest_benchmark(detail)
+    return exports.pytest_benchmark(detail)
 
 
 def _points(arguments: argparse.Namespace) -> pd.DataFrame:
@@ -88,15 +80,6 @@ def _write(arguments: argparse.Namespace, text: str) -> None:
         arguments.output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{arguments.output} cannot be written: {error.strerror}") from error
-
-
-def _write_parquet(table: pd.DataFrame, path: Path) -> None:
-    try:
-        table.to_parquet(path, index=False)
-    except ImportError as error:
-        raise UsageError("parquet needs pyarrow or fastparquet, which are not installed: use csv") from error
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 
 
 TOPIC = console.HISTORY

@@ -13,11 +13,10 @@ from ipexperf import scratch
 
 def make_once(
     path: Path, make: Callable[[Path], None], damaged: Callable[[str], None], suffixes: Sequence[str] = ()
-) -> bool:
+) -> None:
     """Make the file if it is missing or damaged. Other processes wait, and then find it.
 
     `make` writes the file, and companions named like it with one of these `suffixes` added. All get checksums.
-    Returns whether the file was made now.
     """
     scratch.made(path.parent)
     files = [Path(f"{path}{side}") for side in ("", *suffixes)]
@@ -25,14 +24,13 @@ def make_once(
         if path.exists():
             damage = next(filter(None, map(flaw, files)), "")
             if not damage:
-                return False
+                return
             damaged(damage)
         with scratch.folder("artifact", path.parent) as place:
             make(place / path.name)
             # Move the file itself last, so that where it is, its companions are too.
             for file in reversed(files):
                 move_with_checksum(place / file.name, file)
-    return True
 
 
 def checksum_file(path: Path) -> Path:

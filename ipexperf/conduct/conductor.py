@@ -123,8 +123,6 @@ class Conductor:
         """The modules and files of `--perf-load`, with absolute paths."""
         self._cache = scratch.cache(options.cache, folder)
         self._shared = scratch.Scratch("shared")
-        self.made: dict[Path, bool] = {}
-        """The files that cases load, each with whether this run made it."""
         self._failed: dict[Path, WorkerError] = {}
         """Files that could not be made. The next case does not try again, because the seed is the same."""
         self._footprints: dict[tuple[str, int, str, bool], Footprint] = {}
@@ -380,13 +378,12 @@ class Conductor:
             self._say(f"{case.id}: {path.name} is not used, {flaw}: {again}")
 
         try:
-            new = artifact_cache.make_once(path, make, damaged, sides)
+            artifact_cache.make_once(path, make, damaged, sides)
         except WorkerError as error:
             blamed = WorkerError(error.outcome, f"{doing}: {error.reason}", error.log)
             if blamed.outcome == "error":
                 self._failed[path] = blamed
             raise blamed from error
-        self.made[path] = new or self.made.get(path, False)
         return path
 
     def _conditions(self, case: Case, python: str | None = None) -> Conditions:

@@ -30,7 +30,7 @@ SURROUNDINGS = tuple(section for section in FINDINGS if section != SOURCE)
 """What breaks a line through time. Whoever edits every day would have dots instead."""
 LOG_LINES = 12
 CHANGES = 12
-"""Changes of the fingerprint to show. `ipexperf why` shows all."""
+"""Changes of the fingerprint to show. `ipexperf show RUN CASE` shows all."""
 
 
 SIDES = (

@@ -29,7 +29,7 @@ from ipexperf.conduct import lease, process
 from ipexperf.conduct.process import variables_for
 from ipexperf.environments import copying, indexes
 from ipexperf.environments.store import Store, one_at_a_time, reason
-from ipexperf.errors import LockError, UsageError
+from ipexperf.errors import LockError
 from ipexperf.lock import Lock, series
 
 FOLDER = "environments"
@@ -123,10 +123,9 @@ def find(cache: Path, lock: Lock) -> Environment | None:
         return None
     if wrong := mismatches(lock, take_inventory(environment.python)):
         raise LockError(
-            f"{environment.folder} is no longer what its lock says ({'; '.join(wrong[:3])}): remove it with "
-            f"`ipexperf env prune {lock.environment}`"
+            f"{environment.folder} is no longer what its lock says ({'; '.join(wrong[:3])}): remove that folder, "
+            "and it is made again"
         )
-    os.utime(environment.folder / MADE)  # the time of its last use, for `ipexperf env prune`
     return environment
 
 
@@ -141,7 +140,7 @@ def read(folder: Path) -> Environment | None:
 
 
 def every(cache: Path) -> list[Environment]:
-    """Return all complete environments, the latest used first."""
+    """Return all complete environments, the latest made first."""
     folders = (cache / FOLDER).glob("*")
     environments = [found for folder in folders if folder.suffix != ".part" and (found := read(folder)) is not None]
     return sorted(environments, key=lambda environment: -(environment.folder / MADE).stat().st_mtime)
@@ -373,35 +372,3 @@ def _patient(command: Sequence[str], say: Say) -> tuple[int, str]:
         finally:
             process.kill()  # it still runs if we were interrupted, or if it took too long
     raise LockError(f"installing took more than {INSTALL_HOURS} hours")
-
-
-def remove(environment: Environment) -> None:
-    """Remove an environment: first rename it, so that nobody finds half of it."""
-    renamed = environment.folder.with_name(f"{environment.folder.name}.part")
-    try:
-        shutil.rmtree(renamed, ignore_errors=True)
-        environment.folder.rename(renamed)
-        shutil.rmtree(renamed)
-    except OSError as error:
-        raise UsageError(f"{environment.folder} cannot be removed: {error}") from error
-
-
-def clear_remains(cache: Path) -> None:
-    """Remove the incomplete environments that killed processes left."""
-    import filelock
-
-    for folder in (cache / FOLDER).glob("*.part"):
-        # Leave an environment that another process is making now.
-        with suppress(filelock.Timeout), filelock.FileLock(folder.with_suffix(".lock"), timeout=0):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def verify(environment: Environment) -> list[str]:
-    """Return what is wrong with an environment: packages that differ from its lock, and files that were changed."""
-    from ipexperf import lock as locks
-
-    wrong = mismatches(locks.read(environment.lock), take_inventory(environment.python))
-    for record in sorted(copying.packages_folder(environment.folder).glob("*.dist-info/RECORD")):
-        package = record.parent.name.removesuffix(".dist-info")
-        wrong += [f"{package}: {name} is not what was installed" for name in copying.edited(record)]
-    return wrong

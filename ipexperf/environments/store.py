@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import distributions
@@ -102,32 +102,6 @@ class Store:
         """Return the bytes of all packages."""
         return sum(one.bytes for one in self.every())
 
-    def prune(self, limit: int, used: Collection[str]) -> list[str]:
-        """Remove the longest unused packages until the store holds at most `limit` bytes. Keep the contents in `used`.
-
-        Return a line for each package that was removed, and one more if the limit can't be reached.
-        """
-        if not self.folder.is_dir():
-            return []
-        lines = []
-        try:
-            with self._writing(lambda _: None) as part:
-                kept = self.every()
-                size = sum(one.bytes for one in kept)
-                for one in reversed(kept):
-                    if size > limit and one.content not in used:
-                        one.folder.rename(part / "removed")  # so that nobody finds half of it
-                        shutil.rmtree(part / "removed")
-                        with suppress(OSError):  # it has other packages
-                            one.folder.parent.rmdir()
-                        size -= one.bytes
-                        lines.append(f"removed the kept {one.name} {one.version}: {_gb(one.bytes)}")
-        except OSError as error:
-            raise LockError(f"{self.folder} cannot be pruned: {error}") from error
-        if size > limit:
-            lines.append(f"{_gb(size)} of packages are left, more than {_gb(limit)}, because accepted locks need them")
-        return lines
-
     @contextmanager
     def _writing(self, say: Callable[[str], None]) -> Iterator[Path]:
         """Yield an empty folder for new files. Only one process at a time is in the block."""
@@ -150,7 +124,7 @@ class Store:
         if used + size > self._limit:
             raise LockError(
                 f"{package.name} {package.version} takes {_gb(size)}, and {self.folder} holds {_gb(used)} of at most "
-                f"{_gb(self._limit)}: make room with `ipexperf env prune`"
+                f"{_gb(self._limit)}: remove packages from there that no lock needs"
             )
         shutil.rmtree(folder, ignore_errors=True)
         folder.parent.mkdir(exist_ok=True)

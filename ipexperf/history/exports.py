@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, cast
 
@@ -13,9 +12,6 @@ from ipexperf.history.records import Recorded, RunDetail
 from ipexperf.judge import rounds
 from ipexperf.outcomes import has_numbers
 from ipexperf.result import PRIMARY, RoundRecord
-
-BUILT_IN = {"step_time": ("latency", 1e9), "throughput": ("throughput", 1.0)}
-"""Names of our metrics in Bencher, and the factor to its unit: it has latency in nanoseconds."""
 
 
 def pytest_benchmark(detail: RunDetail) -> dict[str, Any]:
@@ -47,11 +43,6 @@ def pytest_benchmark(detail: RunDetail) -> dict[str, Any]:
         "datetime": detail.run.started_at,
         "version": version("pytest-benchmark"),
     }
-
-
-def bencher(detail: RunDetail) -> dict[str, Any]:
-    """Export a run for Bencher: each metric with its smallest and largest launch, in base units."""
-    return {_name(recorded.case): dict(_measures(recorded)) for recorded in _sound(detail)}
 
 
 def _sound(detail: RunDetail) -> list[Recorded]:
@@ -104,11 +95,3 @@ def _benchmark(recorded: Recorded, paired: list[dict[str, Any]]) -> dict[str, An
         "options": {},
         "stats": {**stats.as_dict(), "data": stats.data, "iterations": 1},
     }
-
-
-def _measures(recorded: Recorded) -> Iterator[tuple[str, dict[str, float]]]:
-    for summary in recorded.metrics.values():
-        numbers = {"value": summary.median, "lower_value": summary.lo, "upper_value": summary.hi}
-        name, units = BUILT_IN.get(summary.metric, (summary.metric, 1.0))
-        if summary.outcome == "ok":
-            yield name, {key: value * units for key, value in numbers.items() if value is not None}

@@ -146,5 +146,5 @@ def unknown(connection: Connection, text: str) -> str:
     newest = connection.scalars(select(run.c.uid).order_by(*NEWEST_FIRST).limit(3)).all()
     raise HistoryError(
         f"no run matches {text!r}: this history has {count}, the newest are {', '.join(newest)};"
-        " `ipexperf runs` lists them."
+        " `ipexperf show` lists them."
     )

@@ -37,7 +37,7 @@ LEFT = ("case", "accuracy", *FACTORS, VS_BASELINE, OTHER_ARM, "verdict")
 TWIN = "  the same again (A/A twin)"
 SHARES = "what each ablated knob is worth:"
 TOLD = 4
-"""Most cases to show with how they run other kernels. The rest are counted; `ipexperf why` shows everything."""
+"""Most cases to show with how they run other kernels. The rest are counted; `ipexperf show RUN CASE` shows all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,7 @@ def test_every_subcommand_is_explained(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     names = re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE)
-    assert {"runs", "compare", "db", "cases"} <= set(names)
+    assert {"show", "compare", "db", "cases"} <= set(names)
     headings = "".join(line for line in HISTORY.splitlines(keepends=True) if line.startswith("## "))
     assert [name for name in names if f"`{name}`" not in headings and f"`ipexperf {name}" not in OPTIONS] == []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import shutil
 import subprocess
 import sys
@@ -15,11 +14,10 @@ from lease_holder import Holder
 from made_wheels import a_checkout, an_environment
 from small_wheels import a_wheel
 
-from ipexperf import cli
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Package
-from ipexperf.environments import copying, make, shipped
-from ipexperf.errors import LockError
+from ipexperf.environments import copying, make
+from ipexperf.errors import IpexperfError, LockError
 from ipexperf.lock import Lock
 
 pytestmark = pytest.mark.process
@@ -94,18 +92,14 @@ def test_the_users_own_checkout_is_in_it_as_it_is_installed_here(
     assert told.stdout.strip() == str(checkout / "pace.py")
 
 
-def test_an_environment_is_not_made_beside_what_is_measured(
-    lock: Lock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_environment_is_not_made_beside_what_is_measured(lock: Lock, tmp_path: Path) -> None:
     """Unless nobody shall ask. One that is there already is had at any time."""
-    (tmp_path / "small.txt").write_text(lock.text)
-    words = ["env", "make", str(tmp_path / "small.txt"), "--cache", str(tmp_path / "cache"), "--perf-lease"]
     with Holder("cpu") as other:
         other.held()
-        assert cli.main([*words, "fail"]) == cli.USAGE_ERROR
-        assert "the CPU is not free" in capsys.readouterr().err
-        assert cli.main([*words, "off"]) == 0
-        assert cli.main([*words, "fail"]) == 0
+        with pytest.raises(IpexperfError, match="the CPU is not free"):
+            make.make(tmp_path, lock, print, leasing="fail")
+        made = make.make(tmp_path, lock, print, leasing="off")
+        assert make.make(tmp_path, lock, print, leasing="fail") == made
 
 
 def test_an_installation_that_takes_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +141,7 @@ def test_what_no_place_has_is_named_and_nothing_is_left(lock: Lock, tmp_path: Pa
     unknown = dataclasses.replace(lock, packages=(Package("no-such-package-anywhere", "1.0", "0" * 16),))
     with pytest.raises(LockError, match=r"no-such-package-anywhere==1.0 cannot be installed: "):
         make.make(tmp_path, unknown, print)
-    assert make.every(tmp_path) == []
+    assert make.find(tmp_path, lock) is None
     assert not list((tmp_path / make.FOLDER).glob("*.part"))
 
 
@@ -191,13 +185,6 @@ def test_an_environment_that_changed_is_refused(lock: Lock, tmp_path: Path) -> N
         make.find(tmp_path, lock)
 
 
-def test_verify_looks_at_every_file(lock: Lock, tmp_path: Path) -> None:
-    made = make.make(tmp_path, lock, print)
-    assert make.verify(made) == []
-    next(made.folder.glob("lib/python3*/site-packages/pace/__init__.py")).write_text("TIMES = 9\n")
-    assert make.verify(made) == ["pace-1.0: pace/__init__.py is not what was installed"]
-
-
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
@@ -221,73 +208,3 @@ def test_a_cache_that_cannot_be_written_is_one_sentence(lock: Lock, tmp_path: Pa
     (tmp_path / make.FOLDER).write_text("a file")
     with pytest.raises(LockError, match="no environment can be made in"):
         make.make(tmp_path, lock, print)
-
-
-def env(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    status = cli.main(["env", *words])
-    captured = capsys.readouterr()
-    return status, captured.out + captured.err
-
-
-def test_the_command_lists_verifies_and_prunes(lock: Lock, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    where = ("--cache", str(tmp_path / "cache"), "--baselines", str(tmp_path / "baselines"))
-    assert env(capsys, "list", *where) == (0, f"there is no environment and no kept package in {tmp_path / 'cache'}\n")
-    made = make.make(tmp_path / "cache", lock, print)
-    name = made.folder.name
-    (tmp_path / "baselines/locks").mkdir(parents=True)
-    accepted = locks.path_of(tmp_path / "baselines", lock.digest)
-    accepted.write_text(dataclasses.replace(lock, name="release").text)
-    capsys.readouterr()
-    status, out = env(capsys, "make", "release", *where)
-    assert (status, out) == (0, f"{made.python}\n")
-    status, out = env(capsys, "list", *where)
-    assert out.startswith(f"{name}    0.")
-    assert out.endswith("of the accepted lock release\n")
-    assert env(capsys, "verify", lock.digest[:5], *where) == (0, f"{name}  as its lock says\n")
-    assert env(capsys, "prune", *where) == (0, "")
-    assert make.every(tmp_path / "cache") == [made]
-    accepted.unlink()
-    (tmp_path / "cache" / make.FOLDER / "0123.part").mkdir()
-    assert env(capsys, "prune", *where) == (0, f"removed {name}\n")
-    assert [path for path in (tmp_path / "cache" / make.FOLDER).iterdir() if path.is_dir()] == []
-
-
-def test_the_list_names_the_locks_that_come_with_ipexperf(
-    lock: Lock, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nobody accepted them."""
-    made = make.make(tmp_path, lock, print)
-    made.folder.rename(make.folder_of(tmp_path, shipped.lock("stock")))
-    capsys.readouterr()
-    status, out = env(capsys, "list", "--cache", str(tmp_path), "--baselines", str(tmp_path / "baselines"))
-    assert (status, out.endswith("  of shipped:stock\n")) == (0, True)
-
-
-def test_what_the_command_cannot_do_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    where = ("--cache", str(tmp_path / "cache"), "--baselines", str(tmp_path / "baselines"))
-    (tmp_path / "bad.txt").write_text("--index-url https://example.org\n")
-    for words, told in (
-        (("make", "nothing"), f"there is no lock 'nothing' in {tmp_path}/baselines/locks (there: none)"),
-        (("make", str(tmp_path / "bad.txt")), "is not a lock"),
-        (("verify",), "there is no such environment"),
-        (("prune", "0123"), "there is no environment 0123"),
-    ):
-        status, out = env(capsys, *words, *where)
-        assert status == 2
-        assert told in out
-
-
-def test_a_limit_is_a_number_of_gigabytes(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["env", "prune", "--limit", "much"])
-    assert ended.value.code == 2
-    assert "expected gigabytes such as 30, got 'much'" in capsys.readouterr().err
-
-
-def test_an_environment_in_use_moves_to_the_end_of_the_queue(lock: Lock, tmp_path: Path) -> None:
-    first = make.make(tmp_path, lock, print)
-    second = make.make(tmp_path, dataclasses.replace(lock, packages=lock.packages[:1]), print)
-    os.utime(first.folder / make.MADE, (1, 1))
-    assert make.every(tmp_path) == [second, first]
-    make.find(tmp_path, lock)
-    assert make.every(tmp_path) == [first, second]

@@ -41,19 +41,6 @@ def detail(path):
         return history.show("last")
 
 
-def test_bencher_gets_base_units_and_latency_in_nanoseconds(detail):
-    """Its built-in latency is in nanoseconds. The interval is the smallest and the largest launch."""
-    told = exports.bencher(detail)
-    assert sorted(told) == [NAME, "resnet50-cpu-fp32-infer-ipex[16]"]
-    assert told[NAME]["latency"] == {
-        "value": pytest.approx(11e6),
-        "lower_value": pytest.approx(10e6),
-        "upper_value": pytest.approx(13e6),
-    }
-    assert told[NAME]["throughput"]["value"] == pytest.approx(16 / 0.011)
-    json.dumps(told, allow_nan=False)
-
-
 def test_pytest_benchmark_gets_the_ratio_of_each_round(path):
     """Of a case over the one that it took turns with. The base has none, nor has a case without rounds."""
     with History.open(path) as history:
@@ -108,17 +95,16 @@ def test_pytest_benchmark_reads_the_export(detail, tmp_path):
     assert line.split()[-1] == "3"
 
 
-@pytest.mark.parametrize("write", [exports.bencher, exports.pytest_benchmark])
-def test_failed_and_invalid_cases_are_not_exported(path, detail, write):
+def test_failed_and_invalid_cases_are_not_exported(path, detail):
     """The failed case has a launch of a millisecond, and the invalid one plausible numbers."""
     # With what follows in the id of a case: the uid of a run may have the letters "bad" in it.
-    assert "bad-cpu" not in json.dumps(write(detail))
-    assert "wrong-cpu" not in json.dumps(write(detail))
+    assert "bad-cpu" not in json.dumps(exports.pytest_benchmark(detail))
+    assert "wrong-cpu" not in json.dumps(exports.pytest_benchmark(detail))
     with History.open(path) as history:
         uid = history.start_run(ENVIRONMENT, {})
         history.record(uid, make_measurement(make_case("wrong")), Verdict("invalid", "accuracy failed"))
         with pytest.raises(HistoryError, match="has no case with numbers that count: there is nothing to export"):
-            write(history.show(uid))
+            exports.pytest_benchmark(history.show(uid))
 
 
 def test_each_query_returns_a_frame(path):

@@ -15,12 +15,12 @@ import good_files
 
 DAMAGE = (
     ("run", "meta", "'[1]'", "show last"),
-    ("run", "meta", "json_set(meta, '$.git', 7)", "runs --json"),
+    ("run", "meta", "json_set(meta, '$.git', 7)", "show --json"),
     ("run", "started_at", "'2026-13-45T00:00:00.000000+00:00'", "trend"),
     ("run", "branch", "x'ff00'", "export csv"),
     ("measurement", "hi", "9e999", "show last --json"),
     ("measurement", "median", "'fast'", "changes"),
-    ("case", "params", "json_set(params, '$.size', json('[1]'))", "speedup"),
+    ("case", "params", "json_set(params, '$.size', json('[1]'))", "compare --ratios"),
     ("environment", "doc", "json_set(doc, '$.variables', 7)", "report --html pages"),
     ("launch", "doc", "json_set(doc, '$.metrics.step_time', json('[1]'))", "baseline accept last --reason why"),
     ("launch", "doc", "json_set(doc, '$.fingerprint.structure', 7)", "show last"),

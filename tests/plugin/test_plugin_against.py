@@ -148,7 +148,7 @@ def test_what_the_arms_ran_is_told_in_the_block_and_in_junit(suite: Suite) -> No
     assert "STRUCTURE CHANGED (1): these run different kernels than the other arm does" in out
     found = suite.properties()
     assert (found["structure"], found["structure_change"]) == ("changed", line)
-    shown = suite.command("why", "last", f"{ID}+against:OMP_NUM_THREADS=1", "--arm")
+    shown = suite.command("show", "last", f"{ID}+against:OMP_NUM_THREADS=1", "--arm")
     assert line in shown.stdout.str()
 
 

@@ -133,7 +133,6 @@ def test_a_run_below_a_lease_does_not_wait_for_it(suite: Suite) -> None:
     [
         ("ab", "--a", "", "--b", "", "--max-pairs", "1"),
         ("doctor", "--max-pairs", "1"),
-        ("prepare",),
     ],
     ids=lambda words: words[0],
 )

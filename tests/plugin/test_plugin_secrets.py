@@ -119,8 +119,8 @@ COMMANDS = {
     "ipexperf report --html html": 0,
     "ipexperf report --markdown first": 0,
     "ipexperf comment first": 0,
-    "ipexperf env make wanted.txt": 2,
-    "ipexperf runs --db postgresql://u:{server}@127.0.0.1:9/perf?sslpassword={server_query}": 2,
+    "ipexperf cases --perf-python=lock:wanted.txt": 2,
+    "ipexperf show --db postgresql://u:{server}@127.0.0.1:9/perf?sslpassword={server_query}": 2,
 }
 """Each with its exit code."""
 

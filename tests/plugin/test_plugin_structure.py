@@ -25,7 +25,7 @@ def structures(suite: Suite) -> list[str]:
 
 
 def test_a_changed_structure_is_a_line_and_fails_where_it_was_asked_to(looked: LookedAt) -> None:
-    """Accepted, the same, changed: the summary, the block, JUnit, `show` and `why` say what, and only `fail` fails."""
+    """Accepted, the same, changed: the summary, the block, JUnit and `show` say what, and only `fail` fails."""
     looked.run(FUSED, *TWICE).assert_outcomes(passed=1)
     looked.told("baseline", "accept", "last", "--reason", "first light")
     (path,) = (looked.suite.path / "baselines").glob("*.json")
@@ -50,7 +50,7 @@ def test_a_changed_structure_is_a_line_and_fails_where_it_was_asked_to(looked: L
 
 
 def test_a_lost_optimisation_fails_unless_it_is_only_to_be_warned_of(looked: LookedAt) -> None:
-    """It needs no clock: the summary, the block, JUnit, `show` and `why` say what was lost."""
+    """It needs no clock: the summary, the block, JUnit and `show` say what was lost."""
     looked.run(FUSED, *TWICE).assert_outcomes(passed=1)
     looked.told("baseline", "accept", "last", "--reason", "first light")
     looked.run(FUSED, *TWICE).assert_outcomes(passed=1)
@@ -71,11 +71,11 @@ def test_a_lost_optimisation_fails_unless_it_is_only_to_be_warned_of(looked: Loo
     assert f"lost        a fusion lost: {TOLD}" in told
     assert structures(looked.suite) == ["unknown", "same", "changed", "changed"]
 
-    shown = looked.told("why", "last", ID)
+    shown = looked.told("show", "last", ID)
     assert "structure: changed" in shown
     assert TOLD in shown
-    assert TOLD in looked.told("why", "last", ID, "--against", "last~3")
-    assert "structure: same" in looked.told("why", "last~2", ID)
+    assert TOLD in looked.told("show", "last", ID, "--against", "last~3")
+    assert "structure: same" in looked.told("show", "last~2", ID)
     assert f"{ID} ran " in looked.told("show", "last")
 
 

@@ -83,7 +83,7 @@ def test_a_misspelled_variable_is_named_once(suite: Suite, monkeypatch: pytest.M
     result.assert_outcomes(passed=1)
     line = "ignored: there is no variable IPEXPERF_DEVISE (did you mean IPEXPERF_DEVICE?)"
     assert (result.stdout.str() + result.stderr.str()).count(line) == 1
-    said = suite.command("runs")
+    said = suite.command("show")
     assert (said.ret, said.errlines) == (0, [f"ipexperf: {line}"])
 
 

@@ -1,4 +1,4 @@
-"""`ipexperf why`: the differences between what a case ran in two runs, and errors in one sentence."""
+"""`ipexperf show RUN CASE`: the differences between what a case ran in two runs, and errors in one sentence."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def runs(tmp_path, monkeypatch):
 
 
 def refused(capsys, *arguments):
-    assert main(["why", *arguments]) == 2
+    assert main(["show", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out.count("\n") <= 2
     return captured.err
@@ -70,7 +70,7 @@ def refused(capsys, *arguments):
 
 def test_a_change_is_printed_with_its_share(capsys):
     """A line for each side, then the changes, then what differs only in time."""
-    out = run(capsys, "why", "last~2", ID, "--against", "last~3")
+    out = run(capsys, "show", "last~2", ID, "--against", "last~3")
     assert out.splitlines()[0] == f"{ID} (batch 16)"
     assert "now     run " in out
     assert "before  run " in out
@@ -81,15 +81,15 @@ def test_a_change_is_printed_with_its_share(capsys):
 
 def test_a_run_compared_with_itself_has_no_change(capsys):
     """Two batches that share an id are both listed."""
-    out = run(capsys, "why", "last~3", ID, "--against", "last~3")
+    out = run(capsys, "show", "last~3", ID, "--against", "last~3")
     assert out.count("structure: same") == 2
 
 
 def test_a_missing_fingerprint_is_printed_as_unknown(capsys):
     """Also one in another version of the format."""
-    out = run(capsys, "why", "last~1", ID, "--against", "last~2")
+    out = run(capsys, "show", "last~1", ID, "--against", "last~2")
     assert "structure: unknown, because one of the two has no fingerprint" in out
-    assert "have versions 1 and 9" in run(capsys, "why", "last", ID, "--against", "last~2")
+    assert "have versions 1 and 9" in run(capsys, "show", "last", ID, "--against", "last~2")
 
 
 def test_a_run_is_compared_with_its_baseline(capsys):
@@ -98,7 +98,7 @@ def test_a_run_is_compared_with_its_baseline(capsys):
         == 0
     )
     capsys.readouterr()
-    out = run(capsys, "why", "last~3", "vgg16-cpu-bf16-infer-ipex")
+    out = run(capsys, "show", "last~3", "vgg16-cpu-bf16-infer-ipex")
     assert "before  baseline, accepted" in out
     assert "by ada" in out
     assert "structure: same" in out
@@ -130,7 +130,7 @@ def test_a_case_of_a_pair_is_compared_with_the_other_arm(capsys):
         uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-09T10:00:00Z"})
         pair = measured(own, other=other, knobs=(("against", "stack=stock"),))
         history.record(uid, pair, Verdict("ok", "as fast", evidence=PairsEvidence("stack=stock")))
-    out = run(capsys, "why", "last", pair.case.id, "--arm")
+    out = run(capsys, "show", "last", pair.case.id, "--arm")
     assert "before  the other arm (stack=stock): 000000000001" in out
     assert "1. +1 aten::clone a step (1 -> 2): a copy; 100% of the time difference" in out
     assert "  memory of a step: 4 -> 5 allocations, 1 -> 1 MiB in all, 1 -> 1 MiB at once" in out
@@ -141,7 +141,7 @@ def test_the_baselines_are_those_of_a_test_run(capsys, monkeypatch):
     monkeypatch.setenv("IPEXPERF_BASELINES", "kept")
     assert main(["baseline", "accept", "last~3", "--case", ID, "--reason", "x"]) == 0
     capsys.readouterr()
-    assert "before  baseline, accepted" in run(capsys, "why", "last~2", ID)
+    assert "before  baseline, accepted" in run(capsys, "show", "last~2", ID)
     assert "nothing was accepted" in refused(capsys, "last~2", ID, "--baselines", "baselines")
 
 

@@ -1,16 +1,16 @@
-"""`ipexperf why RUN CASE`: what ran differently from before, and its share of the time difference."""
+"""`ipexperf show`: the newest runs, every case of a run, or what a case ran differently from before."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.commands import console
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from ipexperf.history.records import Recorded
     from ipexperf.history.store import History
     from ipexperf.judge.structure import FingerprintDifference
@@ -18,20 +18,69 @@ if TYPE_CHECKING:
 BASELINE = "baseline"
 
 
-def add_why(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "why", "show what a case ran differently from before")
-    parser.add_argument("selector", metavar="RUN", help="last, last~1, a date, the start of a uid or commit")
-    parser.add_argument("case_id", metavar="CASE", help="the id of a case of that run")
+def add_show(subparsers: console.Subparsers) -> None:
+    purpose = "list the newest runs; of one run every case; of a case what it ran differently from before"
+    parser = console.add_parser(subparsers, "show", purpose)
+    parser.add_argument("selector", metavar="RUN", nargs="?", help=f"{console.RUN} (default: list the newest runs)")
+    parser.add_argument("case_id", metavar="CASE", nargs="?", help="the id of a case of that run")
+    parser.add_argument(
+        "--limit", type=console.positive, default=20, metavar="N", help="runs in the list (default: %(default)s)"
+    )
     sides = parser.add_mutually_exclusive_group()
-    sides.add_argument("--against", default=BASELINE, metavar="RUN", help="another run, or baseline (the default)")
-    sides.add_argument("--arm", action="store_true", help="the other arm, of a case that was measured in pairs")
+    sides.add_argument("--against", default=BASELINE, metavar="RUN", help="of a case: another run (default: baseline)")
+    sides.add_argument("--arm", action="store_true", help="of a case that was measured in pairs: the other arm")
     console.add_baselines(parser, "their folder")
-    console.add_history(parser)
-    parser.set_defaults(run=run_why)
+    parser.set_defaults(run=run_show)
 
 
-def run_why(arguments: argparse.Namespace) -> int:
+def run_show(arguments: argparse.Namespace) -> int:
+    if arguments.case_id is None and (arguments.arm or arguments.against != BASELINE):
+        raise UsageError("--against and --arm are of a case: name a run and its case")
+    if arguments.selector is None:
+        return _runs(arguments)
+    return _run(arguments) if arguments.case_id is None else _case(arguments)
+
+
+def _runs(arguments: argparse.Namespace) -> int:
+    from ipexperf.history.tables import runs_table
+
+    with console.open_history(arguments) as history:
+        runs = [*history.runs(arguments.limit)]
+    rows = [asdict(run) for run in runs]
+    return console.output(arguments, rows, rows, lambda: [runs_table(runs) if runs else "No runs yet."])
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    with console.open_history(arguments) as history:
+        detail = history.show(arguments.selector)
+        paired = history.paired(detail.cases)
+    from ipexperf.history.recorded_fingerprints import fingerprint_of, medians, roof
+    from ipexperf.history.tables import cases_table, failures_text, reasons_text, run_text, twins_text
+    from ipexperf.history.values import finite
+    from ipexperf.report import bisections
+    from ipexperf.report.fingerprints import fingerprint_text
+    from ipexperf.report.roofs import roofs_text
+
+    cases = detail.cases
+
+    def drawn() -> Iterator[console.Part]:
+        yield run_text(detail)
+        yield cases_table(cases) if cases else "No cases were recorded."
+        yield reasons_text(cases)
+        yield twins_text(twin for rounds in paired.values() for twin in rounds.twins)
+        yield fingerprint_text((recorded.case.name, fingerprint_of(recorded)[1]) for recorded in cases)
+        yield roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in cases)
+        yield failures_text(cases)
+        yield bisections.listed(detail.bisections)
+
+    # A turn may have taken no time that is a number.
+    return console.output(arguments, finite(detail.to_json()), detail.to_rows(), drawn)
+
+
+def _case(arguments: argparse.Namespace) -> int:
     """Explain each case with this id. Two batches share one."""
+    if arguments.json or arguments.csv:
+        raise UsageError("what a case ran differently is text: leave --json and --csv away, or name the run alone")
     with console.open_history(arguments) as history:
         for recorded in named(history, arguments.selector, arguments.case_id):
             for line in _explanation(history, recorded, arguments):
@@ -130,4 +179,4 @@ def _before(
 
 
 TOPIC = console.HISTORY
-COMMANDS = (add_why,)
+COMMANDS = (add_show,)

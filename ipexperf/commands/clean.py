@@ -1,0 +1,59 @@
+"""`ipexperf clean`: what fills the cache folder, such as the environments made from locks."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+
+from ipexperf.commands import console, planning, progress
+from ipexperf.errors import UsageError
+
+AGAIN = {
+    "weights": "trained networks",
+    "quantised": "quantised networks",
+    "checkpoints": "checkpoints of measured networks",
+    "ceilings": "what this machine can do at most",
+    "environments": "packages of locks, downloaded again where they are needed",
+    "sources": "accepted files, copied again from a commit or from beside their lock",
+}
+"""What a run makes again where it needs it, by its folder. The rest stays: results, and packages that no index has."""
+
+
+def add_clean(subparsers: console.Subparsers) -> None:
+    parser = console.declare(subparsers, "clean", "show what fills the cache folder, and remove what can be made again")
+    parser.add_argument("what", metavar="WHAT", nargs="*", help=f"only these: {', '.join(AGAIN)}")
+    parser.add_argument("--yes", action="store_true", help="remove it; without this option nothing is changed")
+    console.add_cache(parser)
+    planning.add_some(parser, "lease")
+    parser.set_defaults(run=run_clean)
+
+
+def run_clean(arguments: argparse.Namespace) -> int:
+    from ipexperf.conduct import lease
+    from ipexperf.environments.copying import size
+    from ipexperf.report import units
+
+    if unknown := set(arguments.what) - AGAIN.keys():
+        raise UsageError(f"'{min(unknown)}' is nothing to clean: choose from {', '.join(AGAIN)}")
+    folders = sorted(path for path in arguments.cache.glob("*") if path.is_dir())
+    gone = [path for path in folders if path.name in (arguments.what or AGAIN)]
+    sizes = {path: size(path) for path in folders}
+    for path in folders:
+        what = AGAIN.get(path.name, "stays: results, or what may not be had again")
+        console.say(f"{path.name:<14}{units.size(sizes[path]):>10}  {what}")
+    total = units.size(sum(sizes[path] for path in gone))
+    if not arguments.yes:
+        console.say(f"nothing was changed: --yes removes {', '.join(path.name for path in gone) or 'nothing'}, {total}")
+        return 0
+    with lease.for_work(planning.resolve(arguments).lease, progress.say):  # a run may be using it
+        try:
+            for path in gone:
+                shutil.rmtree(path)
+        except OSError as error:
+            raise UsageError(f"{arguments.cache} cannot be cleaned: {error}") from None
+    console.say(f"removed {', '.join(path.name for path in gone) or 'nothing'}, {total}")
+    return 0
+
+
+TOPIC = console.PLAN
+COMMANDS = (add_clean,)
