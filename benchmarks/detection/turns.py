@@ -20,7 +20,6 @@ import random
 import statistics
 import sys
 import time
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,6 @@ from ipexperf.compare.sequence import OF_LONGEST
 from ipexperf.conduct import gate
 from ipexperf.judge import sequential, stalls
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.judge.ratios import neighbour_ratio
 from ipexperf.result import Sample
 
 LENGTHS = (3, 5, 9)

@@ -287,8 +287,7 @@ class WalkContest(Contest):
         by_test = {comparison.b.case.model: comparison for comparison in live}
         tests = {
             test: [
-                replace(arm, prove=arm.index < metrics.KNOWN, accuracy=arm.index < TELLING)
-                for arm in comparison.arms()
+                replace(arm, prove=arm.index < metrics.KNOWN, accuracy=arm.index < TELLING) for arm in comparison.arms()
             ]
             for test, comparison in by_test.items()
         }
