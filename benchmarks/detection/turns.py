@@ -1,8 +1,8 @@
 """How turns of two equal processes differ, step by step: record them beside neighbours, and replay how to judge them.
 
-A recorded pair is two fresh processes with the same encoder, whose step takes 30 to 40 ms on two cores. They take turns of
-several lengths in turn. Every step is recorded, with its wall time, CPU time and run delay, and for every half second
-what other programs took.
+A recorded pair is two fresh processes with the same encoder, whose step takes 30 to 40 ms on two cores. They take
+turns of one length after another. Every step is recorded, with its wall time, CPU time and run delay, and for every
+half second whether the machine was busy.
 
     python benchmarks/detection/turns.py record turns.jsonl --pairs 10 --neighbours 0 1 2
     python benchmarks/detection/turns.py replay turns.jsonl
@@ -20,6 +20,7 @@ import random
 import statistics
 import sys
 import time
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from ipexperf.compare.sequence import OF_LONGEST
 from ipexperf.conduct import gate
 from ipexperf.judge import sequential, stalls
 from ipexperf.judge.policy import PairPolicy
+from ipexperf.judge.ratios import neighbour_ratio
 from ipexperf.result import Sample
 
 LENGTHS = (3, 5, 9)
@@ -158,28 +160,79 @@ def coverage(pool: list[tuple[Turns, Turns]], trials: int) -> None:
     """How often the interval of the mean step covers the planted truth."""
     print("| mean longer by | every | covered | below it | above it | regressed | ok | pairs, median |")
     print("|---|---|---|---|---|---|---|---|")
-    chance = random.Random(1)
+    chance = random.Random(1)  # noqa: S311 - trials, no secret
     for share, period in itertools.product(SHARES, PERIODS):
         found = [compared(pool, share, period, chance) for _ in range(trials)]
         below = sum((one.hi or 0.0) < 1 + share for one in found) / trials
         above = sum((one.lo or 0.0) > 1 + share for one in found) / trials
         outcomes = [one.outcome for one in found]
-        shares = [f"{outcomes.count(name) / trials:.0%}" for name in ("regressed", "ok")]
+        shares = [1 - below - above, below, above, *(outcomes.count(name) / trials for name in ("regressed", "ok"))]
         pairs = statistics.median(one.pairs for one in found)
-        print(
-            f"| {share:.0%} | {period} | {1 - below - above:.0%} | {below:.0%} | {above:.0%} | {' | '.join(shares)} | {pairs:g} |"
-        )
+        print(f"| {share:.0%} | {period} | {' | '.join(f'{x:.0%}' for x in shares)} | {pairs:g} |")
+
+
+ESTIMATORS = {
+    "median of neighbours": neighbour_ratio,
+    "mean of neighbours": lambda a, b: statistics.fmean(math.log(y / x) for x, y in zip(a, b, strict=True)),
+    "ratio of medians": lambda a, b: math.log(statistics.median(b) / statistics.median(a)),
+    "ratio of means": lambda a, b: math.log(statistics.fmean(b) / statistics.fmean(a)),
+}
+
+
+def spread(recorded: list[dict[str, Any]]) -> None:
+    """The error of each estimator for each length of turns, as what a second of turns would leave of it."""
+    print("| beside | steps of a turn | turns | " + " | ".join(ESTIMATORS) + " | calm alone | ratio of busy ones |")
+    print("|---|---|---|" + "---|" * (len(ESTIMATORS) + 2))
+    for neighbours, length in itertools.product(sorted({one["neighbours"] for one in recorded}), LENGTHS):
+        errors: dict[str, list[float]] = defaultdict(list)
+        turns, busy = 0, []
+        for one in recorded:
+            if one["neighbours"] != neighbours:
+                continue
+            for same, group in itertools.groupby(one["rotations"], key=lambda rotation: rotation["length"]):
+                stretch = list(group)
+                if same != length or len(stretch) < 2:
+                    continue
+                turns += len(stretch)
+                seconds = sum(rotation["seconds"] for rotation in stretch)
+                sides = [[statistics.fmean(x[0] for x in r["turns"][side][1:]) for r in stretch] for side in (0, 1)]
+                for name, estimate in ESTIMATORS.items():
+                    errors[name].append(estimate(*sides) ** 2 * seconds)
+                calm = [place for place, rotation in enumerate(stretch) if not rotation["busy"]]
+                busy.append(1 - len(calm) / len(stretch))
+                if calm:
+                    of_calm = neighbour_ratio(*([side[place] for place in calm] for side in sides))
+                    errors["calm"].append(of_calm**2 * seconds)
+        cells = [f"{math.sqrt(statistics.fmean(errors[name])):.1%}" for name in ESTIMATORS]
+        alone = f"{math.sqrt(statistics.fmean(errors['calm'])):.1%}" if errors["calm"] else "-"
+        print(f"| {neighbours} | {length} | {turns} | {' | '.join(cells)} | {alone} | {statistics.fmean(busy):.0%} |")
+
+
+def replay(file: Path, trials: int) -> None:
+    recorded = [json.loads(line) for line in file.read_text().splitlines()]
+    spread(recorded)
+    for neighbours in sorted({one["neighbours"] for one in recorded}):
+        pool = []
+        for one in recorded:
+            if one["neighbours"] == neighbours:
+                short = [rotation["turns"] for rotation in one["rotations"] if rotation["length"] == LENGTHS[0]]
+                pool.append(tuple([[Sample(*x) for x in turns[side][1:]] for turns in short] for side in (0, 1)))
+        print(f"\nbeside {neighbours}")
+        coverage(pool, trials)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("do", choices=("record", "replay"))
     parser.add_argument("file", type=Path)
-    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--pairs", type=int, default=10, help="to record (default: %(default)s)")
     parser.add_argument("--neighbours", type=int, nargs="+", default=[0, 1, 2], help="busy processes beside a pair")
+    parser.add_argument("--trials", type=int, default=100, help="of each planted stall (default: %(default)s)")
     arguments = parser.parse_args()
     if arguments.do == "record":
         record(arguments.file, arguments.pairs, arguments.neighbours)
+    else:
+        replay(arguments.file, arguments.trials)
 
 
 if __name__ == "__main__":

@@ -34,13 +34,15 @@ from ipexperf.errors import WorkerError
 from ipexperf.judge import metrics
 from ipexperf.redaction import redacted
 from ipexperf.report import units
-from ipexperf.result import Launch
+from ipexperf.result import PRIMARY, Launch
 from ipexperf.steps import Step
 
 EFFORT = Effort(turns=5, most=8, precise=0.015, seconds=0.04, slow=1.0)
 """Processes differ more than turns do, so many short rounds tell more than a few long ones."""
 TELLING = 3
 """Processes of an arm that tell what a function returns. It is compared with other software if these agree."""
+LONG_CALL = 0.25
+"""Calls of so many seconds are captured in one pair alone: a capture takes as long as a dozen calls."""
 SPEAK_SECONDS = 10.0
 HASH_SEED = "PYTHONHASHSEED"
 
@@ -327,6 +329,12 @@ class WalkContest(Contest):
             super()._take(comparison, played, first, second)
             return
         comparison.fail(comparison.a if broken is played.sides[first] else comparison.b, broken.error)
+
+
+def _captures(comparison: Comparison) -> bool:
+    """Whether the next pair captures what a call does: the first one, and more to know how much a short one's varies."""
+    steps = [pair.b.launch.metrics.get(PRIMARY, 0.0) for pair in comparison.pairs]
+    return not steps or (len(steps) < metrics.KNOWN and max(steps) < LONG_CALL)
 
 
 def _blamed(comparison: Comparison, errors: Sequence[WorkerError | None]) -> tuple[Arm, WorkerError] | None:
