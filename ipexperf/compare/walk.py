@@ -332,7 +332,7 @@ class WalkContest(Contest):
 
 
 def _captures(comparison: Comparison) -> bool:
-    """Whether the next pair captures what a call does: the first one, and more to know how much a short one's varies."""
+    """Whether the next pair captures what a call does: the first one, and more to know how much a short call varies."""
     steps = [pair.b.launch.metrics.get(PRIMARY, 0.0) for pair in comparison.pairs]
     return not steps or (len(steps) < metrics.KNOWN and max(steps) < LONG_CALL)
 

@@ -1,4 +1,4 @@
-"""The benchmarks of fleets in small: writers at once, and a simulated rack."""
+"""The benchmarks of fleets in small: a simulated rack."""
 
 from __future__ import annotations
 
@@ -22,20 +22,6 @@ def run(script: str, *words: str) -> list[dict[str, Any]]:
     assert ended.returncode == 0, ended.stderr
     assert "Traceback" not in ended.stderr
     return [json.loads(line) for line in ended.stdout.splitlines()]
-
-
-@pytest.mark.server
-@pytest.mark.parametrize("tls", [False, True])
-def test_concurrent_writers_lose_nothing_and_double_nothing(*, tls: bool) -> None:
-    pytest.importorskip("psycopg")
-    if not list(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
-        pytest.skip("no PostgreSQL server is installed here")
-    words = ["--writers", "6", "--cases", "5", "--nights", "2", *(["--tls"] if tls else [])]
-    _, first, second, size = run("writers.py", *words)
-    for night in (first, second):
-        assert (night["lost"], night["twice"], night["failed"]) == (0, 0, 0)
-        assert night["writers"] * night["cases"] == 30
-    assert size["verdict"] == 60
 
 
 @pytest.mark.process
