@@ -135,23 +135,27 @@ def mean_of(turns: Turns) -> float:
     return statistics.fmean(stalls.undisturbed([sample for turn in turns for sample in turn]))
 
 
+def typical_of(turns: Turns) -> float:
+    return statistics.median(sample.wall for turn in turns for sample in turn)
+
+
 def compared(pool: list[tuple[Turns, Turns]], share: float, period: int, chance: random.Random) -> sequential.Decision:
     """A comparison of the mean steps of pairs from this pool, as a run makes it."""
-    policy, values, longest = replace(PairPolicy(), trim=0.0), [], []
+    policy, means, longest = replace(PairPolicy(), trim=0.0), [], []
     while True:
         a, b = chance.choice(pool)
         start = chance.randrange(len(a))
         a, b = ([*turns[start:], *turns[:start]][:16] for turns in (a, b))
         a, b = chance.sample((a, b), 2)  # so that no level of one process is in all of them
         b = planted(b, share, period, chance)
-        values.append(mean_of(b) / mean_of(a))
+        level = math.sqrt(typical_of(a) * typical_of(b))
+        means.append((mean_of(a) / level, mean_of(b) / level))
         longest += [stalls.of_longest([sample for turn in turns for sample in turn]) ** 2 for turns in (a, b)]
-        if sequential.due(len(values), policy):
-            middle = statistics.fmean(values)
+        if sequential.due(len(means), policy):
+            before, now = (statistics.fmean(side) for side in zip(*means, strict=True))
+            logs = [math.log(now / before) + y / now - x / before for x, y in means]
             floor = max(policy.floor, OF_LONGEST * math.sqrt(2 * statistics.fmean(longest)))
-            decision = sequential.decide(
-                [math.log(middle) + x / middle - 1 for x in values], replace(policy, floor=floor)
-            )
+            decision = sequential.decide(logs, replace(policy, floor=floor))
             if decision.done:
                 return decision
 

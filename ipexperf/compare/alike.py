@@ -15,8 +15,9 @@ from ipexperf.errors import WorkerError
 def unlike(arms: Sequence[Arm], workers: Sequence[Worker], say: Callable[[str], None]) -> list[WorkerError | None]:
     """Why each arm does not run its own tree, or nothing. Also says which files an arm has from the user's tree."""
     trees = [Replaced.of(arm.conditions.variables) for arm in arms]
-    first = arms[0].prove and not arms[0].index
-    if len(set(trees)) < 2 or not first or len(workers) < len(arms) or any(one.killed for one in workers):
+    if len(set(trees)) < 2 or len(workers) < len(arms) or any(one.killed for one in workers):
+        return []
+    if not arms[0].prove or arms[0].index:
         return []
     try:
         own = [worker.ask("modules", names=[])["modules"] for worker in workers]

@@ -24,12 +24,13 @@ from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.sequential import Decision
 from ipexperf.report import units
-from ipexperf.result import MEAN, Launch
+from ipexperf.result import MEAN, PRIMARY, Launch
 from ipexperf.steps import Step
 
 APART = "both arms do not fit in memory together, so each pair is four launches, A B B A"
 DISCARDED = 4
 """How many pairs of a comparison are repeated because the machine was busy."""
+TIMES = (PRIMARY, MEAN)
 OF_LONGEST = 0.25
 """Pairs' mean steps differ at least by this share of what the longest sample of each adds, when the judge sees none."""
 SAME = "A/A: both arms are the same"
@@ -165,16 +166,20 @@ class Comparison:
 
     @property
     def mean_logs(self) -> list[float]:
-        """The ratio of the mean steps of each pair, around the log of their mean. Empty if any pair lacks it.
+        """The log ratio of the mean steps of all pairs, and around it what each pair adds. Empty if any lacks it.
 
-        The mean of their logs would be too small: stalls are in few pairs, and long there.
+        The mean of their logs would be too small: stalls are in few pairs, and long there. A pair's typical steps say
+        how quick the machine was.
         """
-        sides = [[side.launch.metrics.get(MEAN, 0.0) for side in (pair.a, pair.b)] for pair in self.pairs]
-        if not all(0 < x < math.inf for both in sides for x in both):
+        sides = [(pair.a.launch.metrics, pair.b.launch.metrics) for pair in self.pairs]
+        if not all(0 < metrics.get(name, 0.0) < math.inf for both in sides for metrics in both for name in TIMES):
             return []
-        slower = [b / a for a, b in sides]
-        middle = statistics.fmean(slower)
-        return [math.log(middle) + ratio / middle - 1 for ratio in slower]
+        typical = [math.sqrt(a[PRIMARY] * b[PRIMARY]) for a, b in sides]
+        before = [a[MEAN] / level for (a, _), level in zip(sides, typical, strict=True)]
+        now = [b[MEAN] / level for (_, b), level in zip(sides, typical, strict=True)]
+        means = statistics.fmean(before), statistics.fmean(now)
+        slower = math.log(means[1] / means[0])
+        return [slower + b / means[1] - a / means[0] for a, b in zip(before, now, strict=True)]
 
     @property
     def _mean_policy(self) -> PairPolicy | None:

@@ -48,7 +48,7 @@ def packages(suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     install(
         folder,
         "twice",
-        "[ipexperf.leaves]\nx = twice_leaf\n[ipexperf.commands]\nruns = nowhere:add\n",
+        "[ipexperf.leaves]\nx = twice_leaf\n[ipexperf.commands]\nshow = nowhere:add\n",
         twice_leaf=twice,
     )
     monkeypatch.setenv("PYTHONPATH", f"{folder}{os.pathsep}{os.environ['PYTHONPATH']}")
@@ -73,7 +73,7 @@ def test_a_command_of_an_installed_package_is_one_of_ours(suite: Suite, packages
     assert suite.pytester.run(*run, "greet").stdout.str() == "hello"
     told = suite.pytester.run(*run, "--help")
     assert "say hello" in told.stdout.str()
-    line = "ipexperf: the command runs of the package twice is left out: there is a command runs already"
+    line = "ipexperf: the command show of the package twice is left out: there is a command show already"
     assert told.errlines == [line]
     cases = suite.pytester.run(*run, "cases", "--model", "tiny", *CELL)
     assert "tiny-fake-fp8-wobble-plain" in cases.stdout.str()

@@ -46,8 +46,8 @@ from ipexperf.conduct import watch
 
 
 class Chance(random.Random):
-    def __init__(self):
-        super().__init__(0)
+    def __init__(self, seed=0):
+        super().__init__(seed)
 
 
 # Nothing depends on chance or on the time that passes here.

@@ -182,10 +182,11 @@ class GenerationSession(InferenceSession):
         return super().instructions() if self.weights not in PACKED else []
 
     def proof(self) -> list[Check]:
+        checks = super().proof()  # the first, because compiled steps are traced in it
         # Under autocast weights are held as always.
         held = [held_in(self.network, DTYPES[self.bench.case.dtype].torch)] if self.cast else []
         used = [self.tokens_counted(), remembered(self, self.inputs[0][0], self.repeatable)]
-        return [*super().proof(), *self._optimised(), *held, *used]
+        return [*checks, *self._optimised(), *held, *used]
 
     @property
     def repeatable(self) -> float:
