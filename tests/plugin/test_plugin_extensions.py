@@ -96,7 +96,7 @@ def test_a_new_outcome_is_in_every_output(suite: Suite, request: pytest.FixtureR
     assert shown["outcome"] == "throttled"
     markdown = ask(suite, "report", "last", "--markdown")
     assert "## ipexperf: 1 throttled" in markdown
-    assert f"- 🥵 `{ID}` (batch 1): **throttled**: 93 degrees" in markdown
+    assert f"- 🥵 `{ID} (batch 1)`: **throttled**: 93 degrees" in markdown
     ask(suite, "report", "--html", "pages")
     assert tables(suite)["outcomes"]["throttled"] == {"glyph": "♨", "tone": "bad", "numbers": False}
     assert 'data-outcome="throttled" data-tone="bad"' in (suite.path / "pages" / "runs.html").read_text()
