@@ -288,9 +288,7 @@ class WalkContest(Contest):
         self._say(Step(f"walk {self._walks}: {units.plural(len(live), 'test')} in both arms{self._left(live)}"))
         by_test = {comparison.b.case.model: comparison for comparison in live}
         tests = {
-            test: [
-                replace(arm, prove=arm.index < metrics.KNOWN, accuracy=arm.index < TELLING) for arm in comparison.arms()
-            ]
+            test: [replace(arm, prove=_captures(comparison), accuracy=arm.index < TELLING) for arm in comparison.arms()]
             for test, comparison in by_test.items()
         }
         for test, found in walk(self._suite, tests, self._walks, self._chance, self._say):

@@ -32,7 +32,7 @@ from compare_play import (
 from free_machine import Budget
 
 from ipexperf.bench import loading
-from ipexperf.compare import sequence
+from ipexperf.compare import sequence, walk
 from ipexperf.compare.round import Round, Side
 from ipexperf.compare.sequence import Comparison, Contest, Why
 from ipexperf.errors import WorkerError
@@ -82,6 +82,24 @@ def test_pairs_end_as_soon_as_the_judge_is_sure() -> None:
     assert [[arm.prove for arm in arms] for arms in asked] == [[True] * 2, *[[False] * 2] * 3]
     assert [[arm.accuracy for arm in arms] for arms in asked] == [[True] * 2, *[[False] * 2] * 3]
     assert [[arm.index for arm in arms] for arms in asked] == [[number] * 2 for number in range(4)]
+
+
+@pytest.mark.parametrize(("seconds", "captured"), [(0.01, 3), (0.3, 1)])
+def test_what_a_call_does_is_captured_in_few_pairs(
+    seconds: float, captured: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In three, to know how much it varies, and of a long call in one: a capture takes as long as a dozen calls."""
+    asked = []
+
+    def play(_: object, tests: dict[str, list[Arm]], *__: object) -> Iterator[tuple[str, Round]]:
+        for test, arms in tests.items():
+            asked.append([arm.prove for arm in arms])
+            yield test, pair(seconds, seconds)
+
+    monkeypatch.setattr(walk, "walk", play)
+    found = Comparison(A, B, POLICY)
+    finish(walk.WalkContest(None, [found], QUICK, Budget(), chance(), print))  # type: ignore[arg-type]
+    assert asked == [[number < captured] * 2 for number in range(4)]
 
 
 def test_warm_steps_are_found_in_the_first_pair_alone() -> None:
