@@ -12,7 +12,7 @@ from ipexperf.report.lines import BUSY, by_meaning, listed, shortened, wrapped
 from ipexperf.report.moved import findings, of_time
 from ipexperf.report.summary import Judged
 from ipexperf.report.units import digits, plural, seconds
-from ipexperf.result import PRIMARY, PairsEvidence
+from ipexperf.result import PRIMARY
 
 SHOWN = 20
 """Most functions of one kind to show. The history has all."""
@@ -110,8 +110,8 @@ def _doubtful(judged: Sequence[Judged]) -> Iterator[str]:
 
 def _not_compared(one: Judged) -> str:
     """Why the function's results cannot be compared with those of others, or an empty text."""
-    if isinstance(one.verdict.evidence, PairsEvidence):
-        return one.verdict.evidence.uncompared
+    if pairs := one.verdict.pairs:
+        return pairs.uncompared
     return answers.uncompared(answers.common(launch.answers for launch in one.measurement.counted))
 
 
