@@ -20,8 +20,10 @@ def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.startswith("IPEXPERF_") and name != LEASES:
             monkeypatch.delenv(name)
-    # In a worker of xdist, pytest-benchmark would disable itself in the suites that these tests start.
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    # In a worker of xdist, pytest-benchmark would disable itself in the suites that these tests start. On a CI service,
+    # pytest tells each failure whole in its summary too.
+    for name in ("PYTEST_XDIST_WORKER", "CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(scope="session")
