@@ -12,6 +12,7 @@ import base64
 import difflib
 import functools
 import hashlib
+import io
 import json
 import os
 import re
@@ -42,6 +43,8 @@ BUILT = Path(".git", "ipexperf-built")
 """The file in the tree of a commit that says that it was built."""
 CODE = frozenset({".py", ".pyc", ".pyi", ".so"})
 PAGES = frozenset({".md", ".rst"})
+MANY = 20_000
+"""Of two texts with more lines nobody says which line changed."""
 SHOWN = 60
 """Longest line of a change that is shown whole."""
 Say = Callable[[str], None]
@@ -69,7 +72,7 @@ class Source:
 
     def changed(self) -> list[str]:
         """The files that are not here as they were."""
-        return [name for name, digest in self.files.items() if _read(source.tree() / name, digest) is None]
+        return [name for name, digest in self.files.items() if not _is_here(source.tree() / name, digest)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +100,8 @@ class Kept:
         missing = [name for name in self.source.files if name not in self.contents]
         found = {**self.contents, **_committed(self.commit, missing)}
         for name, digest in self.source.files.items():
-            cached = None if name in found else _read(source.inside(folder, name), digest)
-            if cached is not None:
-                found[name] = cached
+            if name not in found and _is_here(path := source.inside(folder, name), digest):
+                found[name] = path.read_bytes()
             elif name not in found:
                 commit = f"the commit {self.commit[:DIGITS]}" if self.commit else "git"
                 raise LockError(f"{name} is neither in {commit} nor in {folder}")
@@ -148,14 +150,10 @@ def keep(wanted: Source, commit: str | None, cache: Path) -> tuple[Kept, str]:
     """
     committed = _committed(commit or "", list(wanted.files))
     in_git = {name for name, content in committed.items() if source.digest(content) == wanted.files[name]}
-    contents: dict[str, bytes] = {}
-    for name, digest in wanted.files.items():
-        if name in in_git:
-            continue
-        content = _read(source.tree() / name, digest)
-        if content is None:
-            return Kept(wanted), f"{name} was edited since it ran, and no commit has it"
-        contents[name] = content
+    others = {name: source.tree() / name for name in wanted.files if name not in in_git}
+    if lost := next((name for name, path in others.items() if not _is_here(path, wanted.files[name])), None):
+        return Kept(wanted), f"{lost} was edited since it ran, and no commit has it"
+    contents = {name: path.read_bytes() for name, path in others.items()}
     cached = []
     for name in sorted(contents, key=lambda name: -len(contents[name])):
         if sum(map(len, contents.values())) > LARGEST:
@@ -188,13 +186,12 @@ def others_changed(git: Mapping[str, Any], apart: Path) -> list[str] | None:
     return sorted(code, key=lambda name: (name.endswith(".py"), name))
 
 
-def _read(path: Path, digest: str) -> bytes | None:
-    """The content of a file if it has this digest."""
+def _is_here(path: Path, digest: str) -> bool:
+    """Whether this is a file with this digest."""
     try:
-        content = path.read_bytes() if path.is_file() else None  # a device never ends
+        return path.is_file() and source.digest_of(path) == digest  # a device never ends
     except OSError:
-        return None
-    return content if content is not None and source.digest(content) == digest else None
+        return False
 
 
 def _git(
@@ -220,15 +217,13 @@ def _committed(commit: str, names: Sequence[str]) -> dict[str, bytes]:
     if not re.fullmatch(r"[0-9a-f]{40,64}", commit) or not inside:
         return {}
     requests = "".join(f"{commit}:{name}\n" for name in inside).encode(errors="surrogateescape")
-    answer, found = _git("cat-file", "--batch", send=requests) or b"", {}
+    answer, found = io.BytesIO(_git("cat-file", "--batch", send=requests) or b""), {}
     for name in inside:
-        head, _, answer = answer.partition(b"\n")
-        words = head.split()
+        words = answer.readline().split()
         if len(words) == 3 and words[2].isdigit():
-            length = int(words[2])
+            content = answer.read(int(words[2]) + 1)[:-1]
             if words[1] == b"blob":
-                found[name] = answer[:length]
-            answer = answer[length + 1 :]
+                found[name] = content
     return found
 
 
@@ -239,7 +234,7 @@ def tree_of(kept: Kept, cache: Path, say: Say) -> Replaced:
     changed = _removed(folder, {str(source.place("", name)) for name in kept.source.files})
     for name, data in kept.content(folder).items():
         path = source.place(folder, name)
-        if path.is_symlink() or _read(path, kept.source.files[name]) is None:
+        if path.is_symlink() or not _is_here(path, kept.source.files[name]):
             changed += [name] if os.path.lexists(path) else []
             _write(path, data)
     return _ready(folder, kept.source.paths, changed, say)
@@ -414,7 +409,8 @@ def shown_change(name: str, old: Path, new: Path, *, ran: Sequence[str] = ()) ->
     except (OSError, UnicodeDecodeError):
         return f"{name}: changed"
     matcher = difflib.SequenceMatcher(None, [text for _, text in before], [text for _, text in after], autojunk=False)
-    blocks = [block for block in matcher.get_opcodes() if block[0] != "equal"]
+    few = len(before) + len(after) < MANY  # each of equal lines, as in a table, is compared with each
+    blocks = [block for block in matcher.get_opcodes() if block[0] != "equal"] if few else []
     if not before or not after or not blocks:
         return f"{name}: {'changed' if before and after else 'new' if after else 'gone'}"
     functions = [

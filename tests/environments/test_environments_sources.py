@@ -280,6 +280,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str, sentence: str
         ("a\n", "a\n\n", "net.py: changed"),
         ("a\n", None, "net.py: gone"),
         (None, "a\n", "net.py: new"),
+        ("0\n" * sources.MANY, "1\n", "net.py: changed"),
     ],
 )
 def test_the_line_that_changed_first_is_shown(tmp_path: Path, old: str | None, new: str | None, text: str) -> None:
@@ -322,20 +323,20 @@ sys.path[:0] = late
 import pkg.net, json.tool, numpy, gone
 from pathlib import Path
 Path(gone.__file__).unlink()
-print(json.dumps([pkg.net.VALUE, source.files(), source.paths(), [check.ok for check in source.checks()]]))
+print(json.dumps([pkg.net.VALUE, *source.document().values(), [check.ok for check in source.checks()]]))
 """
 NET = """
 from pathlib import Path
 VALUE = Path("settings/net.json").read_text(), Path(__file__).with_name("kernel.cpp").read_text()
 Path("log.txt").write_text("x")
-for name in ("log.txt", "data.bin", "build.txt", ".hidden/cache.json", *map(str, Path("images").iterdir())):
+for name in ("log.txt", "data.bin", "big.bin", "build.txt", ".hidden/cache.json", *map(str, Path("images").iterdir())):
     Path(name).read_bytes()
 """
 
 
 @pytest.mark.process
 def test_a_process_has_the_accepted_files_in_place_of_the_users_and_says_which(tree: Path, tmp_path: Path) -> None:
-    """Modules, and the small files that they read: not what they wrote, what is hidden or ignored by git, or data."""
+    """Modules, and the files that they read: not what they wrote, what is hidden or ignored by git, or data."""
 
     def had(variables: dict[str, str], *words: str) -> list[Any]:
         (tmp_path / "made" / "gone.py").write_text("")  # as a package makes a module at run time
@@ -354,18 +355,15 @@ def test_a_process_has_the_accepted_files_in_place_of_the_users_and_says_which(t
         (tree / folder).mkdir(parents=True)
     for number in range(source.MANY + 1):
         (tree / "images" / f"{number}.png").write_text("p")
-    (tree / "lib" / "pkg" / "__init__.py").write_text("")
-    (tree / "lib" / "pkg" / "net.py").write_text(NET)
-    (tree / "lib" / "pkg" / "kernel.cpp").write_text("slow")
-    (tree / "settings" / "net.json").write_text("64")
-    (tree / "data.bin").write_bytes(b"x" * (source.LARGEST + 1))
-    (tree / ".hidden" / "cache.json").write_text("{}")
-    git("init", "--quiet")
-    for name, text in ((".gitignore", "build.txt"), ("build.txt", "of today")):
+    large = "x" * (source.LARGEST + 1)
+    own = {"lib/pkg/__init__.py": "", "lib/pkg/kernel.cpp": "slow", "lib/pkg/net.py": NET, "settings/net.json": "64"}
+    others = {".gitignore": "build.txt", "build.txt": "of today", ".hidden/cache.json": "{}", "data.bin": large}
+    for name, text in (own | others | {"big.bin": large}).items():
         (tree / name).write_text(text)
+    git("init", "--quiet")
+    git("add", "big.bin")
     value, files, paths, checks = had({})
-    names = ["lib/pkg/__init__.py", "lib/pkg/kernel.cpp", "lib/pkg/net.py", "settings/net.json"]
-    assert (value, sorted(files), paths, checks) == (["64", "slow"], names, ["lib"], [])
+    assert (value, sorted(files), paths, checks) == (["64", "slow"], ["big.bin", *own], ["lib"], [])
     kept, _ = sources.keep(Source(files, tuple(paths)), None, tmp_path / "cache")
     (tree / "lib" / "pkg" / "kernel.cpp").write_text("fast")
     (tree / "settings" / "net.json").write_text("8")

@@ -233,7 +233,7 @@ def test_a_file_that_was_edited_before_it_was_accepted_cannot_be_had_again_and_t
 
 def test_accepted_files_that_no_longer_run_leave_the_case_to_its_numbers(project: Project) -> None:
     """They read a data file, which is too large to be kept and is gone."""
-    (project.folder / "times.txt").write_text("1" + " " * 2**20)
+    (project.folder / "times.txt").write_text("1" + " " * 2**24)
     project.accept()
     models = project.folder / "models.py"
     models.write_text(models.read_text().replace('int((pathlib.Path(__file__).parent / "times.txt").read_text())', "1"))

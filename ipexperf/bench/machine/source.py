@@ -37,10 +37,12 @@ OUTSIDE = ".outside"
 """The folder of another tree that holds files from outside the user's, below their whole paths."""
 PACKAGE = Path(__file__).resolve().parents[2]
 """This package. It is the same for all arms, wherever it is."""
-LARGEST = 2**20
-"""Bytes of the largest file that counts because it was read: a kernel, a configuration. Larger ones are data."""
+LARGEST = 2**24
+"""Bytes of the largest file that counts because it was read and that git does not track. Larger ones are data."""
 MANY = 64
 """More files of one suffix that a process reads are data too."""
+IGNORED = ("check-ignore", "-z", "--stdin")
+"""Asks git which files it ignores, such as what a build or a test leaves there."""
 FUNCTIONS = 100
 """So many of the functions that ran are named, at most."""
 _HIDDEN = re.compile(r"/(\.|__pycache__/)")
@@ -200,9 +202,10 @@ def arrange() -> None:
     os.chdir(replaced.moved(Path.cwd()))
 
 
-def files() -> dict[str, str]:
+def document() -> dict[str, Any]:
     """Return the digest of each of the user's files that this process has imported, loaded, read, or was named by."""
-    return {file: digest(path.read_bytes()) for file, (path, _) in sorted(_imported().items())}
+    found = {file: digest_of(path) for file, (path, _) in sorted(_imported().items())}
+    return {"source": found, "source_paths": paths()}
 
 
 def paths() -> list[str]:
@@ -217,7 +220,7 @@ def modules(names: Iterable[str]) -> dict[str, str]:
     files = {full_name: getattr(sys.modules.get(full_name), "__file__", None) for full_name in names}
     files |= {full_name: str(path) for full_name, path, _ in _modules() if path.is_relative_to(top)}
     inner = {file: file.removeprefix(top) for file in files.values() if file and file.startswith(top)}
-    ignored = _ignored(tuple(inner.values()))
+    ignored = _listed(tuple(inner.values()), *IGNORED)
     seen = {file: short for file, short in inner.items() if short not in ignored and not _installed(file)}
     return {full_name: seen.get(file, file) for full_name, file in files.items() if file}
 
@@ -241,17 +244,23 @@ def checks() -> list[Check]:
 
 
 def _differs(path: Path, other: Path) -> bool:
-    return other != path and other.read_bytes() != path.read_bytes()
+    return other != path and digest_of(other) != digest_of(path)
 
 
 def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
     """Return the digest of each of these files, empty for one that is gone. A folder, such as a submodule, has none."""
     paths = {name: folder / name for name in names}
-    return {x: digest(path.read_bytes()) if path.is_file() else "" for x, path in paths.items() if not path.is_dir()}
+    return {x: digest_of(path) if path.is_file() else "" for x, path in paths.items() if not path.is_dir()}
 
 
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:DIGITS]
+
+
+def digest_of(path: Path) -> str:
+    """Return the digest of a file, which may be larger than the memory. It does not count as opened."""
+    with _OPEN(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:DIGITS]
 
 
 def _imported() -> dict[str, tuple[Path, str | None]]:
@@ -266,13 +275,14 @@ def _imported() -> dict[str, tuple[Path, str | None]]:
 
 
 def _read() -> list[Path]:
-    """The small files of the tree that were read and not written, without those that git ignores."""
+    """The files of the tree that were read and not written, without data and those that git ignores."""
     found = _in_tree(path for path, only_read in list(_opened.items()) if only_read)
     kinds = Counter(file.suffix for file in found.values())
-    few = {name: file for name, file in found.items() if kinds[file.suffix] <= MANY}
-    small = {name: file for name, file in few.items() if _is_own(file) and file.stat().st_size <= LARGEST}
-    ignored = _ignored(tuple(small))
-    return [file for name, file in small.items() if name not in ignored]
+    own = {name: file for name, file in found.items() if kinds[file.suffix] <= MANY and _is_own(file)}
+    large = tuple(name for name, file in own.items() if file.stat().st_size > LARGEST)
+    tracked = _listed(large, "--literal-pathspecs", "ls-files", "-z", "--recurse-submodules", "--", *large)
+    others = _listed(tuple(own), *IGNORED) | (set(large) - tracked)
+    return [file for name, file in own.items() if name not in others]
 
 
 def _libraries() -> list[Path]:
@@ -304,12 +314,12 @@ _real = functools.cache(os.path.realpath)
 
 
 @functools.cache
-def _ignored(names: tuple[str, ...]) -> frozenset[str]:
-    """Those of these files of the tree that git ignores, such as what a build or a test leaves there."""
+def _listed(names: tuple[str, ...], *words: str) -> frozenset[str]:
+    """Those of these files of the tree that git lists when it is asked so."""
     if not names:
         return frozenset()
     request = "\0".join(names).encode(errors="surrogateescape")
-    command = ["git", "-C", own_tree(), "check-ignore", "-z", "--stdin"]
+    command = ["git", "-C", own_tree(), *words]
     try:
         done = subprocess.run(command, input=request, capture_output=True, check=False, timeout=10)
     except (OSError, subprocess.TimeoutExpired):

@@ -200,7 +200,6 @@ def document(device: Device) -> dict[str, Any]:
         "software": versions,
         "variables": tuned(os.environ),
         "libraries": libraries.system_digests(libraries.maps()),
-        "source": users_files.files(),
-        "source_paths": users_files.paths(),
+        **users_files.document(),
         "inventory": installed.to_json(),
     }
