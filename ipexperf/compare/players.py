@@ -204,6 +204,8 @@ class Stepper:
         """The launch record, with its proof."""
         samples = [sample for turn in spell.turns for sample in turn.samples]
         reply = {**self.reply, **self.worker.ask("memory"), "block": self.shape.block}
+        if self.environment:
+            self.environment = {**self.environment, **self.worker.ask("source")}
         shares = {**spell.shares, "turn_warm": float(self.shape.warm)}
         launch = record(self.arm.index, samples, reply, shares, self.worker)
         launch = replace(launch, contended=spell.contended, notes=(*self.arm.conditions.notes, *spell.notes))
@@ -285,6 +287,7 @@ class Answerers:
         conditions = self.arm.conditions
         windows: list[Window] = [turn.reply for turn in spell.turns]
         memory = sum(reply["peak_memory"] for reply in self._ask("memory"))
+        self.environment = {**self.environment, **self.workers[0].ask("source")}
         proofs = self._ask("proof")
         replies = self._ask("metrics")
         # Only of the first, because they all run the same, and alone it is not disturbed.

@@ -43,15 +43,14 @@ PyMODINIT_FUNC PyInit_pace(void) {
     return made;
 }
 """
-INNER = "double inner(void) { return PACE_OF_THE_BUILD; }"
-OUTER = "double inner(void);\ndouble pace(void) { return inner(); }"
+INNER = "int inner(void) { return PACE_OF_THE_BUILD; }"
+OUTER = "int inner(void);\nint pace(void) { return inner(); }"
 LOADED = """
-import ctypes
-import pathlib
-
-LIBRARY = ctypes.CDLL(str(pathlib.Path(__file__).parent / "libouter.so"))
-LIBRARY.pace.restype = ctypes.c_double
-PACE = int(LIBRARY.pace())
+import ctypes, pathlib
+class Pace:
+    def __mul__(self, times):
+        return ctypes.CDLL(str(pathlib.Path(__file__).parent / "libouter.so")).pace() * times
+PACE = Pace()
 """
 COMPILER = shutil.which("gcc")
 HEADERS = Path(sysconfig.get_path("include"))
@@ -170,7 +169,7 @@ def test_a_library_that_was_built_in_place_is_judged_beside_the_accepted_one(pro
 
 @pytest.mark.skipif(not COMPILER, reason="needs gcc")
 def test_a_library_that_another_one_loads_is_judged_beside_the_accepted_one(project: Project) -> None:
-    """The user's code names neither it nor where it is, and git has only what it was built from."""
+    """The first step loads it. The user's code names neither it nor where it is, and git has only its source."""
     project.build_libraries(1)
     project.commit()
     project.accept()

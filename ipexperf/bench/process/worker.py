@@ -1,6 +1,6 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
-Requests: begin, prepare, environment, warm, sample, serve, memory, proof, metrics, fingerprint,
+Requests: begin, prepare, environment, warm, sample, serve, memory, source, proof, metrics, fingerprint,
 trace, accuracy, weights, quantise, footprint, imports, modules, machine, ceilings, pulse, session, close. A reply is
 one line with `ok` true or false; lines with `say` before it are progress. Requests and replies have their own
 descriptors, so that output of torch and C++ only goes to the log.
@@ -174,6 +174,10 @@ class Worker:
     def modules(self, request: dict[str, Any]) -> dict[str, Any]:
         """Say which files these modules were imported from, and all that come from the user's tree."""
         return {"modules": source.modules(request["names"])}
+
+    def source(self, _: dict[str, Any]) -> dict[str, Any]:
+        """Say which of the user's files the process has by now: a step may import, load and read some too."""
+        return source.document()
 
     def weights(self, request: dict[str, Any]) -> dict[str, Any]:
         """Train the case's model and save its weights."""
