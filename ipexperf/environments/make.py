@@ -221,12 +221,7 @@ def _installed_here(cache: Path, also: Iterable[str]) -> Installed:
 
 
 def _build(
-    place: Path,
-    lock: Lock,
-    python: str,
-    stores: Sequence[Store],
-    installed: Installed,
-    say: Say,
+    place: Path, lock: Lock, python: str, stores: Sequence[Store], installed: Installed, say: Say
 ) -> Environment:
     began = time.monotonic()
     part = place.with_name(f"{place.name}.part")

@@ -145,7 +145,7 @@ def _ends(arguments: argparse.Namespace, options: Options, cache: Path, say: Say
     if arguments.package:
         return _versions(arguments, good)
     if arguments.commits:
-        return _commits(arguments, good)
+        return _commits(arguments, options, good)
     bad = software.end(arguments.bad, "--bad", options, cache, say)
     names = (arguments.good or "this interpreter", arguments.bad or "this interpreter")
     return search.of_environments(good, bad, names)
@@ -173,10 +173,10 @@ def _versions(arguments: argparse.Namespace, good: End) -> Ends:
     return search.of_list(candidates, versions.changes(name, releases), names, good)
 
 
-def _commits(arguments: argparse.Namespace, good: End) -> Ends:
+def _commits(arguments: argparse.Namespace, options: Options, good: End) -> Ends:
     from ipexperf.tools.bisect import commits, search
 
-    repository = commits.Repository((arguments.repo or Path.cwd()).absolute(), arguments.build or "")
+    repository = commits.Repository((arguments.repo or Path.cwd()).absolute(), arguments.build or "", options.timeout)
     listed = repository.commits(arguments.commits)
     candidates = [commits.AtCommit(good, repository, commit) for commit in listed]
     changes = commits.changes(listed)

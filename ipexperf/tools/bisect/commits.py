@@ -49,6 +49,8 @@ class Repository:
 
     folder: Path
     build: str = ""
+    timeout: float | None = None
+    """Seconds that a build may take."""
     wheels: bool | None = field(default=None, init=False)
     """True if the build leaves a wheel. The first commit built decides; all others must do the same."""
 
@@ -176,7 +178,7 @@ class AtCommit:
         before = set((tree / "dist").glob("*.whl"))
         log = cache / FOLDER / "built" / f"{self.key}.log"
         say(f"building {self.commit.sha[:SHORT]}: {self.repository.build}")
-        if reason := sources.run_build(self.repository.build, tree, log):
+        if reason := sources.run_build(self.repository.build, tree, log, self.repository.timeout):
             raise LockError(reason)
         wheels = sorted(set((tree / "dist").glob("*.whl")) - before)
         if len(wheels) > 1:

@@ -68,10 +68,7 @@ DRIVER = """
 def good(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An environment that no search changes."""
     folder = tmp_path_factory.mktemp("good")
-    wheels = [
-        a_wheel(folder, "dep", "1.0", {"dep.py": ""}),
-        a_wheel(folder, "pace", "0.9", {"pace.py": "TIMES = 1\n"}),
-    ]
+    wheels = [a_wheel(folder, "dep", "1.0", {"dep.py": ""}), a_wheel(folder, "pace", "0.9", {"pace.py": "TIMES = 1\n"})]
     return an_unpacked_environment(folder / "good", *wheels)
 
 
@@ -277,6 +274,7 @@ def test_no_clone_stays_after_a_search_that_was_ended(
         (("--commits", "HEAD..HEAD~2"), "BAD is an ancestor of GOOD: are they exchanged?"),
         (("--commits", "HEAD"), "expected GOOD..BAD"),
         (("--commits", "nothing..HEAD"), "has no commit 'nothing'"),
+        (("--commits", "HEAD~1..HEAD", "--build=sleep 99", "--perf-timeout=3"), "took more than 3 s (--perf-timeout)"),
         (("--package", "pace"), "expected one of --versions A,B,C and --wheels FOLDER"),
         (("--package", "pace", "--versions", "1.0,x"), "Invalid version: 'x'"),
         (("--package", "pace", "--versions", "1.0"), "one version of pace"),
