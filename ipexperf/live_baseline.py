@@ -82,6 +82,10 @@ class LiveBaselines:
     current: Lock | None = None
     """The software of this run, if it was compared with a lock."""
 
+    def unseen(self, cases: Iterable[Case]) -> tuple[str, ...]:
+        """The files that changed since the baselines of these cases, and that they were not seen to read."""
+        return tuple({x: None for case in cases if case in self.wanted for x in self.wanted[case].unseen or ()})
+
     def give_up(self, case: Case, reason: str) -> None:
         """Judge a case by stored numbers after all, because the software of its baseline does not run it."""
         del self.against[case]

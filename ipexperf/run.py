@@ -394,6 +394,7 @@ class Run:
     def _prepared(self, group: Group, against: Against | None) -> Running | Comparing:
         """Prepare the rounds of a part of a group."""
         if against is not None:
+            against = dataclasses.replace(against, changed=(*against.changed, *self._live.unseen(group.cases)))
             return self._site.comparing(against, group, [self._wishes[case] for case in group.cases])
         suspects = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
         # One unusual process may use more than others do, so measure several fresh ones.
@@ -407,6 +408,7 @@ class Run:
             before=tuple((case, self._disturbed[case][0]) for case in group.cases if case in self._disturbed),
             numbers=tuple(suspects.items()),
             fresh=doubtful or any(gates.needs_fresh(self._gate(case)) for case in group.cases),
+            changed=self._live.unseen(group.cases),
         )
         return self._site.running(request)
 

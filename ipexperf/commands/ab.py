@@ -141,12 +141,9 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, 
     """Both arms of every planned case. Raise UsageError if one of them cannot run."""
     from ipexperf import run
     from ipexperf.commands import progress
-    from ipexperf.compare import arm
-    from ipexperf.compare.against import Against
-    from ipexperf.judge.policy import PairPolicy
-    from ipexperf.plan import arms, gates
+    from ipexperf.compare import against, arm
+    from ipexperf.plan import arms
 
-    policy = PairPolicy(**arms.policy(options))
     words = _words(arguments, options, progress.say)
     if words[1].python is not None:  # else b is what the plan is made for
         options = dataclasses.replace(options, python=options.python or words[0].python)
@@ -164,9 +161,7 @@ def _planned(arguments: argparse.Namespace, options: Options) -> tuple[Against, 
     for name, arm_words, cases in zip("ab", words, zip(*compared, strict=True), strict=True):
         arm.check_imports((case for case, _ in cases), arm_words, options, f"arm {name}")
     cases = {b: a for (a, _), (b, _) in compared}
-    shared = policy.shared(len(cases))
-    names = ("arm a", "arm b")
-    return Against(words[0], "--a", cases, shared, own=words[1], names=names, metrics=gates.gate(options)), options
+    return dataclasses.replace(against.between(*words, cases, options), names=("arm a", "arm b")), options
 
 
 class _Answer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from ipexperf.compare.sequence import Comparison, Contest, Pair, Standing, Why
 from ipexperf.compare.walk import Suite, WalkContest
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import now
+from ipexperf.environments import sources
 from ipexperf.errors import UsageError, WorkerError
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.outcomes import StructureGate
@@ -57,6 +58,8 @@ class Against:
     """Which changes of structure fail a case."""
     metrics: tuple[str, ...] = (PRIMARY,)
     """The metrics that are judged, where a test does not say others."""
+    changed: tuple[str, ...] = ()
+    """The files that changed since a baseline or commit, of which no installed copy may be measured."""
 
     @property
     def key(self) -> str:
@@ -170,7 +173,8 @@ class AgainstRun:
             entry.launches = [Launch(0, outcome, f"{name}: {reason}" if name else reason, log=error.log)]
             self._conductor.quarantine_if_lost(blamed, entry.launches)
             return None
-        return a, b
+        changed = self._against.changed  # the software of a baseline has the copies of its time
+        return a if self._against.lock else replace(a, changed=changed), replace(b, changed=changed)
 
     def comparisons(self) -> dict[Case, Comparison]:
         """The comparison so far of each case whose arms could be made."""
@@ -327,12 +331,18 @@ def of(words: arms.ArmWords, cases: Mapping[Case, Case], options: Options) -> Ag
     """The arm of `--perf-against` that runs these cases, judged as the options say."""
     source = options.sources.get("against", arm.FLAG)
     policy = PairPolicy(**arms.policy(options)).shared(len(cases))
-    return Against(words, source, cases, policy, metrics=gates.gate(options))
+    return Against(words, source, cases, policy, metrics=gates.gate(options), changed=changed((words,), options))
+
+
+def changed(words: Iterable[arms.ArmWords], options: Options) -> tuple[str, ...]:
+    """The files that are other ones in the commits of these arms than now."""
+    commits = [one.source.removeprefix(arms.GIT) for one in words if one.source.startswith(arms.GIT)]
+    return tuple(x for sha in commits for x in sources.others_changed({"commit": sha}, options.baselines) or ())
 
 
 def between(a: arms.ArmWords, b: arms.ArmWords, cases: Mapping[Case, Case], options: Options) -> Against:
     """Both arms of `ab`, for cases that are judged as those of `--perf-against`."""
-    return replace(of(a, cases, options), source="--a", own=b, names=("a", "b"))
+    return replace(of(a, cases, options), source="--a", own=b, names=("a", "b"), changed=changed((a, b), options))
 
 
 def _with_structure(measurement: Measurement, verdict: Verdict, gate: StructureGate) -> Verdict:

@@ -1,4 +1,4 @@
-"""Whether arms with other trees of files import alike: what one has from its tree, no other may have from elsewhere."""
+"""Whether arms run their own trees: what one has from its tree no other has from elsewhere, nor an installed copy."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ipexperf.errors import WorkerError
 def unlike(arms: Sequence[Arm], workers: Sequence[Worker], say: Callable[[str], None]) -> list[WorkerError | None]:
     """Why each arm does not run its own tree, or nothing. Also says which files an arm has from the user's tree."""
     trees = [Replaced.of(arm.conditions.variables) for arm in arms]
-    if len(set(trees)) < 2 or len(workers) < len(arms) or any(one.killed for one in workers):
-        return []
-    if not arms[0].prove or arms[0].index:
+    differ = len(set(trees)) > 1
+    first = (differ or any(arm.changed for arm in arms)) and arms[0].prove and not arms[0].index
+    if not first or len(workers) < len(arms) or any(one.killed for one in workers):
         return []
     try:
-        own = [worker.ask("modules", names=[])["modules"] for worker in workers]
-        names = sorted({name for files in own for name in files})
-        found = [worker.ask("modules", names=names)["modules"] for worker in workers]
+        own = [one.ask("modules", names=[], changed=arm.changed) for arm, one in zip(arms, workers, strict=True)]
+        names = sorted({name for reply in own for name in reply["modules"]})
+        found = [worker.ask("modules", names=names, changed=[])["modules"] for worker in workers]
     except WorkerError:  # it ended, which its next request tells
         return []
     for arm, tree, files in zip(arms, trees, found, strict=True):
@@ -30,15 +30,20 @@ def unlike(arms: Sequence[Arm], workers: Sequence[Worker], say: Callable[[str], 
         if lent := sorted({source.name(path, tree.by) for path in links if tree and path.is_symlink()}):
             say(f"{arm.name} has your {', '.join(lent)}, which git ignores: --perf-build COMMAND makes its own")
     places = [tree.by if tree else str(source.tree()) for tree in trees]
-    return [_error(place, files, found) for place, files in zip(places, found, strict=True)]
+    sides = zip(places, found, (reply["copied"] for reply in own), strict=True)
+    return [_error(*side, found if differ else ()) for side in sides]
 
 
-def _error(tree: str, files: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> WorkerError | None:
-    """The first module that is not imported from this tree, which has it, although another arm has it from its own."""
-    for name, file in sorted(files.items()):
-        theirs = next((other[name] for other in others if not other.get(name, "/").startswith("/")), None)
-        if file.startswith("/") and theirs and Path(tree, theirs).is_file():
-            built = Path(file).parent == Path(tree, theirs).parent
-            way = "--perf-build COMMAND builds the other's too" if built else "say `pip install -e .`"
-            return WorkerError("import_error", f"it imports {name} from {file} and not {theirs} of its tree: {way}")
+def _error(
+    tree: str, files: Mapping[str, str], copied: Sequence[Sequence[str]], others: Sequence[Mapping[str, str]]
+) -> WorkerError | None:
+    """The first module that is not imported from this tree, which has it: a copy, or another arm's from its own."""
+    outside = [(name, file) for name, file in sorted(files.items()) if file.startswith("/")]
+    theirs = [(name, file, other[name]) for name, file in outside for other in others if name in other]
+    for name, file, own in (*copied, *theirs):
+        if not own.startswith("/") and Path(tree, own).is_file():
+            built = Path(file).parent == Path(tree, own).parent
+            project = next((x for x in Path(own).parents if Path(tree, x, "pyproject.toml").exists()), ".")
+            way = "--perf-build COMMAND builds the other's too" if built else f"say `pip install -e {project}`"
+            return WorkerError("import_error", f"it imports {name} from {file} and not {own} of its tree: {way}")
     return None

@@ -20,12 +20,7 @@ NOTE = "measured apart: the arms of its round were not alive together"
 
 
 def play(
-    arms: Sequence[Arm],
-    effort: Effort,
-    chance: random.Random,
-    say: Callable[[str], None],
-    *,
-    mirrored: bool = False,
+    arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callable[[str], None], *, mirrored: bool = False
 ) -> Round:
     """Run one arm after another in random order. If `mirrored`, run them again in reverse order: A B B A.
 

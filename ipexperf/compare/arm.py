@@ -56,6 +56,8 @@ class Arm:
     """The folder into which its worker writes what a step does, once its numbers are taken."""
     final: bool = True
     """Whether this is the last attempt: accuracy is then checked even if the launch is contended."""
+    changed: tuple[str, ...] = ()
+    """The files that differ from those of what it is compared with, as far as git knows."""
 
     def blamed(self, error: WorkerError) -> WorkerError:
         """The error, with this arm's name in its reason."""

@@ -317,6 +317,7 @@ class GroupRun:
             entry.case,
             conditions,
             index=self._numbers.get(entry.case, 0) + len(entry.launches),
+            changed=self._request.changed,
             accuracy=not entry.accurate,
             final=final and bool(self._request.before) and entry.missing == 1,
         )

@@ -26,6 +26,8 @@ class GroupRequest:
     """The number of the first launch of each case, if earlier launches exist elsewhere."""
     fresh: bool = False
     """Fork no worker, because something is judged that only fresh processes tell."""
+    changed: tuple[str, ...] = ()
+    """The files that changed since the baselines were accepted, without those that were seen to be read."""
 
 
 @dataclass(frozen=True, slots=True)

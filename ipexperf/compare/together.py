@@ -12,15 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ipexperf.compare import alike, order
 from ipexperf.compare.arm import Arm
-from ipexperf.compare.players import (
-    Player,
-    Spell,
-    Stepper,
-    Turn,
-    failed,
-    guarded,
-    new_player,
-)
+from ipexperf.compare.players import Player, Spell, Stepper, Turn, failed, guarded, new_player
 from ipexperf.compare.round import Effort, Round, Side
 from ipexperf.conduct import memory_limit
 from ipexperf.conduct.conductor import now

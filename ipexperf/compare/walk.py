@@ -209,11 +209,7 @@ Outcome = Round | tuple[Gone | None, ...]
 
 
 def walk(
-    suite: Suite,
-    tests: Mapping[str, Sequence[Arm]],
-    number: int,
-    chance: random.Random,
-    say: Callable[[str], None],
+    suite: Suite, tests: Mapping[str, Sequence[Arm]], number: int, chance: random.Random, say: Callable[[str], None]
 ) -> Iterator[tuple[str, Outcome]]:
     """Go through these tests once, each with its arms. Yields what was found of each as it comes.
 
@@ -379,7 +375,8 @@ class WalkRun(GroupRun):
         assert entry.conditions is not None  # noqa: S101 - only those that can be launched are asked
         number = self._numbers.get(entry.case, 0) + len(entry.launches)
         done = sum(one.outcome == "ok" for one in entry.launches)
-        return Arm(entry.case, entry.conditions, index=number, prove=not done, accuracy=done < TELLING)
+        made = Arm(entry.case, entry.conditions, index=number, prove=not done, accuracy=done < TELLING)
+        return replace(made, changed=self._request.changed)
 
     def _roof(self, entry: OpenCase) -> None:
         """Nothing: ceilings are for networks."""

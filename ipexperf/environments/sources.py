@@ -194,21 +194,9 @@ def _is_here(path: Path, digest: str) -> bool:
         return False
 
 
-def _git(
-    *words: str, send: bytes = b"", variables: Mapping[str, str] | None = None, top: Path | None = None
-) -> bytes | None:
-    """What git prints in the user's tree, or in `top`. None if it fails or is not there. Runs none of its hooks."""
-    try:
-        completed = subprocess.run(
-            [*scratch.GIT, "-C", str(top or source.tree()), *words],
-            input=send,
-            capture_output=True,
-            check=False,
-            env={**os.environ, **(variables or {})},
-        )
-    except OSError:
-        return None
-    return completed.stdout if completed.returncode == 0 else None
+def _git(*words: str, send: bytes = b"", top: Path | None = None, **variables: str) -> bytes | None:
+    """What git prints in the user's tree, or in `top`, however long that takes."""
+    return source.git(top or source.tree(), *words, send=send, seconds=None, **variables)
 
 
 def _committed(commit: str, names: Sequence[str]) -> dict[str, bytes]:
@@ -292,7 +280,7 @@ def unbuilt(tree: Replaced, command: str, seconds: float, say: Say) -> str:
     return ""
 
 
-def run_build(command: str, folder: Path, log: Path, seconds: float | None = None) -> str:
+def run_build(command: str, folder: Path, log: Path, seconds: float | None) -> str:
     """Run a shell command in a tree, and no longer what it started. Returns what went wrong, or an empty text."""
     with scratch.made(log.parent).joinpath(log.name).open("w+b") as out:
         running = subprocess.Popen(  # noqa: S602 - a command line is what the user gave
@@ -332,7 +320,7 @@ def check_out(top: Path, sha: str, folder: Path) -> list[str]:
         variables = {"GIT_INDEX_FILE": str(place / "index"), "GIT_WORK_TREE": str(folder)}
 
         def git(*words: str, send: bytes = b"") -> bytes:
-            if (answer := _git(*words, send=send, variables=variables, top=top)) is None:
+            if (answer := _git(*words, send=send, top=top, **variables)) is None:
                 raise UsageError(f"git {words[0]} of {sha[:DIGITS]} failed in {top}")
             return answer
 

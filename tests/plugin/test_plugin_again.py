@@ -89,12 +89,7 @@ def test_what_looks_slower_of_a_group_is_measured_again_in_rounds_of_its_own(sui
     launches = suite.query(
         "SELECT c.model, c.dtype, count(*) FROM launch l JOIN 'case' c ON c.id = l.case_id GROUP BY c.id"
     )
-    assert sorted(launches) == [
-        ("other", "fp32", 1),
-        ("tiny", "bf16", 3),
-        ("tiny", "fp16", 3),
-        ("tiny", "fp32", 1),
-    ]
+    assert sorted(launches) == [("other", "fp32", 1), ("tiny", "bf16", 3), ("tiny", "fp16", 3), ("tiny", "fp32", 1)]
     seats = suite.query("SELECT s.launch FROM seat s JOIN round r ON r.id = s.round_id ORDER BY r.id, s.launch")
     assert [launch for (launch,) in seats] == [0, 0, 0, 1, 1, 2, 2]
     found = suite.query("SELECT outcome, count(*) FROM verdict GROUP BY outcome ORDER BY outcome")

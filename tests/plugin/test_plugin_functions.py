@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,11 +60,11 @@ class Functions:
     def run(self, *words: str) -> pytest.RunResult:
         return self.suite.raw(*words)
 
-    def anew(self, *words: str) -> tuple[int, str]:
+    def anew(self, *words: str, folder: str = "", installed: Path = ROOT) -> tuple[int, str]:
         """Run a module in an interpreter that has only what is installed. Returns its exit status and what it said."""
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment, place = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{installed}"}, self.path / folder
         command = [sys.executable, "-m", *words]
-        ended = subprocess.run(command, cwd=self.path, env=environment, capture_output=True, text=True, check=False)
+        ended = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
         return ended.returncode, ended.stdout + ended.stderr
 
     def commit(self) -> None:

@@ -130,10 +130,7 @@ def test_a_run_below_a_lease_does_not_wait_for_it(suite: Suite) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [
-        ("ab", "--a", "", "--b", "", "--max-pairs", "1"),
-        ("doctor", "--max-pairs", "1"),
-    ],
+    [("ab", "--a", "", "--b", "", "--max-pairs", "1"), ("doctor", "--max-pairs", "1")],
     ids=lambda words: words[0],
 )
 def test_every_command_that_measures_takes_the_lease(command: tuple[str, ...], suite: Suite) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
-from plugin_suite import CONFTEST, INI, PLUGIN, ROOT
-from test_plugin_functions import LIBRARY, QUICK, SAMPLES, Functions, functions
+from plugin_suite import CONFTEST, INI, PLUGIN
+from test_plugin_functions import LIBRARY, QUICK, SAMPLES, SLOWER, Functions, functions
 
 pytestmark = pytest.mark.process
 __all__ = ["functions"]
@@ -44,18 +40,32 @@ def test_an_arm_that_imports_an_installed_copy_of_its_tree_fails_before_it_is_me
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(TEST.format(name[:-3].replace("/", ".")) if path == test else LIBRARY)
     functions.commit()
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *PLUGIN, *AGAINST, test],
-        cwd=functions.path / folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(installed)])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    told = " ".join(done.stdout.split())
+    ended, told = functions.anew("pytest", *PLUGIN, *AGAINST, str(test), folder=folder, installed=installed)
     refused = f"it imports {copy} from {copied} and not {file} of its tree: say `pip install -e .`"
-    assert (refused in told) == bool(copy), done.stdout
-    assert (done.returncode, "1 failed, 1 passed" in told) == ((1, True) if copy else (0, False))
+    assert (refused in " ".join(told.split())) == bool(copy), told
+    assert (ended, "1 failed, 1 passed" in told) == ((1, True) if copy else (0, False))
+
+
+@pytest.mark.parametrize("other", ["", "OTHER = 1\n"])
+def test_a_file_that_changed_is_not_measured_from_an_installed_copy(functions: Functions, other: str) -> None:
+    """Neither beside a commit nor beside a baseline. A package of the same name, with `other` content, is no copy."""
+    installed, file = functions.path / "venv" / "installed", functions.path / "packages" / "two" / "library.py"
+    for path in (installed / "library-1.dist-info", file.parent):
+        path.mkdir(parents=True)
+    (file.parent / "pyproject.toml").write_text("")
+    (functions.path / ".gitignore").write_text("venv\n")
+    (installed / "library.py").write_text(LIBRARY + other)
+    file.write_text(LIBRARY)
+    functions.tests(TEST.format("library"))
+    functions.commit()
+    assert functions.anew("pytest", *PLUGIN, "--perf-launches=2", installed=installed)[0] == 0
+    assert functions.suite.command("baseline", "accept", "last", "--reason=first").ret == 0
+    file.write_text(SLOWER)
+    refused = f"it imports library from {installed / 'library.py'} and not packages/two/library.py of its tree: "
+    for words in (AGAINST, ()):
+        ended, told = functions.anew("pytest", *PLUGIN, *words, installed=installed)
+        assert ended == (0 if other else 1), told
+        assert (f"{refused}say `pip install -e packages/two`" in " ".join(told.split())) == (not other)
 
 
 def test_what_git_ignores_is_the_users_unless_the_commit_is_built(functions: Functions) -> None:

@@ -27,6 +27,7 @@ from pathlib import Path, PurePath
 from types import CodeType
 from typing import Any
 
+from ipexperf import scratch
 from ipexperf.bench.machine import libraries
 from ipexperf.errors import UsageError
 from ipexperf.result import Check
@@ -225,6 +226,40 @@ def modules(names: Iterable[str]) -> dict[str, str]:
     return {full_name: seen.get(file, file) for full_name, file in files.items() if file}
 
 
+def copied(names: Iterable[str]) -> list[tuple[str, str, str]]:
+    """The first module that is an installed copy of one of these files of the tree, and differs: module, copy, file.
+
+    A package of the same name is none: no content of it is in the user's tree, or was ever kept by git.
+    """
+    replaced, loaded = Replaced.of(), {}
+    top = Path(replaced.by if replaced else tree())
+    for full_name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) or ""
+        depth = full_name.count(".") + 1 + file.endswith("/__init__.py")
+        loaded["/".join(file.split("/")[-depth:])] = full_name, Path(file)
+    for name in map(PurePath, names):
+        for above in name.parents:
+            inner = name.relative_to(above)
+            full_name, file = loaded.get(str(inner), ("", Path()))
+            is_top = full_name and (top / name).is_file() and not (top / above / "__init__.py").exists()
+            if is_top and _installed(str(file)) and _differs(file, top / name):
+                package = [(path, above / x) for x, (_, path) in loaded.items() if x.split("/")[0] == inner.parts[0]]
+                if _known((path, x) for path, x in package if _installed(str(path))):
+                    return [(full_name, str(file), str(name))]
+    return []
+
+
+def _known(copies: Iterable[tuple[Path, PurePath]]) -> bool:
+    """Whether one of these has the content of its file in the user's tree, or one that git keeps. Empty ones do not."""
+    here = Path(own_tree())
+    full = [(path, here / name) for path, name in copies if path.stat().st_size]
+    files = os.fsencode("\n".join(str(path) for path, _ in full))
+    hashes = git(here, "hash-object", "--no-filters", "--stdin-paths", send=files) or b""
+    # A partial clone would ask its server for each content that it lacks.
+    kept = git(here, "cat-file", "--batch-check", send=hashes, GIT_NO_LAZY_FETCH="1") or b""
+    return b" blob " in kept or any(own.is_file() and not _differs(path, own) for path, own in full)
+
+
 def functions(codes: Iterable[CodeType]) -> list[str]:
     """The functions in the user's files among these, as 'file: function', in their order there."""
     named = {path: file for file, (path, _) in _imported().items()}
@@ -265,13 +300,9 @@ def digest_of(path: Path) -> str:
 
 def _imported() -> dict[str, tuple[Path, str | None]]:
     """The user's files by name, each with the folder of the tree that it was imported from, if it is in it."""
-    return {
-        _original(path): (path, None if top is None else _original(top))
-        for path, top in [
-            *((path, None) for path in (*_named, *_read(), *_libraries())),
-            *(found[1:] for found in _modules()),
-        ]
-    }
+    files: list[tuple[Path, Path | None]] = [(path, None) for path in (*_named, *_read(), *_libraries())]
+    files += [(path, top) for _, path, top in _modules()]
+    return {_original(path): (path, _original(top) if top else None) for path, top in files}
 
 
 def _read() -> list[Path]:
@@ -316,15 +347,18 @@ _real = functools.cache(os.path.realpath)
 @functools.cache
 def _listed(names: tuple[str, ...], *words: str) -> frozenset[str]:
     """Those of these files of the tree that git lists when it is asked so."""
-    if not names:
-        return frozenset()
-    request = "\0".join(names).encode(errors="surrogateescape")
-    command = ["git", "-C", own_tree(), *words]
+    told = git(own_tree(), *words, send=os.fsencode("\0".join(names))) if names else b""
+    return frozenset(os.fsdecode(told or b"").split("\0"))
+
+
+def git(top: str | Path, *words: str, send: bytes = b"", seconds: float | None = 10, **more: str) -> bytes | None:
+    """What git prints in this folder, with `more` variables, and runs no hook. None if it fails or is not there."""
+    command, variables = [*scratch.GIT, "-C", str(top), *words], {**os.environ, **more}
     try:
-        done = subprocess.run(command, input=request, capture_output=True, check=False, timeout=10)
+        done = subprocess.run(command, input=send, capture_output=True, check=False, timeout=seconds, env=variables)
     except (OSError, subprocess.TimeoutExpired):
-        return frozenset()
-    return frozenset(os.fsdecode(done.stdout).split("\0"))
+        return None
+    return done.stdout if done.returncode == 0 else None
 
 
 def _original(path: Path) -> str:

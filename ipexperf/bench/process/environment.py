@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 import platform
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -153,18 +153,7 @@ _BUILD = {"onednn": r"MKL-DNN v([\w.]+)", "mkl": r"(?:Math Kernel Library|MKL) V
 
 def source(folder: Path, variables: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Return commit, branch, and whether there are uncommitted changes, with digests. All are None outside git."""
-
-    def ask(*arguments: str) -> bytes | None:
-        try:
-            result = subprocess.run(
-                ["git", "-C", str(folder), *arguments],  # noqa: S607 - the user's own git, wherever it is
-                capture_output=True,
-                timeout=10,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return result.stdout if result.returncode == 0 else None
+    ask = functools.partial(users_files.git, folder)
 
     def word(*arguments: str) -> str | None:
         reply = ask(*arguments)

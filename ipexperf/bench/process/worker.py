@@ -172,8 +172,8 @@ class Worker:
         return dict(environment.document(_started(request["device"], Settings()))["hardware"])
 
     def modules(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Say which files these modules were imported from, and all that come from the user's tree."""
-        return {"modules": source.modules(request["names"])}
+        """Say where these modules were imported from, all of the user's tree, and the copies of what changed in it."""
+        return {"modules": source.modules(request["names"]), "copied": source.copied(request["changed"])}
 
     def source(self, _: dict[str, Any]) -> dict[str, Any]:
         """Say which of the user's files the process has by now: a step may import, load and read some too."""
