@@ -123,7 +123,7 @@ class Walker:
         """Start a session with this test and those behind it, without waiting for it."""
         conditions = self.arms[test].conditions
         self.at, self.worker = None, None
-        tests = [name for name, place in self._order.items() if place >= self._order[test]]
+        left = {name for name, place in self._order.items() if place >= self._order[test]} - self.gone.keys()
         try:
             self.worker = self._stack.enter_context(conditions.worker())
             self.worker.send(
@@ -133,7 +133,7 @@ class Walker:
                 options=self._suite.options,
                 told=self._suite.told,
                 benchmark=self._suite.benchmark,
-                tests=tests,
+                tests=sorted(left, key=self._order.__getitem__),
                 device=self.arms[test].case.device,
                 settings=asdict(conditions.settings),
                 tools=sorted({sysconfig.get_path(kind) for kind in ("purelib", "platlib")}),
@@ -145,30 +145,31 @@ class Walker:
             self._lost(test, error)
 
     def arrive(self, test: str) -> None:
-        """Wait until the session stands in a test. If it ends, `test` is to blame, where no other can be."""
+        """Wait until the session stands in a test. If it ends before it stood in any, where it was is to blame."""
         if self.worker is None:
             return
         try:
             reply = self.worker.receive()
         except WorkerError as error:
+            place = test if self.at else self.worker.at if error.outcome not in ("error", "import_error") else ""
+            if place and "::" not in place:
+                error = WorkerError(error.outcome, f"importing {place}: {error.reason}", error.log)
             # A session that cannot be run at all, such as for its conftest, would not run for the next test either.
-            never = self.at is None and error.outcome in ("error", "import_error")
-            for name in self._order if never else (test,):
-                self._lost(name, error)
+            for name in self._order:
+                if place in ("", name, name.partition("::")[0]):
+                    self._lost(name, error)
             return
         for name, how, why in reply["gone"]:
             self.gone.setdefault(name, Gone(how, redacted(why)))
         self.at, self.once = reply["test"], reply.get("once", False)
         if self.at is None:
-            for name in self._order:
-                why = next((why for file, why in reply["problems"] if name.startswith(file)), "")
-                self.gone.setdefault(name, Gone("missing", redacted(why)))
+            self.gone = {name: Gone("missing", "") for name in self._order} | self.gone
 
     def reach(self, test: str) -> bool:
         """Go on until it stands in this test or behind it. Returns whether it stands in it."""
         while self._alive and self.at is not None and self._order[self.at] < self._order[test]:
             self._go_on(test)
-        if not self._alive and test not in self.gone:
+        while not self._alive and test not in self.gone:
             self.begin(test)
             self.arrive(test)
         return self._alive and self.at == test
@@ -281,7 +282,7 @@ class WalkContest(Contest):
 
     def _play(self, live: Sequence[Comparison]) -> None:
         self._walks += 1
-        self._say(Step(f"walk {self._walks}: {units.plural(len(live), 'test')} in both arms{self._left(live)}"))
+        self._say(Step(f"walk {self._walks}: {units.plural(len(live), 'test')}{self._left(live)}"))
         by_test = {comparison.b.case.model: comparison for comparison in live}
         tests = {
             test: [replace(arm, prove=_captures(comparison), accuracy=arm.index < TELLING) for arm in comparison.arms()]
@@ -305,14 +306,13 @@ class WalkContest(Contest):
                     one.fail(one.failure.arm, one.failure.error)
 
     def _left(self, live: Sequence[Comparison]) -> str:
-        """How many tests are decided, and how long the rest takes."""
+        """How long these tests take."""
         if self._walks == 1:
             return ""
-        done = len(self._comparisons) - len(live)
         each = (time.monotonic() - self._began) / (self._walks - 1) * len(live) / len(self._comparisons)
         least = min(live, key=lambda one: len(one.pairs) - one.policy.max_pairs)
         left = seconds_left(least.policy, len(least.pairs), each)
-        return f", {done} decided; {units.seconds_between(*left)} more"
+        return f", {units.seconds_between(*left)} more"
 
     def _take(self, comparison: Comparison, played: Round, first: int, second: int) -> None:
         broken = next((side for side in played.sides if side.error is not None), None)

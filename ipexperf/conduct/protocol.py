@@ -17,7 +17,7 @@ class MalformedError(ValueError):
 
 
 def parse(line: bytes, request: str) -> dict[str, Any]:
-    """The reply in this line, or a message of progress. Raise MalformedError if it is neither.
+    """The reply in this line, or a message of progress or place. Raise MalformedError if it is neither.
 
     Workers check what sessions of the user's own return, but no samples: that would cost time.
     """
@@ -25,7 +25,7 @@ def parse(line: bytes, request: str) -> dict[str, Any]:
         reply = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise MalformedError(f"{_shown(line)} is no JSON ({error})") from None
-    if not isinstance(reply, dict) or not {"say", "ok"} & reply.keys():
+    if not isinstance(reply, dict) or not {"say", "at", "ok"} & reply.keys():
         raise MalformedError(f"{_shown(line)} is neither a reply nor a message of progress")
     if request == "sample" and reply.get("ok") and not _timed(reply.get("samples")):
         raise MalformedError(f"{_shown(line)} has wrong samples")

@@ -86,6 +86,8 @@ class Worker:
         self._kills = memory_limit.kernel_kills()
         self.memory = memory_limit.limit() if memory is None else memory
         """How many bytes it may use, together with all workers beside it."""
+        self.at = ""
+        """What it said last that it is at: the file or test that is to blame if it ends."""
         self.beside: Sequence[Worker] = ()
         """The workers that are alive together with it and share the memory limit."""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
@@ -169,9 +171,11 @@ class Worker:
                 while b"\n" in self._buffer:
                     line, _, self._buffer = self._buffer.partition(b"\n")
                     reply = self._parsed(line)
-                    if "say" not in reply:
+                    if "ok" in reply:
                         return reply
-                    self._say(Step(redacted(reply["say"])))
+                    self.at = reply.get("at", self.at)
+                    if "say" in reply:
+                        self._say(Step(redacted(reply["say"])))
                 left = until - time.monotonic()
                 if left <= 0:
                     self.kill()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -45,8 +46,9 @@ def lines(judged: Sequence[Judged]) -> list[str]:
         of_kind = [one for one in judged if _kind(one) == outcome]
         of_kind.sort(key=lambda one: -abs(math.log(one.verdict.ratio or 1.0)))
         rows += [f"{heading}:"] if of_kind else []
-        for one in of_kind[:SHOWN]:
-            rows += _row(one)
+        for details, alike in itertools.groupby(of_kind[:SHOWN], key=_details):
+            rows += [f"  {one.measurement.case.model}" for one in alike]  # never cut, because people copy them
+            rows += details
         rows += [f"  and {len(of_kind) - SHOWN} more"] if len(of_kind) > SHOWN else []
     return [*rows, *_doubtful(judged)]
 
@@ -65,17 +67,15 @@ def _kind(one: Judged) -> str:
     return "worse" if verdict.outcome == "regressed" and not verdict.slower else verdict.outcome
 
 
-def _row(one: Judged) -> Iterator[str]:
-    """A function in two lines or more. Its test is never cut, because people copy it."""
+def _details(one: Judged) -> list[str]:
+    """What is said of a function below its name."""
     measurement, verdict = one
     step = measurement.median(PRIMARY)
     told = [shortened(verdict.reason)] if verdict.outcome in ("failed", "invalid") else []
     if not told or verdict.speed:
         first, *others = findings(verdict)
         told = [first if step is None else f"{first}, {seconds(step)} a call", *others, *told]
-    yield f"  {measurement.case.model}"
-    for part in [*told, *list(_why(one))[:REASONS]]:
-        yield from (f"    {line}" for line in wrapped(part))
+    return [f"    {line}" for part in [*told, *list(_why(one))[:REASONS]] for line in wrapped(part)]
 
 
 def _why(one: Judged) -> Iterator[str]:

@@ -303,7 +303,10 @@ def test_a_fixture_that_is_asked_for_in_the_test_is_refused(functions: Functions
 
 @pytest.mark.parametrize("against", [(), ("--perf-against=PLANT=0", "--perf-max-pairs=2")])
 def test_what_ends_its_process_costs_its_own_test_alone(functions: Functions, against: tuple[str, ...]) -> None:
-    """A function does, a test before it measures, and one after that, which its neighbour is not blamed for."""
+    """A function does, a test before it measures, one after that, whose neighbour is not blamed, and a whole file."""
+    ends = "from test_functions import ARM, os\n\nARM and os._exit(6)\n\n\n"
+    alike = "def test_one(perf):\n    perf(sum, [1])\n\n\ntest_two = test_one\n"
+    (functions.path / "test_a.py").write_text(ends + alike)
     functions.tests(
         "import os\n\nARM = 'PYTEST_XDIST_WORKER' in os.environ\n\n\n"
         "def test_first(perf):\n    perf(sum, [1])\n\n\n"
@@ -313,8 +316,10 @@ def test_what_ends_its_process_costs_its_own_test_alone(functions: Functions, ag
         "def test_last(perf):\n    perf(sum, [1])\n"
     )
     result = functions.run(*against)
-    result.assert_outcomes(passed=3, failed=2)
+    result.assert_outcomes(passed=3, failed=4)
     said = result.stdout.str()
+    row = "  test_a.py::test_one\n  test_a.py::test_two\n    crashed: importing test_a.py: ended with exit status 6\n"
+    assert row in said
     assert [said.count(f"why         crashed: ended with exit status {status}") for status in (3, 4, 5)] == [1, 1, 0]
 
 

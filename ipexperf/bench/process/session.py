@@ -47,7 +47,7 @@ OPTIONS = {
 """Options of an arm whatever the user's are: it goes through all tests, asks nobody, and asserts as Python does.
 pytest-benchmark need not measure, nor warn that it doesn't beside xdist: a suite may make errors of warnings."""
 NEVER = "it measured nothing"
-SKIPPED, FAILED = "skipped", "failed"
+SKIPPED, FAILED, MISSING = "skipped", "failed", "missing"
 
 
 def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession, Workbench], Any]) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession,
     folder = Path(request["folder"])
     places = list(dict.fromkeys(filter(None, (_moved(word, folder) for word in request["args"]))))
     if request["args"] and not places:  # its tree has none of the files that were asked for
-        return {"test": None, "gone": [], "problems": []}
+        return {"test": None, "gone": []}
     os.chdir(source.moved(folder))
     source.stay()
     os.environ["PYTEST_XDIST_WORKER"] = request["name"]
@@ -137,6 +137,7 @@ class Arm:
         standing: Callable[[CallSession, Workbench], Any],
     ) -> None:
         self._places = {test: place for place, test in enumerate(request["tests"])}
+        self._files = {test.partition("::")[0] for test in self._places}
         self._device: str = request["device"]
         self._settings = settings
         self._line = line
@@ -146,13 +147,11 @@ class Arm:
         """The tests that ended since the last reply without having stood, each with how and why."""
         self.error = ""
         """Why pytest itself came to an end, such as a hook of a conftest that raised."""
-        self._problems: list[tuple[str, str]] = []
-        """The files that cannot be collected, each with the reason."""
 
     def passed(self) -> dict[str, Any]:
         """What happened since the last reply."""
         gone, self._gone = self._gone, []
-        return {"gone": gone, "problems": self._problems}
+        return {"gone": gone}
 
     def pytest_configure(self, config: pytest.Config) -> None:
         for mark in ("perf", *fixtures.MARKS):
@@ -173,9 +172,19 @@ class Arm:
     def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         self.error = excinfo.exconly().splitlines()[-1]
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> pytest.CollectReport | None:
+        """Import no file but those of the tests that were asked for, and say which: it may end the process."""
+        if isinstance(collector, pytest.File):
+            if collector.nodeid not in self._files:
+                return pytest.CollectReport(collector.nodeid, "passed", None, [])
+            self._line.write({"at": collector.nodeid})
+        return None
+
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self._problems.append((report.nodeid, _last_line(report)))
+            why = _last_line(report)
+            self._gone += [(test, MISSING, why) for test in self._places if test.startswith(report.nodeid)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.nodeid in self._stood:
@@ -203,6 +212,7 @@ class Arm:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        self._line.write({"at": item.nodeid})
         self._stood.discard(item.nodeid)  # a plugin may run a failed test again
 
     @pytest.hookimpl(tryfirst=True, optionalhook=True)
