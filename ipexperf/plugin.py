@@ -14,7 +14,7 @@ import pytest
 
 from ipexperf import pytest_private
 from ipexperf.case import AXES, Case, Planned
-from ipexperf.steps import LiveLine, Step
+from ipexperf.steps import LiveLine, Notice, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -124,13 +124,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if hasattr(session.config, "workerinput"):
         return
     if any(source.startswith("--") for source in options.sources.values()):
-        _refuse_xdist(session.config)
+        if getattr(session.config.option, "numprocesses", None):
+            raise pytest.UsageError(XDIST)
         _run(session.config)
-
-
-def _refuse_xdist(config: pytest.Config) -> None:
-    if getattr(config.option, "numprocesses", None):
-        raise pytest.UsageError(XDIST)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -152,15 +148,15 @@ def _run(config: pytest.Config) -> Invocation:
         reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None and reporter.isatty:
             lines.Page.fit(config.get_terminal_writer().fullwidth)
-        complain = _teller(config, quietest=-1)
+        say = _teller(config)
         if text := options.unknown_variables():
-            complain(text)
+            say(Notice(text))
         asked = config.stash[OPTIONS_KEY]
         try:
             config.stash[RUN_KEY] = Invocation(
-                dataclasses.replace(asked, load=(*loading.installed(complain), *asked.load)),
+                dataclasses.replace(asked, load=(*loading.installed(say), *asked.load)),
                 config.invocation_params.dir,
-                _teller(config),
+                say,
                 collecting=config.option.collectonly,
             )
         except UsageError as error:
@@ -178,12 +174,12 @@ def _register_marks(config: pytest.Config) -> None:
             config.addinivalue_line("markers", f"{name}: cases whose {axis} is {name} (ipexperf)")
 
 
-def _teller(config: pytest.Config, quietest: int = 0) -> Callable[[str], None]:
-    """Return a function that prints a line of progress. It leaves nothing on standard output if pytest is quieter."""
+def _teller(config: pytest.Config) -> Callable[[str], None]:
+    """Return a function that prints a line of progress. With -q only a notice stays on standard output."""
 
     def say(text: str) -> None:
         reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
-        quieter = quietest - config.get_verbosity()
+        quieter = 0 if isinstance(text, Notice) else -config.get_verbosity()
         if reporter is None or quieter > 1:
             return
         capture: Any = config.pluginmanager.get_plugin("capturemanager")
@@ -208,11 +204,10 @@ def _live(config: pytest.Config, reporter: Any) -> LiveLine:
             os.dup(sys.stdout.fileno()), lambda: config.get_terminal_writer().fullwidth, lambda: _run(config).progress
         )
         config.add_cleanup(live.close)
-    if not config.stash[LIVE_KEY].shown:
-        reporter.ensure_newline()
-        if (writer := config.get_terminal_writer()).width_of_current_line:  # the dots of -q
-            writer.line()
-        reporter.flush()
+    reporter.ensure_newline()
+    if (writer := config.get_terminal_writer()).width_of_current_line:  # the dots of -q
+        writer.line()
+    reporter.flush()
     return config.stash[LIVE_KEY]
 
 
@@ -253,13 +248,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     chosen_models = [planned.case.model for planned in chosen]
     models: frozenset[str] = metafunc.config.stash.get(MODELS_KEY, frozenset[str]()).union(chosen_models)
     metafunc.config.stash[MODELS_KEY] = models
-    parameters = [pytest.param(one, id=one.id, marks=_marks(one.case)) for one in chosen]
+    marks = {one: [pytest_private.mark(getattr(one.case, axis)) for axis in AXES] for one in chosen}  # for `-m bf16`
+    parameters = [pytest.param(one, id=one.id, marks=marks[one]) for one in chosen]
     metafunc.parametrize(FIXTURE, parameters or [pytest.param(None, id=NO_CASE)], indirect=True)
-
-
-def _marks(case: Case) -> list[pytest.Mark]:
-    """The marks of a case: its value on each axis, so that `-m bf16` works."""
-    return [pytest_private.mark(getattr(case, axis)) for axis in AXES]
 
 
 def _takes_ours(test: pytest.Metafunc | pytest.Item) -> bool:
@@ -356,7 +347,8 @@ def _expected(items: list[pytest.Item]) -> Iterator[tuple[Planned, GateWish]]:
 @pytest.fixture
 def perf(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     """Measure this test's case, or the function that it gives, and record it. Fail if that is wrong or slower."""
-    benchmark = _theirs(request)
+    theirs = request.config.pluginmanager.hasplugin("benchmark")  # their fixture gets our samples
+    benchmark: Any = request.getfixturevalue("benchmark") if theirs else None
     if hasattr(request, "param"):
         yield functools.partial(_measure, request, request.param, benchmark)
     else:
@@ -365,11 +357,6 @@ def perf(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
         yield Perf(_of_call(request, benchmark))
     if benchmark is not None and benchmark.stats is None:
         benchmark.skipped = True  # nothing was measured: keep pytest-benchmark from warning
-
-
-def _theirs(request: pytest.FixtureRequest) -> Any:
-    """The fixture of pytest-benchmark, which gets our samples. None without that plugin."""
-    return request.getfixturevalue("benchmark") if request.config.pluginmanager.hasplugin("benchmark") else None
 
 
 def _of_call(request: pytest.FixtureRequest, benchmark: Any) -> Callable[[Call], Any]:

@@ -19,6 +19,12 @@ class Step(str):
     __slots__ = ()
 
 
+class Notice(str):
+    """What nobody may miss, such as what decides how far a number can be trusted: `-q` does not hide it."""
+
+    __slots__ = ()
+
+
 class LiveLine:
     """The last line of a terminal. A thread counts its seconds, so that nobody wonders whether the work goes on."""
 
@@ -29,10 +35,6 @@ class LiveLine:
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._count, name="ipexperf live line", daemon=True)
         self._thread.start()
-
-    @property
-    def shown(self) -> bool:
-        return bool(self._step)
 
     def show(self, step: str) -> None:
         """Put this step in the place of the one before."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from ipexperf.bench import registry, user_files
 from ipexperf.bench.networks import own
 from ipexperf.errors import UsageError
+from ipexperf.steps import Notice
 
 LEAVES = "ipexperf.leaves"
 """The entry points by which an installed package names the modules that register its leaves."""
@@ -29,7 +30,8 @@ def _imported(point: importlib.metadata.EntryPoint, say: Callable[[str], None]) 
     try:
         _import(point.value)
     except UsageError as error:
-        say(f"the leaves of the package {point.dist.name if point.dist else point.name} are left out: {error}")
+        name = point.dist.name if point.dist else point.name
+        say(Notice(f"the leaves of the package {name} are left out: {error}"))
         return False
     return True
 

@@ -10,6 +10,7 @@ from ipexperf.bench.machine.source import Replaced
 from ipexperf.compare.arm import Arm
 from ipexperf.conduct.worker import Worker
 from ipexperf.errors import WorkerError
+from ipexperf.steps import Notice
 
 
 def unlike(arms: Sequence[Arm], workers: Sequence[Worker], say: Callable[[str], None]) -> list[WorkerError | None]:
@@ -25,10 +26,9 @@ def unlike(arms: Sequence[Arm], workers: Sequence[Worker], say: Callable[[str], 
         found = [worker.ask("modules", names=names, changed=[])["modules"] for worker in workers]
     except WorkerError:  # it ended, which its next request tells
         return []
-    for arm, tree, files in zip(arms, trees, found, strict=True):
-        links = [Path(file) for file in files.values() if tree and file.startswith(f"{tree.by}/")]
-        if lent := sorted({source.name(path, tree.by) for path in links if tree and path.is_symlink()}):
-            say(f"{arm.name} has your {', '.join(lent)}, which git ignores: --perf-build COMMAND makes its own")
+    for arm, reply in zip(arms, own, strict=True):
+        if lent := ", ".join(reply["lent"]):
+            say(Notice(f"{arm.name} has your {lent}, which git ignores: --perf-build COMMAND makes its own"))
     places = [tree.by if tree else str(source.tree()) for tree in trees]
     sides = zip(places, found, (reply["copied"] for reply in own), strict=True)
     return [_error(*side, found if differ else ()) for side in sides]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ipexperf.bench import registry
 from ipexperf.conduct.device_lock import DeviceLock, Folder
 from ipexperf.errors import UsageError
+from ipexperf.steps import Notice
 from ipexperf.variables import LEASED
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ class _Wait:
         others = f"; {before} more {'waits' if before == 1 else 'wait'} before this" if before else ""
         if self._began is None:
             self._began = self._clock()
-            self._say(f"waiting for {self._claim}: {holder}{others}")
+            self._say(Notice(f"waiting for {self._claim}: {holder}{others}"))  # a line, for the count is below it
         seconds = self._clock() - self._began
         if os.isatty(2):
             _on_terminal(f"\r  waiting for {self._claim}: {seconds:.0f} s{others}\033[K")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import _ctypes
+import shutil
+
 import pytest
 from plugin_suite import CONFTEST, INI, PLUGIN
 from test_plugin_functions import LIBRARY, QUICK, SAMPLES, SLOWER, Functions, functions
@@ -69,15 +72,17 @@ def test_a_file_that_changed_is_not_measured_from_an_installed_copy(functions: F
 
 
 def test_what_git_ignores_is_the_users_unless_the_commit_is_built(functions: Functions) -> None:
-    (functions.path / ".gitignore").write_text("made.py\n.ipexperf/\n")
-    functions.library("from made import N\n\n\ndef total(count):\n    return N\n")
+    (functions.path / ".gitignore").write_text("*made.*\n.ipexperf/\n")
+    loaded = "import ctypes\nfrom made import N\n\nctypes.CDLL('./libmade.so')\n\n\n"
+    functions.library(f"{loaded}def total(count):\n    return N\n")
     functions.tests(TEST.format("library"))
     functions.commit()
     (functions.path / "made.py").write_text("N = 2\n")
-    result, told = said(functions)
+    shutil.copy(_ctypes.__file__, functions.path / "libmade.so")
+    result, told = said(functions, "-q")
     assert result.ret == 0, told
-    assert told.count("has your made.py, which git ignores: --perf-build COMMAND makes its own") == 1
-    build = "git log -1 --format=%H && echo N = 1 > made.py && echo once >> log"
+    assert told.count("has your libmade.so, made.py, which git ignores: --perf-build COMMAND makes its own") == 1
+    build = f"git log -1 --format=%H && echo N = 1 > made.py && cp {functions.path}/libmade.so . && echo once >> log"
     for _ in range(2):
         result, told = said(functions, f"--perf-build={build}")
         assert "its answers changed: 1 -> 2" in told

@@ -260,6 +260,15 @@ def _known(copies: Iterable[tuple[Path, PurePath]]) -> bool:
     return b" blob " in kept or any(own.is_file() and not _differs(path, own) for path, own in full)
 
 
+def lent() -> list[str]:
+    """Return the user's modules and libraries that this process has, though another tree has the place of theirs."""
+    if (replaced := Replaced.of()) is None:
+        return []
+    found = _in_tree(map(str, (*_libraries(), *(path for _, path, _ in _modules()))))
+    theirs = tuple(name for name, file in found.items() if not file.resolve().is_relative_to(replaced.by))
+    return sorted(_listed(theirs, *IGNORED).intersection(theirs))
+
+
 def functions(codes: Iterable[CodeType]) -> list[str]:
     """The functions in the user's files among these, as 'file: function', in their order there."""
     named = {path: file for file, (path, _) in _imported().items()}

@@ -172,8 +172,9 @@ class Worker:
         return dict(environment.document(_started(request["device"], Settings()))["hardware"])
 
     def modules(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Say where these modules were imported from, all of the user's tree, and the copies of what changed in it."""
-        return {"modules": source.modules(request["names"]), "copied": source.copied(request["changed"])}
+        """Say where these modules and the tree's come from, the copies of what changed in it, and what is lent."""
+        found = source.modules(request["names"]), source.copied(request["changed"]), source.lent()
+        return dict(zip(("modules", "copied", "lent"), found, strict=True))
 
     def source(self, _: dict[str, Any]) -> dict[str, Any]:
         """Say which of the user's files the process has by now: a step may import, load and read some too."""
