@@ -113,7 +113,7 @@ def _alarm(structure: Structure) -> str:
 
 def _failures(launches: Sequence[Launch]) -> Iterator[tuple[str, str]]:
     bad = [launch for launch in launches if launch.outcome != "ok"]
-    for launch in bad:
+    for launch in bad if len(launches) > 1 else ():  # the reason says it of a single one
         yield "launch", f"{launch.index}: {launch.outcome}: {launch.reason}"
     logs = [launch.log.strip().splitlines() for launch in bad if launch.log.strip()]
     if logs:

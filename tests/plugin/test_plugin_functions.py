@@ -284,21 +284,15 @@ def test_a_failure_that_its_mark_expects_fails_no_run(functions: Functions) -> N
         ("perf()", "perf() was called without a function"),
         ("perf(lambda: 1 / 0)", "ZeroDivisionError"),
         ("perf.pedantic(sum, ([1],), setup=dict, iterations=2)", "would call the function without its `setup`"),
+        # Whether a test measures must be known before the first one does.
+        ("request.getfixturevalue('perf')(sum, [1])", "make the fixture an argument of the test"),
     ],
 )
 def test_wrong_use_is_one_sentence(functions: Functions, body: str, told: str) -> None:
-    functions.tests(f"def test_it(perf):\n    {body}\n")
+    functions.tests(f"def test_it({'request' if 'request' in body else 'perf'}):\n    {body}\n")
     result = functions.run()
     result.assert_outcomes(failed=1)
     assert told in result.stdout.str()
-
-
-def test_a_fixture_that_is_asked_for_in_the_test_is_refused(functions: Functions) -> None:
-    """Whether a test measures must be known before the first one does."""
-    functions.tests("def test_it(request):\n    request.getfixturevalue('perf')(sum, [1])\n")
-    result = functions.run()
-    result.assert_outcomes(failed=1)
-    assert "make the fixture an argument of the test" in result.stdout.str()
 
 
 @pytest.mark.parametrize("against", [(), ("--perf-against=PLANT=0", "--perf-max-pairs=2")])
