@@ -267,18 +267,14 @@ def _create(part: Path, python: str) -> None:
 
 def _fill(part: Path, lock: Lock, stores: Sequence[Store], installed: Installed, say: Say) -> dict[str, int]:
     """Install every package of the lock. Return the number that came from each source."""
-    target = copying.packages_folder(part)
-    say(f"making an environment of {len(lock.packages)} packages from the lock {lock.digest}")
+    copied: list[tuple[Package, bool]] = []
+    stored: list[tuple[Package, bool]] = []
     to_download: list[Package] = []
-    copied = stored = 0
     for package in lock.packages:
-        source = installed.get((package.name, package.version, package.content))
-        if source is not None:
-            copying.install_from(source[0], target, link=source[1])
-            copied += 1
+        if here := installed.get((package.name, package.version, package.content)):
+            copied.append(here)
         elif kept := next(filter(None, (store.find(package) for store in stores)), None):
-            copying.install_from(kept, target, link=False)
-            stored += 1
+            stored.append((kept, False))
         else:
             to_download.append(package)
     lost = next((package for package in to_download if package.origin), None)
@@ -289,12 +285,15 @@ def _fill(part: Path, lock: Lock, stores: Sequence[Store], installed: Installed,
             f"{lost.name} {lost.version} came from no index ({lock.perishable[lost.name]}), and the store lacks "
             "it: accept with --keep where it is still installed"
         )
+    say(f"making an environment of {len(lock.packages)} packages from the lock {lock.digest}")
     if to_download:
         names = ", ".join(f"{package.name} {package.version}" for package in to_download[:6])
         say(f"downloading {len(to_download)} packages: {names}{' ...' if len(to_download) > 6 else ''}")
         pins = [f"{package.name}=={package.version}" for package in to_download]
         _install(part, pins, say, indexes.of_packages(lock.versions.items()))
-    return {"copied": copied, "stored": stored, "downloaded": len(to_download)}
+    for package, link in (*copied, *stored):  # last, for what cannot be had fails at once
+        copying.install_from(package, copying.packages_folder(part), link=link)
+    return {"copied": len(copied), "stored": len(stored), "downloaded": len(to_download)}
 
 
 def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:

@@ -152,7 +152,7 @@ def test_a_package_from_no_index_needs_the_store(
     monkeypatch.setattr(make, "take_inventory", lambda python=None: honest(python) if python else nothing)
     local = dataclasses.replace(lock, packages=tuple(dataclasses.replace(one, origin="file") for one in lock.packages))
     with pytest.raises(LockError, match=r"pace 1.0 came from no index .*accept with --keep"):
-        make.make(tmp_path, local, print)
+        make.make(tmp_path, local, pytest.fail)  # before anything is copied
     store = make.store_of(tmp_path)
     for package in make.take_inventory(source).packages:
         store.add(package, print)
