@@ -21,7 +21,6 @@ def test_every_set_of_data_states_its_licence() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("faces", "the faces come with scikit-image, which is not installed: see make data"),
         ("movielens", "MovieLens comes with recbole, which is not installed: see make data"),
         ("photographs", "the photographs come with scikit-image, which is not installed: pip install 'ipexperf[data]'"),
         ("plates", "the plates are drawn with Pillow, which is not installed: pip install pillow"),
