@@ -31,7 +31,7 @@ from changes import KINDS, Kind, apply, every
 
 HERE = Path(__file__).parent
 PYTEST = (sys.executable, "-m", "pytest", "-p", "ipexperf.short_options")
-ACCEPT = (sys.executable, "-m", "ipexperf.cli", "baseline", "accept", "last", "--reason=first")
+ACCEPT = (sys.executable, "-m", "ipexperf.cli", "baseline", "accept", "last", "--reason=first", "--keep")
 FIELDS = ("kind", "variant", "wanted", "infer", "train", "exit", "seconds", "verdicts", "why")
 SMALLEST = 1.05
 """A change that makes no mode slower by so much need not be caught for its time."""
@@ -49,9 +49,9 @@ def made(folder: Path, *more: str) -> Path:
     return folder
 
 
-def accept(folder: Path, *more: str) -> None:
-    measured = run(folder, *PYTEST, *more)
-    done = run(folder, *ACCEPT, "--regression-ok", "--replace")
+def accept(folder: Path, *more: str, under: str = "") -> None:
+    measured = run(folder, *under.split(), *PYTEST, *more)
+    done = run(folder, *under.split(), *ACCEPT, "--regression-ok", "--replace")
     if measured.returncode not in (0, 1) or done.returncode:
         raise SystemExit(f"the project could not be accepted:\n{measured.stdout}{done.stdout}{done.stderr}")
 
@@ -64,7 +64,7 @@ def tried(base: Path, kind: Kind, number: int, *more: str) -> dict[str, Any]:
             before = shutil.copytree(base, Path(place) / "before", symlinks=True)
         for edits in kind.first:
             apply(edits, before)
-            accept(before, *more)
+            accept(before, *more, under=kind.under)
         shutil.copytree(before, folder, symlinks=True)
         apply(kind.edits(number), folder)
         modes = ("infer", "train")

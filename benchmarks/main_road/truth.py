@@ -22,7 +22,7 @@ SECONDS = 0.5
 
 def serve(mode: str) -> None:
     """Answer each line with the mean seconds of a step over one turn."""
-    sys.path.insert(0, str(Path.cwd()))
+    sys.path[:0] = [str(Path.cwd()), str(Path.cwd() / "lib")]
     import torch
     from net import model
 
