@@ -64,8 +64,9 @@ class ArmWords:
 
     @property
     def threads(self) -> int | None:
-        """The number of threads of its workers, or None if it does not set that."""
-        return int(self.variables[THREADS]) if THREADS in self.variables else None
+        """The number of threads of its workers, or None if it does not set that, or takes away who does."""
+        threads = self.variables.get(THREADS, "")
+        return int(threads) if threads.isdigit() else None
 
     def case(self, planned: Case, facts: Facts) -> tuple[Case, str | None]:
         """Return the planned case as changed by this arm, and the reason why it cannot have a knob, or None."""

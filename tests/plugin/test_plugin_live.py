@@ -146,14 +146,15 @@ def test_a_lock_with_other_variables_is_its_software_under_them(accepted: Suite,
     assert "OMP_NUM_THREADS" in accepted.verdicts("reason", "v.run_id DESC LIMIT 1")[0][0]
 
 
+@pytest.mark.parametrize(("name", "value"), [("ONEDNN_MAX_CPU_ISA", "AVX2"), ("OMP_NUM_THREADS", "1")])
 def test_a_variable_that_was_not_set_is_not_set_for_the_baseline(
-    accepted: Suite, pythons: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    accepted: Suite, pythons: dict[str, str], monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
-    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    monkeypatch.setenv(name, value)
     result = run(accepted, pythons["1.0"], "--perf-max-pairs=2")
     assert "judged live against the lock" in result.stdout.str()
     [(reason,)] = accepted.verdicts("reason", "v.run_id DESC LIMIT 1")
-    assert "ONEDNN_MAX_CPU_ISA: as it is -> AVX2" in json.loads(reason)["baseline"]["differences"]
+    assert f"{name}: as it is -> {value}" in json.loads(reason)["baseline"]["differences"]
 
 
 def test_where_the_lock_cannot_be_made_the_numbers_judge_and_the_reason_is_said(
