@@ -31,7 +31,7 @@ from changes import KINDS, Kind, apply, every
 
 HERE = Path(__file__).parent
 PYTEST = (sys.executable, "-m", "pytest", "-p", "ipexperf.short_options")
-ACCEPT = (sys.executable, "-m", "ipexperf.cli", "baseline", "accept", "last", "--reason=first", "--keep")
+ACCEPT = (sys.executable, "-m", "ipexperf.cli", "baseline", "accept", "last", "--reason=first")
 FIELDS = ("kind", "variant", "wanted", "infer", "train", "exit", "seconds", "verdicts", "why")
 SMALLEST = 1.05
 """A change that makes no mode slower by so much need not be caught for its time."""
