@@ -173,8 +173,8 @@ class Worker:
 
     def modules(self, request: dict[str, Any]) -> dict[str, Any]:
         """Say where these modules and the tree's come from, the copies of what changed in it, and what is lent."""
-        found = source.modules(request["names"]), source.copied(request["changed"]), source.lent()
-        return dict(zip(("modules", "copied", "lent"), found, strict=True))
+        copied = source.copied(request["changed"])
+        return {"modules": source.modules(request["names"]), "copied": copied, "lent": source.lent()}
 
     def source(self, _: dict[str, Any]) -> dict[str, Any]:
         """Say which of the user's files the process has by now: a step may import, load and read some too."""
