@@ -35,7 +35,7 @@ def warm(step: Callable[[], None], synchronise: Callable[[], None], limit: float
 
     `limit` is in seconds; few long steps may take twice as long.
     """
-    threads.begin()
+    since = threads.look()
     begin = perf_counter()
     times: list[float] = []
     steady = False
@@ -48,9 +48,11 @@ def warm(step: Callable[[], None], synchronise: Callable[[], None], limit: float
         elif perf_counter() - begin > 2 * limit:
             break  # two or three long steps are enough
     last = statistics.median(times[-WARM_STEPS:])
+    took = perf_counter() - begin
+    threads.begin(since, took)
     return {
         "first_step": times[0],
-        "warm_time": perf_counter() - begin,
+        "warm_time": took,
         "steps": len(times),
         "steady": float(steady),
         "step": last,

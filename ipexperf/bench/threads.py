@@ -46,9 +46,13 @@ class Threads:
     long enough to slow the next step."""
     _samples: int = 0
     _took_part: Counter[int] = field(default_factory=Counter)
+    alone: bool = False
+    """Whether only the thread that steps has worked in these steps."""
 
-    def begin(self) -> None:
-        """Begin anew with other steps."""
+    def begin(self, since: Accounts, wall: float) -> None:
+        """Begin anew with steps whose warm ones took so long since these accounts."""
+        self.alone = True
+        self.sampled(since, self.look(), wall)
         self._samples = 0
         self._took_part.clear()
 
@@ -84,7 +88,9 @@ class Threads:
         lost = sum(seconds for key, seconds in before.ran.items() if key < 0 and key not in after.ran)
         ran[_ENDED_CHILDREN] = after.ended_children - before.ended_children - lost
         self._samples += 1
-        self._took_part.update(key for key, seconds in ran.items() if seconds > RAN * wall)
+        took_part = [key for key, seconds in ran.items() if seconds > RAN * wall]
+        self._took_part.update(took_part)
+        self.alone = self.alone and {threading.get_native_id()}.issuperset(took_part)
         seldom = {key for key in ran if 0 < 2 * self._took_part[key] <= self._samples}
         own = sum(max(0.0, ran[key]) for key in seldom)
         waited = sum(

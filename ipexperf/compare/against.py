@@ -134,11 +134,9 @@ class AgainstRun:
 
     def play(self) -> Iterator[None]:
         """Make all rounds. Yields after each but the last, so that the caller can record what there is so far."""
-        from ipexperf.judge import metrics
-
         able = [(entry, both) for entry in self._entries if (both := self._arms(entry))]
         for entry, both in able:
-            entry.comparison = Comparison(*both, entry.policy, metrics.for_mean(entry.policy, entry.gate))
+            entry.comparison = Comparison(*both, entry.policy, entry.gate)
         begun = [entry for entry, _ in able]
         repeat = any(gates.repeats_builds(entry.gate) for entry in begun)
         contest = Contest if self._suite is None else functools.partial(WalkContest, self._suite)
@@ -277,7 +275,7 @@ def _others(entry: _Entry, comparison: Comparison) -> tuple[Verdict, ...]:
     """The verdicts on other metrics than speed. They are judged once, when speed needs no more pairs."""
     from ipexperf.judge import metrics
 
-    pairs = [(pair.a.launch.metrics, pair.b.launch.metrics) for pair in comparison.pairs]
+    pairs = comparison.metrics
     mean = metrics.of_mean(comparison.mean, pairs, entry.policy, entry.gate)
     return *mean, *metrics.in_pairs(pairs, entry.gate, entry.policy.alpha, of_call=entry.case.is_call)
 

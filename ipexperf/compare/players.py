@@ -116,6 +116,8 @@ class Stepper:
         """What the workers reported that only built."""
         self._probes: list[list[float]] = []
         self._extra = stalls.extra_steps(arm.index)
+        self._where: dict[str, int] = {}
+        """On which core its steps are to stay, if they work in one thread."""
 
     @property
     def worker(self) -> Worker:
@@ -175,7 +177,7 @@ class Stepper:
         if self.cold or self.step >= LONG:
             return
         count = min(PROBE_STEPS, max(4, math.ceil(PROBE_SECONDS / max(self.step, 1e-6))))
-        self._probes.append([x.wall for x in to_samples(self.worker.ask("sample", count=count, block=1)["samples"])])
+        self._probes.append([x.wall for x in to_samples(self._sample(count, 1)["samples"])])
 
     def warm_steps(self) -> int:
         """How many untimed steps a turn needs, judged by the probes."""
@@ -190,8 +192,11 @@ class Stepper:
         """Take one turn."""
         shape = self.shape
         warm = shape.warm + next(self._extra) if shape.warm else 0
-        reply = self.worker.ask("sample", count=shape.samples, block=shape.block, warm=warm)
+        reply = self._sample(shape.samples, shape.block, warm=warm)
         return Turn.of(to_samples(reply["samples"]), shape.block)
+
+    def _sample(self, count: int, block: int, **more: int) -> dict[str, Any]:
+        return self.worker.ask("sample", count=count, block=block, **more, **self._where)
 
     def enough(self, turns: Sequence[Turn]) -> bool:
         """Whether these turns are all that was asked for."""

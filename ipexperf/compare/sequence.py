@@ -19,7 +19,7 @@ from ipexperf.compare.round import Effort, Round, Side, excused, tell_repeated
 from ipexperf.conduct import launch
 from ipexperf.conduct.conductor import FRESH, Conductor, Forking
 from ipexperf.errors import WorkerError
-from ipexperf.judge import ratios, sequential, stalls
+from ipexperf.judge import metrics, ratios, sequential, stalls
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.judge.ratios import Ratio
 from ipexperf.judge.sequential import Decision
@@ -112,8 +112,8 @@ class Comparison:
     a: Arm
     b: Arm
     policy: PairPolicy
-    of_mean: PairPolicy | None = None
-    """The policy for the mean steps. None: they are not judged."""
+    gate: Sequence[str] = ()
+    """The metrics that are judged beside the typical step."""
     pairs: list[Pair] = field(default_factory=list)
     ended: Ending | None = None
     failure: Failure | None = None
@@ -152,6 +152,11 @@ class Comparison:
         return [pair.log_ratio for pair in self.pairs]
 
     @property
+    def metrics(self) -> list[tuple[Mapping[str, float], Mapping[str, float]]]:
+        """The metrics of both arms in each pair."""
+        return [(pair.a.launch.metrics, pair.b.launch.metrics) for pair in self.pairs]
+
+    @property
     def cut(self) -> bool:
         """Whether the budget or an interruption ended it before the judge was sure."""
         ended = self.stop.why in (Why.BUDGET, Why.INTERRUPTED)
@@ -171,8 +176,8 @@ class Comparison:
         The mean of their logs would be too small: stalls are in few pairs, and long there. A pair's typical steps say
         how quick the machine was.
         """
-        sides = [(pair.a.launch.metrics, pair.b.launch.metrics) for pair in self.pairs]
-        if not all(0 < metrics.get(name, 0.0) < math.inf for both in sides for metrics in both for name in TIMES):
+        sides = self.metrics
+        if not all(0 < side.get(name, 0.0) < math.inf for both in sides for side in both for name in TIMES):
             return []
         typical = [math.sqrt(a[PRIMARY] * b[PRIMARY]) for a, b in sides]
         before = [a[MEAN] / level for (a, _), level in zip(sides, typical, strict=True)]
@@ -187,11 +192,12 @@ class Comparison:
 
         A few pairs may hold as many stalls by chance, and then say nothing of how many there are.
         """
+        of_mean = metrics.for_mean(self.policy, self.gate)
         launches = [side.launch for pair in self.pairs for side in (pair.a, pair.b) if side.launch.samples]
-        if self.of_mean is None or not launches:
-            return self.of_mean
+        if of_mean is None or not launches:
+            return of_mean
         added = math.sqrt(2 * statistics.fmean(stalls.of_longest(one.samples) ** 2 for one in launches))
-        return replace(self.of_mean, floor=max(self.of_mean.floor, OF_LONGEST * added))
+        return replace(of_mean, floor=max(of_mean.floor, OF_LONGEST * added))
 
     def arms(self) -> list[Arm]:
         """Both arms for the next pair. Only the first one asks for proof and accuracy."""

@@ -19,6 +19,7 @@ from typing import Any
 
 from ipexperf import scratch
 from ipexperf.bench import registry
+from ipexperf.bench.machine import kernel_files
 from ipexperf.compare import alike
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.group import RETRIES, GroupRun, OpenCase
@@ -34,17 +35,17 @@ from ipexperf.errors import WorkerError
 from ipexperf.judge import metrics
 from ipexperf.redaction import redacted
 from ipexperf.report import units
-from ipexperf.result import PRIMARY, Launch
+from ipexperf.result import Launch
 from ipexperf.steps import Step
 
 EFFORT = Effort(turns=5, most=8, precise=0.015, seconds=0.04, slow=1.0)
 """Processes differ more than turns do, so many short rounds tell more than a few long ones."""
 TELLING = 3
 """Processes of an arm that tell what a function returns. It is compared with other software if these agree."""
-LONG_CALL = 0.25
-"""Calls of so many seconds are captured in one pair alone: a capture takes as long as a dozen calls."""
 SPEAK_SECONDS = 10.0
 HASH_SEED = "PYTHONHASHSEED"
+PROCESSOR = 36
+"""The place of the core among the fields of /proc/PROCESS/stat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +87,11 @@ class Gone:
 class Caller(Stepper):
     """A session that stands in a test, stepped as a worker is. It goes on afterwards."""
 
-    def __init__(self, arm: Arm, worker: Worker, *, once: bool) -> None:
+    def __init__(self, arm: Arm, worker: Worker, core: int | None, *, once: bool) -> None:
         super().__init__(arm, contextlib.ExitStack())
         self._worker = worker
         self.reply = {"items": 1, "cold": once}
+        self._where = {} if core is None else {"core": core}
 
     def describe(self) -> None:
         """Ask for its environment, which is the same in later rounds."""
@@ -241,8 +243,10 @@ def walk(
                 yield test, tuple(gone)
                 continue
             there = [walker.worker for walker in walkers if walker.worker is not None]
+            core = _core(chance.choice(there)) if count > 1 else None
             players = [
-                Caller(arm, worker, once=walker.once) for arm, worker, walker in zip(arms, there, walkers, strict=True)
+                Caller(arm, worker, core, once=walker.once)
+                for arm, worker, walker in zip(arms, there, walkers, strict=True)
             ]
             for worker in there:
                 worker.beside = [other for other in there if other is not worker]
@@ -252,6 +256,14 @@ def walk(
             yield test, take_turns(players, effort, chance, say)
         for walker in walkers:
             walker.finish()
+
+
+def _core(worker: Worker) -> int | None:
+    """The core that a session ran on last. Cores differ: arms that take turns on different ones differ with them."""
+    try:
+        return int(kernel_files.stat_fields(worker.pid)[PROCESSOR])
+    except OSError:  # it ended, which its next request tells
+        return None
 
 
 def _hashing(arm: Arm, seed: int) -> Arm:
@@ -326,9 +338,8 @@ class WalkContest(Contest):
 
 
 def _captures(comparison: Comparison) -> bool:
-    """Whether the next pair captures what a call does: the first one, and more to know how much a short call varies."""
-    steps = [pair.b.launch.metrics.get(PRIMARY, 0.0) for pair in comparison.pairs]
-    return not steps or (len(steps) < metrics.KNOWN and max(steps) < LONG_CALL)
+    """Whether the next pair captures what a call does, which takes as long as dozens of calls."""
+    return not comparison.pairs or metrics.captures_tell(comparison.metrics, comparison.gate)
 
 
 def _blamed(comparison: Comparison, errors: Sequence[WorkerError | None]) -> tuple[Arm, WorkerError] | None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NOTHING_COMPARED = ("no_baseline", "not_comparable")
 """Outcomes of a case that had nothing to be compared with."""
 KNOWN = 3
-"""A function's captures must be so many before their noise is known, and before they are judged."""
+"""A function's captures must be so many before their noise is known, and before arms may differ in them."""
 TITLES = {PRIMARY: "typical time", MEAN: "mean time"}
 """What a verdict is about, where that has another name than the metric."""
 
@@ -81,10 +81,11 @@ def in_pairs(
         if not values or not all(0 < number < math.inf for number in (value for both in values for value in both)):
             continue
         varying = of_call and captured(name)
-        if varying and len(values) < KNOWN:
+        few = varying and len(values) < KNOWN
+        if few and _apart(values, name):
             continue
         policy = MetricPolicy.of(
-            METRICS[name], alpha / len(names), pairs=True, repeated=bool(repeated), varying=varying
+            METRICS[name], alpha / len(names), pairs=True, repeated=bool(repeated), varying=varying, alike=few
         )
         sides = [list(side) for side in zip(*values, strict=True)]
         level = Level(*(METRICS[name].of_launches(side) for side in sides))
@@ -115,6 +116,18 @@ def of_mean(
     level = Level(*map(METRICS[MEAN].of_launches, zip(*_paired_values(pairs, MEAN), strict=True)))
     verdict = Verdict(decision.outcome, decision.reason, MEAN, *numbers, own.label, level=level)
     return (replace(verdict, constants=own.to_json()),)
+
+
+def captures_tell(pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], gate: Iterable[str]) -> bool:
+    """Whether more captures of a function would tell more: a count of this gate differs by more than its noise."""
+    names = filter(captured, beside_speed(gate))
+    return len(pairs) < KNOWN and any(_apart(_paired_values(pairs, name), name) for name in names)
+
+
+def _apart(values: Iterable[tuple[float, float]], name: str) -> bool:
+    """Whether any pair's captures of a function are further apart than the noise of such captures."""
+    gate = METRICS[name].gate
+    return gate is not None and any(abs(b - a) > (gate.captured or 0.0) for a, b in values)
 
 
 def _paired_values(

@@ -213,11 +213,18 @@ class MetricPolicy(Tolerant):
 
     @classmethod
     def of(
-        cls, metric: Metric, alpha: float, *, pairs: bool = False, repeated: bool = False, varying: bool = False
+        cls,
+        metric: Metric,
+        alpha: float,
+        *,
+        pairs: bool = False,
+        repeated: bool = False,
+        varying: bool = False,
+        alike: bool = False,
     ) -> MetricPolicy:
         """The policy of a metric against stored sessions, or over pairs, in which builds may have been repeated.
 
-        `varying`: it is captured of a function, so mostly its own captures tell the noise.
+        `varying`: it is captured of a function, so mostly its own captures tell the noise, unless they were `alike`.
         """
         gate = metric.gate
         assert gate is not None  # noqa: S101 - a metric without one is refused before anything is measured
@@ -230,7 +237,7 @@ class MetricPolicy(Tolerant):
             tolerance=gate.tolerance,
             noise=noise,
             grain=grain * math.sqrt(2) if pairs else grain,
-            trust=OF_CAPTURES if varying else gate.trust,
+            trust=OF_CAPTURES if varying and not alike else gate.trust,
             smallest=gate.smallest and not varying,
             alpha=alpha,
         )

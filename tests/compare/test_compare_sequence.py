@@ -84,20 +84,25 @@ def test_pairs_end_as_soon_as_the_judge_is_sure() -> None:
     assert [[arm.index for arm in arms] for arms in asked] == [[number] * 2 for number in range(4)]
 
 
-@pytest.mark.parametrize(("seconds", "captured"), [(0.01, 3), (0.3, 1)])
-def test_what_a_call_does_is_captured_in_few_pairs(
-    seconds: float, captured: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("memory", "captured"), [(1e8 + 1000, 1), (1.2e8, 3)])
+def test_what_a_call_does_is_captured_again_where_arms_differ(
+    memory: float, captured: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In three, to know how much it varies, and of a long call in one: a capture takes as long as a dozen calls."""
+    """In three pairs, to know how much it varies: a capture takes as long as dozens of calls."""
     asked = []
 
     def play(_: object, tests: dict[str, list[Arm]], *__: object) -> Iterator[tuple[str, Round]]:
         for test, arms in tests.items():
             asked.append([arm.prove for arm in arms])
-            yield test, pair(seconds, seconds)
+            played = pair(0.01, 0.01)
+            sides = [
+                replace(side, launch=replace(side.launch, metrics={**side.launch.metrics, "step_memory": held}))
+                for side, held in zip(played.sides, (1e8, memory), strict=True)
+            ]
+            yield test, replace(played, sides=tuple(sides))
 
     monkeypatch.setattr(walk, "walk", play)
-    found = Comparison(A, B, POLICY)
+    found = Comparison(A, B, POLICY, ("step_memory",))
     finish(walk.WalkContest(None, [found], QUICK, Budget(), chance(), print))  # type: ignore[arg-type]
     assert asked == [[number < captured] * 2 for number in range(4)]
 

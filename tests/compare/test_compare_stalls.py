@@ -53,7 +53,7 @@ def rounds(
 
 def compared(played: Iterator[Round], policy: PairPolicy = POLICY) -> Comparison:
     use(scripted(played))
-    found = Comparison(A, B, policy, metrics.for_mean(policy, GATE))
+    found = Comparison(A, B, policy, GATE)
     finish(Contest([found], QUICK, Budget(), chance(), print))  # type: ignore[arg-type]
     return found
 

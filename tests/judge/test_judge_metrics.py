@@ -265,9 +265,16 @@ def test_captures_of_a_function_that_vary_raise_no_alarm() -> None:
 
 
 def test_captures_of_a_function_are_judged_once_there_are_some() -> None:
-    """In pairs and against sessions. A network's are alike, so one is enough."""
+    """In pairs and against sessions. A network's are alike, so one is enough, as it is where arms are alike."""
+    gate = (PRIMARY, "step_memory")
     [pair] = pairs_of("step_memory", (1, 2))
-    assert metrics.in_pairs([pair] * 2, (PRIMARY, "step_memory"), ALPHA, of_call=True) == ()
+    assert metrics.in_pairs([pair] * 2, gate, ALPHA, of_call=True) == ()
+    assert metrics.captures_tell([pair] * 2, gate)
+    assert not metrics.captures_tell([pair] * 3, gate)
+    alike = {"step_memory": 10.0 * MIB}, {"step_memory": 10.0 * MIB + 100}
+    assert not metrics.captures_tell([alike], gate)
+    [verdict] = metrics.in_pairs([alike], gate, ALPHA, of_call=True)
+    assert verdict.outcome == "ok"
     stored = accepted(LEVEL, LEVEL, LEVEL, name="step_memory")
     function = replace(stored, case=of_test("tests/test_it.py::test", "cpu"))
     new = {"step_memory": 1.02 * LEVEL}

@@ -608,3 +608,50 @@ def test_a_package_that_is_not_here_is_refused_by_name(functions: Functions) -> 
     result = functions.run("--perf-against=nosuch==1.0")
     assert result.ret == 4
     assert "nosuch is not installed here, so there is nothing to replace by nosuch==1.0" in result.stderr.str()
+
+
+CORES = """
+import os
+import threading
+
+def spin():
+    for _ in range(20_000):
+        pass
+
+def note(name):
+    with open(name, "a") as file:
+        print(os.getpid(), *os.sched_getaffinity(0), file=file)
+
+def alone():
+    spin()
+    note("alone")
+
+def several():
+    other = threading.Thread(target=spin)
+    other.start()
+    spin()
+    other.join()
+    note("several")
+
+def test_alone(perf):
+    perf(alone)
+
+def test_several(perf):
+    perf(several)
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one core")
+def test_arms_take_turns_on_one_core_unless_a_step_has_several_threads(functions: Functions) -> None:
+    """Cores differ, so arms that stay on different ones do. What comes before the turns has all cores."""
+    functions.tests(CORES)
+    functions.run("--perf-against=ARM=1", "--perf-max-pairs=2", "--perf-tolerance=90%")
+    cores: dict[str, list[list[str]]] = {}
+    for line in (functions.path / "alone").read_text().splitlines():
+        process, *own = line.split()
+        cores.setdefault(process, []).append(own)
+    assert all(len(seen[0]) > 1 for seen in cores.values())
+    few = [one for seen in cores.values() if (one := {own[0] for own in seen if len(own) == 1})]
+    assert [len(one) for one in few] == [1, 1, 1, 1]
+    assert (few[0], few[2]) == (few[1], few[3])
+    assert all(len(line.split()) > 2 for line in (functions.path / "several").read_text().splitlines())

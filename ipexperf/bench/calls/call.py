@@ -56,7 +56,7 @@ class Call:
 class CallSession(Session):
     """A call that is stepped. Its first call made the result, so it is warm."""
 
-    warm_limit = 1.0
+    warm_limit = 0.25
 
     def __init__(self, call: Call) -> None:
         self._call = call

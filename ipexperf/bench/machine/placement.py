@@ -9,7 +9,7 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,19 @@ def apply(document: Mapping[str, Any] | None) -> None:
         _bind_memory(requested.nodes)
         if (policy := memory()) != f"bind {ranges(requested.nodes)}":
             raise _untaken(f"memory of node {ranges(requested.nodes)}", f"the kernel gave {policy}")
+
+
+@contextlib.contextmanager
+def on(core: int | None) -> Iterator[None]:
+    """Keep this thread, and what it starts, on one of its cores meanwhile, if one is given."""
+    if core is None or core not in (before := os.sched_getaffinity(0)):
+        yield
+        return
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _untaken(setting: str, cause: object) -> WorkerError:

@@ -234,14 +234,18 @@ class Worker:
         return {**reply, **({} if room is None else {"room": room})}
 
     def sample(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Time blocks of steps, after `warm` untimed steps, because another worker has filled the caches."""
+        """Time blocks of steps, after `warm` untimed steps, because another worker has filled the caches.
+
+        Steps of one thread stay on the `core` that is given, if one is.
+        """
         session, device = self._ready
-        if warm := int(request.get("warm", 0)):
-            session.sample(device.synchronise, 1, warm)
         block = int(request.get("block", self._block))
         steps = request["count"] * block
-        with self._faults.watch(steps):
-            samples = session.sample(device.synchronise, request["count"], block)
+        with placement.on(request.get("core") if measure.threads.alone else None):
+            if warm := int(request.get("warm", 0)):
+                session.sample(device.synchronise, 1, warm)
+            with self._faults.watch(steps):
+                samples = session.sample(device.synchronise, request["count"], block)
         self._settles = self._settles and measure.threads.settle(SETTLE_SECONDS)
         self._growth.after(steps)
         return {"samples": samples, "block": block}
