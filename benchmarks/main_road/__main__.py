@@ -51,7 +51,8 @@ def made(folder: Path, *more: str) -> Path:
 
 def accept(folder: Path, *more: str, under: str = "") -> None:
     measured = run(folder, *under.split(), *PYTEST, *more)
-    done = run(folder, *under.split(), *ACCEPT, "--regression-ok", "--replace")
+    keep = ("--keep",) if under else ()  # a package of a folder
+    done = run(folder, *under.split(), *ACCEPT, "--regression-ok", "--replace", *keep)
     if measured.returncode not in (0, 1) or done.returncode:
         raise SystemExit(f"the project could not be accepted:\n{measured.stdout}{done.stdout}{done.stderr}")
 

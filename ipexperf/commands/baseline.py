@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import getpass
+import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -162,7 +163,8 @@ def _store(lock: Lock, python: str, arguments: argparse.Namespace) -> None:
     from ipexperf.commands import progress
     from ipexperf.environments import make
 
-    installed = {(item.name, item.content): item for item in make.take_inventory(python).packages}
+    ours = None if python == sys.executable else python  # under the same PYTHONPATH as the run
+    installed = {(item.name, item.content): item for item in make.take_inventory(ours).packages}
     store = make.store_of(arguments.cache)
     for package in lock.packages:
         if arguments.keep == "perishable" and package.name not in lock.perishable:

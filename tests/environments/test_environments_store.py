@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import configparser
 import contextlib
 import dataclasses
@@ -15,11 +16,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import quick_uv
 from made_wheels import a_checkout, a_full_disk, an_environment, installed_files, package_in
 from small_wheels import a_wheel
 
+from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Package
-from ipexperf.environments import copying
+from ipexperf.commands import baseline
+from ipexperf.environments import copying, make
 from ipexperf.environments.store import Store
 from ipexperf.errors import LockError
 
@@ -278,3 +282,15 @@ class TestAnEditableCheckout:
         checkout.rename(checkout.with_name("moved"))
         with pytest.raises(LockError, match=r"source folder .*a check out does not exist"):
             store.add(package, nothing)
+
+
+def test_a_package_on_the_path_of_the_run_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `pip install --target lib` and `PYTHONPATH=lib` have it, from the folder of both."""
+    quick_uv.unpack(a_wheel(tmp_path, "lag", "1.0", {"lag.py": "\n"}), tmp_path / "lib")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "lib")
+    lock = locks.make(make.take_inventory(), software={}, variables={})
+    lag = next(package for package in lock.packages if package.name == "lag")
+    arguments = argparse.Namespace(keep="all", cache=tmp_path / "cache")
+    baseline._store(dataclasses.replace(lock, packages=(lag,)), sys.executable, arguments)
+    assert make.store_of(arguments.cache).find(lag)
