@@ -49,7 +49,7 @@ def warm(step: Callable[[], None], synchronise: Callable[[], None], limit: float
             break  # two or three long steps are enough
     last = statistics.median(times[-WARM_STEPS:])
     took = perf_counter() - begin
-    threads.begin(since, took)
+    threads.warmed(since, took)
     return {
         "first_step": times[0],
         "warm_time": took,

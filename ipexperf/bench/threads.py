@@ -49,9 +49,15 @@ class Threads:
     alone: bool = False
     """Whether only the thread that steps has worked in these steps."""
 
-    def begin(self, since: Accounts, wall: float) -> None:
-        """Begin anew with steps whose warm ones took so long since these accounts."""
+    def begin(self) -> None:
+        """Begin anew with other steps."""
         self.alone = True
+        self._samples = 0
+        self._took_part.clear()
+
+    def warmed(self, since: Accounts, wall: float) -> None:
+        """See who worked in the warm steps, which took so long since these accounts, and are no samples."""
+        self.begin()
         self.sampled(since, self.look(), wall)
         self._samples = 0
         self._took_part.clear()

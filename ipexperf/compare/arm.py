@@ -52,6 +52,8 @@ class Arm:
     """Conditions of forked workers that only build the case, several times. None: the arm's worker alone builds it."""
     warm: int | None = None
     """Untimed steps before each turn, as an earlier round measured them. None: this round measures them."""
+    alone: bool = False
+    """Whether its steps work in one thread, as earlier rounds saw."""
     trace: Path | None = None
     """The folder into which its worker writes what a step does, once its numbers are taken."""
     final: bool = True

@@ -170,6 +170,11 @@ class Comparison:
         return int(max(needed)) if needed else None
 
     @property
+    def _alone(self) -> bool:
+        """Whether the steps of both arms worked in one thread in all pairs so far."""
+        return bool(self.pairs) and all("alone" in one.launch.gate for pair in self.pairs for one in (pair.a, pair.b))
+
+    @property
     def mean_logs(self) -> list[float]:
         """The log ratio of the mean steps of all pairs, and around it what each pair adds. Empty if any lacks it.
 
@@ -203,7 +208,10 @@ class Comparison:
         """Both arms for the next pair. Only the first one asks for proof and accuracy."""
         number = len(self.pairs)
         prove = number == 0
-        return [replace(arm, index=number, prove=prove, accuracy=prove, warm=self.warm) for arm in (self.a, self.b)]
+        return [
+            replace(arm, index=number, prove=prove, accuracy=prove, warm=self.warm, alone=self._alone)
+            for arm in (self.a, self.b)
+        ]
 
     def judge(self, *, last: bool = False) -> None:
         """Judge the pairs so far, and end them if the worse of both decisions is sure."""

@@ -91,7 +91,9 @@ class Caller(Stepper):
         super().__init__(arm, contextlib.ExitStack())
         self._worker = worker
         self.reply = {"items": 1, "cold": once}
-        self._where = {} if core is None else {"core": core}
+        known = arm.alone or not once  # what is called once has no warm steps that tell
+        self._where = {"core": core} if core is not None and known else {}
+        self._alone = False
 
     def describe(self) -> None:
         """Ask for its environment, which is the same in later rounds."""
@@ -101,7 +103,13 @@ class Caller(Stepper):
     def launch(self, spell: Spell) -> Launch:
         """Without what only a process of its own could tell, such as its peak of memory."""
         launch = super().launch(spell)
-        return replace(launch, metrics=not_fresh(launch.metrics))
+        alone = {"alone": 1.0} if self._alone else {}
+        return replace(launch, metrics=not_fresh(launch.metrics), gate={**launch.gate, **alone})
+
+    def _sample(self, count: int, block: int, **more: int) -> dict[str, Any]:
+        reply = super()._sample(count, block, **more)
+        self._alone = reply.get("alone", False)
+        return reply
 
     def dismiss(self) -> None:
         """Nothing: the session has other tests."""

@@ -638,6 +638,9 @@ def test_alone(perf):
 
 def test_several(perf):
     perf(several)
+
+def test_once(perf):
+    perf.pedantic(note, ("once",))
 """
 
 
@@ -655,3 +658,5 @@ def test_arms_take_turns_on_one_core_unless_a_step_has_several_threads(functions
     assert [len(one) for one in few] == [1, 1, 1, 1]
     assert (few[0], few[2]) == (few[1], few[3])
     assert all(len(line.split()) > 2 for line in (functions.path / "several").read_text().splitlines())
+    once = (functions.path / "once").read_text().splitlines()
+    assert [len(line.split()) > 2 for line in once[:4]] == [True, True, False, False]

@@ -154,6 +154,7 @@ class Worker:
 
     def _standing(self, session: Session, bench: Workbench) -> Worker:
         """A worker for one test of a session of pytest."""
+        measure.threads.begin()
         worker = Worker(self._line)
         worker._session, worker._device, worker._bench = session, bench.device, bench
         worker._placement, worker._alone = self._placement, False
@@ -248,7 +249,7 @@ class Worker:
                 samples = session.sample(device.synchronise, request["count"], block)
         self._settles = self._settles and measure.threads.settle(SETTLE_SECONDS)
         self._growth.after(steps)
-        return {"samples": samples, "block": block}
+        return {"samples": samples, "block": block, "alone": measure.threads.alone}
 
     def serve(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer requests in a window of time, at the same time as other workers."""
