@@ -80,10 +80,8 @@ registry.modes.add("working", Working())
 
 @registry.model("pieces", size=1, batch_train=1, batch_infer=1, data="none", needs=(), trained=False)
 def pieces() -> Work:
-    """Each package has the share by which it slows a step alone, the share by which two slow together, and a kernel."""
+    """Each package has the share by which it slows a step, and a kernel."""
     modules = [importlib.import_module(name) for name in PIECES]
-    together = [module.TOGETHER for module in modules if module.TOGETHER]
-    share = sum(module.SHARE for module in modules) + (together[0] if len(together) > 1 else 0.0)
-    share += float(os.environ.get(VARIABLE, "0"))
+    share = sum(module.SHARE for module in modules) + float(os.environ.get(VARIABLE, "0"))
     kernels = {module.KERNEL for module in modules} - {"usual"}
     return Work(round(BYTES * (1 + share)), " ".join(sorted(kernels)) or "usual")

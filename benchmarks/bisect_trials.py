@@ -32,10 +32,9 @@ CELL = ("--model=pieces", "--device=fake", "--dtype=fp32", "--mode=working", "--
 KINDS = {
     "package": "one package",
     "variable": "a variable",
-    "pair": "a pair, slow only together",
     "kernel": "a package that changes the kernel",
 }
-USUAL = {"SHARE": 0.0, "TOGETHER": 0.0, "KERNEL": "usual"}
+USUAL = {"SHARE": 0.0, "KERNEL": "usual"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,8 @@ def environment(folder: Path, version: str, unusual: Mapping[str, Mapping[str, o
 
 def run_trial(folder: Path, kind: str, share: float, chance: random.Random, more: Collection[str]) -> Trial:
     """Choose what is slow, make both ends, and let the command search."""
-    truth = frozenset(chance.sample(PIECES, 2 if kind == "pair" else 1))
-    slow: dict[str, object] = {"TOGETHER": share} if kind == "pair" else {"SHARE": share}
+    truth = frozenset(chance.sample(PIECES, 1))
+    slow: dict[str, object] = {"SHARE": share}
     if kind == "kernel":
         slow["KERNEL"] = "another"
     variables = ""

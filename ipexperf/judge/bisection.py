@@ -1,9 +1,9 @@
-"""Find which of the changes between a good and a bad end make a case slower, with few questions.
+"""Find which of the changes between a good and a bad end makes a case slower, with few questions.
 
-A question is a candidate: the good end with some changes of the bad end. `Search` takes any set of changes, and halves
-the suspects between a candidate that was good and one that was bad. It assumes that a change does not undo the harm of
-another: whatever contains a bad candidate is bad. An answer that breaks this assumption ends the search without a name.
-`OrderedSearch` is for changes that follow one another, such as versions or commits: each needs those before it.
+The changes are in an order: versions and commits follow one another, packages come after those that they need. A
+question is a candidate: the good end with all changes up to one of them. The search halves what is between a candidate
+that was good and one that was bad. It assumes that a change does not undo the harm of another: whatever contains a bad
+candidate is bad. An answer that breaks this assumption ends the search without a name.
 
 Nothing is measured here. A search is a generator: it yields a candidate and is sent its answer. The same changes and
 answers give the same questions, so that an interrupted search is taken up again by sending the recorded answers.
@@ -13,25 +13,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import groupby
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from ipexperf.case import Case
 from ipexperf.judge.ratios import Ratio
-from ipexperf.judge.splits import Splits
 
-MAX_CULPRITS = 3
-"""Independent culprits that are looked for. Each costs a search of its own."""
-MAX_TOGETHER = 3
-"""Changes that are slow only together. A larger set is more likely to be the trace of a wrong answer."""
 MAX_UNSURE = 2
 """Unsure answers before the search gives up. An unsure answer is the most expensive one: it took every measurement."""
-MAX_TRIES = 8
-"""Candidates without an answer in a row, for one split or one proof."""
 
-Outcome: TypeAlias = Literal["culprit", "together", "several", "inseparable", "alike", "cannot tell"]
+Outcome: TypeAlias = Literal["culprit", "not alone", "inseparable", "alike", "cannot tell"]
 
 
 class Answer(Enum):
@@ -74,17 +68,14 @@ Candidate: TypeAlias = frozenset[Change]
 class SearchResult:
     """The end of a search.
 
-    - culprit: one change, proven: it is enough, and without it the bad end is good. Of an ordered list: the first slow
-      entry, before which the list is good.
-    - together: one set of changes that is slow, and no part of it is.
-    - several: each of these sets is enough.
-    - inseparable: a culprit is in each of these sets, and no candidate that works could separate their changes.
-      Of an ordered list: all entries between the last good and the first bad one are skipped.
+    - culprit: one change. A package is enough, and without it the bad end is good; a version or commit is the first
+      that is slow.
+    - not alone: one of these two is not so.
+    - inseparable: a culprit is among these, and no candidate that works could separate them.
     - alike: the bad end is not bad.
     - cannot tell: `suspects` are the changes that remain.
 
-    `last_good` and `first_bad` are the measured candidates that differ least, the good one within the bad one. `proof`
-    is what shows the culprits: the least that fits with each of them is bad, the most that fits without them is good.
+    `last_good` and `first_bad` are the measured candidates on either side. `proof` is what shows the culprits.
     """
 
     outcome: Outcome
@@ -147,320 +138,28 @@ def described(change: Change) -> str:
     return f"commit {change.name}: {change.bad}" if change.kind == "commit" else f"{change.name} {change.bad}"
 
 
-class _CannotTellError(Exception):
-    """Ends a search without a name."""
-
-    def __init__(self, reason: str, suspects: Candidate) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.suspects = suspects
-
-
-@dataclass(frozen=True, slots=True)
-class _Cause:
-    """A set that is enough to be bad.
-
-    Each part was shown to matter, and its changes were not separated. `extra` came along in the proof, although
-    nothing is known to tie it to the parts. `proof` is the candidate that was bad.
-    """
-
-    parts: tuple[Candidate, ...]
-    extra: Candidate
-    proof: Candidate
-
-    @property
-    def named(self) -> Candidate:
-        return self.extra.union(*self.parts)
-
-    @property
-    def exact(self) -> bool:
-        return not self.extra and all(len(part) == 1 for part in self.parts)
-
-
 class Search:
-    """One search: the answers so far, and what is still to be asked."""
+    """A search for the first slow step of an ordered list. A candidate has all steps up to one of them."""
 
-    def __init__(
-        self,
-        changes: Sequence[Change],
-        fits: Callable[[Candidate], bool],
-        ties: Mapping[Change, Iterable[Change]] | None = None,
-    ) -> None:
-        """Only candidates that fit are asked about. Both ends fit by definition.
+    def __init__(self, changes: Sequence[Change], needs: Mapping[Change, Candidate] | None = None) -> None:
+        """`changes` are those after the good end, in their order, where each needs those before it.
 
-        `ties` says of a change which others must be taken with it. They only help to find candidates that fit: where
-        `fits` is the requirements of packages, give the ties of packages too. Give the changes in the same order when a
-        search is taken up again.
+        Packages need not: then `needs` says of each what must be taken with it, itself included, over any number of
+        requirements. At the end the culprit is measured alone, and reverted alone.
         """
-        self._everything: Candidate = frozenset(changes)
-        self._splits = Splits(changes, fits, ties or {})
-        self._answers: dict[Candidate, Answer] = {}
-        self._unsure = 0
-        self._suspects = self._everything
-        self._loose: Candidate = frozenset()
-        """Left out of the bad end for the proof, although nothing is known to tie them to the culprits."""
-        self._span = len(self._everything)
-        self._proofs = 3
-
-    def left(self) -> int:
-        """How many questions are left at most, the pending one included, if nothing surprises.
-
-        One for each halving, and the proofs. A skipped or unsure candidate, a culprit that is slow only with another
-        and a second culprit are surprises: each adds questions.
-        """
-        return self._proofs + (math.ceil(math.log2(self._span)) if self._span > 1 else 0)
-
-    def run(self) -> Asking[SearchResult]:
-        """Yield candidates, be sent their answers, and return the finding. No candidate is yielded twice."""
-        if not self._everything:
-            return SearchResult("alike", "nothing differs between both ends")
-        try:
-            return (yield from self._find())
-        except _CannotTellError as end:
-            return self._finding("cannot tell", end.reason, suspects=end.suspects)
-
-    def _find(self) -> Asking[SearchResult]:
-        answer = yield from self._ask(self._everything)
-        if answer is not Answer.BAD:
-            outcome, reason = NOT_BAD[answer]
-            suspects = self._everything if outcome == "cannot tell" else frozenset[Change]()
-            return self._finding(outcome, reason, suspects=suspects)
-        causes = yield from self._causes()
-        yield from self._confirm(causes)
-        return self._finding_of(causes)
-
-    def _causes(self) -> Asking[list[_Cause]]:
-        """All sets of changes that are enough to be bad.
-
-        Every way to leave out one part of each known cause must make the bad end good. Where it does not,
-        what is left contains another cause.
-        """
-        causes: list[_Cause] = []
-        to_leave_out: list[Candidate] = [frozenset()]
-        while to_leave_out:
-            removed = to_leave_out.pop(0)
-            rest = self._splits.largest_without(removed, self._everything)
-            cause = next((each for each in causes if each.proof <= rest), None)
-            if cause is None:
-                self._span, self._proofs = 1, 1 + len(to_leave_out)
-                bad = yield from self._bad_without(removed, causes)
-                if bad is None:
-                    continue
-                cause = yield from self._cause(bad, len(to_leave_out))
-                if len(causes) == MAX_CULPRITS:
-                    text = f"there are more than {MAX_CULPRITS} independent culprits"
-                    raise _CannotTellError(text, cause.named.union(*(each.named for each in causes)))
-                causes.append(cause)
-            for part in cause.parts:
-                if removed | part not in to_leave_out:
-                    to_leave_out.append(removed | part)
-        return causes
-
-    def _bad_without(self, removed: Candidate, causes: list[_Cause]) -> Asking[Candidate | None]:
-        """A bad candidate without these changes, or None if the bad end without them is good."""
-        suspects = removed.union(*(cause.named for cause in causes))
-        for candidate in self._splits.without(removed, self._everything):
-            answer = self._implied(candidate)
-            if answer is None:
-                self._suspects = suspects
-                answer = yield from self._ask(candidate)
-            if answer is Answer.UNSURE:
-                text = f"whether the bad end is good without {listed(removed)} is lost in the noise"
-                raise _CannotTellError(text, suspects)
-            if answer is Answer.GOOD:
-                self._loose |= self._everything - candidate - self._splits.needing(removed)
-                return None
-            if answer is Answer.BAD:
-                return candidate
-        raise _CannotTellError(f"the bad end could not be measured without {listed(removed)}", suspects)
-
-    def _cause(self, high: Candidate, proofs: int) -> Asking[_Cause]:
-        """A smallest set within a bad candidate that is enough.
-
-        Narrowing ends at a part that turns a good candidate bad. If the part alone is good, another part of the same
-        cause is in what was good with it.
-        """
-        low: Candidate = frozenset()
-        parts: list[Candidate] = []
-        while True:
-            if len(parts) == MAX_TOGETHER:
-                text = f"{listed(frozenset().union(*parts))} are not enough together"
-                raise _CannotTellError(text, high)
-            self._proofs = proofs + 2 + len(parts)
-            low, high = yield from self._narrow(low, high, frozenset().union(*parts))
-            parts.append(high - low)
-            required: Candidate = frozenset().union(*parts)
-            self._span, self._proofs, self._suspects = 1, proofs + 1 + len(parts), required
-            low, proof = yield from self._enough(required, high)
-            if low == proof:
-                return _Cause(tuple(parts), proof - self._splits.needed_by(required), proof)
-
-    def _enough(self, required: Candidate, high: Candidate) -> Asking[tuple[Candidate, Candidate]]:
-        """Ask whether the smallest candidate with the required changes is bad. Return a good and a bad candidate.
-
-        If it is bad, the required changes are enough: it is returned as both.
-        """
-        for candidate in self._splits.containing(required, high):
-            answer = self._implied(candidate)
-            if answer is None:
-                answer = yield from self._ask(candidate)
-            if answer is Answer.UNSURE:
-                raise _CannotTellError(f"whether {listed(required)} is enough is lost in the noise", high)
-            if answer is Answer.BAD:
-                return candidate, candidate
-            if answer is Answer.GOOD:
-                return candidate, high
-        return high, high
-
-    def _narrow(self, low: Candidate, high: Candidate, parts: Candidate) -> Asking[tuple[Candidate, Candidate]]:
-        """Ask for candidates between a good and a bad one until none is left. Return the nearest good and bad pair."""
-        tries = 0
-        unsure: list[Candidate] = []
-        while tries < MAX_TRIES:
-            candidate = self._splits.best(low, high, self._unanswered())
-            if candidate is None:
-                break
-            self._span, self._suspects = len(high - low), parts | (high - low)
-            answer = self._implied(candidate)
-            if answer is None:
-                answer = yield from self._ask(candidate)
-            if answer is Answer.GOOD:
-                low, tries = candidate, 0
-            elif answer is Answer.BAD:
-                high, tries = candidate, 0
-            else:
-                tries += 1
-                unsure += [candidate] if answer is Answer.UNSURE else []
-        if len(high - low) > 1 and any(low < candidate < high for candidate in unsure):
-            text = f"which of {listed(high - low)} matters is lost in the noise"
-            raise _CannotTellError(text, parts | (high - low))
-        return low, high
-
-    def _confirm(self, causes: list[_Cause]) -> Asking[None]:
-        """Ask questions whose answers are implied already, so that no claim about several changes rests on one answer.
-
-        Each part of a cause must be needed, and each of several causes must be bad without the others. An answer that
-        says otherwise contradicts an earlier one and ends the search. A skipped question changes nothing.
-        """
-        parts = [self._splits.largest_without(part, cause.proof) for cause in causes for part in cause.parts]
-        yield from self._ask_also(causes, parts)
-        alone = [candidate for cause in causes for candidate in self._alone(cause, causes)]
-        yield from self._ask_also(causes, alone)
-
-    def _ask_also(self, causes: list[_Cause], candidates: Iterable[Candidate]) -> Asking[None]:
-        questions = [question for question in dict.fromkeys(candidates) if question and question not in self._answers]
-        for place, candidate in enumerate(questions):
-            self._span, self._proofs = 1, len(questions) - place
-            self._suspects = frozenset().union(*(cause.named for cause in causes))
-            yield from self._ask(candidate)
-
-    def _alone(self, cause: _Cause, causes: list[_Cause]) -> list[Candidate]:
-        """The candidate that shows once more that the cause needs none of the other causes, unless one has shown it."""
-        others = [other for other in causes if other is not cause]
-        if any(self._shows_alone(candidate, cause, others) for candidate in self._answered(Answer.BAD)):
-            return []
-        apart = [next((part for part in other.parts if not part & cause.named), frozenset()) for other in others]
-        candidate = self._splits.largest_without(frozenset[Change]().union(*apart), self._everything)
-        return [candidate] if cause.proof <= candidate else []
-
-    def _shows_alone(self, candidate: Candidate, cause: _Cause, others: list[_Cause]) -> bool:
-        alone = cause.proof <= candidate and not any(other.proof <= candidate for other in others)
-        return alone and candidate != cause.proof
-
-    def _ask(self, candidate: Candidate) -> Asking[Answer]:
-        answer = yield candidate
-        self._answers[candidate] = answer
-        if answer is Answer.UNSURE:
-            self._unsure += 1
-            if self._unsure > MAX_UNSURE:
-                raise _CannotTellError(f"{self._unsure} answers were lost in the noise", self._suspects)
-            return answer
-        self._splits.note(candidate, works=answer is not Answer.SKIP)
-        if self._contradicts(candidate, answer):
-            text = "the answers contradict one another: a candidate is bad, and good with more changes of the bad end"
-            raise _CannotTellError(text, self._everything)
-        return answer
-
-    def _contradicts(self, candidate: Candidate, answer: Answer) -> bool:
-        """Whether an answer contradicts an earlier one."""
-        if answer is Answer.BAD:
-            return any(candidate <= good for good in self._answered(Answer.GOOD))
-        return answer is Answer.GOOD and any(bad <= candidate for bad in self._answered(Answer.BAD))
-
-    def _implied(self, candidate: Candidate) -> Answer | None:
-        """The answer to a candidate, if it was asked before or follows from other answers."""
-        if candidate in self._answers:
-            return self._answers[candidate]
-        if not candidate or any(candidate <= good for good in self._answered(Answer.GOOD)):
-            return Answer.GOOD
-        if any(bad <= candidate for bad in self._answered(Answer.BAD)):
-            return Answer.BAD
-        return None
-
-    def _answered(self, sought: Answer) -> list[Candidate]:
-        return [candidate for candidate, answer in self._answers.items() if answer is sought]
-
-    def _unanswered(self) -> set[Candidate]:
-        return {*self._answered(Answer.SKIP), *self._answered(Answer.UNSURE)}
-
-    def _finding_of(self, causes: list[_Cause]) -> SearchResult:
-        return dataclasses.replace(self._finding(*self._culprits(causes)), proof=tuple(self._proof(causes)))
-
-    def _culprits(self, causes: list[_Cause]) -> tuple[Outcome, str, tuple[Candidate, ...]]:
-        if self._loose:
-            union = self._loose.union(*(cause.named for cause in causes))
-            return "inseparable", _inseparable([union]), (union,)
-        culprits = tuple(cause.named for cause in causes)
-        if not all(cause.exact for cause in causes):
-            return "inseparable", _inseparable(culprits), culprits
-        if len(culprits) > 1:
-            names = ", ".join(listed(culprit) + (" together" if len(culprit) > 1 else "") for culprit in culprits)
-            return "several", f"each of these is enough to be slower: {names}", culprits
-        names = listed(culprits[0])
-        if len(culprits[0]) > 1:
-            return "together", f"{names} are slower only together", culprits
-        needed = causes[0].proof - culprits[0]
-        others = f" with {listed(needed)}" if len(needed) == 1 else f" with {len(needed)} other changes"
-        enough = f"is enough,{others} that it needs," if needed else "is enough,"
-        return "culprit", f"{names} {enough} and without it the bad end is not slower", culprits
-
-    def _proof(self, causes: list[_Cause]) -> Iterator[tuple[Candidate, Answer]]:
-        without = self._splits.largest_without(frozenset().union(*(cause.named for cause in causes)), self._everything)
-        proof = [*((cause.proof, Answer.BAD) for cause in causes), (without, Answer.GOOD)]
-        return (step for step in proof if step[0] and step[0] != self._everything)
-
-    def _finding(
-        self, outcome: Outcome, reason: str, culprits: tuple[Candidate, ...] = (), suspects: Candidate = frozenset()
-    ) -> SearchResult:
-        last_good, first_bad = self._neighbours()
-        return SearchResult(outcome, reason, culprits, suspects, len(self._answers), last_good, first_bad)
-
-    def _neighbours(self) -> tuple[Candidate | None, Candidate | None]:
-        good = [frozenset[Change](), *self._answered(Answer.GOOD)]
-        pairs = [(low, high) for high in self._answered(Answer.BAD) for low in good if low < high]
-        return min(pairs, key=lambda pair: (len(pair[1] - pair[0]), len(pair[1])), default=(None, None))
-
-
-def _inseparable(culprits: Iterable[Candidate]) -> str:
-    sets = ", and ".join(listed(culprit) for culprit in culprits)
-    return f"{sets}: enough, and without it the bad end is not slower, but its parts could not be measured apart"
-
-
-class OrderedSearch:
-    """A search for the first slow entry of an ordered list. A candidate has all entries up to one of them."""
-
-    def __init__(self, changes: Sequence[Change]) -> None:
-        """`changes` are the entries after the good end, in their order."""
-        self._changes = tuple(changes)
+        self._steps = [frozenset({change}) for change in changes] if needs is None else _steps(changes, needs)
+        self._needs = needs
         self._answers: dict[int, Answer] = {}
-        """By the number of entries that a candidate has."""
+        """By the number of steps that a candidate has."""
+        self._proof: list[tuple[Candidate, Answer]] = []
+        self._asked_more = 0
         self._low = 0
-        self._high = self._end = len(self._changes)
+        self._high = self._end = len(self._steps)
         self._to_confirm = 2
         self._confirming = False
 
     def left(self) -> int:
-        """How many questions are left at most, the pending one included, if none is skipped."""
+        """How many questions are left at most, the pending one included, if nothing surprises."""
         if self._confirming:
             return self._to_confirm
         span = self._high - self._low
@@ -469,19 +168,19 @@ class OrderedSearch:
     def run(self) -> Asking[SearchResult]:
         """Yield candidates, be sent their answers, and return the finding. No candidate is yielded twice.
 
-        The last is asked first. At last the next entry on either side of the finding is asked too. Then one wrong
-        answer moves the finding by one entry at most: a wrong answer about the first slow entry itself leaves no trace
-        in the others.
+        The last is asked first, and at last what confirms the finding: an answer may be wrong.
         """
-        if not self._changes:
-            return SearchResult("alike", "there is only one entry")
+        if not self._steps:
+            return SearchResult("alike", "nothing differs between both ends")
         answer = yield from self._ask(self._end)
         if answer is not Answer.BAD:
             return self._finding(*NOT_BAD[answer])
         yield from self._narrow()
         unsure = [at for at in range(self._low + 1, self._high) if self._answers.get(at) is Answer.UNSURE]
         if unsure:
-            return self._finding("cannot tell", f"{len(unsure)} of the entries between are lost in the noise")
+            return self._finding("cannot tell", f"{len(unsure)} of the candidates between are lost in the noise")
+        if self._needs is not None:
+            return (yield from self._alone(self._needs))
         if not (yield from self._confirmed()):
             self._low, self._high = 0, self._end
             text = "the answers contradict one another: an entry is bad, and a later one good"
@@ -489,11 +188,11 @@ class OrderedSearch:
         if self._high - self._low > 1:
             text = "one of these is the first that is slower: what lies between could not be measured"
             return self._finding("inseparable", text)
-        first = described(self._changes[self._low])
-        return self._finding("culprit", f"{first} is the first that is slower: the one before it is not")
+        (first,) = self._between()
+        return self._finding("culprit", f"{described(first)} is the first that is slower: the one before it is not")
 
     def _narrow(self) -> Asking[None]:
-        """Halve what is between the last good and the first bad entry, past those without an answer."""
+        """Halve what is between the last good and the first bad candidate, past those without an answer."""
         unsure = 0
         while unsure <= MAX_UNSURE:
             unasked = [at for at in range(self._low + 1, self._high) if at not in self._answers]
@@ -508,8 +207,27 @@ class OrderedSearch:
                 self._high = at
             unsure += answer is Answer.UNSURE
 
+    def _alone(self, needs: Mapping[Change, Candidate]) -> Asking[SearchResult]:
+        """Ask for the culprit alone with what it needs, and for the bad end without it and what needs it."""
+        culprit = self._between()
+        alone = frozenset[Change]().union(*(needs[change] for change in culprit))
+        rest = frozenset(change for change in self._up_to(self._end) if not needs[change] & culprit)
+        known = {self._up_to(self._low): Answer.GOOD, self._up_to(self._high): Answer.BAD}
+        self._confirming = True
+        for candidate in (alone, rest):
+            if candidate not in known:
+                known[candidate] = yield candidate
+                self._asked_more += 1
+            self._to_confirm -= 1
+            self._proof.append((candidate, known[candidate]))
+        return self._finding(*_judged(culprit, alone - culprit, known[alone], known[rest]))
+
     def _confirmed(self) -> Asking[bool]:
-        """Ask for the next entry on either side. Return whether no answer contradicts the finding."""
+        """Ask for the next candidate on either side. Return whether no answer contradicts the finding.
+
+        So one wrong answer moves the finding by one step at most: a wrong answer about the first slow step itself
+        leaves no trace in the others.
+        """
         self._confirming = True
         beside = [(self._low - 1, Answer.BAD), (self._high + 1, Answer.GOOD)]
         beside = [(at, against) for at, against in beside if 0 < at < self._end and at not in self._answers]
@@ -526,18 +244,53 @@ class OrderedSearch:
         return answer
 
     def _up_to(self, at: int) -> Candidate:
-        return frozenset(self._changes[:at])
+        return frozenset().union(*self._steps[:at])
+
+    def _between(self) -> Candidate:
+        return frozenset().union(*self._steps[self._low : self._high])
 
     def _finding(self, outcome: Outcome, reason: str) -> SearchResult:
-        """The finding: the first slow entry is one of those after the last good one, up to the first bad one."""
-        asked, between = len(self._answers), frozenset(self._changes[self._low : self._high])
-        last_good, first_bad = self._up_to(self._low), self._up_to(self._high)
+        """The finding: the culprit is in a step after the last good candidate, up to the first bad one."""
+        asked, between = len(self._answers) + self._asked_more, self._between()
         if self._answers.get(self._high) is not Answer.BAD:
             suspects = between if outcome == "cannot tell" else frozenset[Change]()
             return SearchResult(outcome, reason, suspects=suspects, questions=asked)
+        last_good, first_bad = self._up_to(self._low), self._up_to(self._high)
         if outcome == "cannot tell":
             return SearchResult(outcome, reason, (), between, asked, last_good, first_bad)
-        proof = [(first_bad, Answer.BAD)]
-        if last_good:  # the good end is good by definition
-            proof.append((last_good, Answer.GOOD))
-        return SearchResult(outcome, reason, (between,), frozenset(), asked, last_good, first_bad, tuple(proof))
+        proof = self._proof or [(first_bad, Answer.BAD), (last_good, Answer.GOOD)]
+        shown = tuple(step for step in proof if step[0])  # the good end is good by definition
+        return SearchResult(outcome, reason, (between,), frozenset(), asked, last_good, first_bad, shown)
+
+
+def _judged(culprit: Candidate, needed: Candidate, alone: Answer, without: Answer) -> tuple[Outcome, str]:
+    """What the answers to a culprit alone, and to the bad end without it, say of it."""
+    names = listed(culprit)
+    if Answer.SKIP in (alone, without):
+        what = f"{names} could not be measured alone"
+        return "cannot tell", what if alone is Answer.SKIP else f"the bad end could not be measured without {names}"
+    if Answer.UNSURE in (alone, without):
+        what = f"{names} is enough" if alone is Answer.UNSURE else f"the bad end is good without {names}"
+        return "cannot tell", f"whether {what} is lost in the noise"
+    if alone is Answer.BAD and without is Answer.BAD:
+        return "not alone", f"{names} is enough, but without it the bad end is slower too"
+    if alone is Answer.GOOD and without is Answer.GOOD:
+        return "not alone", f"without {names} the bad end is not slower, but it is not enough: others take part"
+    if alone is Answer.GOOD:
+        return "cannot tell", f"{names} is not enough, and without it the bad end is slower: not this one alone"
+    if len(culprit) > 1:
+        text = f"{names}: enough, and without it the bad end is not slower, but its parts could not be measured apart"
+        return "inseparable", text
+    others = f" with {listed(needed)}" if len(needed) == 1 else f" with {len(needed)} other changes"
+    enough = f"is enough,{others} that it needs," if needed else "is enough,"
+    return "culprit", f"{names} {enough} and without it the bad end is not slower"
+
+
+def _steps(changes: Sequence[Change], needs: Mapping[Change, Candidate]) -> list[Candidate]:
+    """The changes in an order of which each beginning has all that it needs. What needs one another is one step."""
+    place = {change: number for number, change in enumerate(changes)}
+
+    def closure(change: Change) -> tuple[int, list[int]]:
+        return len(needs[change]), sorted(place[other] for other in needs[change])
+
+    return [frozenset(step) for _, step in groupby(sorted(changes, key=closure), closure)]

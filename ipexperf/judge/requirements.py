@@ -1,15 +1,13 @@
-"""Say which mixes of the packages of two environments satisfy one another's requirements.
+"""Say which packages of two environments must be taken together, so that they satisfy one another's requirements.
 
 A mix has each package from the good or from the bad end. Both ends were installed, so each requirement that breaks in a
-mix is between a package from one end and a package from the other. The table of such pairs is made once, and a mix is
-then checked without parsing.
+mix is between a package from one end and a package from the other: the one from the bad end needs the other's, too.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from packaging.markers import default_environment
@@ -21,16 +19,6 @@ from ipexperf.judge.bisection import Candidate, Change
 
 Packages: TypeAlias = Mapping[str, tuple[str, Sequence[str]]]
 """For each package its version and its Requires-Dist texts."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Conflict:
-    """A package from one end does not accept another from the other end. The sides say whether it is the bad end."""
-
-    package: str
-    from_bad: bool
-    other: str
-    other_from_bad: bool
 
 
 class Mixes:
@@ -45,41 +33,27 @@ class Mixes:
         self._bad: Packages = {canonicalize_name(name): package for name, package in bad.items()}
         self._names = sorted({*self._good, *self._bad})
         self._python = python
-        self._conflicts = self._all_conflicts()
+        self._ties = self._all_ties()
 
-    def changes(self) -> list[Change]:
-        """The packages whose versions differ, sorted by name."""
-        return [
-            Change("package", name, _version(self._good, name), _version(self._bad, name))
-            for name in self._names
-            if self._differs(name)
-        ]
-
-    def fits(self, candidate: Candidate) -> bool:
-        """Whether the packages of the mix accept one another."""
-        taken = {canonicalize_name(change.name) for change in candidate if change.kind == "package"}
-        return not any(
-            (conflict.package in taken) is conflict.from_bad and (conflict.other in taken) is conflict.other_from_bad
-            for conflict in self._conflicts
-        )
-
-    def ties(self) -> dict[Change, list[Change]]:
-        """For each change the others that must be taken with it, so that a search finds mixes that fit."""
-        change_of = {change.name: change for change in self.changes()}
-        ties: dict[Change, list[Change]] = {}
-        for conflict in self._conflicts:
-            taken, missing = conflict.package, conflict.other
-            if not conflict.from_bad:
-                taken, missing = missing, taken
-            ties.setdefault(change_of[taken], []).append(change_of[missing])
-        return ties
+    def needs(self, changes: Sequence[Change]) -> dict[Change, Candidate]:
+        """For each change all that must be taken with it, itself included, over any number of requirements."""
+        packages = {str(canonicalize_name(change.name)): change for change in changes if change.kind == "package"}
+        needs = {change: frozenset({change}) for change in changes}
+        for name, change in packages.items():
+            reached, pending = {name}, [name]
+            while pending:
+                new = (self._ties.get(pending.pop(), set()) & set(packages)) - reached
+                reached |= new
+                pending += new
+            needs[change] = frozenset(packages[other] for other in reached)
+        return needs
 
     def _differs(self, name: str) -> bool:
         return _version(self._good, name) != _version(self._bad, name)
 
-    def _all_conflicts(self) -> list[_Conflict]:
-        """The requirements that one end fulfils and the other package's version of the other end breaks."""
-        conflicts = []
+    def _all_ties(self) -> dict[str, set[str]]:
+        """For each package those whose version of the good end it does not accept, or that do not accept the other."""
+        broken_pairs = []
         broken_at_ends = set()
         for name in self._names:
             for from_bad in (False, True) if self._differs(name) else (False,):
@@ -88,13 +62,16 @@ class Mixes:
                     for other_from_bad in (False, True):
                         if self._fulfilled(requirement, from_bad=other_from_bad):
                             continue
-                        at_an_end = from_bad == other_from_bad or not (self._differs(name) and self._differs(other))
-                        if at_an_end:
+                        if from_bad == other_from_bad or not (self._differs(name) and self._differs(other)):
                             broken_at_ends.add((name, str(requirement)))
                         else:
-                            conflict = _Conflict(name, from_bad, other, other_from_bad)
-                            conflicts.append(((name, str(requirement)), conflict))
-        return [conflict for key, conflict in conflicts if key not in broken_at_ends]
+                            tie = (name, other) if from_bad else (other, name)
+                            broken_pairs.append(((name, str(requirement)), tie))
+        ties: dict[str, set[str]] = {}
+        for key, (taken, needed) in broken_pairs:
+            if key not in broken_at_ends:
+                ties.setdefault(taken, set()).add(needed)
+        return ties
 
     def _requirements(self, name: str, *, from_bad: bool) -> list[Requirement]:
         """The requirements that hold here, on packages of at least one end."""

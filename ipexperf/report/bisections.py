@@ -10,8 +10,7 @@ from ipexperf.report import units
 
 HEADS = {
     "culprit": "CULPRIT",
-    "together": "CULPRITS, slow only together",
-    "several": "CULPRITS, each enough by itself",
+    "not alone": "NOT THIS ONE ALONE",
     "inseparable": "AMONG THESE, which could not be measured apart",
     "alike": "NOTHING TO FIND",
     "cannot tell": "CANNOT TELL",

@@ -1,33 +1,48 @@
-"""The search over changes: it names what is proven, says when it cannot, and needs few questions."""
+"""The search over packages: it names what turns the verdict, with two proofs, and needs few questions."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import combinations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from searches import answered, anything, candidates, explains, packages, tied, truth
+from searches import answered, candidates, packages
 
 from ipexperf.judge.bisection import Answer, Candidate, Change, Search, SearchResult, listed
 
 THIRTY = packages(30)
-NAMING = {"culprit", "together", "several", "inseparable"}
+NAMING = {"culprit", "not alone", "inseparable"}
+
+
+def truth(*culprits: Iterable[Change]) -> Callable[[Candidate], Answer]:
+    """Return a function that answers BAD for candidates that contain one of these sets."""
+    sets = [frozenset(culprit) for culprit in culprits]
+    return lambda candidate: Answer.BAD if any(one <= candidate for one in sets) else Answer.GOOD
+
+
+def closures(changes: Iterable[Change], ties: Iterable[tuple[Change, Change]] = ()) -> dict[Change, Candidate]:
+    """What must be taken with each change, if the first of each pair needs the second."""
+    ties = list(ties)
+    needs = {change: frozenset({change}) for change in changes}
+    for _ in needs:
+        needs = {
+            change: all_of_them.union(*(needs[other] for one, other in ties if one in all_of_them))
+            for change, all_of_them in needs.items()
+        }
+    return needs
 
 
 def found(
-    changes: tuple[Change, ...],
-    answer: Callable[[Candidate], Answer],
-    fits: Callable[[Candidate], bool] = anything,
-    ties: dict[Change, list[Change]] | None = None,
+    changes: tuple[Change, ...], answer: Callable[[Candidate], Answer], ties: Iterable[tuple[Change, Change]] = ()
 ) -> SearchResult:
     """The finding, after checks that every search must pass."""
-    finding, questions = answered(Search(changes, fits, ties).run(), answer)
+    needs = closures(changes, ties)
+    finding, questions = answered(Search(changes, needs).run(), answer)
     assert len(set(questions)) == len(questions) == finding.questions
-    assert all(fits(question) for question in questions if question != frozenset(changes))
+    assert all(needs[change] <= question for question in questions for change in question)
     assert frozenset() not in questions
     assert (finding.outcome in NAMING) == bool(finding.culprits)
     return finding
@@ -35,77 +50,46 @@ def found(
 
 @dataclass(frozen=True)
 class World:
-    """What is true of a made-up comparison. `failing` are the candidates that fit and do not work."""
+    """What is true of a made-up comparison. `failing` are candidates that do not work."""
 
     changes: tuple[Change, ...]
     culprits: tuple[Candidate, ...]
-    needs: tuple[tuple[Change, Change], ...]
+    ties: tuple[tuple[Change, Change], ...]
     failing: frozenset[Candidate]
-    apart: tuple[Candidate, ...]
-
-    def fits(self, candidate: Candidate) -> bool:
-        return all(other in candidate for one, other in self.needs if one in candidate)
-
-    def bad(self, candidate: Candidate) -> bool:
-        return any(culprit <= candidate for culprit in self.culprits)
-
-    def works(self, candidate: Candidate) -> bool:
-        ends = (frozenset(), frozenset(self.changes))
-        return candidate in ends or (candidate not in self.failing and tied(*self.apart)(candidate))
 
     def answer(self, candidate: Candidate) -> Answer:
-        if not self.works(candidate):
-            return Answer.SKIP
-        return Answer.BAD if self.bad(candidate) else Answer.GOOD
+        works = candidate not in self.failing or candidate == frozenset(self.changes)
+        return truth(*self.culprits)(candidate) if works else Answer.SKIP
 
-    def fitting(self) -> list[Candidate]:
-        return [candidate for candidate in candidates(self.changes) if self.fits(candidate)]
+    def explains(self, finding: SearchResult) -> bool:
+        """Whether what is named takes part in a cause, and is enough and needed, or not, as the finding says."""
+        [culprit] = finding.culprits
+        needs, right = closures(self.changes, self.ties), truth(*self.culprits)
+        enough = right(frozenset().union(*(needs[change] for change in culprit)))
+        rest = right(frozenset(change for change in self.changes if not needs[change] & culprit))
+        return bool(culprit & self.guilty()) and (finding.outcome == "not alone") == (enough is rest)
 
-    def ties(self) -> dict[Change, list[Change]]:
-        return {change: [other for one, other in self.needs if one == change] for change in self.changes}
+    def guilty(self) -> Candidate:
+        needs = closures(self.changes, self.ties)
+        return frozenset().union(*(needs[change] for cause in self.culprits for change in cause))
 
 
 @st.composite
-def worlds(draw: st.DrawFn, *, skips: bool) -> World:
+def worlds(draw: st.DrawFn) -> World:
     changes = packages(draw(st.integers(1, 7)))
     some = st.sampled_from(changes)
-    culprit = st.frozensets(some, min_size=1, max_size=2)
     return World(
         changes,
-        tuple(draw(st.lists(culprit, min_size=1, max_size=3))),
+        tuple(draw(st.lists(st.frozensets(some, min_size=1, max_size=2), min_size=1, max_size=3))),
         tuple(draw(st.lists(st.tuples(some, some), max_size=6))),
-        draw(st.frozensets(st.frozensets(some), max_size=20)) if skips else frozenset(),
-        tuple(draw(st.lists(st.frozensets(some, min_size=1, max_size=3), max_size=2))) if skips else (),
+        draw(st.frozensets(st.sampled_from(candidates(changes)), max_size=20)),
     )
 
 
-@settings(max_examples=200)
-@given(world=worlds(skips=True), knows_ties=st.booleans())
-def test_no_wrong_change_is_ever_named(*, world: World, knows_ties: bool) -> None:
-    finding = found(world.changes, world.answer, world.fits, world.ties() if knows_ties else None)
-    if finding.outcome == "cannot tell":
-        assert finding.suspects & frozenset().union(*world.culprits)
-    else:
-        assert explains(finding, world.bad, world.fitting())
-
-
-@settings(max_examples=200)
-@given(worlds(skips=False))
-def test_the_finding_explains_every_candidate_that_fits_if_all_of_them_work(world: World) -> None:
-    finding = found(world.changes, world.answer, world.fits, world.ties())
-    assert finding.outcome in NAMING
-    if finding.outcome == "inseparable":
-        tied_sets = [one for one in finding.culprits if len(one) > 1]
-        assert any(is_tied(world, one, other) for culprit in tied_sets for one, other in combinations(culprit, 2))
-
-
-def is_tied(world: World, one: Change, other: Change) -> bool:
-    return all((one in candidate) == (other in candidate) for candidate in world.fitting())
-
-
-@settings(max_examples=200)
-@given(worlds(skips=True), st.lists(st.integers(1, 20), max_size=4))
-def test_unsure_answers_never_lead_to_a_wrong_name(world: World, unsure: list[int]) -> None:
+@settings(max_examples=300)
+@given(worlds(), st.lists(st.integers(1, 12), max_size=3))
+def test_no_wrong_change_is_ever_named(world: World, unsure: list[int]) -> None:
+    """Whatever fits together, does not start or is lost in the noise."""
     count = 0
 
     def answer(candidate: Candidate) -> Answer:
@@ -113,46 +97,45 @@ def test_unsure_answers_never_lead_to_a_wrong_name(world: World, unsure: list[in
         count += 1
         return Answer.UNSURE if count in unsure else world.answer(candidate)
 
-    finding = found(world.changes, answer, world.fits, world.ties())
-    if finding.outcome == "cannot tell":
-        assert finding.suspects & frozenset().union(*world.culprits)
-    else:
-        assert explains(finding, world.bad, world.fitting())
+    finding = found(world.changes, answer, world.ties)
+    assert finding.suspects & world.guilty() if finding.outcome == "cannot tell" else world.explains(finding)
 
 
 @settings(max_examples=200)
-@given(worlds(skips=True), st.lists(st.sampled_from(list(Answer)), max_size=80))
+@given(worlds(), st.lists(st.sampled_from(list(Answer)), max_size=80))
 def test_any_answers_end_the_search_within_its_contract(world: World, answers: list[Answer]) -> None:
     course = iter(answers)
-    found(world.changes, lambda _: next(course, Answer.GOOD), world.fits, world.ties())
+    found(world.changes, lambda _: next(course, Answer.GOOD), world.ties)
 
 
-@pytest.mark.parametrize(
-    ("size", "count", "outcome", "most"),
-    [(1, 1, "culprit", 8), (2, 1, "together", 16), (1, 2, "several", 15)],
-)
-def test_culprits_among_thirty_changes_are_found_in_few_questions(
-    size: int, count: int, outcome: str, most: int
-) -> None:
-    for changed in combinations(THIRTY, size * count):
-        culprits = {frozenset(changed[place : place + size]) for place in range(0, len(changed), size)}
-        finding = found(THIRTY, truth(*culprits))
-        assert (finding.outcome, set(finding.culprits)) == (outcome, culprits)
-        assert finding.questions <= most
+def test_one_culprit_among_thirty_changes_is_found_in_eight_questions() -> None:
+    for changed in THIRTY:
+        finding = found(THIRTY, truth({changed}))
+        assert (finding.outcome, finding.culprits) == ("culprit", (frozenset({changed}),))
+        assert finding.reason == f"{changed.name} is enough, and without it the bad end is not slower"
+        assert finding.questions <= 8
+        assert finding.first_bad is not None
+        assert finding.first_bad - (finding.last_good or frozenset()) == {changed}
 
 
-def test_three_changes_are_found_that_are_slow_only_together() -> None:
-    culprit = frozenset({THIRTY[2], THIRTY[17], THIRTY[29]})
-    finding = found(THIRTY, truth(culprit))
-    assert (finding.outcome, finding.culprits) == ("together", (culprit,))
-    assert finding.reason == "p02, p17 and p29 are slower only together"
+def test_a_culprit_beside_another_is_said_to_be_not_alone() -> None:
+    finding = found(THIRTY, truth({THIRTY[4]}, {THIRTY[20]}))
+    assert (finding.outcome, finding.culprits) == ("not alone", (frozenset({THIRTY[4]}),))
+    assert finding.reason == "p04 is enough, but without it the bad end is slower too"
+    assert [answer for _, answer in finding.proof] == [Answer.BAD, Answer.BAD]
 
 
-def test_more_than_three_culprits_are_not_named_whether_independent_or_together() -> None:
-    alone, together = found(THIRTY, truth(*({change} for change in THIRTY[4:8]))), found(THIRTY, truth(THIRTY[4:8]))
-    assert (alone.outcome, alone.suspects) == ("cannot tell", frozenset(THIRTY[4:8]))
-    assert together.outcome == "cannot tell"
-    assert together.suspects >= frozenset(THIRTY[4:8])
+def test_the_last_of_changes_that_are_slow_only_together_is_said_to_be_not_alone() -> None:
+    finding = found(THIRTY, truth({THIRTY[4], THIRTY[20]}))
+    assert (finding.outcome, finding.culprits) == ("not alone", (frozenset({THIRTY[20]}),))
+    assert finding.reason == "without p20 the bad end is not slower, but it is not enough: others take part"
+
+
+def test_a_change_that_is_neither_enough_nor_needed_is_not_named() -> None:
+    """It is slow together with another, and a third is enough."""
+    finding = found(THIRTY, truth({THIRTY[4], THIRTY[12]}, {THIRTY[20]}))
+    assert (finding.outcome, finding.suspects) == ("cannot tell", {THIRTY[12]})
+    assert finding.reason.endswith("not this one alone")
 
 
 @pytest.mark.parametrize(
@@ -166,51 +149,41 @@ def test_alike_ends_and_single_changes_need_no_more_than_the_bad_end(
     assert (finding.outcome, finding.culprits, finding.questions) == (outcome, culprits, questions)
 
 
-@pytest.mark.parametrize("answer", [Answer.SKIP, Answer.UNSURE])
-def test_a_bad_end_without_an_answer_leaves_every_change_suspect(answer: Answer) -> None:
-    finding = found(THIRTY, lambda _: answer)
-    assert (finding.outcome, finding.suspects, finding.questions) == ("cannot tell", frozenset(THIRTY), 1)
-
-
-@pytest.mark.parametrize("knows_ties", [True, False])
-def test_packages_pinned_to_one_another_move_together(*, knows_ties: bool) -> None:
+def test_packages_pinned_to_one_another_move_together() -> None:
     pinned = (THIRTY[3], THIRTY[17], THIRTY[28])
-    ties = {one: list(pinned) for one in pinned} if knows_ties else None
+    ties = list(zip(pinned, (*pinned[1:], pinned[0]), strict=True))
     for culprit in THIRTY:
-        finding = found(THIRTY, truth({culprit}), tied(pinned), ties)
+        finding = found(THIRTY, truth({culprit}), ties)
         if culprit in pinned:
             assert (finding.outcome, finding.culprits) == ("inseparable", (frozenset(pinned),))
         else:
             assert (finding.outcome, finding.culprits) == ("culprit", (frozenset({culprit}),))
-        assert finding.questions <= 9
 
 
-def test_a_package_that_needs_a_newer_one_is_named_alone() -> None:
-    """The newer one is good without it. That the first needs it is no reason to suspect it."""
+def test_a_package_that_another_needs_is_reverted_with_it() -> None:
     plain, extension, other = packages(3)
-
-    def fits(candidate: Candidate) -> bool:
-        return plain in candidate or extension not in candidate
-
-    finding = found((plain, extension, other), truth({extension}), fits, {extension: [plain]})
-    assert (finding.outcome, finding.culprits) == ("culprit", (frozenset({extension}),))
-    assert finding.first_bad == {plain, extension}
-    assert finding.last_good == {plain}
-    assert finding.reason.startswith(f"{extension.name} is enough, with {plain.name} that it needs, and without it")
-    assert finding.proof == ((frozenset({plain, extension}), Answer.BAD), (frozenset({plain, other}), Answer.GOOD))
+    finding = found((extension, other, plain), truth({plain}), [(extension, plain)])
+    assert (finding.outcome, finding.culprits) == ("culprit", (frozenset({plain}),))
+    assert finding.reason == f"{plain.name} is enough, and without it the bad end is not slower"
+    assert finding.proof == ((frozenset({plain}), Answer.BAD), (frozenset({other}), Answer.GOOD))
+    needing = found((plain, extension, other), truth({extension}), [(extension, plain)])
+    assert needing.culprits == (frozenset({extension}),)
+    assert needing.reason.startswith(f"{extension.name} is enough, with {plain.name} that it needs, and without it")
 
 
-def test_groups_that_start_only_together_are_named_as_a_set() -> None:
-    """No tie between them was given: candidates that separate them are skipped."""
-    group = (THIRTY[3], THIRTY[17], THIRTY[28])
-    works = tied(group)
-    for culprit in (THIRTY[0], *group, THIRTY[29]):
-        answer = truth({culprit})
-        finding = found(THIRTY, lambda one, answer=answer: answer(one) if works(one) else Answer.SKIP)
-        expected = frozenset(group) if culprit in group else frozenset({culprit})
-        assert finding.culprits == (expected,)
-        assert finding.outcome == ("inseparable" if culprit in group else "culprit")
-        assert finding.questions <= 29
+@pytest.mark.parametrize(
+    ("size", "answer", "reason"),
+    [
+        (1, Answer.SKIP, "p04 could not be measured alone"),
+        (29, Answer.SKIP, "the bad end could not be measured without p04"),
+        (1, Answer.UNSURE, "whether p04 is enough is lost in the noise"),
+        (29, Answer.UNSURE, "whether the bad end is good without p04 is lost in the noise"),
+    ],
+)
+def test_a_culprit_without_both_proofs_is_only_a_suspect(size: int, answer: Answer, reason: str) -> None:
+    right = truth({THIRTY[4]})
+    finding = found(THIRTY, lambda candidate: answer if len(candidate) == size else right(candidate))
+    assert (finding.outcome, finding.suspects, finding.reason) == ("cannot tell", {THIRTY[4]}, reason)
 
 
 def test_a_search_whose_candidates_never_start_names_all_of_them() -> None:
@@ -226,47 +199,33 @@ def test_a_third_unsure_answer_ends_the_search() -> None:
     assert finding.suspects == frozenset(THIRTY)
 
 
-def test_answers_that_contradict_one_another_name_nothing() -> None:
-    """A change of the bad end repairs what another broke: alone it is slow, with the other it is not."""
-    repair, harm, other = packages(3)
-
-    def answer(candidate: Candidate) -> Answer:
-        if harm in candidate and (repair not in candidate or other in candidate):
-            return Answer.BAD
-        return Answer.GOOD
-
-    finding = found((repair, harm, other), answer)
-    assert (finding.outcome, finding.suspects) == ("cannot tell", {harm, repair, other})
-    assert "contradict" in finding.reason
-
-
-def wrong_at(place: int, answer: Callable[[Candidate], Answer]) -> Callable[[Candidate], Answer]:
+def wrong_at(place: int, right: Callable[[Candidate], Answer]) -> Callable[[Candidate], Answer]:
     count = 0
 
     def disturbed(candidate: Candidate) -> Answer:
         nonlocal count
         count += 1
-        right = answer(candidate)
+        said = right(candidate)
         if count != place:
-            return right
-        return Answer.GOOD if right is Answer.BAD else Answer.BAD
+            return said
+        return Answer.GOOD if said is Answer.BAD else Answer.BAD
 
     return disturbed
 
 
-def test_one_wrong_answer_about_a_single_culprit_never_names_another() -> None:
-    """The search may end without a name. If the bad end itself is wrongly good, it says that both ends are alike."""
+def test_one_wrong_answer_about_a_single_culprit_never_names_another_as_enough() -> None:
+    """If the bad end itself is wrongly good, the search says that both ends are alike."""
     changes = packages(9)
     for culprit in changes:
-        for place in range(2, 30):
+        for place in range(2, 12):
             finding = found(changes, wrong_at(place, truth({culprit})))
-            assert finding.outcome == "cannot tell" or finding.culprits == (frozenset({culprit}),)
+            assert finding.outcome in ("cannot tell", "not alone") or finding.culprits == (frozenset({culprit}),)
 
 
 @given(count=st.integers(1, 40), data=st.data())
 def test_the_questions_left_are_never_more_than_estimated_for_one_culprit(count: int, data: st.DataObject) -> None:
     changes = packages(count)
-    search, left = Search(changes, anything), []
+    search, left = Search(changes, closures(changes)), []
     right = truth({data.draw(st.sampled_from(changes))})
 
     def answer(candidate: Candidate) -> Answer:

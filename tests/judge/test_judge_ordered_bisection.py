@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from searches import answered
 
-from ipexperf.judge.bisection import Answer, Change, OrderedSearch, SearchResult
+from ipexperf.judge.bisection import Answer, Change, Search, SearchResult
 
 ENTRIES = tuple(Change("package", "numpy", str(entry - 1), str(entry)) for entry in range(1, 2001))
 
@@ -34,7 +34,7 @@ def neighbours(finding: SearchResult) -> tuple[int, int] | None:
 
 def found(count: int, answer: Callable[[int], Answer]) -> SearchResult:
     """The finding among so many entries, the good end included, after checks that every search must pass."""
-    finding, questions = answered(OrderedSearch(ENTRIES[: count - 1]).run(), lambda candidate: answer(len(candidate)))
+    finding, questions = answered(Search(ENTRIES[: count - 1]).run(), lambda candidate: answer(len(candidate)))
     assert len(set(questions)) == len(questions) == finding.questions
     assert all(question == frozenset(ENTRIES[: len(question)]) for question in questions)
     assert all(0 < len(question) < count for question in questions)

@@ -1,6 +1,6 @@
 """Search between two ends until the clock confirms a finding.
 
-The ends differ in a set of changes, or in the entries of an ordered list. They name the software of each question.
+The ends differ in packages and variables, or in the entries of a list. They name the software of each question.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ipexperf import lock as locks
 from ipexperf.errors import UsageError
 from ipexperf.judge import bisection
-from ipexperf.judge.bisection import Answer, Candidate, Change, OrderedSearch, Search, SearchResult
+from ipexperf.judge.bisection import Answer, Candidate, Change, Search, SearchResult
 from ipexperf.judge.requirements import Mixes
 from ipexperf.lock import Lock
 from ipexperf.report import units
@@ -41,7 +41,7 @@ class Ends:
     python: str
     """The interpreter of the good end, under which the case is planned."""
     changes: Sequence[Change]
-    search: Callable[[], Search | OrderedSearch]
+    search: Callable[[], Search]
     """Begins a search."""
     software: Callable[[Candidate], Software]
     words: Callable[[Candidate], str]
@@ -51,19 +51,19 @@ class Ends:
 
 
 def of_environments(good: End, bad: End, names: tuple[str, str]) -> Ends:
-    """Two ends whose packages and variables differ. Their installed packages say which versions fit together."""
+    """Two ends whose packages and variables differ. Their installed packages say which must be taken together."""
     changes = changes_between(good.lock, bad.lock)
     of_good, of_bad = (
         {package.name: (package.version, package.requires) for package in end.inventory.packages} for end in (good, bad)
     )
-    mixes = Mixes(of_good, of_bad, ".".join(locks.series(good.lock.python)))
+    needs = Mixes(of_good, of_bad, ".".join(locks.series(good.lock.python))).needs(changes)
     return Ends(
         Locked(good.lock),
         Locked(bad.lock),
         names,
         good.python,
         changes,
-        lambda: Search(changes, mixes.fits, mixes.ties()),
+        lambda: Search(changes, needs),
         lambda candidate: Locked(mixed(good.lock, bad.lock, candidate)),
         _mix_in_words,
         lambda suspects: sorted(change.name for change in suspects),
@@ -84,7 +84,7 @@ def of_list(entries: Sequence[Software], changes: Sequence[Change], names: tuple
         names,
         good.python,
         after,
-        lambda: OrderedSearch(after),
+        lambda: Search(after),
         lambda candidate: entries[len(candidate)],
         lambda candidate: bisection.described(changes[len(candidate)]),
         lambda suspects: [bisection.described(change) for change in after if change in suspects],
@@ -161,8 +161,7 @@ class _Inquiry:
         finding, whole = self._finding(fingerprint=fingerprint), self._answers[self._whole]
         if whole.answer is Answer.SKIP:
             finding = dataclasses.replace(finding, reason=f"{finding.reason}: {whole.reason}")
-        slow: list[Candidate] = [candidate for candidate, answer in finding.proof if answer is Answer.BAD]
-        culprit = self._answers.get(frozenset[Change]().union(*slow))
+        culprit = self._answers.get(finding.proof[0][0]) if finding.proof else None
         return Report(finding, whole, culprit, len(self._answers))
 
     def _finding(self, *, fingerprint: bool) -> SearchResult:

@@ -90,7 +90,7 @@ def all_packages(*names: str) -> Ends:
         names=("good", "bad"),
         python="",
         changes=changes,
-        search=lambda: Search(changes, lambda _: True),
+        search=lambda: Search(changes, {change: frozenset({change}) for change in changes}),
         software=lambda candidate: frozenset(package.name for package in candidate),  # type: ignore[arg-type, return-value]
         words=str,
         suspected=list,
@@ -314,6 +314,8 @@ def test_a_variable_may_be_the_culprit(command: Callable[..., tuple[int, str, st
         0,
         ["CULPRIT: OMP_WAIT is enough, and without it the bad end is not slower", "  OMP_WAIT: unset -> slow"],
     )
+    status, output, _ = command("--good", ends[0], "--bad", f"{ends[1]} OMP_WAIT=slow")
+    assert (status, output.partition(":")[0]) == (0, "NOT THIS ONE ALONE")
 
 
 @pytest.mark.process
