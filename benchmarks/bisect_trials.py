@@ -42,8 +42,8 @@ class Trial:
     """The end of one run of the command."""
 
     outcome: str
-    named: frozenset[frozenset[str]]
-    truth: frozenset[str]
+    named: frozenset[str]
+    truth: str
     environments: int
     """Made for candidates, the bad end among them. The good end has one more."""
     seconds: float
@@ -52,7 +52,7 @@ class Trial:
     def worth(self) -> str:
         if self.outcome == "cannot tell":
             return "cannot tell"
-        return "right" if self.named == frozenset([self.truth]) else "wrong"
+        return "right" if self.named == {self.truth} else "wrong"
 
 
 def say(text: str) -> None:
@@ -68,15 +68,15 @@ def environment(folder: Path, version: str, unusual: Mapping[str, Mapping[str, o
 
 def run_trial(folder: Path, kind: str, share: float, chance: random.Random, more: Collection[str]) -> Trial:
     """Choose what is slow, make both ends, and let the command search."""
-    truth = frozenset(chance.sample(PIECES, 1))
+    truth = chance.choice(PIECES)
     slow: dict[str, object] = {"SHARE": share}
     if kind == "kernel":
         slow["KERNEL"] = "another"
     variables = ""
     if kind == "variable":
-        truth, slow, variables = frozenset([VARIABLE]), {}, f" {VARIABLE}={share}"
+        truth, slow, variables = VARIABLE, {}, f" {VARIABLE}={share}"
     good = environment(folder / "good", "1.0", {})
-    bad = environment(folder / "bad", "2.0", dict.fromkeys(truth, slow))
+    bad = environment(folder / "bad", "2.0", {truth: slow})
     command = [sys.executable, "-m", "ipexperf.cli", "bisect", LOAD, *CELL, f"--good={good}", f"--bad={bad}{variables}"]
     command += [f"--perf-db={folder / 'trial.db'}", f"--perf-cache={folder / 'cache'}", "--json", *more]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("IPEXPERF_")}
@@ -89,7 +89,7 @@ def run_trial(folder: Path, kind: str, share: float, chance: random.Random, more
     if done.returncode not in (0, 3):
         raise SystemExit(f"{' '.join(command)}\nended with {done.returncode}:\n{(folder / 'log.txt').read_text()}")
     finding = json.loads(done.stdout)
-    named = frozenset(frozenset(change["name"] for change in culprit) for culprit in finding["culprits"])
+    named = frozenset(change["name"] for change in finding["culprits"])
     made = [*(folder / "cache" / "environments").glob("*/bin/python")]
     return Trial(finding["outcome"], named, truth, len(made) - 1, seconds)
 
@@ -115,8 +115,8 @@ def main() -> None:
             chance = random.Random(name)  # noqa: S311 - what is slow, no secret
             trial = run_trial(folder, kind, arguments.share, chance, more)
             results[kind].append(trial)
-            names = " or ".join(" with ".join(sorted(one)) for one in trial.named) or "nobody"
-            result = f"{trial.worth}: {trial.outcome}, named {names}, and it was {' with '.join(sorted(trial.truth))}"
+            names = " with ".join(sorted(trial.named)) or "nobody"
+            result = f"{trial.worth}: {trial.outcome}, named {names}, and it was {trial.truth}"
             say(f"{name}: {result}, {trial.environments} environments, {trial.seconds:.0f} s")
             shutil.copy(folder / "log.txt", folder.with_suffix(".log"))
             shutil.rmtree(folder)

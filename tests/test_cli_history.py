@@ -134,7 +134,7 @@ def test_show_names_what_a_search_found_for_a_case_of_the_run(path, capsys):
         bad="this interpreter",
         outcome="culprit",
         reason="torch is enough, and without it the bad end is not slower",
-        culprits=((Change("package", "torch", "2.7.0", "2.8.0"),),),
+        culprits=(Change("package", "torch", "2.7.0", "2.8.0"),),
         culprit=Ratio(1.08, 1.05, 1.11),
         machine_key=ENVIRONMENT["machine_key"],
         started_at="2026-05-03T10:00:00Z",

@@ -62,7 +62,7 @@ def _history(path: Path) -> Path:
             bad="lock:bbbb",
             outcome="culprit",
             reason="numpy is to blame",
-            culprits=((change,),),
+            culprits=(change,),
             ends=Ratio(1.2, 1.1, 1.3),
             culprit=Ratio(1.2, 1.1, 1.3),
             measured=3,

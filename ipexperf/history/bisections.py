@@ -33,7 +33,7 @@ def row(search: BisectionRecord) -> dict[str, Any]:
     values = finite(
         {
             **{name: getattr(search, name) for name in SAME},
-            "culprits": [[asdict(change) for change in culprit] for culprit in search.culprits],
+            "culprits": [asdict(change) for change in search.culprits],
             "suspects": list(search.suspects),
             "ends": asdict(search.ends) if search.ends else None,
             **(asdict(search.culprit) if search.culprit else dict.fromkeys(("ratio", "lo", "hi"))),
@@ -80,7 +80,7 @@ def _record(values: RowMapping, connection: Connection) -> BisectionRecord:
     return BisectionRecord(
         case=case_of(values),
         **fields,
-        culprits=tuple(tuple(Change(**change) for change in culprit) for culprit in values["culprits"]),
+        culprits=tuple(Change(**change) for change in values["culprits"]),
         suspects=tuple(values["suspects"]),
         ends=Ratio(**values["ends"]) if values["ends"] else None,
         culprit=Ratio(values["ratio"], values["lo"], values["hi"]) if values["ratio"] is not None else None,

@@ -55,7 +55,7 @@ HOLDS: Mapping[str, Any] = {
     | {"structure?": (Structure, None), "speed?": (SpeedVerdict, None), "level?": (Level, None)},
     "seat.turns": [int],
     "bisection.outcome": Found,
-    "bisection.culprits": [[Change]],
+    "bisection.culprits": [Change],
     "bisection.suspects": [str],
     "bisection.ends": (Ratio, None),
     "bisection.ran": [str],

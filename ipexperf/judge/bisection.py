@@ -3,7 +3,8 @@
 The changes are in an order: versions and commits follow one another, packages come after those that they need. A
 question is a candidate: the good end with all changes up to one of them. The search halves what is between a candidate
 that was good and one that was bad. It assumes that a change does not undo the harm of another: whatever contains a bad
-candidate is bad. An answer that breaks this assumption ends the search without a name.
+candidate is bad. At the end it asks more, so that no culprit rests on one answer: for the neighbours of a version or
+commit, for a package alone, and for the bad end without it.
 
 Nothing is measured here. A search is a generator: it yields a candidate and is sent its answer. The same changes and
 answers give the same questions, so that an interrupted search is taken up again by sending the recorded answers.
@@ -80,7 +81,7 @@ class SearchResult:
 
     outcome: Outcome
     reason: str
-    culprits: tuple[Candidate, ...] = ()
+    culprits: Candidate = frozenset()
     suspects: Candidate = frozenset()
     questions: int = 0
     last_good: Candidate | None = None
@@ -98,7 +99,7 @@ class BisectionRecord:
     bad: str
     outcome: str
     reason: str
-    culprits: tuple[tuple[Change, ...], ...] = ()
+    culprits: tuple[Change, ...] = ()
     suspects: tuple[str, ...] = ()
     """The names of the changes that are left if the search named no culprit."""
     ends: Ratio | None = None
@@ -257,10 +258,10 @@ class Search:
             return SearchResult(outcome, reason, suspects=suspects, questions=asked)
         last_good, first_bad = self._up_to(self._low), self._up_to(self._high)
         if outcome == "cannot tell":
-            return SearchResult(outcome, reason, (), between, asked, last_good, first_bad)
+            return SearchResult(outcome, reason, frozenset(), between, asked, last_good, first_bad)
         proof = self._proof or [(first_bad, Answer.BAD), (last_good, Answer.GOOD)]
         shown = tuple(step for step in proof if step[0])  # the good end is good by definition
-        return SearchResult(outcome, reason, (between,), frozenset(), asked, last_good, first_bad, shown)
+        return SearchResult(outcome, reason, between, frozenset(), asked, last_good, first_bad, shown)
 
 
 def _judged(culprit: Candidate, needed: Candidate, alone: Answer, without: Answer) -> tuple[Outcome, str]:

@@ -20,8 +20,7 @@ HEADS = {
 def block(record: BisectionRecord, neighbours: tuple[str, str] | None = None, again: str = "") -> list[str]:
     """The finding with its proof. `neighbours` are the files of both locks, `again` a command to see it with."""
     lines = [f"{HEADS[record.outcome]}: {record.reason}"]
-    for culprit in record.culprits:
-        lines += [f"  {change_text(change)}" for change in culprit]
+    lines += [f"  {change_text(change)}" for change in record.culprits]
     for name, ratio in (("both ends", record.ends), ("the culprit alone", record.culprit)):
         if ratio is not None:
             lines.append(f"time of {name}: {_ratio(ratio)}")
@@ -38,7 +37,7 @@ def block(record: BisectionRecord, neighbours: tuple[str, str] | None = None, ag
 
 def summary(record: BisectionRecord) -> str:
     """The finding in one line."""
-    named = "; ".join(" with ".join(change_text(change) for change in culprit) for culprit in record.culprits)
+    named = " with ".join(change_text(change) for change in record.culprits)
     cost = record.culprit or record.ends
     time = f", {_ratio(cost)}" if named and cost is not None else ""
     return f"{HEADS[record.outcome]}: {named or record.reason}{time}"

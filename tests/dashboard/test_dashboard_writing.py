@@ -130,7 +130,7 @@ def test_a_search_for_a_culprit_is_on_the_page_of_its_case_on_its_machine(tmp_pa
         bad=EVIL,
         outcome="culprit",
         reason="torch is enough, and without it the bad end is not slower",
-        culprits=((Change("package", "torch", "2.7.0", "2.8.0"),),),
+        culprits=(Change("package", "torch", "2.7.0", "2.8.0"),),
         culprit=Ratio(1.08, 1.05, 1.11),
         ran=("relu is no longer fused",),
         last_good="# ipexperf lock 1\n# python 3.11.7\n# platform CPython linux x86_64\ntorch==2.7.0\n",

@@ -19,7 +19,7 @@ SEARCH = BisectionRecord(
     bad="this interpreter",
     outcome="culprit",
     reason="torch is enough, and without it the bad end is not slower",
-    culprits=((Change("package", "torch", "2.7.0", "2.8.0"),),),
+    culprits=(Change("package", "torch", "2.7.0", "2.8.0"),),
     ends=Ratio(1.09, 1.06, 1.12),
     culprit=Ratio(1.08, 1.05, None),
     ran=("a -> b",),
@@ -84,7 +84,7 @@ def test_a_run_shows_and_exports_the_searches_of_its_cases_on_its_machine(target
         history.record(uid, make_measurement(against), OK)
         detail = history.show(uid)
     assert detail.bisections == (SEARCH,)
-    assert detail.to_json()["bisections"][0]["culprits"][0][0]["name"] == "torch"
+    assert detail.to_json()["bisections"][0]["culprits"][0]["name"] == "torch"
     assert exports.pytest_benchmark(detail)["bisections"][0]["outcome"] == "culprit"
 
 

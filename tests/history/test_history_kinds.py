@@ -29,7 +29,7 @@ DAMAGE = (
     ("verdict", "reason", "json_set(reason, '$.hi', 'text')", "report --markdown"),
     ("verdict", "reason", "json_set(reason, '$.baseline', 'text')", "show last --csv"),
     ("bisection", "outcome", "'text'", "show last"),
-    ("bisection", "culprits", "'[[7]]'", "export pytest-benchmark"),
+    ("bisection", "culprits", "'[7]'", "export pytest-benchmark"),
 )
 
 

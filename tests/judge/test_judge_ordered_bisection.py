@@ -22,7 +22,7 @@ def bad_from(first: int) -> Callable[[int], Answer]:
 
 def suspects(finding: SearchResult) -> list[int]:
     """The entries of which one is the first slow one."""
-    return sorted(int(change.bad or 0) for change in frozenset().union(finding.suspects, *finding.culprits))
+    return sorted(int(change.bad or 0) for change in finding.suspects | finding.culprits)
 
 
 def neighbours(finding: SearchResult) -> tuple[int, int] | None:

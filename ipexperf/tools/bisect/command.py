@@ -197,7 +197,7 @@ def _record(case: Case, ends: Ends, report: Report, cache: Path, times: tuple[st
         bad=ends.names[1],
         outcome=finding.outcome,
         reason=finding.reason,
-        culprits=tuple(tuple(change for change in ends.changes if change in culprit) for culprit in finding.culprits),
+        culprits=tuple(change for change in ends.changes if change in finding.culprits),
         suspects=tuple(ends.suspected(finding.suspects)),
         ends=_ratio(report.ends),
         culprit=_ratio(report.culprit),
@@ -266,8 +266,8 @@ def _again(record: BisectionRecord, neighbours: tuple[str, str] | None, argument
     if neighbours is not None:
         sides = (f"--{name} lock:{shlex.quote(path)}" for name, path in zip("ab", neighbours, strict=True))
         return f"ipexperf ab {' '.join(sides)} {axes}"
-    if arguments.commits and len(record.culprits) == 1 and len(record.culprits[0]) == 1:
-        sha = record.culprits[0][0].name
+    if arguments.commits and len(record.culprits) == 1:
+        sha = record.culprits[0].name
         return f"ipexperf bisect --commits {sha}~1..{sha} {axes}  (with the other options as they were)"
     return ""
 

@@ -135,8 +135,8 @@ class Processes:
         if not found:
             return f"`{command}` failed: it says why when you run it, and the next night tries again", False
         document = json.loads(found)
-        changes = [change for together in document["culprits"] for change in together]
-        named = ", ".join(_changed(one) for one in changes if one["kind"] != "commit")  # the reason names commits
+        # The reason names commits.
+        named = ", ".join(_changed(one) for one in document["culprits"] if one["kind"] != "commit")
         return ": ".join(filter(None, (named, document["reason"]))), True
 
     def _case(self, finding: Finding, arm: str) -> str:

@@ -102,9 +102,9 @@ def search_with(bench: Bench, **options: bool) -> Report:
     return find(all_packages(*NAMES), bench, lambda _: None, **options)  # type: ignore[arg-type]
 
 
-def culprits(report: Report) -> list[set[str]]:
-    """The names of the changes in each culprit."""
-    return [{change.name for change in culprit} for culprit in report.finding.culprits]
+def culprits(report: Report) -> set[str]:
+    """The names of the changes that are named."""
+    return {change.name for change in report.finding.culprits}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -112,7 +112,7 @@ def test_the_clock_finds_a_package_that_runs_the_same_kernels_slower(name: str) 
     bench = Bench({name})
     report = search_with(bench)
     assert report.finding.outcome == "culprit"
-    assert culprits(report) == [{name}]
+    assert culprits(report) == {name}
     assert bench.looked == []
     assert report.ends is not None
     assert report.culprit is not None
@@ -122,7 +122,7 @@ def test_the_clock_finds_a_package_that_runs_the_same_kernels_slower(name: str) 
 def test_the_kernels_find_the_culprit_and_the_clock_confirms_it() -> None:
     bench = Bench({"dep4"}, frozenset({"dep4"}))
     report = search_with(bench)
-    assert culprits(report) == [{"dep4"}]
+    assert culprits(report) == {"dep4"}
     everything = frozenset(NAMES)
     assert bench.clocked == [everything, {"dep4"}, everything - {"dep4"}]
     assert len(bench.looked) >= 3
@@ -133,12 +133,12 @@ def test_a_package_that_changes_kernels_without_costing_time_is_no_culprit() -> 
     bench = Bench({"dep1"}, frozenset({"dep4"}))
     report = search_with(bench)
     assert report.finding.outcome == "culprit"
-    assert culprits(report) == [{"dep1"}]
+    assert culprits(report) == {"dep1"}
 
 
 def test_without_fingerprints_the_clock_answers_everything() -> None:
     bench = Bench({"dep4"}, frozenset({"dep4"}))
-    assert culprits(search_with(bench, fingerprint=False)) == [{"dep4"}]
+    assert culprits(search_with(bench, fingerprint=False)) == {"dep4"}
     assert bench.looked == []
 
 
@@ -148,7 +148,7 @@ def test_the_kernels_name_the_culprit_if_the_clock_cannot_tell() -> None:
     timed = bench.timed
     bench.timed = lambda candidate: dataclasses.replace(timed(candidate), answer=Answer.UNSURE)  # type: ignore[method-assign]
     report = search_with(bench)
-    assert (report.finding.outcome, culprits(report)) == ("culprit", [{"dep4"}])
+    assert (report.finding.outcome, culprits(report)) == ("culprit", {"dep4"})
     assert report.finding.reason.endswith(BY_KERNELS)
     assert bench.clocked == [frozenset(NAMES)]
     assert report.ends is not None
@@ -290,10 +290,7 @@ def test_the_culprit_is_named_with_its_proof_and_how_to_see_it_again(
     assert {name for name in good if good[name] != bad[name]} == {"pace"}
     with History.open(tmp_path / "ipexperf.db") as history:
         [record] = history.bisections()
-    assert (record.outcome, [[change.name for change in culprit] for culprit in record.culprits]) == (
-        "culprit",
-        [["pace"]],
-    )
+    assert (record.outcome, [change.name for change in record.culprits]) == ("culprit", ["pace"])
     assert locks.parse(record.first_bad, "").versions == bad
     assert "7 differences between both ends" in errors
     # The same again asks nothing: every answer is known.
@@ -303,7 +300,7 @@ def test_the_culprit_is_named_with_its_proof_and_how_to_see_it_again(
     status, third_output, errors = command("--good", ends[0], "--bad", ends[1], "--fresh", "--json")
     document = json.loads(third_output)
     assert document["outcome"] == "culprit"
-    assert [change["name"] for change in document["culprits"][0]] == ["pace"]
+    assert [change["name"] for change in document["culprits"]] == ["pace"]
     assert not errors.endswith("measured 0")
 
 
