@@ -347,7 +347,7 @@ class WalkContest(Contest):
 
 def _captures(comparison: Comparison) -> bool:
     """Whether the next pair captures what a call does, which takes as long as dozens of calls."""
-    return not comparison.pairs or metrics.captures_tell(comparison.metrics, comparison.gate)
+    return not comparison.pairs or metrics.captures_tell(comparison.metrics, comparison.gate, comparison.policy.alpha)
 
 
 def _blamed(comparison: Comparison, errors: Sequence[WorkerError | None]) -> tuple[Arm, WorkerError] | None:

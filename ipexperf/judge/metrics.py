@@ -82,11 +82,11 @@ def in_pairs(
             continue
         varying = of_call and captured(name)
         few = varying and len(values) < KNOWN
-        if few and _apart(values, name):
-            continue
         policy = MetricPolicy.of(
             METRICS[name], alpha / len(names), pairs=True, repeated=bool(repeated), varying=varying, alike=few
         )
+        if few and _apart(values, policy):
+            continue
         sides = [list(side) for side in zip(*values, strict=True)]
         level = Level(*(METRICS[name].of_launches(side) for side in sides))
         assumed = policy.assumed(level.before)
@@ -118,16 +118,17 @@ def of_mean(
     return (replace(verdict, constants=own.to_json()),)
 
 
-def captures_tell(pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], gate: Iterable[str]) -> bool:
+def captures_tell(
+    pairs: Sequence[tuple[Mapping[str, float], Mapping[str, float]]], gate: Iterable[str], alpha: float
+) -> bool:
     """Whether more captures of a function would tell more: a count of this gate differs by more than its noise."""
-    names = filter(captured, beside_speed(gate))
-    return len(pairs) < KNOWN and any(_apart(_paired_values(pairs, name), name) for name in names)
+    policies = (MetricPolicy.of(METRICS[name], alpha, pairs=True, varying=True) for name in gate if captured(name))
+    return len(pairs) < KNOWN and any(_apart(_paired_values(pairs, one.metric), one) for one in policies)
 
 
-def _apart(values: Iterable[tuple[float, float]], name: str) -> bool:
-    """Whether any pair's captures of a function are further apart than the noise of such captures."""
-    gate = METRICS[name].gate
-    return gate is not None and any(abs(b - a) > (gate.captured or 0.0) for a, b in values)
+def _apart(values: Iterable[tuple[float, float]], policy: MetricPolicy) -> bool:
+    """Whether any pair's captures of a function are further apart than is noise or harmless."""
+    return any(abs(b - a) > max(policy.grain, math.expm1(policy.margin) * a) for a, b in values)
 
 
 def _paired_values(

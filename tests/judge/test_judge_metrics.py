@@ -269,10 +269,10 @@ def test_captures_of_a_function_are_judged_once_there_are_some() -> None:
     gate = (PRIMARY, "step_memory")
     [pair] = pairs_of("step_memory", (1, 2))
     assert metrics.in_pairs([pair] * 2, gate, ALPHA, of_call=True) == ()
-    assert metrics.captures_tell([pair] * 2, gate)
-    assert not metrics.captures_tell([pair] * 3, gate)
+    assert metrics.captures_tell([pair] * 2, gate, ALPHA)
+    assert not metrics.captures_tell([pair] * 3, gate, ALPHA)
     alike = {"step_memory": 10.0 * MIB}, {"step_memory": 10.0 * MIB + 100}
-    assert not metrics.captures_tell([alike], gate)
+    assert not metrics.captures_tell([alike], gate, ALPHA)
     [verdict] = metrics.in_pairs([alike], gate, ALPHA, of_call=True)
     assert verdict.outcome == "ok"
     stored = accepted(LEVEL, LEVEL, LEVEL, name="step_memory")

@@ -16,6 +16,8 @@ from ipexperf.bench.evidence import fingerprint
 from ipexperf.result import Check
 
 AUTO = "auto"
+LONG = 0.1
+"""Seconds of a long call."""
 ONCE = "is called once a process, as `pedantic` asks for one round: more rounds tell more a minute"
 
 
@@ -111,6 +113,12 @@ class CallSession(Session):
 
     def proof(self) -> list[Check]:
         return []
+
+    def fingerprint(self, device: Device) -> dict[str, Any] | None:
+        """Captured once of a long call without torch: that takes as long as dozens of calls."""
+        looks = self.looks(device)
+        long = min(self._call.seconds, default=0.0) > LONG
+        return fingerprint.capture(looks, once=True) if long and looks.keys() == {"python"} else None
 
     def looks(self, device: Device) -> Mapping[str, Look]:
         if self._call.once:

@@ -196,11 +196,12 @@ def flops(work: Work, items: int, batch: Tensors) -> dict[str, Captured]:
     return {"flops": Captured(work.flops, beside=beside)}
 
 
-def capture(looks: Mapping[str, Look]) -> dict[str, Any]:
-    """Run every look twice. Return the fingerprint, with the sections that differed the second time."""
+def capture(looks: Mapping[str, Look], *, once: bool = False) -> dict[str, Any]:
+    """Run every look twice, or once. Return the fingerprint, with the sections that differed the second time."""
     begin = perf_counter()
     missing: dict[str, str] = {}
-    first, second = _sections(looks, missing), _sections(looks, missing)
+    first = _sections(looks, missing)
+    second = first if once else _sections(looks, missing)
     structure = {name: section.structure for name, section in first.items()}
     again = {name: section.structure for name, section in second.items()}
     unstable = sorted(name for name in {*structure, *again} if structure.get(name) != again.get(name))
