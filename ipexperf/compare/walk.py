@@ -244,7 +244,7 @@ def walk(
         for place, (test, arms) in enumerate(tests.items()):
             if time.monotonic() - spoken > SPEAK_SECONDS:
                 spoken = time.monotonic()
-                say(Step(f"{place} of {units.plural(len(tests), 'test')} of this walk"))
+                say(Step(f"{place} of {units.plural(len(tests), 'test')} of this walk, now {test}"))
             for walker in chance.sample(walkers, count):  # one at a time: what a fixture builds takes all cores
                 walker.reach(test)
             if any(gone := _gone(test, arms, walkers, once)):

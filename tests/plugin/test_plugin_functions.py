@@ -610,6 +610,29 @@ def test_a_package_that_is_not_here_is_refused_by_name(functions: Functions) -> 
     assert "nosuch is not installed here, so there is nothing to replace by nosuch==1.0" in result.stderr.str()
 
 
+COVERAGE = """
+def pytest_addoption(parser):
+    parser.addoption("--cov", action="store_true")
+
+def pytest_configure(config):
+    assert not hasattr(config, "workerinput"), "coverage in an arm"
+"""
+
+
+@pytest.mark.parametrize("name", ["pytest_cov", "pytest_cov.plugin"])
+def test_coverage_that_an_ini_file_names_is_off_in_arms(functions: Functions, name: str) -> None:
+    """As `-p pytest_cov` in `addopts` loads it early."""
+    package = functions.path / "pytest_cov"
+    package.mkdir()
+    for file in ("__init__.py", "plugin.py"):
+        (package / file).write_text(COVERAGE)
+    (functions.path / "pytest.ini").write_text(f"[pytest]\n{SAMPLES}addopts = -p {name} --cov\n")
+    functions.tests("def test_sum(perf):\n    perf(sum, [1, 2])\n")
+    code, said = functions.anew("pytest", "--perf-against=ARM=1", "--perf-max-pairs=2", "--perf-tolerance=90%")
+    assert code == 0, said
+    assert "1 not slower" in said
+
+
 CORES = """
 import os
 import threading

@@ -29,7 +29,7 @@ from ipexperf.errors import WorkerError
 if TYPE_CHECKING:
     from ipexperf.bench.process.line import Line
 
-ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "pytest_cov", "stepwise")
+ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "pytest_cov", "pytest_cov.plugin", "stepwise")
 """Plugins that an arm does without: they print, slow down what is timed, or end a session."""
 OPTIONS = {
     "collectonly": False,
@@ -65,7 +65,8 @@ def run(request: Mapping[str, Any], line: Line, standing: Callable[[CallSession,
         if options.get(name):
             options[name] = str(source.moved(Path(options[name])))
     # As words, `no:NAME` holds before pytest loads what is installed.
-    plugins = (*request["options"]["plugins"], *(f"no:{name}" for name in ABSENT), __name__)
+    named = (name for name in request["options"]["plugins"] if name not in ABSENT)
+    plugins = (*named, *(f"no:{name}" for name in ABSENT), __name__)
     words = [word for name in plugins for word in ("-p", name)]
     config = pytest.Config.fromdictargs(options, [*words, *places])
     mine = {"workerid": request["name"], "workercount": 2, "testrunuid": request["uid"]}
