@@ -87,18 +87,3 @@ def test_a_sample_of_this_process_counts_threads_that_ended_in_it() -> None:
     cpu, waited = threads.sampled(before, threads.look(), 1.0)
     assert cpu > 0
     assert waited >= 0
-
-
-@pytest.mark.parametrize(
-    ("ran", "alone"), [({}, True), ({POOL: 0.01}, True), ({POOL: 0.9}, False), ({CHILD: 0.9}, False)]
-)
-def test_a_step_is_alone_until_another_thread_or_child_takes_part(ran: dict[int, float], alone: bool) -> None:  # noqa: FBT001
-    threads, own = Threads(), threading.get_native_id()
-    threads.warmed(threads.look(), 1.0)
-    assert threads.alone
-    zero, later = dict.fromkeys(ran, 0.0), {own: 1.0, **ran}
-    total = sum(seconds for key, seconds in later.items() if key > 0)
-    threads.sampled(Accounts(0.0, 0.0, {own: 0.0, **zero}, {}), Accounts(total, 0.0, later, {}), 1.0)
-    assert threads.alone is alone
-    threads.begin()
-    assert threads.alone

@@ -31,7 +31,6 @@ STEPS = {
     BEST: 0.00375,
 }
 TRAINED = {TRAIN: 0.078, replace(TRAIN, stack="ipex"): 0.0573, replace(TRAIN, stack="ipex", dtype="bf16"): 0.0497}
-NONE_YET = {case.uid: Verdict("no_baseline", "") for case in (*STEPS, INT8, *TRAINED)}
 
 
 def measured(steps: dict[Case, float], accuracy: float = 0.918) -> list[Measurement]:

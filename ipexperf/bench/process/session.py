@@ -29,7 +29,7 @@ from ipexperf.errors import WorkerError
 if TYPE_CHECKING:
     from ipexperf.bench.process.line import Line
 
-ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "pytest_cov", "pytest_cov.plugin", "stepwise")
+ABSENT = ("ipexperf", "ipexperf.plugin", "terminal", "pytest_cov", "stepwise")
 """Plugins that an arm does without: they print, slow down what is timed, or end a session."""
 OPTIONS = {
     "collectonly": False,
