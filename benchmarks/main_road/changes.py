@@ -242,6 +242,9 @@ def merged(_: int) -> Edits:
     return "git checkout -qb slower", *SLOWER, "git commit -qam two", page, "git merge -q --no-ff -m three slower"
 
 
+ABOUT = "METADATA", "RECORD", "direct_url.json"
+
+
 def package(version: str, times: int) -> Edits:
     """A version of a package in the folder `lib`, as `pip install --target` leaves it."""
     code, about = f"def lag():\n    return sum(range({times}))\n", f"lib/lag-{version}.dist-info"
@@ -250,7 +253,11 @@ def package(version: str, times: int) -> Edits:
         f"rm -rf lib; mkdir -p {about}",
         ("lib/lag.py", "", code),
         (f"{about}/METADATA", "", f"Metadata-Version: 2.1\nName: lag\nVersion: {version}\n"),
-        (f"{about}/RECORD", "", f"lag.py,sha256={digest},{len(code)}\n"),
+        (
+            f"{about}/RECORD",
+            "",
+            f"lag.py,sha256={digest},{len(code)}\n" + "".join(f"{about[4:]}/{x},,\n" for x in ABOUT),
+        ),
         (f"{about}/direct_url.json", "", '{"url": "file:///lag.whl", "archive_info": {}}'),
     )
 

@@ -113,7 +113,7 @@ class Comparison:
     b: Arm
     policy: PairPolicy
     gate: Sequence[str] = ()
-    """The metrics that are judged beside the typical step."""
+    """The metrics that are judged."""
     pairs: list[Pair] = field(default_factory=list)
     ended: Ending | None = None
     failure: Failure | None = None
