@@ -249,15 +249,12 @@ def package(version: str, times: int) -> Edits:
     """A version of a package in the folder `lib`, as `pip install --target` leaves it."""
     code, about = f"def lag():\n    return sum(range({times}))\n", f"lib/lag-{version}.dist-info"
     digest = base64.urlsafe_b64encode(hashlib.sha256(code.encode()).digest()).decode().rstrip("=")
+    installed = "".join(f"{about[4:]}/{name},,\n" for name in ABOUT)
     return (
         f"rm -rf lib; mkdir -p {about}",
         ("lib/lag.py", "", code),
         (f"{about}/METADATA", "", f"Metadata-Version: 2.1\nName: lag\nVersion: {version}\n"),
-        (
-            f"{about}/RECORD",
-            "",
-            f"lag.py,sha256={digest},{len(code)}\n" + "".join(f"{about[4:]}/{x},,\n" for x in ABOUT),
-        ),
+        (f"{about}/RECORD", "", f"lag.py,sha256={digest},{len(code)}\n{installed}"),
         (f"{about}/direct_url.json", "", '{"url": "file:///lag.whl", "archive_info": {}}'),
     )
 

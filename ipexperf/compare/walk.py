@@ -108,7 +108,7 @@ class Caller(Stepper):
 
     def _sample(self, count: int, block: int, **more: int) -> dict[str, Any]:
         reply = super()._sample(count, block, **more)
-        self._alone = reply.get("alone", False)
+        self._alone = reply["alone"]
         return reply
 
     def dismiss(self) -> None:

@@ -45,12 +45,12 @@ def play(*arms: Arm, effort: Effort = QUICK, say: Callable[[str], None] = lambda
     return together.play(arms, effort, chance(), say)
 
 
-def side(time: float, *checks: Check, arm: Arm = A, error: WorkerError | None = None) -> Side:
+def side(time: float, *checks: Check, arm: Arm = A, error: WorkerError | None = None, **more: float) -> Side:
     """What an arm did whose turns all took so long; one with an error did nothing."""
     if error is not None:
         return Side(arm, Launch(0, error.outcome, error.reason), {}, (), error)  # type: ignore[arg-type]
     samples = (Sample(time, time, 0.0),) * 3
-    done = Launch(0, "ok", samples=samples, metrics={"step_time": time}, proof=checks)
+    done = Launch(0, "ok", samples=samples, metrics={"step_time": time, **more}, proof=checks)
     return Side(arm, done, {"software": {}}, ((time,) * 3,))
 
 

@@ -94,12 +94,7 @@ def test_what_a_call_does_is_captured_again_where_arms_differ(
     def play(_: object, tests: dict[str, list[Arm]], *__: object) -> Iterator[tuple[str, Round]]:
         for test, arms in tests.items():
             asked.append([arm.prove for arm in arms])
-            played = pair(0.01, 0.01)
-            sides = [
-                replace(side, launch=replace(side.launch, metrics={**side.launch.metrics, "step_memory": held}))
-                for side, held in zip(played.sides, (1e8, memory), strict=True)
-            ]
-            yield test, replace(played, sides=tuple(sides))
+            yield test, pair(side(0.01, step_memory=1e8), side(0.01, step_memory=memory))
 
     monkeypatch.setattr(walk, "walk", play)
     found = Comparison(A, B, POLICY, ("step_memory",))

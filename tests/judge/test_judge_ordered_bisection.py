@@ -71,6 +71,17 @@ def test_every_pattern_of_answers_of_a_short_list_is_explained() -> None:
                 assert Answer.UNSURE in between
 
 
+def test_a_range_of_entries_that_cannot_be_measured_is_named() -> None:
+    finding = found(100, lambda index: Answer.SKIP if 40 <= index < 45 else bad_from(42)(index))
+    assert (finding.outcome, suspects(finding), neighbours(finding)) == ("inseparable", [*range(40, 46)], (39, 45))
+
+
+@given(st.integers(2, 200), st.lists(st.sampled_from(list(Answer)), max_size=300))
+def test_any_answers_end_the_search(count: int, answers: list[Answer]) -> None:
+    course = iter(answers)
+    found(count, lambda _: next(course, Answer.SKIP))
+
+
 @given(st.integers(2, 60), st.data())
 def test_one_wrong_answer_moves_the_finding_by_one_at_most(count: int, data: st.DataObject) -> None:
     """A wrong answer about the bad end is excepted: then the search says that both ends are alike."""

@@ -628,11 +628,9 @@ def test_coverage_that_an_ini_file_names_is_off_in_arms(functions: Functions) ->
 
 
 CORES = """
-import os
-import threading
+import os, threading
 
-def spin():
-    sum(range(50_000))
+def spin(): sum(range(50_000))
 
 def note(name):
     with open(name, "a") as file:
@@ -648,8 +646,7 @@ def test_alone(perf):
 def test_several(perf):
     perf(several)
 
-def test_once(perf):
-    perf.pedantic(note, ("once",))
+def test_once(perf): perf.pedantic(note, ("once",))
 """
 
 
@@ -658,10 +655,8 @@ def test_arms_take_turns_on_one_core_unless_a_step_has_several_threads(functions
     """Cores differ, so arms that stay on different ones do. What comes before the turns has all cores."""
     functions.tests(CORES)
     functions.run("--perf-against=ARM=1", "--perf-max-pairs=2", "--perf-tolerance=90%")
-    cores: dict[str, list[list[str]]] = {}
-    for line in (functions.path / "alone").read_text().splitlines():
-        process, *own = line.split()
-        cores.setdefault(process, []).append(own)
+    lines = [line.split() for line in (functions.path / "alone").read_text().splitlines()]
+    cores = {process: [own for other, *own in lines if other == process] for process, *_ in lines}
     assert all(len(seen[0]) > 1 for seen in cores.values())
     few = [one for seen in cores.values() if (one := {own[0] for own in seen if len(own) == 1})]
     assert [len(one) for one in few] == [1, 1, 1, 1]
