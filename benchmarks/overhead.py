@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import math
 import os
 import random
@@ -188,7 +187,6 @@ def main() -> int:
     try:
         options = planning.resolve(told)
         plan = run.plan(options)
-        options = dataclasses.replace(options, without=("pulse",))
         conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         for case in plan.cases:
             if case.mode not in SCRIPTS or case.knobs:

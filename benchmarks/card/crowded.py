@@ -5,6 +5,4 @@ import math
 import ipexperf.conduct.gate
 from ipexperf.conduct.gate import GatePolicy
 
-ipexperf.conduct.gate.POLICY = GatePolicy(
-    others=math.inf, steal=math.inf, held_up=math.inf, memory_pressure=math.inf, pulse=math.inf
-)
+ipexperf.conduct.gate.POLICY = GatePolicy(others=math.inf, steal=math.inf, held_up=math.inf, memory_pressure=math.inf)

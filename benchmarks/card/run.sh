@@ -28,7 +28,7 @@ measure() { # NAME SECONDS OPTION...
 prove() { # NAME OPTION...
     local name=$1
     shift
-    measure "$name" "${PROOFS:-240}" -p crowded --perf-launches 1 --perf-seconds 0.2 --perf-samples 4 --perf-without=pulse \
+    measure "$name" "${PROOFS:-240}" -p crowded --perf-launches 1 --perf-seconds 0.2 --perf-samples 4 \
         --perf-without=roof --perf-twin off --perf-lease off "$@" &
 }
 

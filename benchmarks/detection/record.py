@@ -69,7 +69,6 @@ def main() -> int:
     try:
         options = planning.resolve(told)
         plan = run.plan(options)
-        options = replace(options, without=("pulse",))
         conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         arms = [arm(conductor, case, ArmWords()) for case in plan.cases]
         known = told.file.read_text().splitlines() if told.file.exists() else []

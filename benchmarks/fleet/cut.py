@@ -186,7 +186,7 @@ def begin(rack: Rack, spread: str, output: Path, *more: str) -> subprocess.Popen
     words += ["-p", "ipexperf.short_options", "-p", "no:cacheprovider"]
     words += [f"--perf-load={faults.FAKES / name}" for name in ("fake.py", "fleet_models.py")]
     words += [*faults.CELL, f"--perf-launches={LAUNCHES}", "--perf-samples=5", "--perf-seconds=0.5", "--perf-twin=on"]
-    words += ["--perf-without=pulse,roof", f"--perf-fleet={rack.address}", f"--perf-spread={spread}"]
+    words += ["--perf-without=roof", f"--perf-fleet={rack.address}", f"--perf-spread={spread}"]
     with output.open("wb") as into:
         where = {"stdin": subprocess.DEVNULL, "stdout": into, "stderr": subprocess.STDOUT}
         return rack.head.popen([*words, f"--perf-db={rack.url}", *more], folder, **where)

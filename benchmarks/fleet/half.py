@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, required=True, help="samples of a turn")
     planning.add_options(parser)
     arguments = parser.parse_args()
-    options = dataclasses.replace(planning.resolve(arguments), without=("pulse",))
+    options = planning.resolve(arguments)
     (case,) = run.plan(options).cases
     conditions = Conductor(options, Path.cwd(), lambda text: print(text, file=sys.stderr)).ready(case)
     with conditions.worker() as worker:

@@ -112,7 +112,6 @@ def main() -> int:
         options = replace(options, load=(*options.load, str(LOSSES)), mode=("infer", "infer_jit"), stack=("all",))
         options = replace(options, model=options.model or ("resnet18",), dtype=("fp32", "bf16"))
         plan = run.plan(options)
-        options = replace(options, without=("pulse",))
         conductor = Conductor(options, Path.cwd(), lambda text: print(f"  {text}", file=sys.stderr))
         rows = [row for row in ROWS if told.only in f"{row.injected} {row.stack} {row.mode}"]
         ready = {row: both for row in rows if (both := sides(conductor, options, plan, row)) is not None}

@@ -410,8 +410,6 @@ class Device(ABC):
     """True if only torch can tell whether it is there (`torch.<name>.is_available()`): the plan then imports torch."""
     hosted: bool = False
     """True if cases use the machine's own memory, so that we can tell in advance if they fit."""
-    pulse: bool = False
-    """True if `bench.process.pulse` can measure the current speed of this device with torch."""
 
     float32_in: tuple[str, ...] = ("mkldnn",)
     """The libraries of `torch.backends` that compute float32 on it."""

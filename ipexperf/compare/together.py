@@ -7,7 +7,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ipexperf.compare import alike, order
@@ -79,15 +79,14 @@ def play(arms: Sequence[Arm], effort: Effort, chance: random.Random, say: Callab
 def take_turns(players: Sequence[Player], effort: Effort, chance: random.Random, say: Callable[[str], None]) -> Round:
     """The turns of players that have started."""
     began, started = time.monotonic(), now()
-    watch = Watch([(player.arm.case, player.arm.conditions) for player in _alive(players)])
+    watch = Watch([player.arm.conditions for player in _alive(players)])
     _warm(players, effort)
     steps = [player.step for player in _alive(players) if isinstance(player, Stepper)]
     effort = effort.for_steps(min(steps, default=0.0))
     watch.begin(*(worker.pid for player in players for worker in player.workers if not worker.killed))
     rotations = _rotate(players, effort, watch, chance, say)
-    pulses = watch.end()
     thin = _thin(rotations, effort)
-    sides = _sides(players, rotations, pulses, thin=thin)
+    sides = _sides(players, rotations, thin=thin)
     turns, dropped = len(rotations.counted), len(rotations.dropped)
     return Round(tuple(sides), "together", started, turns, dropped, time.monotonic() - began, thin)
 
@@ -219,18 +218,11 @@ def _enough(players: Sequence[Player], effort: Effort, rotations: Sequence[dict[
     return all(judge.precision(times[0], other) <= effort.precise for other in times[1:])
 
 
-def _sides(
-    players: Sequence[Player],
-    rotations: Rotations,
-    pulses: Mapping[str, tuple[Mapping[str, float], str]],
-    *,
-    thin: bool,
-) -> list[Side]:
+def _sides(players: Sequence[Player], rotations: Rotations, *, thin: bool) -> list[Side]:
     """Record each arm: its samples and proof, and its accuracy if that was asked for."""
     sides = []
     for place, player in enumerate(players):
-        felt, slow = pulses.get(player.arm.case.dtype, ({}, ""))
-        spell = _spell(player, place, rotations, {**felt, "arms": float(len(players))}, slow, thin=thin)
+        spell = _spell(player, place, rotations, float(len(players)), thin=thin)
         launch = None
         if player.failure is None:
             with guarded(player):
@@ -246,13 +238,8 @@ def _thin(rotations: Rotations, effort: Effort) -> bool:
     return len(rotations.counted) < min(len(rotations.dropped), max(1, effort.turns // 2))
 
 
-def _spell(
-    player: Player, place: int, rotations: Rotations, figures: Mapping[str, float], slow: str, *, thin: bool
-) -> Spell:
-    """The turns of an arm that count. If too few do, all of them, marked as contended.
-
-    `figures` are for its record beside those of the turns. `slow` says why the pulse found the machine too slow.
-    """
+def _spell(player: Player, place: int, rotations: Rotations, arms: float, *, thin: bool) -> Spell:
+    """The turns of one of so many arms that count. If too few do, all of them, marked as contended."""
     turns, contended = rotations.of(place), ""
     stretches = [*rotations.calm, *rotations.busy] if rotations.keep else rotations.calm
     if rotations.keep and len(rotations.busy) > len(rotations.calm):
@@ -263,11 +250,11 @@ def _spell(
         stretches = [*stretches, *rotations.busy]
         contended = rotations.busy[-1].busy
     shares = averaged(stretches)
-    shares |= {"turns": float(len(rotations.counted)), "turns_dropped": float(len(rotations.dropped)), **figures}
+    shares |= {"turns": float(len(rotations.counted)), "turns_dropped": float(len(rotations.dropped)), "arms": arms}
     notes = []
     if rotations.dropped and not contended:
         share = f"{len(rotations.dropped)} of {len(rotations.dropped) + len(rotations.counted)} turns"
         notes.append(f"dropped {share}, as did its neighbours: {rotations.busy[-1].busy}")
     if player.failure is None and not all(math.isfinite(turn.step) for turn in turns):
         notes.append("a turn has no valid time")
-    return Spell(tuple(turns), shares, "; ".join(filter(None, (contended, slow))), tuple(notes))
+    return Spell(tuple(turns), shares, contended, tuple(notes))

@@ -8,7 +8,6 @@ from typing import Any
 
 from ipexperf.bench.api import Settings
 from ipexperf.conduct import gate, memory_limit
-from ipexperf.conduct.pulse import Pulses
 from ipexperf.conduct.server import Server
 from ipexperf.conduct.worker import Worker
 from ipexperf.judge.policy import GatePolicy
@@ -33,8 +32,6 @@ class Conditions:
     """Notes for every launch on how it was started."""
     instances: tuple[Conditions, ...] = ()
     """The conditions of each worker, if several answer requests at the same time."""
-    pulse: Pulses | None = None
-    """Times fixed kernels before and after the launch, unless that is switched off."""
     gate: GatePolicy = field(default_factory=lambda: gate.POLICY)
     """From which shares on the machine counts as contended."""
 

@@ -1,4 +1,4 @@
-"""Shared by all cases of a run: devices, files they load, fork servers, pulses, ceilings, lost devices, the budget."""
+"""Shared by all cases of a run: devices, files they load, fork servers, ceilings, lost devices, the budget."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from ipexperf.bench.process import environment as surroundings
 from ipexperf.case import Case
 from ipexperf.conduct import artifact_cache, gate, lease, memory_fit, memory_limit, placement, process
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.pulse import Pulses
 from ipexperf.conduct.roof import Roofs
 from ipexperf.conduct.server import Server, ServerSpec, start_servers
 from ipexperf.conduct.worker import Worker, ask_facts
@@ -132,7 +131,6 @@ class Conductor:
         self._unforkable = False
         """Whether a server could not fork. Later rounds do not try again."""
         self._roofs = None if "roof" in options.without else Roofs(self._cache, say)
-        self._pulses = None if "pulse" in options.without else Pulses(self._pulse_worker, self.load, say)
 
     @functools.cached_property
     def _source(self) -> dict[str, Any]:
@@ -152,8 +150,6 @@ class Conductor:
         conditions = self._conditions(case, python)
         if case.is_call:
             return conditions
-        # The kernels of the pulse take longer than most functions, and need torch.
-        conditions = dataclasses.replace(conditions, pulse=self._pulses)
         self._fit(case, conditions)
         model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
         if mode.trains or not (model.learned or quantised(case.dtype)):
@@ -201,11 +197,6 @@ class Conductor:
         """Give the devices back until the next case is ready. Fork servers and the like stay."""
         self.lease.close()
 
-    def _pulse_worker(self, case: Case) -> Worker:
-        """A worker that times the pulse kernels on the device of this case."""
-        variables = registry.devices.get(case.device).variables(self._options.device_index, os.environ)
-        return self._start(self._options.python, variables, self._options.timeout)
-
     @contextlib.contextmanager
     def forking(self, cases: Sequence[tuple[Case, Conditions]], arms: int) -> Iterator[Forking]:
         """Start the servers from which one round of `arms` arms forks its workers, and end them with the block.
@@ -252,9 +243,7 @@ class Conductor:
         return [Launch(0, "device_lost", reason)]
 
     def close(self) -> None:
-        """Stop pulse workers, remove shared files, and give the devices back."""
-        if self._pulses:
-            self._pulses.close()
+        """Remove shared files, and give the devices back."""
         self.lease.close()
         self._shared.close()
 

@@ -1,4 +1,4 @@
-"""Watch the machine while arms take turns: CPU accounts during the turns, the pulse before and after."""
+"""Watch the CPU accounts of the machine while arms take turns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from ipexperf.bench.api import Settings
 from ipexperf.bench.machine import placement
-from ipexperf.case import Case
 from ipexperf.conduct import gate
 from ipexperf.conduct.conditions import Conditions
 from ipexperf.result import Sample
@@ -37,23 +36,14 @@ class MachineLoad:
 
 
 class Watch:
-    """Watches one round. Created before the arms warm up, so that the pulse leaves nothing in their caches."""
+    """Watches one round."""
 
-    def __init__(self, seats: Sequence[tuple[Case, Conditions]]) -> None:
-        rooms = [room([part.settings for part in conditions.instances or (conditions,)]) for _, conditions in seats]
+    def __init__(self, conditions: Sequence[Conditions]) -> None:
+        rooms = [room([part.settings for part in one.instances or (one,)]) for one in conditions]
         self._cores = frozenset[int]().union(*(cores for cores, _ in rooms))
         self._threads = max((threads for _, threads in rooms), default=1)
-        # One reading per dtype: the pulse has kernels for each.
-        self._felt = {
-            case.dtype: (conditions.pulse, case, conditions.settings)
-            for case, conditions in reversed(seats)
-            if conditions.pulse is not None
-        }
-        self._before = {dtype: pulse.read(case, settings) for dtype, (pulse, case, settings) in self._felt.items()}
-        # The turns of several arms are judged by their CPU accounts. A slow moment at one end says little about them.
-        self._several = len(seats) > 1
         self._workers: tuple[int, ...] = ()
-        self._policy = next((conditions.gate for _, conditions in seats), gate.POLICY)
+        self._policy = next((one.gate for one in conditions), gate.POLICY)
 
     def begin(self, *workers: int) -> None:
         """Read the CPU accounts just before the first turn of these processes."""
@@ -71,13 +61,6 @@ class Watch:
         shares = gate.between(self._last, now, samples, self._threads)
         seconds, self._last = now.at - self._last.at, now
         return MachineLoad(seconds, shares, gate.contended(shares, self._policy))
-
-    def end(self) -> Mapping[str, tuple[Mapping[str, float], str]]:
-        """Read the pulse again. For each dtype, return its figures and a sentence if the machine was too slow."""
-        return {
-            dtype: pulse.judged(case, self._before[dtype], pulse.read(case, settings), throughout=self._several)
-            for dtype, (pulse, case, settings) in self._felt.items()
-        }
 
 
 def averaged(stretches: Sequence[MachineLoad]) -> dict[str, float]:

@@ -83,8 +83,6 @@ class GatePolicy(Constants):
     """Time in which threads of the case waited for a core."""
     memory_pressure: float = 0.10
     """Time in which any process waited for memory."""
-    pulse: float = 1.5
-    """A fixed kernel around the launch may take this many times as long as usual."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

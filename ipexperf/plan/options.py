@@ -82,7 +82,7 @@ class Option:
         return self.read is values.flag
 
 
-WITHOUT = ("record", "pulse", "roof")
+WITHOUT = ("record", "roof")
 """What a run can do without."""
 STORED = "stored"
 """The word in the place of an arm by which baselines are never measured again."""
@@ -453,8 +453,7 @@ class Options:
     without: tuple[str, ...] = _option(
         values.words_of(*WITHOUT),
         (),
-        "do without: record (write nothing to the database), pulse (time no fixed kernels around launches), roof "
-        "(measure no peaks of the machine)",
+        "do without: record (write nothing to the database), roof (measure no peaks of the machine)",
         "WORDS",
         repeat=True,
         scope=MEASURE,

@@ -15,16 +15,12 @@ import pytest
 from bench_cases import HEAVY_STEP, SIZE, bench, named, network
 from bench_cases import failed as failed_checks
 
-from ipexperf.bench import loading, measure, registry
+from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Settings
 from ipexperf.bench.devices._telemetry import Telemetry
 from ipexperf.bench.devices.xpu import Xpu
-from ipexperf.bench.evidence import ceilings
-from ipexperf.bench.evidence.ceilings import TimedWork
 from ipexperf.bench.process import environment, worker
-from ipexperf.bench.process import pulse as bench_pulse
 from ipexperf.case import Case
-from ipexperf.conduct import pulse
 from ipexperf.errors import WorkerError
 
 if TYPE_CHECKING:
@@ -81,7 +77,7 @@ def test_each_lie_of_the_table_is_told_here() -> None:
     table = page[page.index("## A card that lies") : page.index("## What has run on what")]
     rows = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
     honest, liar = vars(fake_xpu.FakeXpu()), vars(lying_xpu.LyingXpu())
-    lies = {name for name in liar.keys() - honest.keys() if not name.startswith("_")} - {"worked", "arithmetic", "hot"}
+    lies = {name for name in liar.keys() - honest.keys() if not name.startswith("_")} - {"arithmetic"}
     assert set(rows) == lies | {"waits", "falls_back", "properties", "count"}
     assert len(rows) == len(set(rows))
 
@@ -102,25 +98,6 @@ def test_a_card_that_vanishes_is_lost(card: Any, ask: Callable[..., Any]) -> Non
     with pytest.raises(WorkerError) as refused:
         Xpu().start(Settings())
     assert refused.value.outcome == "device_lost"
-
-
-def test_a_clock_that_is_held_back_shows_in_the_pulse(
-    card: Any, device: Xpu, step: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The fixed kernels take twice as long after the launch as before, so the launch is contended."""
-    for kernel in ("product", "copy"):
-        monkeypatch.setattr(bench_pulse, kernel, lambda *_: TimedWork("a step", 1.0, step))
-    monkeypatch.setattr(bench_pulse, "AWAKE", 0.0)
-    monkeypatch.setattr(ceilings, "perf_counter", card.clock.perf_counter)
-    felt = bench_pulse.Pulse(device, "fp32")
-    before = felt.read()["product"]
-    measure.sample(step, device.synchronise, count=5, block=2)
-    calm = felt.read()["product"]
-    assert pulse.slow("product", before, calm, [before, calm]) == ""
-    card.hot_after, card.hot = card.worked, 2.0
-    measure.sample(step, device.synchronise, count=5, block=2)
-    after = felt.read()["product"]
-    assert pulse.slow("product", before, after, [before, calm, after]).startswith("a fixed product took 2.0 times")
 
 
 def test_memory_that_fragments_is_a_note_before_it_is_an_error(card: Any, ask: Callable[..., Any]) -> None:

@@ -17,7 +17,6 @@ import pytest
 from compare_play import BUSY, A, Scripted, Sent, case, play, quick
 
 from ipexperf.bench import loading
-from ipexperf.case import Case
 from ipexperf.compare import together
 from ipexperf.compare.arm import Arm
 from ipexperf.compare.players import Stepper
@@ -331,26 +330,6 @@ def test_the_worker_that_grew_is_killed_and_not_the_one_that_is_waited_for(
     assert found.sides[0].launch.outcome == "out_of_memory"
     assert found.sides[0].launch.reason.endswith(", together with the other arms of its round")
     assert found.sides[1].launch.reason == "no reply within 5 s"
-
-
-def test_a_slow_pulse_concerns_the_arms_of_its_dtype(
-    arms: Callable[..., list[Arm]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is read once for each dtype, with its kernels. Launches of other dtypes are not affected."""
-    felt: list[str] = []
-
-    class Pulse:
-        def read(self, case: Case, _: object) -> dict[str, float]:
-            felt.append(case.dtype)
-            return {}
-
-        def judged(self, case: Case, *_: object, **__: object) -> tuple[dict[str, float], str]:
-            return {"copy_after": 4.0}, "a fixed copy was slow" if case.dtype == "bf16" else ""
-
-    found = play(*arms("tiny", "tiny", pulse=Pulse()))
-    assert [side.launch.contended for side in found.sides] == ["", "a fixed copy was slow"]
-    assert [side.launch.gate["copy_after"] for side in found.sides] == [4.0, 4.0]
-    assert sorted(felt) == ["bf16", "bf16", "fp32", "fp32"]
 
 
 def test_a_cold_start_has_one_step_however_busy_the_machine_is(

@@ -193,7 +193,7 @@ def test_a_launch_is_watched_on_the_cores_of_its_placement(looked: list[tuple[li
 def test_arms_that_take_turns_are_watched_on_the_cores_of_all(looked: list[tuple[list[int], int]]) -> None:
     """They run one after the other, so their threads do not add up."""
     one, other = (Conditions(placed((ALL[0],), 1)), Conditions(placed(tuple(ALL), None)))
-    watched = Watch([(CASE, one), (CASE, other)])
+    watched = Watch([one, other])
     watched.begin()
     watched.stretch([])
     assert looked == [(ALL, len(ALL))]

@@ -94,7 +94,7 @@ def run(late: dict[str, str], folder: Path, *words: str, **variables: str) -> su
     )
     command = [sys.executable, "-m", "pytest", "-p", "crowded", "-p", "no:cacheprovider", f"--rootdir={folder}"]
     command += ["--perf-device=late", f"--perf-load={LEAF}", f"--perf-load={NETWORKS}", "--perf-stack=stock"]
-    command += ["--perf-launches=1", "--perf-samples=5", "--perf-seconds=0.05", "--perf-without=pulse,roof"]
+    command += ["--perf-launches=1", "--perf-samples=5", "--perf-seconds=0.05", "--perf-without=roof"]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("IPEXPERF_", "PYTEST_"))}
     paths = os.pathsep.join((late["PYTHONPATH"], str(ROOT / "benchmarks" / "card"), str(ROOT)))
     environment = {**inherited, **late, "PYTHONPATH": paths, **variables}

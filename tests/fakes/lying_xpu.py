@@ -35,10 +35,6 @@ class LyingXpu(fake_xpu.FakeXpu):
         """The operator with arithmetic that fails in the queue: nobody hears of it before somebody waits."""
         self.vanishes_at: float = math.inf
         """The operator with arithmetic from which on the card is gone."""
-        self.hot_after: float = math.inf
-        """Seconds of work after which its clock is held back."""
-        self.hot: float = 1.0
-        """How many times as long everything takes then."""
         self.fragments = 0
         """Bytes of its reserve that each operator with arithmetic makes useless."""
         self.compiles = 0.0
@@ -49,7 +45,6 @@ class LyingXpu(fake_xpu.FakeXpu):
         """Operators that it computes once for operands of the same shapes; later it hands out what it had."""
         self.forgets: set[str] = set()
         """Operators that it leaves out: they hand on their first operand."""
-        self.worked = 0.0
         self.arithmetic = 0
         self._doomed = False
         self._kernels: set[tuple[Any, ...]] = set()
@@ -60,11 +55,6 @@ class LyingXpu(fake_xpu.FakeXpu):
         super()._wait()
         if self._doomed:
             raise RuntimeError(LATE)
-
-    def busy(self, seconds: float) -> None:
-        slower = self.hot if self.worked >= self.hot_after else 1.0
-        self.worked += seconds * slower
-        super().busy(seconds * slower)
 
     def run(self, func: Any, args: Any, kwargs: Any) -> Any:
         name = func.name().partition("::")[2].partition(".")[0]

@@ -60,7 +60,6 @@ def suite(
 @pytest.fixture
 def torch_suite(suite: Suite) -> Suite:
     """A suite whose interpreter finds torch and IPEX, and whose workers start with torch imported."""
-    suite.always("--perf-without=pulse")
     return suite
 
 

@@ -36,7 +36,7 @@ ACCEPT = ("baseline", "accept", "last", "--reason", "right", "--by", "me")
 def run(suite: Suite, forward: str, *more: str) -> pytest.RunResult:
     (suite.path / "net.py").write_text(NETWORK.format(forward=forward))
     # A step of a few microseconds has no speed to judge.
-    words = ("--perf-model", "net.py:Net@8", *CELL, "--perf-gate", "step_operators", "--perf-without=roof,pulse")
+    words = ("--perf-model", "net.py:Net@8", *CELL, "--perf-gate", "step_operators", "--perf-without=roof")
     return suite.raw(*words, *(() if more == PAIRS else LAUNCHES), *more, patience=300)
 
 

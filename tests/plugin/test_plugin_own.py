@@ -81,7 +81,7 @@ def run(mine: Suite, model: str, *arguments: str) -> pytest.RunResult:
 def test_a_suite_in_another_repository_measures_its_networks(stranger: pytest.Pytester) -> None:
     """Named by module and callable, found in the folder that pytest was started in, proven and recorded there."""
     # One case of two tests would be measured twice, which a run refuses to record.
-    words = ("--perf-model", "mynets:mapped,mynets:pair", *STOCK, "--perf-without=pulse", "-k", "mapped or test_pair")
+    words = ("--perf-model", "mynets:mapped,mynets:pair", *STOCK, "-k", "mapped or test_pair")
     command = (sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", "-p", "no:cacheprovider", *words)
     result = stranger.run(*command, timeout=PATIENCE)
     result.assert_outcomes(passed=2, deselected=1)

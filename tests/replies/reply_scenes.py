@@ -30,7 +30,7 @@ QUICK = (
     "--perf-preset=full",
     "--perf-start=fresh",
     "--perf-lease=off",
-    "--perf-without=pulse,roof",
+    "--perf-without=roof",
 )
 CONFTEST = f"""
 {(ROOT / "tests" / "fakes" / "any_machine.py").read_text()}

@@ -38,7 +38,6 @@ class Accelerator(Device):
     """A device with a queue: work is finished only after synchronising."""
 
     accelerator = True
-    pulse = True
     variable: str
     """The vendor's variable that selects the cards visible to a process."""
     properties: tuple[str, ...] = ()

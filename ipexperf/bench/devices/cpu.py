@@ -26,7 +26,6 @@ class Cpu(Device):
     name = "cpu"
     called = ("intel",)
     hosted = True
-    pulse = True
     quantizer = "x86"
     dynamic_scales = True
     oneccl = True

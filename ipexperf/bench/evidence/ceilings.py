@@ -105,17 +105,17 @@ def _products(device: Device, dtype: str) -> tuple[list[TimedWork], str]:
     return trials, "" if trials else f"no product of {dtype} on {device.name}: {'; '.join(reasons)}"
 
 
-def grown(make: Maker, device: Device, dtype: str, long: float = LONG) -> TimedWork:
+def grown(make: Maker, device: Device, dtype: str) -> TimedWork:
     """Return the smallest product that takes long enough, already run once."""
     for size in SIZES:
         trial = make(device, dtype, size)
         trial.run()
-        if quickest(trial, device) >= long:
+        if _quickest(trial, device) >= LONG:
             break
     return trial
 
 
-def quickest(trial: TimedWork, device: Device) -> float:
+def _quickest(trial: TimedWork, device: Device) -> float:
     """Return the least seconds of TRIES runs: a single one could be disturbed."""
     return min(timed(trial.run, device.synchronise) for _ in range(TRIES))
 

@@ -1,7 +1,7 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
 Requests: begin, prepare, environment, warm, sample, serve, memory, source, proof, metrics, fingerprint,
-trace, accuracy, weights, quantise, footprint, imports, modules, machine, ceilings, pulse, session, close. A reply is
+trace, accuracy, weights, quantise, footprint, imports, modules, machine, ceilings, session, close. A reply is
 one line with `ok` true or false; lines with `say` before it are progress. Requests and replies have their own
 descriptors, so that output of torch and C++ only goes to the log.
 """
@@ -89,7 +89,6 @@ class Worker:
         self._block = 1
         self._placement: Mapping[str, Any] | None = None
         self._bench: Workbench | None = None
-        self._pulses: dict[str, Any] = {}
         self._faults = heap.Faults()
         self._growth = heap.Growth()
         self._settles = True
@@ -209,19 +208,6 @@ class Worker:
         placement.apply(settings.placement)
         device = _started(request["device"], settings)
         return {"ceilings": device.ceilings(self._say) or ceilings.measure(device, self._say)}
-
-    def pulse(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Measure the current speed of a device. Needs no case. The kernels are made on first use."""
-        from ipexperf.bench.process.pulse import Pulse
-
-        dtype = request["dtype"]
-        if self._device is None:
-            placement.apply(request["placement"])
-            loading.load(request["load"])
-            self._device = _started(request["device"], Settings(threads=request["threads"]))
-        if dtype not in self._pulses:
-            self._pulses[dtype] = Pulse(self._device, dtype)
-        return {"seconds": self._pulses[dtype].read()}
 
     def warm(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready

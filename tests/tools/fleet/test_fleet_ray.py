@@ -32,7 +32,7 @@ def test_it(perf):
     perf()
 """
 CELL = ["--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain"]
-SHORT = ["--perf-launches", "1", "--perf-samples", "5", "--perf-seconds", "0.05", "--perf-without=pulse,roof"]
+SHORT = ["--perf-launches", "1", "--perf-samples", "5", "--perf-seconds", "0.05", "--perf-without=roof"]
 LOAD = [f"--perf-load={FAKES / name}" for name in ("fake.py", "any_machine.py", "fleet_models.py")]
 PATIENCE = 150
 
