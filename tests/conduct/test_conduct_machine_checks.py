@@ -8,13 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.machine.facts import PYTHON_H, Facts
 from ipexperf.conduct import machine_checks
 from ipexperf.conduct.machine_checks import CheckedMachine, MachineFinding
 
 PACKAGES = {"torch": "2.8.0", "torchvision": "0.23.0", "intel-extension-for-pytorch": "2.8.0"}
 FACTS = Facts(
-    "/env/bin/python", PACKAGES, frozenset({"avx2", "avx512_bf16", "amx_tile"}), compiler="/usr/bin/g++", iomp5="/x.so"
+    "/env/bin/python",
+    PACKAGES,
+    frozenset({"avx2", "avx512_bf16", "amx_tile"}),
+    compiler="/usr/bin/g++",
+    headers=frozenset({PYTHON_H}),
+    iomp5="/x.so",
 )
 CPUS = machine_checks.CPUS
 FILES = {
@@ -85,6 +90,7 @@ def test_each_bad_kernel_setting_is_one_finding_with_its_remedy(
         ({"packages": {"torch": "2.9.1", "torchvision": "0.2"}}, {}, "packages", "note", "intel-extension-for-pytorch"),
         ({"iomp5": ""}, {}, "OpenMP", "note", "libiomp5.so"),
         ({"compiler": ""}, {}, "compiler", "note", "C++ compiler"),
+        ({"headers": frozenset()}, {}, "compiler", "note", "install python3-dev"),
         ({"cpu_flags": frozenset({"avx2"})}, {}, "AMX", "note", "bf16 is emulated"),
         ({"cpu_flags": frozenset({"avx2", "avx512_bf16"})}, {}, "AMX", "note", "bf16 runs on AVX-512"),
         ({"cpu_flags": FACTS.cpu_flags | {"hypervisor"}}, {}, "virtual machine", "note", "yes"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.machine.facts import HEADERS, Facts
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 
@@ -20,7 +20,7 @@ CARDS = {"xpu": "", "cuda": ""}
 
 def facts(packages: Mapping[str, str | None] | None = None, flags: frozenset[str] = AVX2, **more: Any) -> Facts:
     """The facts of a machine with torch and IPEX. `packages` replaces or adds some."""
-    return Facts("/env/bin/python", {**PACKAGES, **(packages or {})}, flags, **more)
+    return Facts("/env/bin/python", {**PACKAGES, **(packages or {})}, flags, **{"headers": frozenset(HEADERS), **more})
 
 
 def plan(wishes: Mapping[str, Any], here: Facts | None = None) -> matrix.Plan:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import plan_records
 import pytest
 from plan_records import CARDS, facts, ids
 
-from ipexperf.bench.machine.facts import HEADERS
+from ipexperf.bench.machine.facts import HEADERS, LEVEL_ZERO_H, PYTHON_H
 from ipexperf.errors import UsageError
 from ipexperf.plan import matrix
 
 CELL: dict[str, Any] = {"model": ("resnet18",), "dtype": ("fp32",), "mode": ("infer_compile",), "stack": ("all",)}
 
 
-def plan(compiler: str = "/usr/bin/g++", headers: tuple[str, ...] = HEADERS, **wishes: Any) -> matrix.Plan:
+def plan(compiler: str = "/usr/bin/g++", headers: Iterable[str] = HEADERS, **wishes: Any) -> matrix.Plan:
     here = facts(accelerators=CARDS, compiler=compiler, headers=frozenset(headers))
     return plan_records.plan({**CELL, **wishes}, here)
 
@@ -31,9 +32,18 @@ def test_on_xpu_compiling_needs_a_header_of_the_driver() -> None:
     """Triton builds its driver from it. Other devices do not, and eager modes do not."""
     wish: dict[str, Any] = {"stack": ("stock",), "device": ("xpu", "cuda"), "mode": ("infer", "infer_compile")}
     assert len(plan(**wish).cases) == 4
-    found = plan(headers=(), **wish)
+    found = plan(headers=[PYTHON_H], **wish)
     assert [left.id for left in found.left_out] == ["resnet18-xpu-fp32-infer_compile-stock"]
-    assert "needs the header level_zero/ze_api.h for its device: install libze-dev" in found.left_out[0].reason
+    assert "needs the header level_zero/ze_api.h: install libze-dev" in found.left_out[0].reason
+
+
+@pytest.mark.parametrize("device", ["cpu", "xpu", "cuda"])
+def test_compiling_needs_pythons_header_on_every_device(device: str) -> None:
+    """Inductor's kernels for the CPU and Triton's drivers for cards are modules of Python. An exported network is none."""
+    wish: dict[str, Any] = {"stack": ("stock",), "headers": [LEVEL_ZERO_H]}
+    with pytest.raises(UsageError, match=r"needs the header Python\.h: install python3-dev, or name its folder in CPATH"):
+        plan(device=(device,), **wish)
+    assert ids(plan(mode=("infer_export",), **wish)) == ["resnet18-cpu-fp32-infer_export-stock"]
 
 
 @pytest.mark.parametrize("mode", ["infer_compile", "infer_export"])

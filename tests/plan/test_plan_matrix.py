@@ -16,7 +16,7 @@ from plan_records import AVX2, AVX512
 from ipexperf.bench import loading, registry
 from ipexperf.bench.api import Cell, Device, Model
 from ipexperf.bench.devices.cpu import Cpu
-from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.machine.facts import HEADERS, Facts
 from ipexperf.case import Case
 from ipexperf.dtypes import DTYPES
 from ipexperf.errors import UsageError
@@ -36,7 +36,7 @@ def facts(
     **accelerators: str,
 ) -> Facts:
     packages = {"torch": torch, "torchvision": torchvision, "intel-extension-for-pytorch": ipex}
-    return Facts("/env/bin/python", packages, flags, accelerators)
+    return Facts("/env/bin/python", packages, flags, accelerators, headers=frozenset(HEADERS))
 
 
 def ids(plan: matrix.Plan) -> set[str]:

@@ -18,8 +18,7 @@ from ipexperf.bench.devices._telemetry import XPU_SMI
 from ipexperf.bench.evidence import profiler
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine import diagnosis
-from ipexperf.bench.machine import facts as facts_of_machine
-from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.machine.facts import LEVEL_ZERO_H, Facts
 from ipexperf.result import Check
 
 _TO_CPU = "aten::_to_cpu"
@@ -83,7 +82,7 @@ class Xpu(Accelerator):
 
     def uncompiled(self, facts: Facts) -> str | None:
         """Triton builds its driver for Intel GPUs when it is first used."""
-        return super().uncompiled(facts) or facts.lacks_header(facts_of_machine.HEADERS[0], "libze-dev and intel-ocloc")
+        return super().uncompiled(facts) or facts.lacks_header(LEVEL_ZERO_H)
 
     def proof(self, step: Callable[[], Any], block: int) -> list[Check]:
         """Also check for operators that torch's XPU backend leaves to the CPU."""

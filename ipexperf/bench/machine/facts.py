@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import sys
+import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -30,8 +31,9 @@ PACKAGES: tuple[str, ...] = (
 PT2E_HOMES = ("torch.ao.quantization", "torchao.quantization.pt2e")
 """Packages that have the tools of PT2E quantisation. Torch's own first; later versions lack it."""
 PT2E_STEPS = "quantize_pt2e"
-HEADERS = ("level_zero/ze_api.h",)
-"""Headers without which torch cannot compile for a device."""
+PYTHON_H, LEVEL_ZERO_H = "Python.h", "level_zero/ze_api.h"
+HEADERS = {PYTHON_H: "python3-dev", LEVEL_ZERO_H: "libze-dev and intel-ocloc"}
+"""Headers without which torch cannot compile, each with Debian's packages that have it."""
 PT2E_QUANTIZER = "_inductor_quantizer"
 """How the modules of quantizers end whose patterns inductor lowers to int8."""
 
@@ -67,15 +69,19 @@ class Facts:
         """Return False if torch says that the card has no float64, such as Arc A-series."""
         return all(card["float64"] for card in self.cards.get(device, ())[:1])
 
-    def uncompiled(self) -> str | None:
-        """Return why a cell is left out if torch cannot compile, or None."""
+    def no_compiler(self) -> str | None:
+        """Return why a cell is left out if torch finds no compiler, or None."""
         return None if self.compiler else "torch.compile needs a C++ compiler: no g++ in PATH, and CXX names none"
 
-    def lacks_header(self, name: str, package: str) -> str | None:
+    def uncompiled(self) -> str | None:
+        """Return why a cell is left out if torch cannot compile what Python then loads, or None."""
+        return self.no_compiler() or self.lacks_header(PYTHON_H)
+
+    def lacks_header(self, name: str) -> str | None:
         """Return why a cell is left out if compiling for its device needs a header that is not there, or None."""
         if name in self.headers:
             return None
-        return f"torch.compile needs the header {name} for its device: install {package}, or name its folder in CPATH"
+        return f"torch.compile needs the header {name}: install {HEADERS[name]}, or name its folder in CPATH"
 
     def without(self, openmp: str) -> str | None:
         """Return why a cell is left out if the OpenMP runtime of its mode is missing, or None."""
@@ -151,13 +157,14 @@ def _not_this_card(name: str, seen: Sequence[Mapping[str, Any]], index: int) -> 
 
 
 def _includes() -> list[Path]:
-    """Return the folders in which a compiler that torch calls looks for headers."""
+    """Return the folders in which a compiler that torch calls looks for headers, Python's own among them."""
     paths = [os.environ.get(name, "") for name in ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH")]
     folders = [folder for path in paths for folder in path.split(os.pathsep) if folder]
+    python = Path(sysconfig.get_path("include"))
     prefixes = [os.environ.get("ZE_PATH", ""), sys.prefix, "/usr/local", "/usr"]
     own = importlib.util.find_spec("triton")
     bundled = [Path(place, "backends", "intel", "include") for place in (own and own.submodule_search_locations) or ()]
-    return [*map(Path, folders), *(Path(prefix, "include") for prefix in prefixes if prefix), *bundled]
+    return [python, *map(Path, folders), *(Path(prefix, "include") for prefix in prefixes if prefix), *bundled]
 
 
 def pt2e_homes() -> dict[str, str]:

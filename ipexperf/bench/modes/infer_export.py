@@ -136,7 +136,7 @@ class InferExport(Mode):
     def why_not(self, cell: Cell, facts: Facts) -> str | None:
         if cell.device != "cpu":
             return f"infer_export is built for cpu, not for {cell.device}"
-        return facts.uncompiled()
+        return facts.no_compiler()  # what it makes is loaded by torch, not by Python
 
     def script(self, cell: Cell, stack: Stack) -> tuple[str, ...]:
         return (
