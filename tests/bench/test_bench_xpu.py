@@ -105,6 +105,22 @@ def test_a_pin_that_did_not_take_is_an_error(card: Any) -> None:
         Xpu().start(Settings())
 
 
+def test_cards_that_are_not_selected_do_not_count(card: Any) -> None:
+    """Before torch is initialised it counts them: a run of two cards ended in a traceback, and a pin looked untaken."""
+    card.of_driver = 2
+    assert len(facts.gather(["xpu"]).cards["xpu"]) == 1
+
+
+def test_a_worker_counts_the_cards_that_it_may_use(card: Any) -> None:
+    card.of_driver = 2
+    Xpu().start(Settings())
+
+
+def test_a_card_of_the_driver_that_torch_cannot_initialise_is_not_there(card: Any) -> None:
+    card.of_driver, card.count = 1, 0
+    assert "sees no XPU" in facts.gather(["xpu"]).accelerators["xpu"]
+
+
 @pytest.mark.parametrize(
     ("index", "mask", "selector", "card"),
     [

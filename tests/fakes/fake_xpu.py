@@ -106,6 +106,9 @@ class FakeXpu(types.ModuleType):
         self.free_at = 0.0
         self.calls: Counter[str] = Counter()
         self.count = count
+        self.of_driver: int | None = None
+        """What torch from 2.13 on counts until it is initialised: the driver's cards, whichever are selected."""
+        self._initialised = False
         self.properties = Properties()
         self.compiled = True
         self.waits = True
@@ -125,12 +128,13 @@ class FakeXpu(types.ModuleType):
     def init(self) -> None:
         if not self.count:
             raise RuntimeError("No XPU devices are available.")
+        self._initialised = True
 
     def _lazy_init(self) -> None:
         self.init()
 
     def is_available(self) -> bool:
-        return self.compiled and self.count > 0
+        return self.compiled and self.device_count() > 0
 
     def is_initialized(self) -> bool:
         return True
@@ -142,7 +146,7 @@ class FakeXpu(types.ModuleType):
         self.calls["manual_seed_all"] += 1
 
     def device_count(self) -> int:
-        return self.count
+        return self.count if self._initialised or self.of_driver is None else self.of_driver
 
     def current_device(self) -> int:
         return 0

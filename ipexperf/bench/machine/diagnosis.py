@@ -128,7 +128,8 @@ def why_not(name: str, torch: Any, machine: Machine | None = None) -> str:
         return f"torch {torch.__version__} has no {name} support"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's warning about an old driver is read below
-        if module.is_available():
+        # Until it is initialised, torch from 2.13 on counts the cards of the driver, and not those that may be used.
+        if module.is_available() and not _error_of(module):
             return ""
         sees = f"torch {torch.__version__} sees no {name.upper()}"
         kind = KINDS.get(name)
@@ -164,7 +165,7 @@ def _set(machine: Machine, kind: Kind) -> str:
 def _error_of(module: Any) -> str:
     """Return torch's own error when it is initialised, or an empty text. It knows of drivers that are too old."""
     try:
-        module.init()
+        getattr(module, "init", lambda: None)()  # a device of somebody's own may have none
     except Exception as error:  # noqa: BLE001 - the first sentence of any error is the answer
         lines = str(error).strip().splitlines()
         return f" (torch says: {lines[0].strip()})" if lines else ""
