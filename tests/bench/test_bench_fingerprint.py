@@ -8,12 +8,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import inductors_code
 import pytest
 from bench_cases import bench, network
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Captured, Settings
-from ipexperf.bench.evidence import fingerprint, onednn
+from ipexperf.bench.api import Captured, Kernel, Settings
+from ipexperf.bench.evidence import compilation, fingerprint, onednn
+from ipexperf.bench.evidence.templates import LAYER, kernels
 
 torch = pytest.importorskip("torch")
 
@@ -139,6 +141,27 @@ def test_compiled_code_is_summed_up_by_what_it_calls() -> None:
     assert seen["breaks"] == {"generic_jump at #": 2}
     moved = fingerprint.compiled(1, 3, {"generic_jump at /tmp/net.py:18": 2}, [code])["compiled"].structure
     assert moved == seen
+
+
+def layers(outputs: Any, weights: Any, bias: Any) -> Any:
+    """Two alike, which share their kernels."""
+    for _ in range(2):
+        outputs = torch.nn.functional.linear(outputs, weights, bias).relu().softmax(-1) + 1
+    return outputs
+
+
+@pytest.mark.parametrize("device", ["xpu", "cuda"])
+@pytest.mark.parametrize("templates", [False, True])
+def test_code_for_a_card_is_summed_up_by_what_it_calls(device: str, *, templates: bool) -> None:
+    """As inductor writes it: a kernel in Triton is run, while its source defines it, and a layer may be a template."""
+    code = inductors_code.generated(device, layers, (64, 128), (128, 128), (128,), templates=templates)
+    product, rest = ("triton_tem_fused_0", 1) if templates else ("extern_kernels.addmm", 0)
+    calls = fingerprint.compiled(1, 1, {}, [code])["compiled"].structure["calls"]
+    assert calls == {product: 2, f"triton_per_fused_{rest}": 2}
+    written = Kernel(LAYER, ("float32", "float32"))
+    assert kernels(code) == ([written, written] if templates else [])
+    [check] = compilation.on_device([code], device)
+    assert (check.ok, f"on {device}" in check.found) == (True, True)
 
 
 @pytest.mark.parametrize(

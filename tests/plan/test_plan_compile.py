@@ -39,9 +39,9 @@ def test_on_xpu_compiling_needs_a_header_of_the_driver() -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "xpu", "cuda"])
 def test_compiling_needs_pythons_header_on_every_device(device: str) -> None:
-    """Inductor's kernels for the CPU and Triton's drivers for cards are modules of Python. An exported network is none."""
+    """Inductor's kernels for the CPU and Triton's drivers for cards are modules of Python; an export is none."""
     wish: dict[str, Any] = {"stack": ("stock",), "headers": [LEVEL_ZERO_H]}
-    with pytest.raises(UsageError, match=r"needs the header Python\.h: install python3-dev, or name its folder in CPATH"):
+    with pytest.raises(UsageError, match=r"needs the header Python\.h: install python3-dev, or name"):
         plan(device=(device,), **wish)
     assert ids(plan(mode=("infer_export",), **wish)) == ["resnet18-cpu-fp32-infer_export-stock"]
 

@@ -32,7 +32,8 @@ SHOWN, LINE = 5, 300
 ISA_VARIABLES = (*onednn.ISA_VARIABLES, "ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS")
 """Variables that limit the instruction sets which libraries use."""
 _NODE = re.compile(r"= (\w+::\w+?)(?:_\d+)?(?:\[[^\n]*?\])?\(")
-_CALL = re.compile(r"\b((?:torch\.ops|extern_kernels)\.[\w.]+|(?:cpp|triton)_\w+)\(")
+_CALL = re.compile(r"\b((?:torch\.ops|extern_kernels)\.[\w.]+(?=\()|cpp_\w+(?=\()|\w+(?=\.run\())")
+"""What inductor's code calls: of torch, in C++, and in Triton, whose sources stand beside it with their own names."""
 UNRECORDED = "torch's profiler recorded no kernel, though operators ran"
 _PLACE = re.compile(r"(?:/\S+/)?\S+\.py:\d+|0x[0-9a-f]+|\bline \d+")
 
