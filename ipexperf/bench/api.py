@@ -473,6 +473,10 @@ class Device(ABC):
         """Return the share of the device's own memory that no process has. None: it has none, or cannot tell."""
         return None
 
+    def taken(self) -> float:
+        """Return the share of the device's own memory that this process has."""
+        return 0.0
+
     def warmed(self) -> None:  # noqa: B027 - optional
         """Called once the steps are warm, before the samples: memory that grows from here on grows with the steps."""
 

@@ -137,11 +137,13 @@ def _share_memory(players: Sequence[Player]) -> None:
 
 def _warm(players: Sequence[Player], effort: Effort) -> None:
     """Warm up the players one by one, measure how many untimed steps a turn needs, and set the shape of each turn."""
+    begun: list[Player] = []
     for player in _alive(players):
         with guarded(player):
             player.warm()
+            begun.append(player)
             if len(_alive(players)) > 1:
-                _refuse_full_card(player)
+                _refuse_full_card(_alive(begun))
     warm_known = all(player.arm.warm is not None for player in _alive(players))
     for _ in range(PROBES if len(_alive(players)) > 1 and not warm_known else 0):
         for player in _alive(players):
@@ -155,11 +157,17 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
         player.shape = order.TurnShape(effort.samples or alone.samples, alone.block, warm)
 
 
-def _refuse_full_card(player: Player) -> None:
-    """Fail a player that has filled its card beside others: some drivers then move memory to the host, and are slow."""
-    room = player.reply.get("room", 1.0) if isinstance(player, Stepper) else 1.0
+def _refuse_full_card(warm: Sequence[Player]) -> None:
+    """Fail the last of these players if the card is full: some drivers then move memory to the host, and are slow.
+
+    Without a right that few have, Intel's drivers say that all of a card is free. So what the players have counts too.
+    """
+    replies = [player.reply for player in warm if isinstance(player, Stepper)]
+    room = min(
+        [1 - sum(reply["taken"] for reply in replies), *(reply["room"] for reply in replies[-1:] if "room" in reply)]
+    )
     if room < 1 - memory_limit.SHARE:
-        name, others = player.arm.case.device, "beside the other arms of its round"
+        name, others = warm[-1].arm.case.device, "beside the other arms of its round"
         raise WorkerError("out_of_memory", f"{room:.0%} of the memory of the {name} device is left {others}")
 
 

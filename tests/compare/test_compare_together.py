@@ -293,16 +293,26 @@ def test_an_arm_that_fails_in_the_middle_of_a_round_ends_alone(
     assert all(gone(pid) for pid in sent.names)
 
 
+@pytest.mark.parametrize(
+    "filling",
+    [
+        [{"room": 0.5}, {"room": 0.03}, {"room": 0.5}, {"room": 0.03}],
+        [{"room": 1.0, "taken": 0.4}, {"room": 1.0, "taken": 0.57}, {"room": 1.0, "taken": 0.4}, {"taken": 0.97}],
+    ],
+)
 def test_an_arm_that_fills_its_card_beside_others_is_out_of_memory(
-    arms: Callable[..., list[Arm]], monkeypatch: pytest.MonkeyPatch
+    arms: Callable[..., list[Arm]], monkeypatch: pytest.MonkeyPatch, filling: list[dict[str, float]]
 ) -> None:
-    """Some drivers move memory to the host instead of refusing it. Alone it may have all of the card."""
-    rooms = iter([0.5, 0.03, 0.5, 0.03])
+    """Some drivers move memory to the host instead of refusing it. Alone it may have all of the card.
+
+    Not all drivers tell how much is free, so what the arms have is added up.
+    """
+    rooms = iter(filling)
     warm = Stepper.warm
 
     def told(player: Stepper) -> None:
         warm(player)
-        player.reply["room"] = next(rooms)
+        player.reply |= next(rooms)
 
     monkeypatch.setattr(Stepper, "warm", told)
     found = play(*arms("tiny", "tiny", "tiny"))

@@ -123,6 +123,9 @@ class Accelerator(Device):
             return None
         return float(free / total)
 
+    def taken(self) -> float:
+        return float(self._api.max_memory_reserved() / self._api.get_device_properties(0).total_memory)
+
     def warmed(self) -> None:
         self._reserved_warm = int(self._api.max_memory_reserved())
 

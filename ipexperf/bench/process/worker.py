@@ -218,7 +218,7 @@ class Worker:
         if self._alone:
             gc.freeze()  # keep garbage collections during samples short
         room = device.room()
-        return {**reply, **({} if room is None else {"room": room})}
+        return {**reply, "taken": device.taken(), **({} if room is None else {"room": room})}
 
     def sample(self, request: dict[str, Any]) -> dict[str, Any]:
         """Time blocks of steps, after `warm` untimed steps, because another worker has filled the caches.
