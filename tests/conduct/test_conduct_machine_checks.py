@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ipexperf.bench.machine import cards
 from ipexperf.bench.machine.facts import PYTHON_H, Facts
 from ipexperf.conduct import machine_checks
 from ipexperf.conduct.machine_checks import CheckedMachine, MachineFinding
@@ -142,6 +143,21 @@ def test_a_card_is_named_with_what_torch_and_the_kernel_tell_of_it(good: Checked
     assert found(there, "0000:03:00.0").found == "kernel driver xe, at most 225 W, at most 2400 MHz, 16 PCIe lanes"
     compiling = found(there, "compiling for xpu")
     assert (compiling.state, "install libze-dev and intel-ocloc" in compiling.found) == ("note", True)
+
+
+def test_lanes_are_those_of_the_slot(good: CheckedMachine) -> None:
+    """An Arc hangs in a switch of its own, where one lane is told of it, whatever its slot has."""
+    folders = ("0000:00:01.0", "0000:01:00.0", "0000:02:01.0", "0000:03:00.0")
+    place, rows = "sys/devices/pci0000:00", ("0x060400", "0x060400", "0x060400", "0x030000")
+    for folder, kind, width in zip(folders, rows, ("16", "4", "1", "1"), strict=True):
+        place = f"{place}/{folder}"
+        put(good, {f"{place}/{name}": text for name, text in (("class", kind), ("current_link_width", width))})
+    put(good, {f"{place}/vendor": "0x8086"})
+    (good.root / "sys/bus/pci/devices").mkdir(parents=True, exist_ok=True)
+    (good.root / "sys/bus/pci/devices/0000:03:00.0").symlink_to(good.root / place)
+    assert cards.told("0000:03:00.0", good.root)["pci_lanes"] == "4"
+    (good.root / place / "vendor").write_text("0x10de")
+    assert cards.told("0000:03:00.0", good.root)["pci_lanes"] == "1"
 
 
 def test_a_card_that_cannot_be_used_is_wrong_with_its_cure(good: CheckedMachine) -> None:

@@ -41,7 +41,6 @@ class Xpu(Accelerator):
         "type",
         "version",
         "device_id",
-        "uuid",
         "architecture",
         "is_integrated_gpu",
         "max_compute_units",

@@ -12,6 +12,8 @@ INTEL = "0x8086"
 DEVICES = "sys/bus/pci/devices"
 _POWER = "hwmon/hwmon*/power1_max"
 """Microwatts, by the drivers i915 and xe."""
+_BRIDGE = "0x0604"
+"""How the class of a PCI bridge begins."""
 _CLOCKS = ("tile*/gt*/freq*/max_freq", "drm/card*/gt_max_freq_mhz")
 """Megahertz, by xe and by i915."""
 
@@ -33,9 +35,21 @@ def told(address: str, root: Path = Path("/")) -> dict[str, Any]:
         "kernel_driver_version": kernel_files.text(root / "sys/module" / driver / "version") if driver else None,
         "power_limit_watts": round(max(power) / 1e6) if power else None,
         "clock_limit_mhz": max(clocks, default=None),
-        "pci_lanes": kernel_files.text(card / "current_link_width"),
+        "pci_lanes": kernel_files.text(_link(card) / "current_link_width"),
     }
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _link(card: Path) -> Path:
+    """Return the folder of the device that has the card's link to the host.
+
+    Intel's cards hang in a switch of their own, two levels below the port in the slot: inside, one lane is told.
+    """
+    port = card.resolve().parents[1]
+    inside = kernel_files.text(card / "vendor") == INTEL and (kernel_files.text(port / "class") or "").startswith(
+        _BRIDGE
+    )
+    return port if inside else card
 
 
 def intel_cards(root: Path = Path("/")) -> dict[str, Path]:
