@@ -127,6 +127,11 @@ def _moved(word: str, folder: Path) -> str:
     return "" if replaced and replaced.lacks(path) else str(source.moved(path))
 
 
+def _within(test: str, collector: str) -> bool:
+    """Whether a test is in a collector: the whole session has no name, or a dot."""
+    return collector in ("", ".") or test.startswith((f"{collector}/", f"{collector}::"))
+
+
 class Arm:
     """The plugin of the session."""
 
@@ -185,7 +190,7 @@ class Arm:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             why = _last_line(report)
-            self._gone += [(test, MISSING, why) for test in self._places if test.startswith(report.nodeid)]
+            self._gone += [(test, MISSING, why) for test in self._places if _within(test, report.nodeid)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.nodeid in self._stood:
