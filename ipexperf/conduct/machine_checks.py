@@ -230,9 +230,28 @@ def accelerators(machine: CheckedMachine) -> Iterator[MachineFinding]:
             told = cards.told(address, machine.root)
             text = ", ".join(words.format(told[key]) for key, words in OF_CARDS.items() if key in told)
             yield MachineFinding(address, "ok", text or "the kernel tells nothing of it")
+            yield from _floating(address, machine.root)
         unable = device.uncompiled(machine.facts)
         compiling = f"compiling for {device.name}"
         yield MachineFinding(compiling, "note" if unable else "ok", unable or machine.facts.compiler)
+
+
+def _floating(address: str, root: Path) -> Iterator[MachineFinding]:
+    """Whether the clocks of a card follow load and heat, and the command that fixes them until the next boot."""
+    bounds = cards.clocks(root / cards.DEVICES / address)
+    floating = [(path, low, high) for path, low, high in bounds if low < high]
+    if floating:
+        text = "; ".join(f"from {low} to {high} MHz" for low, high in dict.fromkeys(bound[1:] for bound in floating))
+        fix = "; ".join(f"echo {high} | sudo tee {path}" for path, _, high in floating)
+        yield MachineFinding(
+            f"clock of {address}",
+            "note",
+            f"it floats {text}",
+            f"fix it before runs are compared with one another: {fix}",
+        )
+    elif bounds:
+        text = ", ".join(f"{clock} MHz" for clock in dict.fromkeys(low for _, low, _ in bounds))
+        yield MachineFinding(f"clock of {address}", "ok", f"fixed at {text}")
 
 
 CHECKS: tuple[Callable[[CheckedMachine], Iterable[MachineFinding]], ...] = (

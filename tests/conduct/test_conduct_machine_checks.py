@@ -133,7 +133,7 @@ def test_a_card_is_named_with_what_torch_and_the_kernel_tell_of_it(good: Checked
     arc = {"name": "Arc A770", "memory": 15473 * 2**20, "driver": "1.6.32567", "float64": False}
     address = "sys/bus/pci/devices/0000:03:00.0"
     files = {"vendor": "0x8086", "class": "0x030000", "hwmon/hwmon1/power1_max": "225000000"}
-    files.update({"tile0/gt0/freq0/max_freq": "2400", "current_link_width": "16"})
+    files.update({"tile0/gt0/freq0/min_freq": "300", "tile0/gt0/freq0/max_freq": "2400", "current_link_width": "16"})
     put(good, {f"{address}/{name}": text for name, text in files.items()})
     taken = good.root / "sys/bus/pci/drivers/xe"
     taken.mkdir(parents=True)
@@ -141,6 +141,13 @@ def test_a_card_is_named_with_what_torch_and_the_kernel_tell_of_it(good: Checked
     there = replace(good, facts=replace(FACTS, accelerators={"xpu": ""}, cards={"xpu": [arc]}))
     assert found(there, "xpu 0").found == "Arc A770, 15.1 GiB, driver 1.6.32567, no float64: fp16 training is left out"
     assert found(there, "0000:03:00.0").found == "kernel driver xe, at most 225 W, at most 2400 MHz, 16 PCIe lanes"
+    low = good.root / address / "tile0/gt0/freq0/min_freq"
+    floats = found(there, "clock of 0000:03:00.0")
+    assert (floats.state, floats.found) == ("note", "it floats from 300 to 2400 MHz")
+    assert floats.advice.endswith(f"echo 2400 | sudo tee {low}")
+    low.write_text("2400")
+    fixed = found(there, "clock of 0000:03:00.0")
+    assert (fixed.state, fixed.found, fixed.advice) == ("ok", "fixed at 2400 MHz", "")
     compiling = found(there, "compiling for xpu")
     assert (compiling.state, "install libze-dev and intel-ocloc" in compiling.found) == ("note", True)
 

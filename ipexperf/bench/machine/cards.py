@@ -14,8 +14,8 @@ _POWER = "hwmon/hwmon*/power1_max"
 """Microwatts, by the drivers i915 and xe."""
 _BRIDGE = "0x0604"
 """How the class of a PCI bridge begins."""
-_CLOCKS = ("tile*/gt*/freq*/max_freq", "drm/card*/gt_max_freq_mhz")
-"""Megahertz, by xe and by i915."""
+_CLOCKS = ("tile*/gt*/freq*/{}_freq", "drm/card*/gt_{}_freq_mhz")
+"""Megahertz, by xe and by i915: the files of the lowest and the highest clock (min, max)."""
 
 
 def kernel_driver(card: Path) -> str:
@@ -28,16 +28,23 @@ def told(address: str, root: Path = Path("/")) -> dict[str, Any]:
     card = root / DEVICES / address
     driver = kernel_driver(card)
     power = [int(text) for text in _texts(card, _POWER) if text.isdigit()]
-    clocks = [int(text) for pattern in _CLOCKS for text in _texts(card, pattern) if text.isdigit()]
     values = {
         "pci": address,
         "kernel_driver": driver or None,
         "kernel_driver_version": kernel_files.text(root / "sys/module" / driver / "version") if driver else None,
         "power_limit_watts": round(max(power) / 1e6) if power else None,
-        "clock_limit_mhz": max(clocks, default=None),
+        "clock_limit_mhz": max((limit for _, _, limit in clocks(card)), default=None),
         "pci_lanes": kernel_files.text(_link(card) / "current_link_width"),
     }
     return {name: value for name, value in values.items() if value is not None}
+
+
+def clocks(card: Path) -> list[tuple[Path, int, int]]:
+    """Return the bounds of each clock of the card in this folder: the file of the lower one, and both in megahertz."""
+    lower = [path for pattern in _CLOCKS for path in sorted(card.glob(pattern.format("min")))]
+    pairs = [(path, path.with_name(path.name.replace("min", "max"))) for path in lower]
+    read = [(path, kernel_files.text(path) or "", kernel_files.text(upper) or "") for path, upper in pairs]
+    return [(path, int(low), int(high)) for path, low, high in read if low.isdigit() and high.isdigit()]
 
 
 def _link(card: Path) -> Path:
