@@ -91,10 +91,11 @@ def test_a_launch_with_a_failed_kernel_is_an_error(card: Any, ask: Callable[...,
     assert reply["reason"] == f"RuntimeError: {lying_xpu.LATE}; the runtime reports full memory by this error too"
 
 
-def test_a_card_that_vanishes_is_lost(card: Any, ask: Callable[..., Any]) -> None:
-    """In the middle of the samples; and whoever starts on it afterwards finds none."""
+def test_a_card_that_vanishes_is_lost(card: Any, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of the samples; and whoever starts on it afterwards, in a process of its own, finds none."""
     card.vanishes_at = 60
     assert failed(ask("warm", "sample", count=40, block=1))["outcome"] == "device_lost"
+    fake_xpu.install(monkeypatch, count=0)
     with pytest.raises(WorkerError) as refused:
         Xpu().start(Settings())
     assert refused.value.outcome == "device_lost"

@@ -26,7 +26,7 @@ def failed(checks: dict[str, tuple[bool, str]]) -> dict[str, str]:
     return {name: text for name, (ok, text) in checks.items() if not ok}
 
 
-@pytest.mark.parametrize("scene", INFERENCE)
+@pytest.mark.parametrize("scene", ["infer fp32", *INFERENCE])
 def test_inference_keeps_its_label(scenes: dict[str, Any], scene: str) -> None:
     """Every check of a case holds: the device, the dtype, what was folded, and the accuracy."""
     checks = scenes[scene]
@@ -52,5 +52,5 @@ def test_training_keeps_its_label(scenes: dict[str, Any]) -> None:
     ("scene", "check"), [("folds nothing", "conv_bn_folding"), ("fuses nothing", "fused_optimizer")]
 )
 def test_an_ipex_that_does_less_than_its_label_says_is_caught(scenes: dict[str, Any], scene: str, check: str) -> None:
-    """One check fails, and it is that of the claim. That folding failed IPEX itself does not say."""
+    """One check fails, and it is that of the claim."""
     assert set(failed(scenes[scene])) == {check}

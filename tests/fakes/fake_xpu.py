@@ -1,14 +1,16 @@
-"""A fake of `torch.xpu` for machines without an Intel GPU: asynchronous, on a clock of its own.
+"""A fake card below torch's own `torch.xpu`, for machines without an Intel GPU: asynchronous, on a clock of its own.
 
-Its tensors are CPU tensors that say `xpu`. What is asked of it lies in a queue and costs pretended device time; only a
+It takes the place of what `torch/xpu/*.py` calls in C++ (`torch._C._xpu_*`), so that the Python code is torch's. Its
+tensors are CPU tensors that say `xpu`. What is asked of it lies in a queue and costs pretended device time; only a
 synchronisation, or reading a value back, lets the host's clock catch up: whoever forgets to wait measures the queue.
 The properties are those that torch printed of real cards, the messages those that torch's XPU backend prints.
 """
 
 from __future__ import annotations
 
+import importlib
+import re
 import sys
-import types
 import warnings
 import weakref
 from collections import Counter
@@ -69,15 +71,19 @@ class Clock:
 
 
 class Event:
-    """A mark in the queue."""
+    """What torch derives its events of: a mark in the queue."""
 
     card: FakeXpu
 
-    def __init__(self, enable_timing: bool = False) -> None:  # noqa: FBT001, FBT002 - as torch's
-        self.timing = enable_timing
-        self.at = 0.0
+    def __new__(cls, *, enable_timing: bool = False) -> Any:
+        made = super().__new__(cls)
+        made.timing, made.at = enable_timing, 0.0
+        return made
 
-    def record(self, stream: Any = None) -> None:
+    timing: bool
+    at: float
+
+    def record(self, stream: Any) -> None:
         self.card.calls["Event.record"] += 1
         self.at = max(self.card.free_at, self.card.clock.now)
 
@@ -97,20 +103,28 @@ class Event:
         return (end_event.at - self.at) * 1e3
 
 
-class FakeXpu(types.ModuleType):
-    """The module `torch.xpu`, with one card that can be told to misbehave."""
+class Stream:
+    """What torch derives its streams of."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        return super().__new__(cls)
+
+
+class FakeXpu:
+    """One card, or several that are alike, which can be told to misbehave."""
+
+    event: type[Event] = Event
 
     def __init__(self, count: int = 1) -> None:
-        super().__init__("torch.xpu")
         self.clock = Clock()
         self.free_at = 0.0
         self.calls: Counter[str] = Counter()
         self.count = count
-        self.of_driver: int | None = None
-        """What torch from 2.13 on counts until it is initialised: the driver's cards, whichever are selected."""
-        self._initialised = False
         self.properties = Properties()
-        self.compiled = True
+        self.others: list[Any] = []
+        """The properties of further cards, where they are not alike."""
+        self.free: int | None = None
+        """Bytes that no process has, if the driver tells."""
         self.waits = True
         """Whether synchronize waits: a device that lies does not."""
         self.without_timing = False
@@ -119,65 +133,56 @@ class FakeXpu(types.ModuleType):
         """Operators for which it has no kernel."""
         self._warned = False
         self.held = self.peak = self.reserved = 0
-        self.Event = type("Event", (Event,), {"card": self})
 
-    # What torch.xpu has.
-    def _is_compiled(self) -> bool:
-        return self.compiled
+    def boundary(self) -> dict[str, Any]:
+        """What torch's Python calls of its C++."""
+        return {
+            "_has_xpu": True,
+            "_XpuDeviceProperties": Properties,
+            "_XpuEventBase": type("_XpuEventBase", (self.event,), {"card": self}),
+            "_XpuStreamBase": Stream,
+            "_xpu_init": self._init,
+            "_xpu_isInBadFork": lambda: False,
+            "_xpu_getDeviceCount": lambda: self.count,
+            "_xpu_getDevice": lambda: 0,
+            "_xpu_setDevice": self._set_device,
+            "_xpu_exchangeDevice": lambda _: 0,
+            "_xpu_maybeExchangeDevice": lambda _: 0,
+            "_xpu_getCurrentStream": lambda device: (0, device, 0),
+            "_xpu_synchronize": self._synchronize,
+            "_xpu_emptyCache": lambda: None,
+            "_xpu_memoryStats": self._memory_stats,
+            "_xpu_resetPeakMemoryStats": self._reset_peak,
+            "_xpu_getMemoryInfo": self._memory_info,
+        }
 
-    def init(self) -> None:
+    def _init(self) -> None:
         if not self.count:
             raise RuntimeError("No XPU devices are available.")
-        self._initialised = True
+        torch.xpu._get_device_properties = lambda index: [self.properties, *self.others][index if self.others else 0]  # type: ignore[attr-defined]
+        torch.xpu.default_generators = tuple(torch.Generator() for _ in range(self.count))
 
-    def _lazy_init(self) -> None:
-        self.init()
-
-    def is_available(self) -> bool:
-        return self.compiled and self.device_count() > 0
-
-    def is_initialized(self) -> bool:
-        return True
-
-    def _is_in_bad_fork(self) -> bool:
-        return False
-
-    def manual_seed_all(self, seed: int) -> None:
-        self.calls["manual_seed_all"] += 1
-
-    def device_count(self) -> int:
-        return self.count if self._initialised or self.of_driver is None else self.of_driver
-
-    def current_device(self) -> int:
-        return 0
-
-    def set_device(self, device: Any) -> None:
+    def _set_device(self, device: int) -> None:
         self.calls[f"set_device({device})"] += 1
 
-    def get_device_name(self, device: Any = None) -> str:
-        return self.properties.name
-
-    def get_device_properties(self, device: Any = None) -> Properties:
-        return self.properties
-
-    def synchronize(self, device: Any = None) -> None:
+    def _synchronize(self, device: int) -> None:
         self.calls["synchronize"] += 1
         self._alive()
         if self.waits:
             self._wait()
 
-    def max_memory_allocated(self, device: Any = None) -> int:
-        return self.peak
+    def _memory_stats(self, device: int) -> dict[str, Any]:
+        held, reserved = {"current": self.held, "peak": self.peak}, {"current": self.reserved, "peak": self.reserved}
+        return {"allocated_bytes": {"all": held}, "reserved_bytes": {"all": reserved}}
 
-    def max_memory_reserved(self, device: Any = None) -> int:
-        return self.reserved
-
-    def memory_allocated(self, device: Any = None) -> int:
-        return self.held
-
-    def reset_peak_memory_stats(self, device: Any = None) -> None:
+    def _reset_peak(self, device: int) -> None:
         self.calls["reset_peak_memory_stats"] += 1
         self.peak = self.reserved = self.held
+
+    def _memory_info(self, device: int) -> tuple[int, int]:
+        if self.free is None:
+            raise RuntimeError("The device does not have the ext_intel_free_memory aspect")
+        return self.free, self.properties.total_memory
 
     # What it does with them.
     def _wait(self) -> None:
@@ -267,16 +272,23 @@ class FakeXpu(types.ModuleType):
 
 
 def install(monkeypatch: pytest.MonkeyPatch, count: int = 1, kind: type[FakeXpu] | None = None) -> FakeXpu:
-    """Puts the fake where `torch.xpu` is, and our clock where samples are timed."""
+    """Puts the card below a `torch.xpu` that is imported afresh, and our clock where samples are timed."""
     import torch._dynamo  # optimizers import it, and it must find the torch.xpu that was built
 
     from ipexperf.bench import lazy, measure
     from ipexperf.bench.modes import _input
 
     card = (kind or FakeXpu)(count)
-    monkeypatch.setitem(sys.modules, "torch.xpu", card)
-    for owner in (torch, lazy.torch):
-        monkeypatch.setattr(owner, "xpu", card, raising=False)
+    for name, value in card.boundary().items():
+        monkeypatch.setattr(torch._C, name, value, raising=False)
+    for name in [name for name in sys.modules if re.fullmatch(r"torch\.xpu(\..*)?", name)]:
+        monkeypatch.delitem(sys.modules, name)
+    owners = [torch, lazy.torch]
+    for owner in owners:
+        monkeypatch.setattr(owner, "xpu", None, raising=False)
+    afresh = importlib.import_module("torch.xpu")
+    for owner in owners:
+        monkeypatch.setattr(owner, "xpu", afresh, raising=False)
     for module in (_input, measure):
         monkeypatch.setattr(module, "perf_counter", card.clock.perf_counter)
     # A module that moves gets new parameters: ours cannot take the place of others' storage.

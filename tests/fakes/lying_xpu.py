@@ -27,7 +27,9 @@ class Event(fake_xpu.Event):
 
 
 class LyingXpu(fake_xpu.FakeXpu):
-    """The module `torch.xpu` of a card that can be told to lie."""
+    """A card that can be told to lie."""
+
+    event = Event
 
     def __init__(self, count: int = 1) -> None:
         super().__init__(count)
@@ -49,7 +51,6 @@ class LyingXpu(fake_xpu.FakeXpu):
         self._doomed = False
         self._kernels: set[tuple[Any, ...]] = set()
         self._answers: dict[tuple[Any, ...], Any] = {}
-        self.Event = type("Event", (Event,), {"card": self})
 
     def _wait(self) -> None:
         super()._wait()
