@@ -93,19 +93,6 @@ _FIELDS = tuple(field.name for field in fields(Case))
 _ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A case of an invocation, and the host of a fleet that measures it. The name of this host is empty."""
-
-    case: Case
-    host: str = ""
-
-    @property
-    def id(self) -> str:
-        """The name of its test."""
-        return f"{self.case.id}@{self.host}" if self.host else self.case.id
-
-
 def of_test(test: str, device: str) -> Case:
     """Return the case of a test that measures a function, by the id of the test."""
     return Case(test, device, "fp32", CALL, "stock", batch=1, size=1, data="none")

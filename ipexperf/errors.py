@@ -7,7 +7,6 @@ IpexperfError
 ├── WorkerError         a launch ended without a measurement; `outcome` says how
 ├── ForkError           a worker can't be forked: it is started fresh, and the message says why
 ├── BaselineError       a baseline file cannot be read, written or accepted into
-├── HostLostError       a host of the fleet does not answer any more
 └── HistoryError        the database cannot be opened, is newer than this program, or lacks what was asked for
     └── UnavailableError    it cannot be used now: no server answers, its disk is full, or another writer takes too long
 """
@@ -56,10 +55,6 @@ class ForkError(IpexperfError):
 
 class BaselineError(IpexperfError):
     """A baseline file cannot be read, written or accepted into."""
-
-
-class HostLostError(IpexperfError):
-    """A host of the fleet does not answer any more. The message is the reason."""
 
 
 class HistoryError(IpexperfError):

@@ -1,19 +1,18 @@
-"""One invocation of pytest: the run on this host, or one run for each host of a fleet."""
+"""What an invocation of pytest, or a command, hands to its run: options, the session, and the tests of functions."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ipexperf import live_baseline, site
-from ipexperf.case import Planned, of_test
+from ipexperf.case import of_test
 from ipexperf.errors import LockError, UsageError
 from ipexperf.plan import matrix
 from ipexperf.plan.values import LOCKS, is_lock
@@ -24,16 +23,12 @@ if TYPE_CHECKING:
 
     from ipexperf.case import Case
     from ipexperf.compare.walk import Suite
-    from ipexperf.history.store import Status
     from ipexperf.lock import Lock
     from ipexperf.plan.arms import ArmWords
-    from ipexperf.plan.gates import GateWish
     from ipexperf.plan.options import Options
 
 GIVEN = "ipexperf-given"
 """The name of the plugin by which `ab` gives a session its arms."""
-SITES = "ipexperf.sites"
-"""The entry points by which an installed package starts the runs of an invocation on other hosts."""
 
 
 @dataclass
@@ -72,124 +67,17 @@ class Given:
         self.suite, self.tests = suite_of(config, self.options), tests
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """The runs of an invocation on other hosts."""
-
-    runs: dict[str, Run]
-    """By host. Hosts that share a matrix have one run, whose name is empty."""
-    absent: dict[str, str]
-    """The hosts that take no part, each with its reason."""
-    close: Callable[[], None]
+def start(options: Options, folder: Path, say: Callable[[str], None], *, collecting: bool = False) -> Run:
+    """Plan the run of these options. `collecting`: nothing will be measured, so nothing is made for it."""
+    return Run(in_its_environment(options, folder, say, collecting=collecting), folder, say)
 
 
-class Invocation:
-    """The runs of an invocation, by the names of their hosts. The name of this host is empty."""
-
-    def __init__(self, options: Options, folder: Path, say: Callable[[str], None], *, collecting: bool = False) -> None:
-        """Plan the runs. `collecting`: nothing will be measured, so nothing is made for it."""
-        self.options = options
-        _check(options)
-        self._elsewhere: Elsewhere | None = None
-        if options.fleet is None:
-            self.runs = {"": Run(in_its_environment(options, folder, say, collecting=collecting), folder, say)}
-        else:
-            lock = _lock(options)
-            sent = options if lock is None else replace(options, python=None)
-            self._elsewhere = _start_elsewhere(options)(sent, folder, say, lock, collecting=collecting)
-            self.runs = self._elsewhere.runs
-        self.cases = tuple(Planned(case, host) for host, run in self.runs.items() for case in run.plan.cases)
-
-    def refuse_empty(self) -> None:
-        """Raise UsageError if there is no case for tests of networks."""
-        if not self.cases and (reason := next((run.plan.why_empty for run in self.runs.values()), "")):
-            raise UsageError(reason)
-
-    def adopt(self, tests: Sequence[str], config: pytest.Config, *, alone: bool) -> dict[str, Case]:
-        """Measure the functions of these tests of a session too, or `alone`. Returns their cases."""
-        if self._elsewhere is not None:
-            raise UsageError(f"{self.options.sources['fleet']}: functions are measured on this host: leave it out")
-        calls = {test: of_test(test, device_of(self.options)) for test in tests}
-        suite = suite_of(config, self.options)
-        given: Given | None = config.pluginmanager.get_plugin(GIVEN)
-        self.runs[""].adopt(tuple(calls.values()), suite, given.arms if given else None, alone=alone)
-        return calls
-
-    def look_for(self, session: pytest.Session) -> None:
-        """Have accepted tests that a session would have, and has not, named at the end."""
-        for run in self.runs.values():
-            run.has_place = _has_place(session)
-
-    def open(self, command: tuple[str, ...]) -> None:
-        """Open the history before anything is measured."""
-        first, *others = self.runs.values()
-        first.open(command)
-        for run in others:
-            run.open(command, first)
-
-    def expect(self, cases: Iterable[tuple[Planned, GateWish]]) -> None:
-        """Announce the cases that `measure` will be called with."""
-        wanted: dict[str, list[tuple[Case, GateWish]]] = {}
-        for planned, wish in cases:
-            wanted.setdefault(planned.host, []).append((planned.case, wish))
-        for host, run in self.runs.items():
-            run.expect(wanted.get(host, ()))
-
-    def failing(self) -> list[str]:
-        """The ids of the cases whose verdict fails a test."""
-        return [
-            one.case.id
-            for run in self.runs.values()
-            for one in run.measurements
-            if one.case.uid in run.verdicts and run.verdicts[one.case.uid].fails
-        ]
-
-    def finish(self, status: Status) -> bool:
-        """Record how each run ended. Returns whether all is well with all of them.
-
-        Whatever one of them raises, Ctrl-C too, the others are closed before it goes on.
-        """
-        well: list[bool] = []
-        with ExitStack() as closing:
-            if self._elsewhere is not None:
-                closing.callback(self._elsewhere.close)
-            for run in reversed(self.runs.values()):
-                closing.callback(lambda run: well.append(run.finish(status)), run)
-        return all(well) and not self._absent
-
-    @property
-    def _absent(self) -> Mapping[str, str]:
-        """The hosts that take no part, each with its reason."""
-        return self._elsewhere.absent if self._elsewhere else {}
-
-    @property
-    def progress(self) -> str:
-        """How far the runs are."""
-        return "; ".join(str(run.pace) for run in self.runs.values())
-
-    @property
-    def worth_telling(self) -> bool:
-        """Whether there is anything to summarise."""
-        return bool(self._absent) or any(run.measurements or run.plan.left_out for run in self.runs.values())
-
-    def summary(self, environment: Mapping[str, str]) -> list[str]:
-        """The lines printed at the end."""
-        lines = [f"HOST {host} TOOK NO PART: {reason}" for host, reason in self._absent.items()]
-        for host, run in self.runs.items():
-            if host:
-                lines += ([""] if lines else []) + [f"host {host}"]
-            lines += run.summary(environment)
-        return lines
-
-    def properties(self, *, well: bool) -> list[tuple[str, str]]:
-        """The JUnit properties of the runs."""
-        from ipexperf.report import junit
-
-        return [
-            (f"{name}@{host}" if host else name, value)
-            for host, run in self.runs.items()
-            for name, value in junit.of_run(run.settled().line, run.trouble, fails=not well)
-        ]
+def adopt(run: Run, tests: Sequence[str], config: pytest.Config, *, alone: bool) -> dict[str, Case]:
+    """Measure the functions of these tests of a session too, or `alone`. Returns their cases."""
+    calls = {test: of_test(test, device_of(run.options)) for test in tests}
+    given: Given | None = config.pluginmanager.get_plugin(GIVEN)
+    run.adopt(tuple(calls.values()), suite_of(config, run.options), given.arms if given else None, alone=alone)
+    return calls
 
 
 def device_of(options: Options) -> str:
@@ -211,7 +99,7 @@ def suite_of(config: pytest.Config, options: Options) -> Suite:
     return Suite(place, tuple(config.args), values, told, benchmark=options.benchmark)
 
 
-def _has_place(session: pytest.Session) -> Callable[[str], bool]:
+def has_place(session: pytest.Session) -> Callable[[str], bool]:
     """Whether a session would have a test of this name, if there were one.
 
     That can only be said where its tests were chosen by their place alone.
@@ -221,7 +109,7 @@ def _has_place(session: pytest.Session) -> Callable[[str], bool]:
     chosen = config.option.keyword or config.option.markexpr or not reporter or reporter.stats.get("deselected")
     files = {item.path for item in session.items}
 
-    def has_place(test: str) -> bool:
+    def has(test: str) -> bool:
         file, _, name = test.partition("::")
         path = config.rootpath / file
         if chosen or test in names or (path.exists() and path not in files):
@@ -232,7 +120,7 @@ def _has_place(session: pytest.Session) -> Callable[[str], bool]:
             for place, _, part in (argument.partition("::") for argument in config.args)
         )
 
-    return has_place
+    return has
 
 
 def _told_to_workers(config: pytest.Config) -> dict[str, Any]:
@@ -252,22 +140,6 @@ def _plain(value: object) -> bool:
     if isinstance(value, dict):
         return all(isinstance(key, str) and _plain(one) for key, one in value.items())
     return value is None or isinstance(value, bool | int | float | str)
-
-
-def _check(options: Options) -> None:
-    """Raise UsageError for options that make no sense without a fleet."""
-    for name, flag in (("hosts", "--perf-hosts"), ("spread", "--perf-spread"), ("resume", "--perf-resume")):
-        if options.fleet is None and options.sources.get(name, "").startswith("--"):
-            raise UsageError(f"{flag} needs a fleet: name one by --perf-fleet ADDRESS")
-
-
-def _start_elsewhere(options: Options) -> Callable[..., Elsewhere]:
-    """What starts the runs on the hosts of a fleet."""
-    for point in importlib.metadata.entry_points(group=SITES, name="fleet"):
-        start: Callable[..., Elsewhere] = point.load()
-        return start
-    missing = "no installed package measures on a fleet: its entry points come with `pip install ipexperf`"
-    raise UsageError(f"{options.sources['fleet']}: {missing}")
 
 
 @contextmanager

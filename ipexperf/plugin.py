@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ipexperf import pytest_private
-from ipexperf.case import AXES, Case, Planned
+from ipexperf.case import AXES, Case
 from ipexperf.steps import LiveLine, Notice, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from ipexperf.bench.calls.call import Call
-    from ipexperf.invocation import Invocation
     from ipexperf.plan.gates import GateWish
     from ipexperf.plan.options import Options
+    from ipexperf.run import Run
 
 OPTIONS_KEY: pytest.StashKey[Options] = pytest.StashKey()
-RUN_KEY: pytest.StashKey[Invocation] = pytest.StashKey()
+RUN_KEY: pytest.StashKey[Run] = pytest.StashKey()
 ERROR_KEY: pytest.StashKey[str] = pytest.StashKey()
 """Why nothing can be measured."""
 MODELS_KEY = pytest.StashKey[frozenset[str]]()
@@ -136,12 +136,12 @@ def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
         raise pytest.UsageError(XDIST)
 
 
-def _run(config: pytest.Config) -> Invocation:
-    """The run of this session, planned on first use, or those of its hosts."""
+def _run(config: pytest.Config) -> Run:
+    """The run of this session, planned on first use."""
     if RUN_KEY not in config.stash:
+        from ipexperf import invocation
         from ipexperf.bench import loading
         from ipexperf.errors import UsageError
-        from ipexperf.invocation import Invocation
         from ipexperf.plan import options
         from ipexperf.report import lines
 
@@ -153,7 +153,7 @@ def _run(config: pytest.Config) -> Invocation:
             say(Notice(text))
         asked = config.stash[OPTIONS_KEY]
         try:
-            config.stash[RUN_KEY] = Invocation(
+            config.stash[RUN_KEY] = invocation.start(
                 dataclasses.replace(asked, load=(*loading.installed(say), *asked.load)),
                 config.invocation_params.dir,
                 say,
@@ -201,7 +201,7 @@ def _live(config: pytest.Config, reporter: Any) -> LiveLine:
     """The live line of the terminal, on a line of its own. Called while nothing is captured."""
     if LIVE_KEY not in config.stash:
         live = config.stash[LIVE_KEY] = LiveLine(
-            os.dup(sys.stdout.fileno()), lambda: config.get_terminal_writer().fullwidth, lambda: _run(config).progress
+            os.dup(sys.stdout.fileno()), lambda: config.get_terminal_writer().fullwidth, lambda: str(_run(config).pace)
         )
         config.add_cleanup(live.close)
     reporter.ensure_newline()
@@ -227,12 +227,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     from ipexperf.errors import UsageError
 
     try:
-        cases = _run(metafunc.config).cases
-        _run(metafunc.config).refuse_empty()
+        plan = _run(metafunc.config).plan
+        cases, problem = plan.cases, plan.why_empty
     except (pytest.UsageError, UsageError) as error:
+        cases, problem = (), str(error)
+    if problem:
         # Raised here it would be a collection error. Raised after collection it is one sentence and exit code 4.
-        metafunc.config.stash[ERROR_KEY] = str(error)
-        cases = ()
+        metafunc.config.stash[ERROR_KEY] = problem
     chosen = list(cases)
     if cases:
         from ipexperf.plan import gates, matrix
@@ -241,15 +242,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             name = metafunc.definition.nodeid
             arguments = matrix.mark_arguments(metafunc.definition.iter_markers("perf"), name)
             gates.wish(arguments, name)
-            selected = set(matrix.selected([planned.case for planned in cases], arguments, name))
-            chosen = [planned for planned in cases if planned.case in selected]
+            chosen = matrix.selected(cases, arguments, name)
         except UsageError as error:
             metafunc.config.stash[ERROR_KEY] = str(error)
-    chosen_models = [planned.case.model for planned in chosen]
+    chosen_models = [case.model for case in chosen]
     models: frozenset[str] = metafunc.config.stash.get(MODELS_KEY, frozenset[str]()).union(chosen_models)
     metafunc.config.stash[MODELS_KEY] = models
-    marks = {one: [pytest_private.mark(getattr(one.case, axis)) for axis in AXES] for one in chosen}  # for `-m bf16`
-    parameters = [pytest.param(one, id=one.id, marks=marks[one]) for one in chosen]
+    marks = {case: [pytest_private.mark(getattr(case, axis)) for axis in AXES] for case in chosen}  # for `-m bf16`
+    parameters = [pytest.param(case, id=case.id, marks=marks[case]) for case in chosen]
     metafunc.parametrize(FIXTURE, parameters or [pytest.param(None, id=NO_CASE)], indirect=True)
 
 
@@ -271,7 +271,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return  # no performance tests
     if "model" in config.stash[OPTIONS_KEY].sources:
         models = config.stash[MODELS_KEY]
-        idle = {one.case.model for one in _run(config).cases if one.case.model not in models}
+        idle = {case.model for case in _run(config).plan.cases if case.model not in models}
         if idle:
             names = ", ".join(sorted(idle))
             raise pytest.UsageError(f"no test takes the model {names}: mark one with @pytest.mark.perf(models=[...])")
@@ -285,11 +285,12 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     """Open the history and announce the cases, if there is anything to measure."""
     from ipexperf.errors import IpexperfError
 
-    wanted = any(_planned(item) for item in session.items)
+    wanted = any(_case(item) for item in session.items)
     calls = [item.nodeid for item in session.items if _measures_function(item)]
     if session.config.option.collectonly and (given := session.config.pluginmanager.get_plugin("ipexperf-given")):
         given.collected(session.config, calls)
     if (wanted or calls) and not session.config.option.collectonly and not hasattr(session.config, "workerinput"):
+        from ipexperf import invocation
         from ipexperf.conduct import interrupts
 
         # Until pytest ends, because the run is closed after the loop.
@@ -298,8 +299,9 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
         session.config.add_cleanup(softly.close)
         try:
             if calls:
-                session.config.stash[CALLS_KEY] = _run(session.config).adopt(calls, session.config, alone=not wanted)
-            _run(session.config).look_for(session)
+                run = _run(session.config)
+                session.config.stash[CALLS_KEY] = invocation.adopt(run, calls, session.config, alone=not wanted)
+            _run(session.config).has_place = invocation.has_place(session)
             _run(session.config).open(tuple(session.config.invocation_params.args))
             _run(session.config).expect(_expected(session.items))
         except IpexperfError as error:
@@ -310,18 +312,15 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     return (yield)
 
 
-def _planned(item: pytest.Item) -> Planned | None:
+def _case(item: pytest.Item) -> Case | None:
     """The case of a test, if it has one."""
-    planned = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)
-    if isinstance(planned, Planned):
-        return planned
-    case = item.config.stash.get(CALLS_KEY, {}).get(item.nodeid)
-    return Planned(case) if case else None
+    case = getattr(getattr(item, "callspec", None), "params", {}).get(FIXTURE)
+    return case if isinstance(case, Case) else item.config.stash.get(CALLS_KEY, {}).get(item.nodeid)
 
 
 def _measures_function(item: pytest.Item) -> bool:
     """Whether a test calls `perf`, or a `benchmark` that is ours, with a function."""
-    if _planned(item):
+    if _case(item):
         return False
     if not isinstance(item, pytest.Function):
         return False
@@ -335,13 +334,13 @@ def _measures_function(item: pytest.Item) -> bool:
     return "benchmark" in names or fixtures.whole(item)
 
 
-def _expected(items: list[pytest.Item]) -> Iterator[tuple[Planned, GateWish]]:
+def _expected(items: list[pytest.Item]) -> Iterator[tuple[Case, GateWish]]:
     """The cases of these tests, each with the wish of its test."""
     from ipexperf.plan import gates, matrix
 
     for item in items:
-        if planned := _planned(item):
-            yield planned, gates.wish(matrix.mark_arguments(item.iter_markers("perf"), item.nodeid), item.nodeid)
+        if case := _case(item):
+            yield case, gates.wish(matrix.mark_arguments(item.iter_markers("perf"), item.nodeid), item.nodeid)
 
 
 @pytest.fixture
@@ -366,36 +365,35 @@ def _of_call(request: pytest.FixtureRequest, benchmark: Any) -> Callable[[Call],
     called: list[Call] = []
 
     def measure(call: Call) -> Any:
-        planned = _planned(request.node)
-        if planned is None:
+        case = _case(request.node)
+        if case is None:
             pytest.fail(XDIST if hasattr(request.config, "workerinput") else UNKNOWN, pytrace=False)
         if called:
             pytest.fail(TWICE, pytrace=False)
         called.append(call)
         with chdir(request.config.invocation_params.dir):  # a test may have gone into another folder
-            _measure(request, planned, benchmark)  # before: what does not return there would not here
+            _measure(request, case, benchmark)  # before: what does not return there would not here
         return call.run()  # so that the test goes on with what the function returns
 
     return measure
 
 
-def _measure(request: pytest.FixtureRequest, planned: Planned, benchmark: Any) -> None:
+def _measure(request: pytest.FixtureRequest, case: Case, benchmark: Any) -> None:
     """Measure a case, and make its verdict the outcome of its test."""
     from ipexperf.errors import IpexperfError
     from ipexperf.plan import gates, matrix
     from ipexperf.report import ecosystem, junit
     from ipexperf.run import Postponed
 
-    invocation, node = _run(request.config), request.node
-    run = invocation.runs[planned.host]
+    run, node = _run(request.config), request.node
     node.stash[CALLED_KEY] = True
     if request.config.pluginmanager.hasplugin("junitxml"):
         request.config.stash[JUNIT_KEY] = request.getfixturevalue("record_testsuite_property")
     try:
         gate = gates.wish(matrix.mark_arguments(node.iter_markers("perf"), node.nodeid), node.nodeid)
-        answer = run.measure(planned.case, gate)
+        answer = run.measure(case, gate)
     except IpexperfError as error:
-        text = f"{planned.id}: {error}"
+        text = f"{case.id}: {error}"
         raise pytest.fail.Exception(text, pytrace=False) from None  # one sentence, no traceback
     finally:
         _clear(request.config)
@@ -407,7 +405,7 @@ def _measure(request: pytest.FixtureRequest, planned: Planned, benchmark: Any) -
     if benchmark is not None:
         ecosystem.feed(benchmark, measurement, verdict)
         request.config.stash.setdefault(FED_KEY, set()).add(node.nodeid)
-    wish = invocation.options.inconclusive if verdict.untold else "pass"
+    wish = run.options.inconclusive if verdict.untold else "pass"
     if verdict.fails or wish == "fail":
         pytest.fail(run.block(measurement, verdict, _places(request.config)), pytrace=False)
     if wish == "skip":
@@ -439,14 +437,14 @@ def pytest_benchmark_group_stats(config: pytest.Config) -> Generator[None, Any, 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)
 def pytest_timeout_set_timer(item: pytest.Item) -> bool | None:
     """Set no timer of pytest-timeout for a test that measures: its first one waits for all. `--perf-timeout` holds."""
-    return True if _planned(item) else None
+    return True if _case(item) else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Run a performance test. If its case must be measured again, report nothing and run it once more at the end."""
-    planned = _planned(item)
-    if planned is None:
+    case = _case(item)
+    if case is None:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = pytest_private.run_protocol(item, nextitem)
@@ -456,7 +454,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     else:
         for report in reports:
             if report.when == "call" and report.passed and not item.stash.get(CALLED_KEY, False):
-                report.outcome, report.longrepr = "failed", f"{planned.id}: {NEVER_CALLED}"
+                report.outcome, report.longrepr = "failed", f"{case.id}: {NEVER_CALLED}"
             item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
@@ -492,21 +490,24 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
             _clear(session.config)
         if not well and exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-            session.config.stash[SWALLOWED_KEY] = run.failing()
+            session.config.stash[SWALLOWED_KEY] = [
+                x.case.id for x in run.measurements if run.verdicts[x.case.uid].fails
+            ]
         elif exitstatus == pytest.ExitCode.OK and run.options.inconclusive == "exit":
             from ipexperf.commands.gate import CANNOT_TELL
 
-            untold = any(one.settled().untold for one in run.runs.values())
-            session.exitstatus = CANNOT_TELL if untold else exitstatus
+            session.exitstatus = CANNOT_TELL if run.settled().untold else exitstatus
         if JUNIT_KEY in session.config.stash:
-            for name, value in run.properties(well=well):
+            from ipexperf.report import junit
+
+            for name, value in junit.of_run(run.settled().line, run.trouble, fails=not well):
                 session.config.stash[JUNIT_KEY](name, value)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the summary of the run, unless an error ended it before anything was measured: pytest prints that."""
     run = config.stash.get(RUN_KEY, None)
-    if run is not None and run.worth_telling and ERROR_KEY not in config.stash:
+    if run is not None and (run.measurements or run.plan.left_out) and ERROR_KEY not in config.stash:
         terminalreporter.section("ipexperf")
         for line in run.summary(os.environ):
             terminalreporter.write_line(line)

@@ -41,15 +41,15 @@ class Recorder:
         folder: Path,
         command: Sequence[str],
         say: Callable[[str], None],
-        meta: Callable[[], Mapping[str, object]] = dict,
+        subcommand: str = "",
     ) -> None:
-        """`say` reports a change of file and what was delivered. `meta` returns more to record of the run."""
+        """`say` reports a change of file and what was delivered. `subcommand`: that of `ipexperf` which measures."""
         self.uid: str | None = None
         self._options = options
         self._folder = folder
         self.started_by(command)
         self._say = say
-        self._extra_meta = meta
+        self._subcommand = subcommand
         self._history: History | None = None
         self._recorded: set[str] = set()
         self._spool: Spool | None = None
@@ -66,11 +66,8 @@ class Recorder:
         """Record this command, without its secrets, which no text shows from now on."""
         self._command = redacted_command(command)
 
-    def open(self, beside: Recorder | None = None) -> None:
-        """Open the history before anything is measured, so that a bad path fails now and not after an hour.
-
-        A run `beside` this one, of another host, has it open already: a server allows so many connections.
-        """
+    def open(self) -> None:
+        """Open the history before anything is measured, so that a bad path fails now and not after an hour."""
         if "record" in self._options.without or self._history is not None:
             return
         from ipexperf.history.spool import Spool
@@ -78,9 +75,8 @@ class Recorder:
 
         self._spool = Spool.of(self._options.db, scratch.cache(self._options.cache, self._folder))
         try:
-            shared = beside.history if beside is not None and beside.stand_in is None else None
-            self._history = shared or History.open(self._options.db)
-            if shared is None and self._spool is not None:
+            self._history = History.open(self._options.db)
+            if self._spool is not None:
                 self._spool.reached()
                 self._deliver(self._history)
         except UnavailableError as error:
@@ -215,6 +211,8 @@ class Recorder:
             self.add_rounds(rounds())
 
     def _meta(self) -> dict[str, Any]:
+        from ipexperf.history.experiments import SUBCOMMAND
+
         models = {name: registry.models.get(name) for name in registry.models.names()}
         targets = {name: model.target for name, model in models.items() if model.target}
         again = {
@@ -223,7 +221,7 @@ class Recorder:
             "variables": process.tuned_by_user(os.environ),
         }
         meta = {"suite": self._folder.name, "command": self._command, "preset": self._options.preset, "again": again}
-        return {**meta, **self._extra_meta()}
+        return {**meta, **({SUBCOMMAND: self._subcommand} if self._subcommand else {})}
 
     def add_rounds(self, records: Iterable[RoundRecord]) -> None:
         """Write those of the rounds that are new. Their cases must be recorded already."""

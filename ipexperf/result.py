@@ -22,7 +22,6 @@ LaunchOutcome = Literal[
     "import_error",
     "version_mismatch",
     "interrupted",
-    "refused",
 ]
 KEPT = 4000
 """A launch record keeps this many latencies of requests, evenly spaced. Its metrics are computed from all."""

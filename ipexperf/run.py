@@ -101,8 +101,6 @@ def _check_explain(options: Options) -> None:
     if options.explain is None:
         return
     flag = options.sources.get("explain", "--perf-explain")
-    if options.fleet is not None:
-        raise UsageError(f"{flag}: both arms are traced on this host, and a fleet measures on others: leave it out")
     if options.explain.exists() and not options.explain.is_dir():
         raise UsageError(f"{flag}: {options.explain} is not a folder")
 
@@ -122,7 +120,6 @@ class Run:
         self._against = self._site.against(options, self.plan.cases)
         self._live = live_baseline.LiveBaselines()
         """The cases that are judged beside the software of their baseline."""
-        self._baselines_found = False
         self.measurements: list[Measurement] = []
         self.pace = Pace({})
         """How far the run is."""
@@ -131,7 +128,7 @@ class Run:
         self.verdicts: dict[str, Verdict] = {}
         """The verdict of each case, by the uid of the case."""
         self._folder = folder
-        self._recorder = Recorder(options, folder, (), say, self._site.meta)
+        self._recorder = Recorder(options, folder, (), say)
         self._baselines = baseline_source.RunBaselines(options, self.plan.cases)
         self._say = say
         self._suspects: dict[Case, tuple[Measurement, Verdict]] = {}
@@ -184,11 +181,8 @@ class Run:
         )
         self._baselines = baseline_source.RunBaselines(self.options, self.plan.cases)
 
-    def open(self, command: tuple[str, ...], beside: Run | None = None) -> None:
-        """Open the history before anything is measured, so that a bad path is found at once.
-
-        A run `beside` this one, of another host, shares its open history.
-        """
+    def open(self, command: tuple[str, ...]) -> None:
+        """Open the history before anything is measured, so that a bad path is found at once."""
         self._recorder.started_by(command)
         if self.options.report is not None:
             self._check_report(self.options.report)
@@ -196,14 +190,9 @@ class Run:
             self._site.check(self._against)
         else:
             self._baselines.read_files()
-        self._recorder.open(beside._recorder if beside else None)  # noqa: SLF001 - another one of these
-        self.find_baselines()
-
-    def find_baselines(self) -> None:
-        """Decide once what each case is judged against. May make environments, which takes minutes."""
-        if not self._baselines_found:
-            self._live = live_baseline.find(self.options, self.plan.cases, self.plan.facts, self._site)
-            self._baselines_found = True
+        self._recorder.open()
+        # May make environments, which takes minutes.
+        self._live = live_baseline.find(self.options, self.plan.cases, self.plan.facts, self._site)
 
     @property
     def uid(self) -> str | None:

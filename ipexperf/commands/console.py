@@ -135,20 +135,25 @@ def output(
     elif arguments.csv:
         write_csv(rows)
     else:
-        from ipexperf.history.drawing import Columns
-
-        console = make_console()
-        narrow: dict[str, None] = {}
-        for part in drawn():
-            if isinstance(part, Columns):
-                table, without = part.fitted(console)
-                narrow.update(dict.fromkeys(without))
-                console.print(table)
-            elif part:
-                console.print(part)
-        if narrow:
-            console.print(f"More columns in a wider terminal, or with --json or --csv: {', '.join(narrow)}.")
+        draw(drawn())
     return 0
+
+
+def draw(parts: Iterable[Part]) -> None:
+    """Print tables and lines."""
+    from ipexperf.history.drawing import Columns
+
+    console = make_console()
+    narrow: dict[str, None] = {}
+    for part in parts:
+        if isinstance(part, Columns):
+            table, without = part.fitted(console)
+            narrow.update(dict.fromkeys(without))
+            console.print(table)
+        elif part:
+            console.print(part)
+    if narrow:
+        console.print(f"More columns in a wider terminal, or with --json or --csv: {', '.join(narrow)}.")
 
 
 def write_csv(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -67,10 +67,9 @@ def resolve(arguments: argparse.Namespace) -> Options:
 
 def recorder(command: str, options: Options, say: Callable[[str], None]) -> Recorder:
     """The recorder of a subcommand, whose history is open."""
-    from ipexperf.history.experiments import SUBCOMMAND
     from ipexperf.recorder import Recorder
 
     words = ("ipexperf", command, *sys.argv[2:])
-    opened = Recorder(options, Path.cwd(), words, say, lambda: {SUBCOMMAND: command})
+    opened = Recorder(options, Path.cwd(), words, say, command)
     opened.open()
     return opened

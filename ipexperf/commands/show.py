@@ -11,7 +11,7 @@ from ipexperf.commands import console
 from ipexperf.errors import UsageError
 
 if TYPE_CHECKING:
-    from ipexperf.history.records import Recorded
+    from ipexperf.history.records import Recorded, RunDetail
     from ipexperf.history.store import History
     from ipexperf.judge.structure import FingerprintDifference
 
@@ -51,30 +51,31 @@ def _runs(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from ipexperf.history.values import finite
+
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector)
-        paired = history.paired(detail.cases)
+        # A turn may have taken no time that is a number.
+        return console.output(arguments, finite(detail.to_json()), detail.to_rows(), lambda: drawn(history, detail))
+
+
+def drawn(history: History, detail: RunDetail) -> Iterator[console.Part]:
+    """A run, for people."""
     from ipexperf.history.recorded_fingerprints import fingerprint_of, medians, roof
     from ipexperf.history.tables import cases_table, failures_text, reasons_text, run_text, twins_text
-    from ipexperf.history.values import finite
     from ipexperf.report import bisections
     from ipexperf.report.fingerprints import fingerprint_text
     from ipexperf.report.roofs import roofs_text
 
     cases = detail.cases
-
-    def drawn() -> Iterator[console.Part]:
-        yield run_text(detail)
-        yield cases_table(cases) if cases else "No cases were recorded."
-        yield reasons_text(cases)
-        yield twins_text(twin for rounds in paired.values() for twin in rounds.twins)
-        yield fingerprint_text((recorded.case.name, fingerprint_of(recorded)[1]) for recorded in cases)
-        yield roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in cases)
-        yield failures_text(cases)
-        yield bisections.listed(detail.bisections)
-
-    # A turn may have taken no time that is a number.
-    return console.output(arguments, finite(detail.to_json()), detail.to_rows(), drawn)
+    yield run_text(detail)
+    yield cases_table(cases) if cases else "No cases were recorded."
+    yield reasons_text(cases)
+    yield twins_text(twin for rounds in history.paired(cases).values() for twin in rounds.twins)
+    yield fingerprint_text((recorded.case.name, fingerprint_of(recorded)[1]) for recorded in cases)
+    yield roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in cases)
+    yield failures_text(cases)
+    yield bisections.listed(detail.bisections)
 
 
 def _case(arguments: argparse.Namespace) -> int:

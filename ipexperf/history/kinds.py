@@ -40,13 +40,12 @@ _ROOF = {"bound": str, "peak": float, "peak_by": str, "bandwidth": float, "bandw
 _PART = {"at": str, "shape?": [int]} | dict.fromkeys(("bound?", "told?"), float)
 _PART |= dict.fromkeys(("is?", "values?", "sums?", "odd?", "unknown?"), str)
 _ANSWERS = {"parts?": [_PART], "weights?": str, "processes?": int}
-_FLEET = {"run?": str, "hosts?": (_ANY, [str], None)}
 HOLDS: Mapping[str, Any] = {
     "environment.doc": {"machine_key": str, "hardware?": {"host?": str | None}, "software?": _ANY}
     | {"variables?": dict[str, str | None], "source?": _TEXTS | None, "lock?": str | None},
     "case.params": {"size": int, "data": str, "knobs?": _TEXTS},
     "run.meta": {"suite?": str, "command?": ([str], None), "git?": _ANY | None, "again?": _ANY}
-    | {"settled?": {"line?": str}, "fleet?": (_FLEET, None)},
+    | {"settled?": {"line?": str}},
     "launch.doc": {f"{name}?": hint for name, hint in get_type_hints(Launch).items()}
     | {"started_at": str, "metrics": dict[str, float], "answers?": (_ANSWERS, None), "roof?": (_ROOF, None)}
     | dict.fromkeys(("fingerprint?", "against?"), (_FINGERPRINT, None)),

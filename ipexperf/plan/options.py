@@ -376,39 +376,6 @@ class Options:
         scope=MEASURE,
         page="lease.md",
     )
-    fleet: str | None = _option(
-        str,
-        None,
-        "measure on the hosts of this fleet, and judge and record here",
-        "ADDRESS",
-        common=True,
-        scope=PYTEST,
-        page="fleet.md",
-    )
-    hosts: str | None = _option(
-        str,
-        None,
-        "with a fleet: the hosts to measure on, such as 'device=xpu and driver>=25'",
-        "TEST",
-        scope=PYTEST,
-        page="fleet.md#who-measures-what",
-    )
-    spread: str = _option(
-        values.one_of("each", "share"),
-        "each",
-        "with a fleet: measure the matrix on each of these hosts, or share it out over equal ones",
-        "WORD",
-        scope=PYTEST,
-        page="fleet.md",
-    )
-    resume: str | None = _option(
-        str,
-        None,
-        "with a fleet: take over what its hosts kept of this run, which was cut off",
-        "RUN",
-        scope=PYTEST,
-        page="fleet.md",
-    )
     data: Path | None = _option(
         Path,
         None,

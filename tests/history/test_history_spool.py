@@ -106,27 +106,6 @@ def test_a_reachable_server_gets_everything_directly(target: str, whole: dict[st
     assert content(target) == whole
 
 
-def test_runs_of_several_hosts_share_connections(server: Server, target: str, tmp_path: Path) -> None:
-    """A server limits connections, and the runs of a hundred hosts take no more than one run."""
-    runs = [Played(target, tmp_path) for _ in range(3)]
-    first, second, third = (run.recorder for run in runs)
-    first.open()
-    second.open(first)
-    third.open(first)
-    assert first.history is second.history is third.history
-    for run, recorder in zip(runs, (first, second, third), strict=True):
-        if recorder is third:
-            server.down(target)  # from here on there is no server
-        recorder.case(make_measurement(make_case("one"), environment=ENVIRONMENT), JUDGED, Policy())
-        recorder.finish("finished")
-        recorder.close()
-        assert bool(run.said) == (recorder is third)
-    server.up(target)
-    assert deliver(target, tmp_path) == 1
-    with History.open(target) as history:
-        assert [one.outcomes for one in history.runs()] == [{"ok": 1}] * 3
-
-
 @pytest.mark.parametrize("moment", ["one", "end"])
 def test_a_run_whose_server_went_away_is_delivered_by_the_next_run(
     moment: str, server: Server, target: str, whole: dict[str, Any], tmp_path: Path

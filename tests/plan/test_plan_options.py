@@ -92,7 +92,7 @@ def test_a_variable_that_cannot_be_read_is_refused_with_its_name() -> None:
 @pytest.mark.parametrize(
     ("names", "told"),
     [
-        (["IPEXPERF_FLEET_FOLDR"], "IPEXPERF_FLEET_FOLDR (did you mean IPEXPERF_FLEET_FOLDER?)"),
+        (["IPEXPERF_LEASE_"], "IPEXPERF_LEASE_ (did you mean IPEXPERF_LEASE?)"),
         (["IPEXPERF_DEVISE", "HOME"], "IPEXPERF_DEVISE (did you mean IPEXPERF_DEVICE?)"),
         (["IPEXPERF_ZQX", "IPEXPERF_DBB"], "IPEXPERF_DBB (did you mean IPEXPERF_DB?), IPEXPERF_ZQX"),
     ],

@@ -1,4 +1,4 @@
-"""A run in the environment of a lock, on this host and on those of a fleet."""
+"""A run in the environment of a lock."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from test_plugin_fleet import LOAD, cut_off, mark
 from test_plugin_live import CELL, SHORT, accepted, accepted_once, accepted_with_pip, lock_of, pythons
 from test_plugin_usage import refused
 
@@ -16,13 +15,11 @@ from ipexperf import lock as locks
 from ipexperf.environments import make
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from plugin_suite import Suite
 
 pytestmark = pytest.mark.long
 
-__all__ = ["accepted", "accepted_once", "accepted_with_pip", "mark", "pythons"]  # fixtures
+__all__ = ["accepted", "accepted_once", "accepted_with_pip", "pythons"]  # fixtures
 
 NAMED = "--perf-python=baseline:old"
 
@@ -70,36 +67,9 @@ def test_collecting_makes_no_environment(accepted: Suite) -> None:
     listed.stdout.fnmatch_lines(["*[[]paced-fake-fp32-spin-plain]"])
 
 
-def test_each_host_of_a_fleet_makes_it_once_from_what_was_sent(accepted: Suite) -> None:
-    """No index has its package, and no host: it travels with the code."""
-    fleet = (NAMED, "--perf-fleet=local:a,b", "--perf-db=fleet.db")
-    result = run(accepted, *fleet)
-    result.assert_outcomes(passed=2)
-    for host in "ab":
-        result.stdout.fnmatch_lines_random([f"*{host}: environment *: 1 packages from the store*"])
-    assert places(accepted) == [f".ipexperf/fleet/local/{host}/.ipexperf/environments" for host in "ab"]
-    assert accepted.query("SELECT uid FROM lock", "fleet.db") == [(lock_of(accepted).stem,)]
-    result = run(accepted, *fleet)
-    result.assert_outcomes(passed=2)
-    assert "making an environment" not in result.stdout.str()
-
-
-def test_a_host_that_cannot_make_it_takes_no_part(accepted: Suite) -> None:
-    """And says what it lacks. Where no host is left, nothing is measured."""
+def test_an_environment_that_cannot_be_made_is_refused(accepted: Suite) -> None:
     shutil.rmtree(accepted.path / ".ipexperf" / "store")
-    result = run(accepted, NAMED, "--perf-fleet=local:a")
-    refused(result, "host a: pace 1.0 came from no index (it was installed from a file), and the store lacks it")
-
-
-def test_what_was_measured_in_another_environment_is_not_taken_over(
-    suite: Suite, mark: Path, gone: Callable[[int], bool]
-) -> None:
-    """A run that is resumed in an environment of a lock measures anew what its hosts measured in their own."""
-    cut = cut_off(suite, mark, gone)
-    environment = f"--perf-python=lock:{of_nothing(suite.path)}"
-    result = suite.run("patient,tiny", LOAD, "--perf-fleet=local:a", f"--perf-resume={cut}", environment)
-    assert result.ret == 0
-    result.stdout.fnmatch_lines([f"*0 groups of run {cut}*"])
+    refused(run(accepted, NAMED), "pace 1.0 came from no index (it was installed from a file), and the store lacks it")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,6 @@ sys.path.append(str(Path(__file__).parents[1] / "environments"))
 import quick_uv
 from small_wheels import a_wheel, an_unpacked_environment
 from test_plugin_against import told
-from test_plugin_fleet import LOAD
 from test_plugin_usage import refused
 
 from ipexperf import lock as locks
@@ -170,11 +169,10 @@ def test_where_the_lock_cannot_be_made_the_numbers_judge_and_the_reason_is_said(
     refused(run(accepted, pythons["1.1"], "--perf-against=baseline"), "--perf-against: pace 1.0 came from no index")
 
 
-@pytest.mark.parametrize("fleet", [(), ("--perf-fleet=local:a", LOAD)])
 def test_where_the_old_software_does_not_run_the_case_the_numbers_judge(
-    fleet: tuple[str, ...], suite: Suite, pythons: dict[str, str], accepted: Suite
+    suite: Suite, pythons: dict[str, str], accepted: Suite
 ) -> None:
-    """A case that the baseline's software cannot run any more must not fail for that, here and on a host."""
+    """A case that the baseline's software cannot run any more must not fail for that."""
     lock = lock_of(accepted)
     other = lock.read_text().replace("pace==1.0", "pace==0.9")
     [package] = make.take_inventory(pythons["0.9"]).packages
@@ -191,7 +189,7 @@ def test_where_the_old_software_does_not_run_the_case_the_numbers_judge(
     for case in document["cases"]:
         case["environment"] = name
     file.write_text(json.dumps(document))
-    result = run(accepted, pythons["1.2"], *fleet)
+    result = run(accepted, pythons["1.2"])
     result.assert_outcomes(passed=1)
     assert "the software of its baseline does not run it: " in result.stdout.str()
     assert accepted.query("SELECT count(*) FROM launch WHERE outcome != 'ok'") == [(0,)]

@@ -1,6 +1,5 @@
-"""Many hosts, one run: groups of rounds are measured by the hosts of a Ray cluster, judged and recorded here.
+"""One command on many hosts: each runs it in its own checkout, under its own lease, and its history is merged here.
 
-`hosts` describes hosts and selects some, `agent` starts the process that measures on a host, `worker` is that process,
-`host_files` is what it keeps there, `link` talks to it, `remote` is the site of a run, `cluster` is the one file that
-knows Ray.
+`hosts` describes hosts and chooses some, `host_side` is what happens on a host, `local` and `cluster` reach it there
+(`cluster` is the one file that knows Ray), `runs` is the caller's side, `share` deals the tests out over equal hosts.
 """

@@ -1,9 +1,8 @@
-"""The Ray cluster of a fleet. The one file that knows Ray."""
+"""A fleet on a Ray cluster. The one file that knows Ray."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import shutil
@@ -12,32 +11,24 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from concurrent.futures import wait as wait_for
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from ipexperf.errors import HostLostError, UsageError
-from ipexperf.tools import codec
-from ipexperf.tools.fleet.agent import Agent
-from ipexperf.tools.fleet.host_files import Snapshot
-from ipexperf.tools.fleet.hosts import Host
+from ipexperf.errors import UsageError
+from ipexperf.tools.fleet.host_side import HostSide
+from ipexperf.tools.fleet.hosts import Host, HostLostError
 
+P = ParamSpec("P")
+T = TypeVar("T")
 RESOURCE = "ipexperf"
-"""Each host has one of this resource. The agent of a run takes it, so that other runs wait for the host."""
+"""What Ray calls a node that measures."""
 LABEL = "ipexperf.io/"
 CALL_SECONDS = 60.0
 """Time limit of a call of Ray."""
-POLL_SECONDS = 2.0
-ANSWER_SECONDS = 30.0
-"""Time limit for a host to describe what it does."""
 CONNECT_SECONDS = 15.0
 HEALTH_SECONDS = 60.0
 """Longest wait for Ray's own check. It loads Ray, for which a busy host needs many seconds."""
-START_SECONDS = 60.0
-"""Longest start of an agent on a free host. After it, another run is assumed to have taken the host."""
 LEFT = (None, 1, 3, 4)
 """Ray's reasons for the death of a node that left as intended: none, expected, drained after SIGTERM, or idle."""
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
@@ -79,15 +70,15 @@ def own_address() -> str:
     return str(ray().util.get_node_ip_address())
 
 
-class RayCluster:
+class RayFleet:
     """A connection to the cluster at an address."""
 
-    def __init__(self, address: str, source: str = "--perf-fleet") -> None:
+    def __init__(self, address: str) -> None:
         os.environ.update({name: value for name, value in HEAD_LOST.items() if name not in os.environ})
-        agree(address, source)
+        agree(address)
         self._ray = ray()
-        self._observers: dict[str, Any] = {}
-        """The actor that takes snapshots of each host, by the host's node."""
+        self._sides: dict[str, Any] = {}
+        """The actor on each host, by the host's name. It reserves nothing there."""
         # Ray would print messages about lost nodes between the lines of a run, which reports them itself.
         logging.getLogger("ray").addHandler(logging.NullHandler())
         logging.getLogger("ray").propagate = False
@@ -103,94 +94,49 @@ class RayCluster:
                 )
         except Exception as error:  # noqa: BLE001 - whatever Ray says of an address that is none, it is the address
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise UsageError(f"{source} {address}: no Ray cluster answers there: {reason[:300]}") from None
+            raise UsageError(f"{address}: no Ray cluster answers there: {reason[:300]}") from None
 
     def hosts(self) -> list[Host]:
-        """The live hosts, by name. Nodes without our resource take no part."""
-        nodes = [node for node in self._nodes() if node["Alive"] and node["Resources"].get(RESOURCE)]
-        return sorted((_host(node) for node in nodes), key=lambda host: host.name)
+        """The hosts, by name, with those that died and did not come back. Nodes without our resource take no part."""
+        nodes = [(_host(node), node) for node in self._ray.nodes() if f"{LABEL}name" in node.get("Labels", {})]
+        alive = [host for host, node in nodes if node["Alive"] and node["Resources"].get(RESOURCE)]
+        here = {host.name for host in alive}
+        dead = {host.name: host for host, node in nodes if not node["Alive"] and node.get("DeathReason") not in LEFT}
+        return sorted([*alive, *(dead[name] for name in dead.keys() - here)], key=lambda host: host.name)
 
-    def gone(self) -> dict[str, str]:
-        """The hosts that died and did not come back, each with Ray's reason. Those that left are not among them."""
-        here = {host.name for host in self.hosts()}
-        dead = [node for node in self._nodes() if not node["Alive"] and node.get("DeathReason") not in LEFT]
-        names = {node.get("Labels", {}).get(f"{LABEL}name"): node.get("DeathReasonMessage", "") for node in dead}
-        return {name: " ".join(text.split())[:200] for name, text in names.items() if name and name not in here}
+    def ask(
+        self, hosts: Sequence[Host], method: Callable[Concatenate[HostSide, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> dict[str, T | HostLostError]:
+        """The answers of these hosts, by their names. All are asked at once."""
+        questions = {host.name: getattr(self._side(host), method.__name__).remote(*args, **kwargs) for host in hosts}
+        waiting = list(questions.values())
+        if waiting:
+            self._ray.wait(waiting, num_returns=len(waiting), timeout=CALL_SECONDS)
+        return {name: self._answer(question) for name, question in questions.items()}
 
-    def alive(self, host: Host) -> bool:
-        return any(node["Alive"] and node["NodeID"] == host.node for node in self._nodes())
+    def _side(self, host: Host) -> Any:
+        if host.name not in self._sides:
+            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    def _nodes(self) -> list[dict[str, Any]]:
-        nodes: list[dict[str, Any]] = _answer_of_head(self._ray.nodes)
-        return nodes
+            pinned = NodeAffinitySchedulingStrategy(host.place, soft=False)
+            options = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0, "scheduling_strategy": pinned}
+            self._sides[host.name] = self._ray.remote(HostSide).options(**options).remote(host.name)
+        return self._sides[host.name]
 
-    def free(self) -> dict[str, bool]:
-        """Whether each host is free, by its name: no run has an agent there."""
-        from ray._private import state  # no public call has it for each node
-
-        available: dict[str, dict[str, float]] = _answer_of_head(state.available_resources_per_node)
-        return {host.name: bool(available.get(host.node, {}).get(RESOURCE)) for host in self.hosts()}
-
-    def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> RayChannel:
-        """Start an agent on the host. If another run has one there, wait for it or raise UsageError."""
-        began, was_free = time.monotonic(), self.free().get(host.name, False)
-        options = {"num_cpus": 0, "resources": {RESOURCE: 1}, "scheduling_strategy": self._pinned_to(host)}
-        options |= {"max_restarts": 0, "max_task_retries": 0, "max_concurrency": 4}
-        actor = _answer_of_head(self._ray.remote(Agent).options(**options).remote)
-        start, announced = actor.__ray_ready__.remote(), False
-        while not self._ray.wait([start], timeout=POLL_SECONDS)[0]:
-            if not self.alive(host):
-                self._ray.kill(actor)
-                raise UsageError("it left the fleet")
-            if was_free and time.monotonic() - began < START_SECONDS:
-                continue  # our own agent has taken it
-            if not self.free().get(host.name, False):
-                if not wait:
-                    self._ray.kill(actor)
-                    raise UsageError("it is not free: another run measures there (--perf-lease fail)")
-                if not announced:
-                    say(f"{host.name}: waiting for another run of the fleet")
-                    announced = True
-        return RayChannel(self._ray, actor)
-
-    def snapshots(self, hosts: Sequence[Host]) -> dict[str, Snapshot | str]:
-        """A snapshot of each host, by its name, or why it does not answer. All are asked at once."""
-        requests = [self._observer(host).look.remote() for host in hosts]
-        answered, _ = self._ray.wait(requests, num_returns=len(requests), timeout=ANSWER_SECONDS)
-        answers: dict[str, Snapshot | str] = {}
-        for host, request in zip(hosts, requests, strict=True):
-            try:
-                if request in answered:
-                    answers[host.name] = codec.record(Snapshot, json.loads(_get(self._ray, request, CALL_SECONDS)))
-                    continue
-                reason = f"nothing within {ANSWER_SECONDS:.0f} s"
-            except HostLostError as error:
-                reason = str(error)
-            except ValueError as error:
-                reason = f"what it says cannot be read: {error}"
-            answers[host.name] = reason
-            self._dismiss(host.node)  # so that the next request starts a new actor
-        return answers
-
-    def _observer(self, host: Host) -> Any:
-        """An actor that reserves nothing on the host. It stays until the connection is closed."""
-        if host.node not in self._observers:
-            options = {"num_cpus": 0, "max_restarts": 0, "scheduling_strategy": self._pinned_to(host)}
-            self._observers[host.node] = self._ray.remote(Agent).options(**options).remote()
-        return self._observers[host.node]
-
-    def _dismiss(self, node: str) -> None:
-        with contextlib.suppress(Exception):
-            self._ray.kill(self._observers.pop(node))
-
-    def _pinned_to(self, host: Host) -> Any:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        return NodeAffinitySchedulingStrategy(host.node, soft=False)
+    def _answer(self, question: Any) -> Any:
+        """The answer to a question that was waited for, or the reason why there is none."""
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(question, timeout=0)
+        except errors.GetTimeoutError:
+            return HostLostError(f"it did not answer within {CALL_SECONDS:.0f} s")
+        except errors.RayTaskError as error:
+            return HostLostError(_brief(error.cause or error))
+        except errors.RayError as error:
+            return HostLostError(_brief(error))
 
     def close(self) -> None:
-        for node in list(self._observers):
-            self._dismiss(node)
+        """Leave the cluster. What was started on the hosts goes on there."""
         self._ray.shutdown()
 
 
@@ -205,36 +151,20 @@ def _keeping_sigterm() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _answer_of_head(question: Callable[[], Any]) -> Any:
-    """Return the answer of the head. Raise UsageError if there is none in CALL_SECONDS: Ray would wait for hours."""
-    answer: Future[Any] = Future()
-
-    def ask() -> None:
-        try:
-            answer.set_result(question())
-        except Exception as error:  # noqa: BLE001 - raised again below, in the thread that waits
-            answer.set_exception(error)
-
-    threading.Thread(target=ask, daemon=True).start()
-    if not wait_for([answer], CALL_SECONDS).done:
-        raise UsageError(f"the head of the fleet did not answer within {CALL_SECONDS:.0f} s")
-    return answer.result()
-
-
-def agree(address: str, source: str) -> None:
+def agree(address: str) -> None:
     """Send a token to the cluster at an address if it demands one, and demand none if it does not.
 
     Raise UsageError if no cluster answers there, for which Ray itself waits for minutes, or if the token is missing.
     """
     host, sign, port = address.removeprefix("ray://").rpartition(":")
     if address != "auto" and not (sign and port.isdecimal()):
-        raise UsageError(f"{source} {address}: expected HOST:PORT of a Ray cluster, auto, or local:NAME,NAME")
+        raise UsageError(f"{address}: expected HOST:PORT of a Ray cluster, auto, or local:NAME,NAME")
     if address != "auto":
         try:
             socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
         except (OSError, OverflowError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise UsageError(f"{source} {address}: no Ray cluster answers there: {reason}") from None
+            raise UsageError(f"{address}: no Ray cluster answers there: {reason}") from None
     if address.startswith("ray://"):
         return
     modes = ("disabled", "token") if _has_token() else ("disabled",)  # Ray aborts if it is to send one that it has not
@@ -245,9 +175,9 @@ def agree(address: str, source: str) -> None:
             return
         if "AuthenticationError" not in refusal:
             where = "this host is in no fleet that answers" if address == "auto" else "no Ray cluster answers there"
-            raise UsageError(f"{source} {address}: {where}")
+            raise UsageError(f"{address}: {where}")
     wanted = "the head asks for a token: copy ~/.ray/auth_token of the head to this host, or set RAY_AUTH_TOKEN"
-    raise UsageError(f"{source} {address}: {wanted}")
+    raise UsageError(f"{address}: {wanted}")
 
 
 def _has_token() -> bool:
@@ -273,59 +203,8 @@ def _host(node: dict[str, Any]) -> Host:
     labels = {
         name.removeprefix(LABEL): value for name, value in node.get("Labels", {}).items() if name.startswith(LABEL)
     }
-    return Host(labels.pop("name", node["NodeName"]), node["NodeID"], node["NodeManagerAddress"], labels)
-
-
-class RayChannel:
-    """An agent on a host, called through Ray."""
-
-    def __init__(self, module: Any, actor: Any) -> None:
-        self._ray = module
-        self._actor = actor
-
-    def has(self, digest: str) -> bool:
-        return bool(self._get(self._actor.has.remote(digest)))
-
-    def install(self, archive: bytes, digest: str) -> None:
-        if not self.has(digest):
-            self._get(self._actor.install.remote(archive, digest))
-
-    def start(self, digest: str) -> None:
-        self._get(self._actor.start.remote(digest))
-
-    def send(self, lines: list[str]) -> None:
-        self._get(self._actor.send.remote(lines))
-
-    def receive(self, seconds: float) -> list[str]:
-        return list(self._get(self._actor.receive.remote(seconds), seconds + CALL_SECONDS))
-
-    def close(self) -> None:
-        try:
-            self._get(self._actor.close.remote())
-        finally:
-            self.abandon()
-
-    def abandon(self) -> None:
-        with contextlib.suppress(Exception):
-            self._ray.kill(self._actor)
-
-    def _get(self, reference: Any, seconds: float = CALL_SECONDS) -> Any:
-        return _get(self._ray, reference, seconds)
-
-
-def _get(module: Any, reference: Any, seconds: float) -> Any:
-    """The answer of an agent. Raises HostLostError if there is none."""
-    errors = module.exceptions
-    try:
-        return module.get(reference, timeout=seconds)
-    except errors.GetTimeoutError:
-        raise HostLostError(f"it did not answer within {seconds:.0f} s") from None
-    except errors.ActorUnavailableError:  # Ray says "temporarily", but the call may have been made
-        raise HostLostError("its agent cannot be reached any more") from None
-    except errors.RayTaskError as error:
-        raise HostLostError(f"its agent failed: {_brief(error.cause or error)}") from None
-    except errors.RayError as error:
-        raise HostLostError(_brief(error)) from None
+    gone = "" if node["Alive"] else " ".join(node.get("DeathReasonMessage", "").split())[:200] or "its node died"
+    return Host(labels.pop("name"), node["NodeID"], labels, gone)
 
 
 def _brief(error: BaseException) -> str:

@@ -1,43 +1,46 @@
-"""`ipexperf fleet`: make a fleet of hosts, join it, look at it, leave it."""
+"""`ipexperf fleet`: make a fleet of hosts, join it, run a command on all of them, leave it."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf.commands import console, progress
 from ipexperf.errors import UsageError
-from ipexperf.variables import FLEET_ADDRESS, FLEET_ENVIRONMENT, FLEET_FOLDER
+from ipexperf.tools.fleet.membership import ADDRESS, ENVIRONMENT, FOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from ipexperf.tools.fleet import survey
+    from ipexperf.tools.fleet.runs import Fleet
 
 PORT = 6379
 STORE_BYTES = 128 * 2**20
-"""Memory for what Ray passes between hosts: lines of text and, once, our code."""
-WATCH_SECONDS = 10
-CLEAR = "\x1b[H\x1b[2J"
+"""Memory for what Ray passes between hosts: lines of text, and the histories of runs in parts."""
+RECORDED = ("--perf-db", "--db")
+FLEETS = "default: the fleet of this host; local:FOLDER,FOLDER for folders of this machine, without Ray"
+ADDRESSES = re.compile(r"auto|local:.*|(ray://)?[^/\s]+:\d+")
+"""What is no command."""
 CALM = {
     "RAY_memory_monitor_refresh_ms": "0",  # kills what uses much memory
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_enable_metrics_collection": "0",
-    "RAY_kill_child_processes_on_worker_exit": "false",  # what measures finishes its group when we are gone
+    "RAY_kill_child_processes_on_worker_exit": "false",  # a command ends by itself when we are gone
     "RAY_worker_niceness": "0",  # 15 otherwise: everybody else would come first
 }
 """Variables that keep Ray from disturbing or ending a measurement."""
 
 
 def add_fleet(subparsers: console.Subparsers) -> None:
-    purpose = "make a fleet of hosts that measure for one run (on Ray)"
+    purpose = "run one command on many hosts (on Ray), and merge what they record"
     actions = console.declare(subparsers, "fleet", purpose).add_subparsers(metavar="ACTION", required=True)
     up = console.declare(actions, "up", "make this host the head of a new fleet, and one of its hosts")
     up.add_argument("--port", type=console.positive, default=PORT, help=f"where other hosts join (default: {PORT})")
@@ -48,16 +51,20 @@ def add_fleet(subparsers: console.Subparsers) -> None:
     join.add_argument("address", metavar="HOST:PORT", help="what `ipexperf fleet up` printed")
     _add_host(join)
     join.set_defaults(run=run_join)
-    purpose = "show what each host of a fleet is doing, how busy it was, and what it keeps of runs that were cut off"
-    hosts = console.declare(actions, "hosts", purpose)
-    text = "default: the fleet of this host; local:NAME,NAME for one of --perf-fleet local:NAME,NAME"
-    hosts.add_argument("address", nargs="?", default="auto", metavar="ADDRESS", help=text)
-    hosts.add_argument("--hosts", metavar="TEST", help="only these, as in --perf-hosts")
+    run = console.declare(actions, "run", "run a command on each host, and bring what it records into the history here")
+    _add_where(run)
+    run.add_argument("--share", action="store_true", help="deal the cases out over the hosts, which must be equal")
+    text = f"what each host runs in its folder, such as pytest suites/, and before it the fleet ({FLEETS})"
+    run.add_argument("words", nargs="*", metavar="[ADDRESS] -- COMMAND", help=text)
+    console.add_history(run)
+    run.set_defaults(run=run_run)
+    collect = console.declare(actions, "collect", "bring what hosts recorded for a run that was cut off")
+    _add_fleet(collect)
+    console.add_history(collect)
+    collect.set_defaults(run=run_collect)
+    hosts = console.declare(actions, "hosts", "list the hosts, and whether each is free, busy or gone")
+    _add_fleet(hosts)
     hosts.add_argument("--json", action="store_true", help="print JSON instead of text")
-    text = "also write it as a page for a browser, with what each host measured in the last day"
-    hosts.add_argument("--html", type=Path, metavar="FILE", help=text)
-    text = f"show it again every so many seconds, until Ctrl-C (default: {WATCH_SECONDS})"
-    hosts.add_argument("--watch", type=console.positive, nargs="?", const=WATCH_SECONDS, metavar="SECONDS", help=text)
     hosts.set_defaults(run=run_hosts)
     down = console.declare(actions, "down", "leave the fleet: end Ray on this host, and what runs in it")
     text = "only the fleet at the address that `fleet up` printed (default: every fleet that this host is in)"
@@ -65,11 +72,21 @@ def add_fleet(subparsers: console.Subparsers) -> None:
     down.set_defaults(run=run_down)
 
 
+def _add_fleet(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("address", nargs="?", default="auto", metavar="ADDRESS", help=FLEETS)
+    _add_where(parser)
+
+
+def _add_where(parser: argparse.ArgumentParser) -> None:
+    text = "only the hosts that pass, such as 'device=xpu and driver>=25'"
+    parser.add_argument("--where", metavar="TEST", help=text)
+
+
 def _add_host(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", default=platform.node(), help="the host's name in the fleet (default: its own)")
     text = "a label to choose the host by, such as room=b2 (repeatable)"
     parser.add_argument("--label", action="append", default=[], metavar="NAME=VALUE", help=text)
-    text = "where the host keeps trained weights and the like (default: this folder)"
+    text = "the checkout in which the host runs what it is told (default: this folder)"
     parser.add_argument("--folder", type=Path, default=Path(), metavar="DIR", help=text)
     text = "do not return: the host is in the fleet as long as this command runs (Slurm, Kubernetes, systemd)"
     parser.add_argument("--block", action="store_true", help=text)
@@ -82,7 +99,7 @@ def run_up(arguments: argparse.Namespace) -> int:
     words = ["--head", f"--port={arguments.port}", "--include-dashboard=false"]
     address = f"{cluster.own_address()}:{arguments.port}"
     started = f"the fleet is up. On each other host:\n  ipexperf fleet join {address}\n"
-    started += f"Then, on this host:\n  pytest suites/ --perf-fleet {address}"
+    started += f"Then, on this host:\n  ipexperf fleet run {address} -- pytest suites/"
     _start(words, arguments, address, started, measures=not arguments.head_only)
     return 0
 
@@ -91,7 +108,7 @@ def run_join(arguments: argparse.Namespace) -> int:
     """Start Ray here, as a part of the cluster at the address."""
     from ipexperf.tools.fleet import cluster
 
-    cluster.agree(arguments.address, "fleet join")
+    cluster.agree(arguments.address)
     started = f"{arguments.name} is one of the hosts of {arguments.address}"
     _start([f"--address={arguments.address}"], arguments, arguments.address, started, measures=True)
     return 0
@@ -124,9 +141,9 @@ def _start(words: Sequence[str], arguments: argparse.Namespace, address: str, st
         "--disable-usage-stats",
     ]
     ours = {
-        FLEET_FOLDER: str(folder),
-        FLEET_ADDRESS: address,
-        FLEET_ENVIRONMENT: json.dumps(dict(os.environ)),
+        FOLDER: str(folder),
+        ADDRESS: address,
+        ENVIRONMENT: json.dumps(dict(os.environ)),
     }
     environment = {**os.environ, **CALM, **ours}
     if arguments.block:
@@ -150,41 +167,63 @@ def _reason(lines: Sequence[str]) -> str:
     return (reasons or list(lines) or ["it says nothing"])[-1][:300]
 
 
+def run_run(arguments: argparse.Namespace) -> int:
+    """Run a command on each host."""
+    from ipexperf.tools.fleet import hosts
+    from ipexperf.tools.fleet.runs import Caller
+
+    named = ADDRESSES.fullmatch(arguments.words[0]) if arguments.words else None
+    address, command = (named[0], arguments.words[1:]) if named else ("auto", arguments.words)
+    if not command:
+        raise UsageError("fleet run: say behind -- what each host is to run, such as -- pytest suites/")
+    for word in command:
+        if word.partition("=")[0] in RECORDED:
+            raise UsageError(f"{word}: each host records into a file of its own; --db before -- names the history here")
+    with _connected(address) as fleet:
+        chosen = hosts.chosen(fleet.hosts(), arguments.where)
+        return Caller(fleet, chosen, arguments.db).run(command, share=arguments.share)
+
+
+def run_collect(arguments: argparse.Namespace) -> int:
+    """Bring what was not brought yet."""
+    from ipexperf.tools.fleet import hosts
+    from ipexperf.tools.fleet.runs import Caller
+
+    with _connected(arguments.address) as fleet:
+        return Caller(fleet, hosts.chosen(fleet.hosts(), arguments.where), arguments.db).collect()
+
+
 def run_hosts(arguments: argparse.Namespace) -> int:
-    """Show the hosts, once or again and again."""
-    from ipexperf.judge.baseline import write_text
-    from ipexperf.tools.fleet import survey
+    """List the hosts."""
+    from ipexperf.tools.fleet import hosts
+    from ipexperf.tools.fleet.host_side import HostSide
+    from ipexperf.tools.fleet.hosts import HostLostError
 
-    fleet = _connected(arguments.address)
-    try:
-        while True:
-            views = survey.make(fleet, arguments.hosts)
-            if arguments.json:
-                text = json.dumps([survey.row(view) for view in views], indent=2)
-            else:
-                text = "\n".join(line for view in views for line in survey.lines(view))
-            again = arguments.watch is not None and sys.stdout.isatty()
-            console.say(CLEAR * again + text)
-            if arguments.html is not None:
-                write_text(arguments.html, survey.page(views, arguments.watch))
-            if arguments.watch is None:
-                return 0
-            sys.stdout.flush()
-            time.sleep(arguments.watch)
-    except KeyboardInterrupt:
-        if arguments.watch is None:
-            raise
-        return 0  # how a watch ends
-    finally:
-        fleet.close()
+    with _connected(arguments.address) as fleet:
+        chosen = hosts.chosen(fleet.hosts(), arguments.where)
+        kept = fleet.ask([host for host in chosen if not host.gone], HostSide.kept)
+    rows = []
+    for host in chosen:
+        runs = HostLostError(host.gone) if host.gone else kept[host.name]
+        state = f"gone: {runs}" if isinstance(runs, HostLostError) else "busy" if any(runs.values()) else "free"
+        rows.append({"host": host.name, "state": state, **host.labels})
+        if not arguments.json:
+            labels = [f"{name}={content}" for name, content in sorted(host.labels.items())]
+            console.say("  ".join([host.name, state, *labels]))
+    if arguments.json:
+        console.say_json(rows)
+    return 0
 
 
-def _connected(address: str) -> survey.Fleet:
+@contextlib.contextmanager
+def _connected(address: str) -> Iterator[Fleet]:
     from ipexperf.tools.fleet import cluster, local
 
-    if local.named(address):
-        return local.LocalFleet(address, Path(".ipexperf"))
-    return cluster.RayCluster(address, "fleet hosts")
+    fleet = local.LocalFleet(address) if address.startswith(local.PREFIX) else cluster.RayFleet(address)
+    try:
+        yield fleet
+    finally:
+        fleet.close()
 
 
 def run_down(arguments: argparse.Namespace) -> int:

@@ -1,31 +1,34 @@
-"""The labels of a host, by which `--perf-hosts` selects. A host describes itself with them when it joins."""
+"""The labels of a host, by which `--where` chooses, and what equal hosts agree in. A host describes itself."""
 
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.machine import facts as machine
 from ipexperf.bench.process import environment as surroundings
+from ipexperf.compare import locked
 from ipexperf.errors import UsageError
+from ipexperf.plan.options import Options
 
 LONGEST = 63
 """Ray's labels have at most so many characters, of few kinds."""
 PACKAGES = {"torch": "torch", "ipex": "intel-extension-for-pytorch"}
-CARD_SECONDS = 120
-UNKNOWN = "unknown"
-"""The label of a card that torch could not describe. Hosts with such a card are equal to no other."""
+LOOK_SECONDS = 120
+KNOWN = ("name", "device", "cpu", "cores", "memory", "card", "driver", "python", "torch", "ipex")
 
 
 def value(text: object) -> str:
     """The text as the value of a label."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", str(text))[:LONGEST].strip("-_.") or UNKNOWN
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", str(text))[:LONGEST].strip("-_.") or "unknown"
 
 
 def parse(text: str) -> tuple[str, str]:
@@ -40,14 +43,15 @@ def parse(text: str) -> tuple[str, str]:
     return name, content
 
 
-KNOWN = ("name", "device", "cpu", "cores", "memory", "card", "driver", "python", "torch", "ipex")
-
-
 def describe(name: str, say: Callable[[str], None]) -> dict[str, str]:
-    """Return the labels of this host. Torch describes its cards in a process of its own; `say` reports problems."""
+    """The labels of this host. `say` reports why its cards are not among them."""
     hardware = surroundings.hardware()
-    facts = machine.gather()
-    cards, problem = _cards()
+    versions = machine.gather().packages
+    try:
+        cards = look()["cards"]
+    except UsageError as error:
+        say(f"torch cannot say which cards are here, so none is used to choose this host by: {error}")
+        cards = {}
     labels: dict[str, object] = {
         "name": name,
         "device": "_".join(["cpu", *sorted(cards)]),
@@ -55,52 +59,48 @@ def describe(name: str, say: Callable[[str], None]) -> dict[str, str]:
         "cores": hardware["cores"],
         "memory": round(hardware["memory"] / 2**30),
         "python": platform.python_version(),
+        **{label: versions[package] for label, package in PACKAGES.items() if versions.get(package)},
     }
-    for label, package in PACKAGES.items():
-        if facts.packages.get(package):
-            labels[label] = facts.packages[package]
     for kind, card in cards.items():
-        labels["card"] = UNKNOWN if PROBLEM in card else card.get("properties", kind)
-        if card.get("driver"):
-            labels["driver"] = card["driver"]
-        if reason := card.get(PROBLEM):
-            say(f"torch can use {kind} here and cannot describe it: {reason}: it joins as card={UNKNOWN}")
-    if problem:
-        labels["card"] = UNKNOWN
-        say(f"torch cannot say which cards are here: {problem}: it joins as card={UNKNOWN}, without a device of them")
+        labels |= {"card": card.get("properties", kind)} | ({"driver": card["driver"]} if card.get("driver") else {})
     return {label: value(content) for label, content in labels.items()}
 
 
-PROBLEM = "problem"
-"""Key in the description of a card that says why torch cannot describe it."""
-
-
-def _cards() -> tuple[dict[str, dict[str, Any]], str]:
-    """Return torch's description of each kind of card on this host, and why torch failed, or an empty text."""
+def look(folder: Path = Path(), variables: Mapping[str, str] = os.environ) -> Any:
+    """What this module says of this host as a program: torch is imported in a process of its own."""
     command = [sys.executable, "-m", "ipexperf.tools.fleet.labels"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=CARD_SECONDS, check=False)
+        answer = subprocess.run(
+            command, cwd=folder, env=variables, capture_output=True, text=True, timeout=LOOK_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
-        return {}, f"no answer within {CARD_SECONDS} s"
-    lines = [line.strip() for line in (answer.stdout if answer.returncode == 0 else answer.stderr).splitlines()]
-    last = next((line for line in reversed(lines) if line), "it says nothing")
+        raise UsageError(f"no answer within {LOOK_SECONDS} s") from None
+    lines = (answer.stderr if answer.returncode else answer.stdout).split("\n")
+    last = next((line for line in reversed(lines) if line.strip()), "it says nothing")
     if answer.returncode:
-        return {}, f"status {answer.returncode}, {last[:200]}"
-    return json.loads(last), ""
+        raise UsageError(f"status {answer.returncode}, {last.strip()[:200]}")
+    return json.loads(last)
 
 
 def _look() -> dict[str, dict[str, Any]]:
     kinds = [name for name in registry.devices.names() if registry.devices.get(name).accelerator]
-    usable = [name for name, reason in machine.gather(kinds).accelerators.items() if not reason]
-    return {name: _description(name) for name in usable}
-
-
-def _description(kind: str) -> dict[str, Any]:
-    """Return torch's description of a card, or why it has none, so that one failure does not hide the other cards."""
-    try:
-        return dict(registry.devices.get(kind).describe())
-    except Exception as error:  # noqa: BLE001 - a driver may raise anything
-        return {PROBLEM: " ".join(str(error).split())[:200] or type(error).__name__}
+    seen = machine.gather(kinds)
+    cards = {kind: registry.devices.get(kind).describe() for kind, reason in seen.accelerators.items() if not reason}
+    hardware, lock, source = surroundings.hardware(), locked.current_lock(Options()), surroundings.source(Path())
+    keys = {
+        f"machine_key {kind}": surroundings.machine_key({**hardware, "cores": seen.cores, "accelerator": card})
+        for kind, card in {"cpu": None, **cards}.items()
+    }
+    equal = {
+        **keys,
+        **{f"driver {kind}": card.get("driver") for kind, card in cards.items()},
+        "python": lock.python,
+        **{package.name: f"{package.version} {package.content}".strip() for package in lock.packages},
+        **dict(lock.variables),
+        "commit": source["commit"],
+        "changes": source.get("changes"),
+    }
+    return {"cards": cards, "equal": {name: str(content) for name, content in equal.items() if content}}
 
 
 if __name__ == "__main__":

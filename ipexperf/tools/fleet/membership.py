@@ -9,8 +9,13 @@ import time
 from pathlib import Path
 
 from ipexperf.bench.machine import kernel_files
-from ipexperf.variables import FLEET_ADDRESS, FLEET_FOLDER
 
+FOLDER = "IPEXFLEET_FOLDER"
+"""Set in Ray's processes of a host, and in what they start: the folder in which the host measures."""
+ADDRESS = "IPEXFLEET_ADDRESS"
+"""Set in the same processes: the address of their fleet, as `fleet up` printed it or `fleet join` was given it."""
+ENVIRONMENT = "IPEXFLEET_ENVIRONMENT"
+"""Set in Ray's processes: all variables that the host joined with, as JSON. Ray changes some for its own."""
 TERM_SECONDS = 5.0
 POLL_SECONDS = 0.2
 
@@ -32,8 +37,8 @@ def members(address: str = "") -> dict[int, str]:
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
             environment = variables(int(folder.name))
-            address_there = environment.get(FLEET_ADDRESS, "")
-            if FLEET_FOLDER in environment and int(folder.name) not in ours and address in ("", address_there):
+            address_there = environment.get(ADDRESS, "")
+            if FOLDER in environment and int(folder.name) not in ours and address in ("", address_there):
                 addresses[int(folder.name)] = address_there
     return addresses
 
@@ -47,12 +52,6 @@ def _ancestors() -> set[int]:
         except OSError:
             break
     return pids
-
-
-def started(pid: int) -> float:
-    """When a process was started, in seconds since 1970. Raises OSError if it has ended."""
-    ticks = float(kernel_files.stat_fields(pid)[19])
-    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def leave(address: str = "") -> int:

@@ -1,194 +1,169 @@
-"""The runs of a fleet: one for each host, or one that several equal hosts share."""
+"""The caller's side: start a command on hosts, follow it, and merge what was recorded there into the history here."""
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, TypeAlias
 
-from ipexperf.bench.process import environment as surroundings
-from ipexperf.environments import make
-from ipexperf.errors import HostLostError, UsageError
+from ipexperf import scratch
+from ipexperf.commands import console, show
+from ipexperf.conduct import interrupts
+from ipexperf.errors import HistoryError, UsageError
+from ipexperf.history import merging
+from ipexperf.history.database import open_read_only
+from ipexperf.history.store import History
 from ipexperf.history.values import run_uid
-from ipexperf.invocation import Elsewhere
-from ipexperf.report import units
-from ipexperf.run import Run
-from ipexperf.tools.fleet import code, hosts, local
-from ipexperf.tools.fleet.hosts import Host
-from ipexperf.tools.fleet.link import Channel, Link, MessageBoard
-from ipexperf.tools.fleet.messages import Open
-from ipexperf.tools.fleet.remote import RemoteSite
+from ipexperf.tools.fleet.cluster import RayFleet
+from ipexperf.tools.fleet.host_side import HostSide
+from ipexperf.tools.fleet.hosts import Host, HostLostError
+from ipexperf.tools.fleet.local import LocalFleet
 
-if TYPE_CHECKING:
-    from ipexperf.lock import Lock
-    from ipexperf.plan.options import Options
-
-GHOST_SECONDS = 60.0
-"""Longest wait until Ray notices that a host is gone, which takes it half a minute."""
-POLL_SECONDS = 1.0
+Fleet: TypeAlias = LocalFleet | RayFleet
+POLL_SECONDS = 0.5
+END_SECONDS = 60.0
+"""How long a command may take to end once it was told to."""
+SHOWN = 5
+"""At most so many differences of two hosts are named."""
+COLLECT = "`ipexperf fleet collect` brings what it recorded"
 
 
-class Cluster(Protocol):
-    """Finds hosts and connects to them."""
+@dataclass(slots=True)
+class FromHost:
+    """What came of a host."""
 
-    def hosts(self) -> list[Host]: ...
-    def channel(self, host: Host, say: Callable[[str], None], *, wait: bool) -> Channel: ...
-    def close(self) -> None: ...
-
-
-def connect(options: Options, folder: Path) -> Cluster:
-    """The cluster that the options name."""
-    from ipexperf.tools.fleet import cluster
-
-    assert options.fleet is not None  # noqa: S101 - the caller has looked
-    if local.named(options.fleet):
-        return local.LocalFleet(options.fleet, options.cache or folder / ".ipexperf")
-    return cluster.RayCluster(options.fleet)
+    problem: str = ""
+    """What went wrong there, or an empty text."""
+    runs: list[str] = field(default_factory=list)
+    """The uids of the runs that were brought."""
 
 
-def elsewhere(
-    options: Options, folder: Path, say: Callable[[str], None], lock: Lock | None, *, collecting: bool
-) -> Elsewhere:
-    """Start the runs of an invocation on the hosts of the fleet that the options name."""
-    return start(options, folder, say, connect(options, folder), lock, collecting=collecting)
+class Caller:
+    """Brings the histories of hosts here, and tells what came."""
 
+    def __init__(self, fleet: Fleet, hosts: Sequence[Host], db: str) -> None:
+        self._fleet, self._db = fleet, db
+        self._came = {host.name: FromHost(f"gone: {host.gone}" * bool(host.gone)) for host in hosts}
+        self._hosts = [host for host in hosts if not host.gone]
+        History.open(db).close()  # a bad address is an error before anything is measured
 
-def start(
-    options: Options,
-    folder: Path,
-    say: Callable[[str], None],
-    cluster: Cluster,
-    lock: Lock | None = None,
-    *,
-    collecting: bool = False,
-) -> Elsewhere:
-    """Open the hosts and plan their runs. A host that cannot take part is left out, unless none is left.
-
-    With a lock, each host measures in the environment of that lock, which it makes unless it has it.
-    With `collecting` a host makes no environment, because nothing will be measured.
-    """
-    starting = _Starting(options, folder, say, hosts.chosen(_hosts(cluster, say), options.hosts))
-    try:
-        starting.open(cluster, lock, collecting=collecting)
-        runs = starting.plan()
-        if not collecting:
-            starting.find_baselines(runs)
-        return Elsewhere(runs, starting.absent(runs), cluster.close)
-    except BaseException:
-        starting.close()
-        raise
-
-
-class _Starting:
-    """Opens hosts and plans their runs."""
-
-    def __init__(self, options: Options, folder: Path, say: Callable[[str], None], chosen: Sequence[Host]) -> None:
-        self._options, self._folder, self._say, self._chosen = options, folder, say, chosen
-        self._board, self._name = MessageBoard(say), run_uid()
-        self._store = make.store_of(options.cache or folder / ".ipexperf")
-        """Has packages that no index has."""
-        self._links: dict[str, Link] = {}
-        self._absent: dict[str, str] = {}
-        if "record" not in options.without:
-            say(f"fleet: if this is cut off, --perf-resume {self._name} goes on with what the hosts have")
-        say(f"fleet: {units.plural(len(chosen), 'host')}: {', '.join(host.name for host in chosen)}")
-
-    def open(self, cluster: Cluster, lock: Lock | None, *, collecting: bool) -> None:
-        """Start the process on each host, all at once, so that none waits for a busy one."""
-        options = self._options
-        digest, archive = code.pack(options.load)
-        kept, sent = code.pack_kept(lock, self._store) if lock else ("", b"")
-        load = tuple(code.loaded(name) if name.endswith(".py") else name for name in options.load)
-        sent_options = dataclasses.replace(options, load=load, db="")  # which may have a password
-        request = Open(self._name, sent_options, lock.text if lock else "", kept, options.resume or "", collecting)
-
-        def begin(host: Host) -> None:
-            with self._taking_part(host.name):
-                channel = cluster.channel(host, self._board.put, wait=options.lease != "fail")
-                link = self._links[host.name] = Link(host, channel, self._board)
-                if kept:
-                    link.install(kept, sent)
-                link.open(request, digest, archive)
-
-        self._board.all_at_once(begin, self._chosen)
-        for link in self._here:
-            with self._taking_part(link.host.name):
-                link.wait_open()
-
-    @property
-    def _here(self) -> list[Link]:
-        """The hosts that take part so far."""
-        return [self._links[host.name] for host in self._chosen if host.name not in self._absent]
-
-    def plan(self) -> dict[str, Run]:
-        """Plan the runs of the hosts that are left, by their names, or the one that all of them share."""
-        source = surroundings.source(self._folder)
-        judged = dataclasses.replace(self._options, fleet=None)
-
-        def run(links: Sequence[Link]) -> Run:
-            site = RemoteSite(links, self._board, self._name, source, self._store)
-            return Run(judged, self._folder, self._say, site)
-
-        here = self._here
-        if here and self._options.spread == "share":
-            return {"": run(here)}
-        runs: dict[str, Run] = {}
-        for link in here:
-            with self._taking_part(link.host.name):
-                runs[link.host.name] = run([link])
-        return runs
-
-    def find_baselines(self, runs: dict[str, Run]) -> None:
-        """Find the baselines of each run. All hosts make the environments for them at the same time."""
-
-        def find(name: str) -> None:
-            if name:
-                with self._taking_part(name):
-                    runs[name].find_baselines()
-            else:  # of several equal hosts
-                try:
-                    runs[name].find_baselines()
-                except HostLostError as error:
-                    raise UsageError(str(error)) from None
-
-        self._board.all_at_once(find, list(runs))
-        for name in self._absent:
-            runs.pop(name, None)
-
-    @contextlib.contextmanager
-    def _taking_part(self, name: str) -> Iterator[None]:
-        """Leave the host out if something goes wrong."""
+    def run(self, command: Sequence[str], *, share: bool) -> int:
+        """Run a command on each host, and return 0 if it ended well everywhere."""
+        if share:
+            self._refuse_unequal()
+        name, live = run_uid(), {host.name: host for host in self._hosts}
         try:
-            yield
-        except (HostLostError, UsageError) as error:
-            self._absent.setdefault(name, str(error))
+            names = [host.name for host in self._hosts] if share else []
+            for host, started in self._fleet.ask(self._hosts, HostSide.start, name, command, names).items():
+                if started:
+                    self._came[host].problem = str(started)
+                    del live[host]
+            self._follow(name, live)
+        except KeyboardInterrupt:
+            console.say("ending the command on each host; a second Ctrl-C leaves them alone")
+            self._fleet.ask(list(live.values()), HostSide.end)
+            self._follow(name, live, END_SECONDS)
+            self._report()
+            raise
+        return self._report()
 
-    def absent(self, runs: dict[str, Run]) -> dict[str, str]:
-        """Let go of the hosts that take no part. Return them with the reasons, in the order of all hosts."""
-        absent = {host.name: self._absent[host.name] for host in self._chosen if host.name in self._absent}
-        if not runs:
-            host, reason = next(iter(absent.items()))
-            raise UsageError(f"host {host}: {reason}")
-        for host, reason in absent.items():
-            self._say(f"{host} takes no part: {reason}")
-        links = [self._links[name] for name in absent if name in self._links]
-        self._board.all_at_once(lambda link: link.close(stop=False), links)
-        return absent
+    def collect(self) -> int:
+        """Bring what was recorded on each host and was not brought yet. Return 0 if every host answered."""
+        for host in self._hosts:
+            kept: Any = self._fleet.ask([host], HostSide.kept)[host.name]
+            if isinstance(kept, HostLostError):
+                self._came[host.name].problem = str(kept)
+                continue
+            for run, alive in kept.items():
+                if alive:
+                    console.say(f"{host.name}: the command of {run[:18]} still runs")
+                else:
+                    self._bring(host, run)
+        return self._report()
 
-    def close(self) -> None:
-        self._board.all_at_once(lambda link: link.close(stop=False), list(self._links.values()))
+    def _refuse_unequal(self) -> None:
+        described: dict[str, Any] = self._fleet.ask(self._hosts, HostSide.software)
+        for host, software in described.items():
+            if isinstance(software, HostLostError):
+                raise UsageError(f"--share: {host} cannot say what it measures with: {software}")
+        (first, one), *others = described.items()
+        for other, two in others:
+            if differences := _differences(one, two):
+                more = f" and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
+                told = f"{', '.join(differences[:SHOWN])}{more}"
+                raise UsageError(f"--share: {other} is not equal to {first}: {told} (--where chooses among hosts)")
+
+    def _follow(self, run: str, live: dict[str, Host], seconds: float | None = None) -> None:
+        """Print what the commands print, and bring each history once its command has ended."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while live:
+            answers: dict[str, Any] = self._fleet.ask(list(live.values()), HostSide.poll)
+            for name, answer in answers.items():
+                if isinstance(answer, HostLostError):
+                    self._came[name].problem = f"lost: {answer}; {COLLECT} when it is back"
+                    del live[name]
+                    continue
+                lines, status = answer
+                for line in lines:
+                    console.say(f"{name} | {line}")
+                if status is not None:
+                    if status:
+                        self._came[name].problem = f"the command ended with status {status}"
+                    self._bring(live[name], run)
+                    del live[name]
+            sys.stdout.flush()
+            if until is not None and time.monotonic() > until:
+                self._fleet.ask(list(live.values()), HostSide.end, hard=True)
+            time.sleep(POLL_SECONDS if live else 0)
+
+    def _bring(self, host: Host, run: str) -> None:
+        """Merge the history of a run on a host into the one here. What cannot be merged stays there."""
+        came = self._came[host.name]
+        try:
+            with scratch.folder("fleet") as folder, interrupts.deferred():
+                path = Path(folder) / f"{host.name}.db"
+                if self._ask(host, HostSide.settle, run):
+                    with path.open("wb") as file:
+                        while part := self._ask(host, HostSide.read, run, file.tell()):
+                            file.write(part)
+                    came.runs += self._merge(path)
+                self._ask(host, HostSide.drop, run)
+        except (HostLostError, HistoryError) as error:
+            came.problem = f"not brought: {error}; {COLLECT} later"
+
+    def _ask(self, host: Host, method: Any, *arguments: Any) -> Any:
+        answer: Any = self._fleet.ask([host], method, *arguments)[host.name]
+        if isinstance(answer, HostLostError):
+            raise answer
+        return answer
+
+    def _merge(self, path: Path) -> list[str]:
+        """Merge a file, and return the uids of its runs."""
+        merging.check(self._db, [path])
+        with History.open(self._db) as history:
+            merging.merge(history, path)
+        with History(*open_read_only(path)) as source:
+            return [run.uid for run in source.runs(None)]
+
+    def _report(self) -> int:
+        """Print each host's runs as `ipexperf show` does, and what went wrong. Return the exit status."""
+        with History.open(self._db) as history:
+            for host, came in self._came.items():
+                console.say(f"\nhost {host}: {came.problem or 'well'}")
+                for uid in came.runs:
+                    console.draw(show.drawn(history, history.show(uid)))
+        lost = [host for host, came in self._came.items() if came.problem]
+        if lost:
+            console.complain(f"not all is well on {', '.join(lost)}: the reasons are above")
+        return int(bool(lost))
 
 
-def _hosts(cluster: Cluster, say: Callable[[str], None]) -> list[Host]:
-    """The hosts of the cluster. Waits until Ray has noticed that hosts which joined again had been away."""
-    until, announced = time.monotonic() + GHOST_SECONDS, False
-    while (names := hosts.ghosts(present := cluster.hosts())) and time.monotonic() < until:
-        if not announced:
-            say(f"fleet: {', '.join(names)} joined again: waiting until Ray has noticed that the earlier one is gone")
-            announced = True
-        time.sleep(POLL_SECONDS)
-    hosts.check_names(present)
-    return present
+def _differences(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    return [
+        f"{name} {other.get(name, 'absent')} instead of {one.get(name, 'absent')}"
+        for name in dict.fromkeys((*one, *other))
+        if one.get(name) != other.get(name)
+    ]

@@ -77,9 +77,7 @@ class Processes:
 
         before = {run.uid for run in self._runs()}
         dossiers = self._folder / "dossiers" / date
-        options = [f"--perf-db={self._db}", f"--perf-baselines={self._baselines}"]
-        if not any(word.startswith("--perf-fleet") for word in self._tests):  # whose hosts trace nothing
-            options.append(f"--perf-explain={dossiers}")
+        options = [f"--perf-db={self._db}", f"--perf-baselines={self._baselines}", f"--perf-explain={dossiers}"]
         status = _run([sys.executable, "-m", "pytest", *self._tests, *options])
         if status == REFUSED:
             raise UsageError("pytest did not take what is behind --, for the reason above")

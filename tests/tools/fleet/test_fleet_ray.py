@@ -5,18 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ipexperf.variables import FLEET_FOLDER
+from ipexperf.tools.fleet.membership import FOLDER
 
 pytest.importorskip("ray", reason="needs Ray: pip install 'ipexperf[fleet]'")
 pytestmark = [pytest.mark.long, pytest.mark.server]
@@ -31,9 +33,12 @@ import pytest
 def test_it(perf):
     perf()
 """
-CELL = ["--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain"]
-SHORT = ["--perf-launches", "1", "--perf-samples", "5", "--perf-seconds", "0.05", "--perf-without=roof"]
-LOAD = [f"--perf-load={FAKES / name}" for name in ("fake.py", "any_machine.py", "fleet_models.py")]
+LOAD = ",".join(str(FAKES / name) for name in ("fake.py", "any_machine.py", "fleet_models.py"))
+MEASURE = [
+    *("pytest", "-p", "ipexperf.short_options", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"),
+    *(f"--perf-load={LOAD}", "--device=fake", "--dtype=fp32", "--mode=spin", "--stack=plain"),
+    *("--perf-launches=1", "--perf-samples=5", "--perf-seconds=0.05", "--perf-without=roof"),
+]
 PATIENCE = 150
 
 
@@ -53,8 +58,10 @@ class Fleet:
         self.address = f"127.0.0.1:{a_port()}"
 
     def host(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """Start a node."""
+        """Start a node, with a suite in its folder."""
         (self.folder / name).mkdir(exist_ok=True)
+        (self.folder / name / "test_suite.py").write_text(SUITE)
+        (self.folder / name / "pytest.ini").write_text("[pytest]\n")
         return self.call(self.host_command(name, *words))
 
     def host_command(self, name: str, *words: str) -> list[str]:
@@ -77,24 +84,30 @@ class Fleet:
             check=False,
         )
 
-    def pytest(self, folder: Path, models: str, *more: str) -> list[str]:
-        (folder / "test_suite.py").write_text(SUITE)
-        (folder / "pytest.ini").write_text("[pytest]\n")
-        plugins = ["-p", "ipexperf.short_options", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
-        command = [sys.executable, "-m", "pytest", f"--rootdir={folder}", str(folder), *plugins, *LOAD]
-        return [
-            *command,
-            "--model",
-            models,
-            *CELL,
-            *SHORT,
-            f"--perf-fleet={self.address}",
-            f"--perf-db={folder}/db",
-            *more,
-        ]
+    def words(self, folder: Path, models: str, *more: str) -> list[str]:
+        """The command that has the hosts measure these models, into a history in this folder."""
+        place = [*more, f"--db={folder}/db", self.address]
+        return [sys.executable, "-m", "ipexperf.cli", "fleet", "run", *place, "--", *MEASURE, f"--model={models}"]
 
     def run(self, folder: Path, models: str, *more: str) -> subprocess.CompletedProcess[str]:
-        return self.call(self.pytest(folder, models, *more))
+        return self.call(self.words(folder, models, *more))
+
+    def start(self, folder: Path, models: str, *more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.words(folder, models, *more),
+            env=self.environment,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def waits(self, name: str) -> Path:
+        """Let `patient` wait on a host. Returns where it says that it began."""
+        (self.folder / name / "wait").touch()
+        mark = self.folder / name / "mark"
+        mark.unlink(missing_ok=True)
+        return mark
 
     def raylet(self, name: str) -> int:
         """The process that Ray has on a node."""
@@ -103,7 +116,7 @@ class Fleet:
 
     def processes(self, name: str) -> dict[int, bytes]:
         """All processes of a node, with their commands."""
-        mark, processes = f"{FLEET_FOLDER}={self.folder / name}\0".encode(), {}
+        mark, processes = f"{FOLDER}={self.folder / name}\0".encode(), {}
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
                 if mark in (folder / "environ").read_bytes():
@@ -128,7 +141,6 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         **ours,
         "PYTHONPATH": f"{FAKES / 'no_torch'}{os.pathsep}{ROOT}",
         "IPEXPERF_LEASES": str(tmp_path_factory.mktemp("leases")),
-        "FLEET_MARK": str(folder / "mark"),
         "HOME": str(folder / "home"),
     }
     token = folder / "home" / ".ray" / "auth_token"
@@ -149,13 +161,17 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     assert "left" not in fleet.command("down", fleet.address).stdout
 
 
-def runs(folder: Path) -> list[dict[str, Any]]:
-    import sqlite3
-    from contextlib import closing
-
+def statuses(folder: Path) -> list[str]:
     with closing(sqlite3.connect(folder / "db")) as database:
-        rows = database.execute("SELECT status, meta FROM run ORDER BY id").fetchall()
-    return [{"status": status, **json.loads(meta)} for status, meta in rows]
+        return [status for (status,) in database.execute("SELECT status FROM run ORDER BY status")]
+
+
+def wait_for(mark: Path, process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not mark.exists() and time.monotonic() < until:
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        time.sleep(0.1)
+    assert mark.exists()
 
 
 def test_the_hosts_describe_themselves(fleet: Fleet) -> None:
@@ -165,28 +181,32 @@ def test_the_hosts_describe_themselves(fleet: Fleet) -> None:
     assert (one["host"], one["room"], one["state"]) == ("one", "a", "free")
     assert (two["host"], two["room"], two["device"]) == ("two", "b", "cpu")
     assert int(one["cores"]) == len(os.sched_getaffinity(0))
-    chosen = fleet.command("hosts", fleet.address, "--hosts", "room=b")
+    chosen = fleet.command("hosts", fleet.address, "--where", "room=b")
     assert chosen.stdout.startswith("two  free")
-    assert "    measured 0% of the last " in chosen.stdout
-    assert "did you mean room?" in fleet.command("hosts", fleet.address, "--hosts", "rom=b").stderr
+    assert "did you mean room?" in fleet.command("hosts", fleet.address, "--where", "rom=b").stderr
 
 
 def test_both_hosts_measure_into_one_history(fleet: Fleet, tmp_path: Path) -> None:
-    ended = fleet.run(tmp_path, "tiny", "-v")
-    assert ended.returncode == 0, ended.stdout
-    assert "tiny-fake-fp32-spin-plain@one] PASSED" in ended.stdout
-    assert "tiny-fake-fp32-spin-plain@two] PASSED" in ended.stdout
-    assert [run["status"] for run in runs(tmp_path)] == ["finished", "finished"]
-    assert "0 groups" not in ended.stdout
-    answer = json.loads(fleet.command("hosts", fleet.address, "--json").stdout)
-    assert [(one["state"], one["keeps"]) for one in answer] == [("free", []), ("free", [])]
-    assert all(one["busy"] > 0 for one in answer)
+    ended = fleet.run(tmp_path, "tiny")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    for host in ("one", "two"):
+        assert re.search(rf"^{host} \| .*1 passed", ended.stdout, re.MULTILINE)
+        assert f"host {host}: well" in ended.stdout
+    assert statuses(tmp_path) == ["finished", "finished"]
+
+
+def test_equal_hosts_share_the_cases(fleet: Fleet, tmp_path: Path) -> None:
+    ended = fleet.run(tmp_path, "tiny,other,patient", "--share")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    with closing(sqlite3.connect(tmp_path / "db")) as database:
+        rows = database.execute('SELECT c.model FROM launch l JOIN "case" c ON c.id = l.case_id').fetchall()
+    assert sorted(model for (model,) in rows) == ["other", "patient", "tiny"]
 
 
 def test_an_address_without_a_fleet_is_one_sentence(fleet: Fleet, tmp_path: Path) -> None:
-    command = [word.replace(fleet.address, "127.0.0.1:1") for word in fleet.pytest(tmp_path, "tiny")]
+    command = [word.replace(fleet.address, "127.0.0.1:1") for word in fleet.words(tmp_path, "tiny")]
     ended = fleet.call(command)
-    assert ended.returncode == 4
+    assert ended.returncode == 2
     assert "no Ray cluster answers there" in ended.stderr
     assert "Traceback" not in ended.stdout + ended.stderr
 
@@ -232,49 +252,53 @@ def test_a_host_that_blocks_is_in_the_fleet_until_its_command_ends(fleet: Fleet)
     assert fleet.processes("four") == {}
 
 
-def test_sigterm_ends_the_run_as_ctrl_c_does(fleet: Fleet, tmp_path: Path) -> None:
-    """Ray's own handler would fail one test, and the run would go on."""
-    command, lines = fleet.pytest(tmp_path, "tiny,patient", "--perf-hosts=room=a", "-v"), []
-    with subprocess.Popen(
-        command, env=fleet.environment, cwd=fleet.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.append(line)
-            if "PASSED" in line:
-                process.terminate()
-    Path(fleet.environment["FLEET_MARK"]).unlink(missing_ok=True)
-    assert process.returncode == 2, "".join(lines)
-    assert [run["status"] for run in runs(tmp_path)] == ["interrupted"]
+def test_sigterm_ends_the_commands_and_brings_what_they_recorded(fleet: Fleet, tmp_path: Path) -> None:
+    """Ray's own handler would end this side alone."""
+    mark = fleet.waits("one")
+    process = fleet.start(tmp_path, "tiny,patient", "--where=room=a")
+    wait_for(mark, process)
+    process.terminate()
+    output, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130, output
+    assert not Path(f"/proc/{mark.read_text()}").exists()
+    assert statuses(tmp_path) == ["interrupted"]
 
 
-def test_a_killed_host_fails_only_its_own_cases(fleet: Fleet, tmp_path: Path) -> None:
-    mark = Path(fleet.environment["FLEET_MARK"])
-    command = fleet.pytest(tmp_path, "tiny,patient", "--perf-hosts=room=b")
-    process = subprocess.Popen(
-        command, env=fleet.environment, cwd=fleet.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+def test_a_host_whose_caller_is_killed_goes_on(fleet: Fleet, tmp_path: Path) -> None:
+    mark = fleet.waits("one")
+    process = fleet.start(tmp_path, "patient", "--where=room=a")
+    wait_for(mark, process)
+    process.kill()
+    process.communicate()
+    assert fleet.command("hosts", fleet.address, "--where=room=a").stdout.startswith("one  busy")
+    mark.with_name("wait").unlink()
     until = time.monotonic() + PATIENCE
-    while not mark.exists() and time.monotonic() < until:
+    while "one  busy" in fleet.command("hosts", fleet.address).stdout and time.monotonic() < until:
         time.sleep(0.1)
-    assert mark.exists()
-    measuring = int(mark.read_text())
-    one, two = json.loads(fleet.command("hosts", fleet.address, "--json").stdout)
-    assert (one["state"], two["state"]) == ("free", "measuring")
-    assert two["doing"]["group"].startswith("patient fake")
-    assert (two["doing"]["round"], two["doing"]["rounds"]) == (1, 1)
+    ended = fleet.command("collect", f"--db={tmp_path}/db", "--where=room=a", fleet.address)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert statuses(tmp_path) == ["finished"]
+
+
+def test_a_host_that_dies_is_named_and_what_it_recorded_comes_when_it_is_back(fleet: Fleet, tmp_path: Path) -> None:
+    mark = fleet.waits("two")
+    process = fleet.start(tmp_path, "tiny,patient")
+    wait_for(mark, process)
     os.kill(fleet.raylet("two"), signal.SIGKILL)
     output, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1, output
+    assert "host one: well" in output
+    assert "host two: lost: " in output
+    assert statuses(tmp_path) == ["finished"]
     (line,) = [line for line in fleet.command("hosts", fleet.address).stdout.splitlines() if line.startswith("two")]
     assert line.startswith("two  gone: ")
-    assert process.returncode == 1, output
-    assert "1 failed, 1 passed" in output
-    assert "the host two was lost" in output
-    (run,) = runs(tmp_path)
-    assert run["status"] == "finished"
-    Path(f"{mark}.go").touch()
-    while Path(f"/proc/{measuring}").exists() and time.monotonic() < until:
+    mark.with_name("wait").unlink()
+    measuring, until = Path(f"/proc/{mark.read_text()}"), time.monotonic() + PATIENCE
+    while measuring.exists() and time.monotonic() < until:
         time.sleep(0.1)
-    assert not Path(f"/proc/{measuring}").exists(), "what measured there ends by itself"
-    journals = list((fleet.folder / "two" / ".ipexperf" / "fleet" / "runs").iterdir())
-    assert [path.stem.partition("+")[0] for path in journals] == [run["fleet"]["run"]], "and leaves what it measured"
+    assert not measuring.exists(), "what measured there ends by itself"
+    joined = fleet.host("two", "join", fleet.address, "--label=room=b")
+    assert joined.returncode == 0, joined.stderr
+    ended = fleet.command("collect", f"--db={tmp_path}/db", fleet.address)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert statuses(tmp_path) == ["finished", "finished"]

@@ -1,0 +1,51 @@
+"""Records as JSON. Documents that do not fit are refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ipexperf.case import Case
+from ipexperf.result import Check, Launch, Measurement, RoundRecord, Sample, SeatRecord
+from ipexperf.tools import codec
+
+CASE = Case("tiny", "fake", "fp32", "spin", "plain", 4, 32, data="digits", knobs=(("level", "O0"),))
+LAUNCH = Launch(
+    0,
+    "ok",
+    samples=(Sample(0.5, 0.25, 0.0), Sample(1, 1, 0)),
+    metrics={"step_time": 0.5},
+    proof=(Check("device", True, "fake", "fake"),),
+    notes=("a note",),
+    fingerprint={"digest": "ab", "kernels": [["add", 2]]},
+)
+MEASURED = Measurement(CASE, (LAUNCH,), {"machine_key": "k", "cores": 2}, "2026-01-01", "2026-01-02", "cut")
+SEAT = SeatRecord(CASE, "case", ((0.5, 0.25), (1.0,)), 0)
+ROUND = RoundRecord("u", "g", 1, "together", (SEAT, SEAT), "2026-01-01", 2.5, 3, 1)
+
+
+@pytest.mark.parametrize("record", [CASE, MEASURED, ROUND], ids=lambda one: type(one).__name__)
+def test_a_record_survives_encoding_and_decoding(record: Any) -> None:
+    read = codec.record(type(record), json.loads(json.dumps(codec.plain(record))))
+    assert read == record
+    assert type(read) is type(record)
+
+
+def test_the_uid_of_a_case_survives_encoding() -> None:
+    assert codec.record(Case, json.loads(json.dumps(codec.plain(CASE)))).uid == CASE.uid
+
+
+@pytest.mark.parametrize(
+    "document", [None, [], 1, {}, {**codec.plain(CASE), "batch": "4"}, {**codec.plain(CASE), "more": 1}]
+)
+def test_an_invalid_document_is_refused(document: Any) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - its words are those of several libraries
+        codec.record(Case, document)
+
+
+def test_a_value_outside_a_literal_is_refused() -> None:
+    document = codec.plain(LAUNCH) | {"outcome": "splendid"}
+    with pytest.raises(ValueError, match="splendid"):
+        codec.record(Launch, document)
