@@ -1,11 +1,10 @@
-"""Draw the pictures of the documentation: pages of histories that were recorded, and of a fleet at work.
+"""Draw the pictures of the documentation: pages of histories that were recorded, and terminals.
 
     python benchmarks/pictures.py report NIGHTLY.db SERIES.db --case CASE_ID
-    python benchmarks/pictures.py fleet FLEET.html
     python benchmarks/pictures.py terminal RECORDING --columns 80 --name terminal-80
 
 NIGHTLY is the history of a run of many cases. SERIES has many runs of a few cases, and one compared by `ipexperf ab`.
-FLEET is what `ipexperf fleet hosts --html` wrote, RECORDING what a command wrote to a terminal. Needs Chromium.
+RECORDING is what a command wrote to a terminal. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -86,9 +85,6 @@ def main() -> None:
     reports.add_argument("series", type=Path)
     reports.add_argument("--case", required=True, help="the case of SERIES whose page is drawn")
     reports.set_defaults(draw=draw_reports)
-    fleet = actions.add_parser("fleet")
-    fleet.add_argument("page", type=Path)
-    fleet.set_defaults(draw=lambda arguments: draw(arguments.page, "fleet", 620))
     terminal = actions.add_parser("terminal")
     terminal.add_argument("recording", type=Path)
     terminal.add_argument("--columns", type=int, required=True)

@@ -83,9 +83,8 @@ def test_every_example_is_on_a_page() -> None:
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
 def test_every_page_has_a_command(page: Path) -> None:
     """A page shows at least how its example is planned, or what is run."""
-    assert any(
-        line.startswith(("ipexperf cases ", "pytest ")) for block in blocks(page, "") for line in block.splitlines()
-    )
+    lines = [line for name in ("", "console") for block in blocks(page, name) for line in block.splitlines()]
+    assert any(line.startswith(("ipexperf cases ", "$ ipexperf fleet run ", "pytest ")) for line in lines)
 
 
 @pytest.mark.process
