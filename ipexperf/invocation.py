@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ipexperf import live_baseline, site
+from ipexperf import live_baseline, scratch
 from ipexperf.case import of_test
+from ipexperf.environments import make
 from ipexperf.errors import LockError, UsageError
 from ipexperf.plan import matrix
 from ipexperf.plan.values import LOCKS, is_lock
@@ -164,9 +165,25 @@ def _lock(options: Options) -> Lock | None:
 def in_its_environment(
     options: Options, folder: Path, say: Callable[[str], None], *, collecting: bool = False
 ) -> Options:
-    """The options with an interpreter in the place of a lock, whose environment is made if it is missing."""
+    """The options with an interpreter in the place of a lock, whose environment is made if it is missing.
+
+    Variables stay as they are: they belong to the host. Those that the lock has otherwise are named. When tests are
+    only collected, nothing is made: raises UsageError if the environment is not there, because another interpreter may
+    have other cases.
+    """
     lock = _lock(options)
     if lock is None:
         return options
     with _blaming(options):
-        return site.in_environment(options, lock, folder, say, collecting=collecting)
+        make.check_possible(lock)
+        cache = scratch.cache(options.cache, folder)
+        if collecting and make.find(cache.absolute(), lock) is None:
+            raise LockError(
+                f"--collect-only makes nothing, and there is no environment of the lock {lock.digest} yet: leave out "
+                "--collect-only once"
+            )
+        python = make.make(cache, lock, say, leasing=options.lease).python
+    for name, value in lock.variables:
+        if os.environ.get(name) != value:
+            say(f"the lock {lock.digest} has {name}={value}, and here it is {os.environ.get(name, 'unset')}")
+    return replace(options, python=python)

@@ -22,7 +22,6 @@ from ipexperf import scratch
 from ipexperf.case import Case
 from ipexperf.compare import arm, locked
 from ipexperf.compare.against import Against
-from ipexperf.compare.request import ArmRequest
 from ipexperf.environments import indexes, make, resolve, shipped, sources
 from ipexperf.environments.sources import Source
 from ipexperf.errors import BaselineError, HistoryError, LockError, UsageError
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.options import Options
-    from ipexperf.site import Site
 
 SAME = "its software and source are exactly its baseline's"
 """Why a case is judged by stored numbers although its baseline has a lock."""
@@ -143,7 +141,7 @@ def machine(other: OtherSide, accepted: CaseBaseline | None, policy: Policy) -> 
     return MachineEvidence(math.exp(compared.log_ratio), screen.decide(compared, policy), tuple(changed))
 
 
-def find(options: Options, cases: Sequence[Case], facts: Facts, site: Site) -> LiveBaselines:
+def find(options: Options, cases: Sequence[Case], facts: Facts, cache: Path, say: Say) -> LiveBaselines:
     """Decide which cases are judged live, and make the environments that they need, which may take minutes.
 
     With `--perf-against baseline` each case must have a lock that can be made again.
@@ -154,11 +152,11 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, site: Site) -> L
     must = words is not None
     source = options.sources.get("against", arm.FLAG)
     words = words or arms.ArmWords(text=BASELINE, lock=BASELINE)
-    key = functools.partial(site.machine_key, facts=facts)
+    key = functools.partial(locked.machine_key, facts=facts, options=options)
     wanted, stored = _locks_of(words, options, cases, key, source, must=must)
     if not wanted:
         return LiveBaselines({}, stored)
-    current = site.software()
+    current = locked.current_lock(options)
     against: dict[Case, Against] = {}
     for name, one in {_name(one): one for one in wanted.values()}.items():
         ours = [case for case, other in wanted.items() if _name(other) == name]
@@ -167,24 +165,23 @@ def find(options: Options, cases: Sequence[Case], facts: Facts, site: Site) -> L
             continue
         policy = PairPolicy(**arms.policy(options)).shared(len(wanted))
         try:
-            request = ArmRequest(_with_source(words, one, options, site), one.lock.text, tuple(ours), source, policy)
-            prepared = site.locked(request)
+            old = _with_source(words, one, options, cache, say)
+            compared, unable = locked.against(old, one.lock, ours, source, policy, options, cache, say)
         except UsageError as error:  # it cannot be made, or does not import
             if must:
                 raise UsageError(f"{source}: {error}" if isinstance(error, LockError) else str(error)) from error
             changed = f" with its source ({_few(one.changed)} changed since)" if one.changed else ""
             stored |= dict.fromkeys(ours, f"its lock {one.lock.digest}{changed} cannot be made again: {error}")
             continue
-        if prepared.unable and must:
-            case, reason = prepared.unable[0]
+        if unable and must:
+            case, reason = next(iter(unable.items()))
             raise UsageError(f"{source}: {case.id} cannot be measured in pairs: {reason}")
-        stored |= dict(prepared.unable)
-        compared = locked.against(request, prepared, options)
+        stored |= unable
         against |= dict.fromkeys(compared.cases, compared)
     return LiveBaselines(against, stored, wanted, current)
 
 
-def _with_source(words: ArmWords, wanted: Wanted, options: Options, site: Site) -> ArmWords:
+def _with_source(words: ArmWords, wanted: Wanted, options: Options, cache: Path, say: Say) -> ArmWords:
     """The arm with the accepted files, if those that are here are other ones."""
     if not wanted.changed:
         return words
@@ -192,7 +189,7 @@ def _with_source(words: ArmWords, wanted: Wanted, options: Options, site: Site) 
     kept = sources.read(path)
     if kept.source != wanted.source:
         raise BaselineError(f"{path} has other files than its baseline: restore it with git, or accept anew")
-    return replace(words, variables={**words.variables, **site.tree_of(kept).variables})
+    return replace(words, variables={**words.variables, **sources.tree_of(kept, cache, say).variables})
 
 
 def named(options: Options) -> ArmWords | None:

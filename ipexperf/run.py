@@ -10,11 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ipexperf import baseline_source, live_baseline, outcomes, scratch, site
+from ipexperf import baseline_source, live_baseline, outcomes, scratch
 from ipexperf.bench import loading, user_files
 from ipexperf.bench.machine.source import Replaced
+from ipexperf.compare import against as comparing
+from ipexperf.compare import locked
+from ipexperf.compare.against import AgainstRun
+from ipexperf.compare.group import GroupRun
 from ipexperf.compare.request import GroupRequest
-from ipexperf.conduct import interrupts, process
+from ipexperf.compare.walk import WalkRun
+from ipexperf.conduct import interrupts, placement, process
+from ipexperf.conduct.conductor import Conductor
+from ipexperf.conduct.worker import ask_facts
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
 from ipexperf.judge import remeasure
 from ipexperf.judge.rounds import PRIORS, Pools, earlier
@@ -27,7 +34,6 @@ from ipexperf.redaction import redacted
 from ipexperf.report.lines import named
 from ipexperf.report.pace import Pace
 from ipexperf.result import METRICS, PRIMARY, Measurement, Verdict
-from ipexperf.site import Comparing, Running, Site
 
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
@@ -56,11 +62,6 @@ LAST_RUNS = 30
 """Only so many are asked how long a group took."""
 
 
-def _key(against: Against | None) -> str:
-    """Names what some cases of a group are compared with. Empty: nothing."""
-    return against.key if against else ""
-
-
 def _needs_fresh_processes(verdict: Verdict) -> bool:
     """Whether a metric regressed that one unusual process may have changed."""
     worse = [METRICS[other.metric] for other in verdict.others if other.outcome == "regressed"]
@@ -80,13 +81,20 @@ class Postponed:
 
 
 @user_files.errors_as_usage()
-def plan(
-    options: Options, facts: Callable[[Options], Facts] = site.facts, *, may_be_empty: bool = False
-) -> matrix.Plan:
-    """Make the plan for these options on a machine with these facts. Checks all names before torch is imported."""
+def plan(options: Options, *, may_be_empty: bool = False) -> matrix.Plan:
+    """Make the plan for these options on this machine. Checks all names before torch is imported."""
     loading.load(options.load)
     matrix.check_names(options)
-    return matrix.make(options, facts(options), may_be_empty=may_be_empty)
+    return matrix.make(options, _facts(options), may_be_empty=may_be_empty)
+
+
+def _facts(options: Options) -> Facts:
+    """The facts of the workers' interpreter, and of this machine as placed workers see it."""
+    devices = matrix.accelerators(options)
+    placed = placement.find(options)
+    matrix.variables(options, devices)  # which says now if there is no such card, or a device of the user's is wrong
+    gathered = ask_facts(options.python, devices, packages=matrix.packages(), index=options.device_index)
+    return placement.facts_of(gathered, placed)
 
 
 def _check_twin(options: Options) -> None:
@@ -108,16 +116,14 @@ def _check_explain(options: Options) -> None:
 class Run:
     """One invocation of the suite. Each case is recorded as soon as it is measured."""
 
-    def __init__(self, options: Options, folder: Path, say: Callable[[str], None], site: Site | None = None) -> None:
-        """Plan a run. Its cases are measured on this `site`, or on this host if there is none."""
+    def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self.options = options
-        self._site = site or Site(options, folder, say)
         _check_twin(options)
         _check_explain(options)
         # Its tests may be of functions alone, which is not known yet.
-        self.plan = plan(options, self._site.facts, may_be_empty=True)
+        self.plan = plan(options, may_be_empty=True)
         gates.gate(options)  # refuses unknown names, now that everything is loaded
-        self._against = self._site.against(options, self.plan.cases)
+        self._against = comparing.find(options, self.plan.cases, say)
         self._live = live_baseline.LiveBaselines()
         """The cases that are judged beside the software of their baseline."""
         self.measurements: list[Measurement] = []
@@ -128,6 +134,10 @@ class Run:
         self.verdicts: dict[str, Verdict] = {}
         """The verdict of each case, by the uid of the case."""
         self._folder = folder
+        self._cache = scratch.cache(options.cache, folder)
+        self._made: Conductor | None = None
+        self._suite: Suite | None = None
+        """The session of pytest whose tests measure functions, if any do."""
         self._recorder = Recorder(options, folder, (), say)
         self._baselines = baseline_source.RunBaselines(options, self.plan.cases)
         self._say = say
@@ -141,8 +151,6 @@ class Run:
         """The cases that were announced, by their groups."""
         self._judged: dict[Case, FinishedCase | Postponed | IpexperfError] = {}
         """The result of each measured case. The next `measure` of one that is postponed measures it once more."""
-        self._ahead: dict[tuple[str, str], Running | Comparing] = {}
-        """The groups that another host measures already, by their names and what they are compared with."""
         self._wishes: dict[Case, GateWish] = {}
         """The wish that each measured case was judged by."""
         self.trouble = ""
@@ -168,16 +176,14 @@ class Run:
 
         `given` are both arms, if `ab` asks.
         """
-        from ipexperf.compare import against
-
         ours = () if alone else self.plan.cases
         left_out = () if alone else self.plan.left_out
         self.plan = dataclasses.replace(self.plan, cases=(*ours, *calls), left_out=left_out)
-        self._site.suite = suite
+        self._suite = suite
         self._against = (
-            against.between(*given, dict(zip(calls, calls, strict=True)), self.options)
+            comparing.between(*given, dict(zip(calls, calls, strict=True)), self.options)
             if given
-            else self._site.against(self.options, self.plan.cases)
+            else comparing.find(self.options, self.plan.cases, self._say)
         )
         self._baselines = baseline_source.RunBaselines(self.options, self.plan.cases)
 
@@ -187,12 +193,19 @@ class Run:
         if self.options.report is not None:
             self._check_report(self.options.report)
         if self._against is not None:
-            self._site.check(self._against)
+            self._against.check(self.options)
         else:
             self._baselines.read_files()
         self._recorder.open()
         # May make environments, which takes minutes.
-        self._live = live_baseline.find(self.options, self.plan.cases, self.plan.facts, self._site)
+        self._live = live_baseline.find(self.options, self.plan.cases, self.plan.facts, self._cache, self._say)
+
+    @property
+    def _conductor(self) -> Conductor:
+        """What all cases share. Made on first use: its budget begins then."""
+        if self._made is None:
+            self._made = Conductor(self.options, self._folder, self._say)
+        return self._made
 
     @property
     def uid(self) -> str | None:
@@ -207,8 +220,7 @@ class Run:
         if "record" in self.options.without:
             raise UsageError("--perf-report draws what is recorded: leave --perf-without=record away")
         folder.check(target)
-        cache = scratch.cache(self.options.cache, self._folder)
-        written = {"history": file_of(self.options.db), "cache": cache, "baselines": self.options.baselines}
+        written = {"history": file_of(self.options.db), "cache": self._cache, "baselines": self.options.baselines}
         folder.check_apart(target, written)
         self._report = target.absolute()
 
@@ -223,19 +235,14 @@ class Run:
         if told := self.pace.announced():
             self._say(told)
         # Before the first test: waiting is no test's time, and a device that is not free is an error of usage.
-        self._site.reserve(self._expected, self.pace.seconds)
-        if self._site.ahead:
-            self._wishes.update(self._expected)
-            for name, members in self._members.items():
-                for against, part in self._parts(Group(name, members)):
-                    self._ahead[name, _key(against)] = self._prepared(part, against)
+        self._conductor.reserve(self._expected, self.pace.seconds)
 
     def _took(self) -> dict[str, float]:
         """The seconds a case of each group in the newest run on this machine that measured it."""
         nothing: list[RunRecord] = []
         runs = self._recorder.ask(lambda history: history.runs(LAST_RUNS), nothing) if self._members else nothing
         if runs and all(case.device == "cpu" for case in self._expected):  # a card would have to be asked
-            here = self._site.machine_key("cpu", self.plan.facts)
+            here = locked.machine_key("cpu", self.plan.facts, self.options)
             runs = [run for run in runs if run.machine_key == here]
         took: dict[str, float] = {}
         for run in reversed(runs):
@@ -284,7 +291,7 @@ class Run:
         self.pace.begin()
         try:
             for against, part in self._parts(group):
-                self._measure_part(part, against, self._ahead.pop((part.name, _key(against)), None))
+                self._measure_part(part, against)
         finally:
             for case in group.cases:
                 self._expected.pop(case, None)
@@ -306,20 +313,20 @@ class Run:
         parts: dict[str, tuple[Against | None, list[Case]]] = {}
         for case in group.cases:
             against = self._against or self._live.against.get(case)
-            parts.setdefault(_key(against), (against, []))[1].append(case)
+            parts.setdefault(against.key if against else "", (against, []))[1].append(case)
         return [(against, Group(group.name, tuple(cases))) for against, cases in parts.values()]
 
-    def _measure_part(self, part: Group, against: Against | None, ahead: Running | Comparing | None = None) -> None:
-        """Make the rounds of a part of a group, unless another host does so already, and judge and record its cases.
+    def _measure_part(self, part: Group, against: Against | None) -> None:
+        """Make the rounds of a part of a group, and judge and record its cases.
 
         What there is of it is recorded after each round, and when it is interrupted.
         """
-        playing = ahead or self._prepared(part, against)
+        playing = self._prepared(part, against)
         again = {case for case in part.cases if self._disturbed.pop(case, None)}
         try:
             for _ in playing.play():
                 self._recorder.so_far(lambda: self._so_far(playing, UNFINISHED), lambda: playing.rounds)
-            judged = playing.judged() if isinstance(playing, Comparing) else {}
+            judged = playing.judged() if isinstance(playing, AgainstRun) else {}
         except KeyboardInterrupt:
             for measurement, verdict, policy in self._so_far(playing, INTERRUPTED):
                 if measurement.launches:
@@ -328,7 +335,7 @@ class Run:
             raise
         alone: tuple[Case, ...] = ()
         with interrupts.deferred():  # the part is complete: record all of it even if interrupted now
-            if isinstance(playing, Comparing):
+            if isinstance(playing, AgainstRun):
                 alone = self._finish_pairs(judged, playing.other_sides() if against and against.lock else {})
             else:
                 for case, measurement in playing.measurements().items():
@@ -355,9 +362,9 @@ class Run:
                 self._judged[case] = self._record(measurement, verdict, policy)
         return alone
 
-    def _so_far(self, playing: Running | Comparing, cut: str) -> Iterable[Result]:
+    def _so_far(self, playing: GroupRun | AgainstRun, cut: str) -> Iterable[Result]:
         """What a group has so far, judged. `cut` is the reason for cases that still miss launches."""
-        return playing.judged(cut).values() if isinstance(playing, Comparing) else self._unfinished(playing, cut)
+        return playing.judged(cut).values() if isinstance(playing, AgainstRun) else self._unfinished(playing, cut)
 
     def _without_baseline(self, others: Mapping[Case, OtherSide]) -> tuple[Case, ...]:
         """The cases that the software of their baseline cannot run, to be judged by stored numbers instead.
@@ -380,11 +387,13 @@ class Run:
         watched = live_baseline.machine(other, accepted, policy)
         return dataclasses.replace(verdict, evidence=dataclasses.replace(verdict.pairs, machine=watched))
 
-    def _prepared(self, group: Group, against: Against | None) -> Running | Comparing:
+    def _prepared(self, group: Group, against: Against | None) -> GroupRun | AgainstRun:
         """Prepare the rounds of a part of a group."""
         if against is not None:
             against = dataclasses.replace(against, changed=(*against.changed, *self._live.unseen(group.cases)))
-            return self._site.comparing(against, group, [self._wishes[case] for case in group.cases])
+            wished = [(case, self._wishes[case]) for case in group.cases]
+            suite = self._suite if group.cases[0].is_call else None
+            return AgainstRun(against, wished, self._conductor, self._say, suite=suite)
         suspects = {case: len(self._suspects[case][0].launches) for case in group.cases if case in self._suspects}
         # One unusual process may use more than others do, so measure several fresh ones.
         doubtful = any(_needs_fresh_processes(self._suspects[case][1]) for case in suspects)
@@ -394,12 +403,15 @@ class Run:
             max(launches, FRESH_PROCESSES) if doubtful else launches,
             twin=matrix.twin(self.options),
             precision=matrix.ratio_precision(self.options),
-            before=tuple((case, self._disturbed[case][0]) for case in group.cases if case in self._disturbed),
-            numbers=tuple(suspects.items()),
+            before={case: self._disturbed[case][0] for case in group.cases if case in self._disturbed},
+            numbers=suspects,
             fresh=doubtful or any(gates.needs_fresh(self._gate(case)) for case in group.cases),
             changed=self._live.unseen(group.cases),
         )
-        return self._site.running(request)
+        if group.cases[0].is_call:
+            assert self._suite is not None  # noqa: S101 - set before any function is measured
+            return WalkRun(self._suite, request, self._conductor, self._say)
+        return GroupRun(request, self._conductor, self._say)
 
     @contextlib.contextmanager
     def _failing_its_test(self, case: Case) -> Iterator[None]:
@@ -440,7 +452,7 @@ class Run:
         wished = self._wishes.get(case, AS_ALL).gate
         return gates.gate(self.options) if wished is None else wished
 
-    def _unfinished(self, running: Running, cut: str) -> Iterator[Result]:
+    def _unfinished(self, running: GroupRun, cut: str) -> Iterator[Result]:
         """What a group has so far, judged. A case that is measured again keeps its first result until the run ends."""
         for case, measurement in running.measurements(cut).items():
             if measurement.launches and case not in self._suspects:
@@ -517,7 +529,8 @@ class Run:
 
     def _end(self, status: Status) -> bool:
         with interrupts.deferred():
-            self._site.close()
+            if self._made is not None:
+                self._made.close()
             try:
                 self._record_postponed()
                 self._prior = self._usual_spread()
@@ -539,7 +552,7 @@ class Run:
         from ipexperf.dossier import making
 
         questions = [question for one in self.measurements if (question := self._question(one))]
-        making.write(questions, self._site.conductor, self._site.suite, folder, self._say, self._dossiers)
+        making.write(questions, self._conductor, self._suite, folder, self._say, self._dossiers)
 
     def _question(self, measurement: Measurement) -> Question | None:
         """What a dossier of this case is about, if it is to have one."""

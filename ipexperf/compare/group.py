@@ -119,14 +119,13 @@ class GroupRun:
         """The rounds made for the sake of precision."""
         self._effort = effort or Effort()
         self._chance = chance or random.Random()  # noqa: S311 - a start order, no secret
-        self._numbers = dict(request.numbers)
+        self._numbers = request.numbers
         self._number = 0
         """The number of the last round."""
         self._forking = FRESH
         self._repeated: list[tuple[str, str]] = []
         """The cases whose launch does not count and is repeated, each with the reason."""
-        before = dict(request.before)
-        self._entries = [entry_of(case, request.launches, before.get(case)) for case in request.group.cases]
+        self._entries = [entry_of(case, request.launches, request.before.get(case)) for case in request.group.cases]
 
     def measurements(self, cut: str = "") -> dict[Case, Measurement]:
         """The measurement of each case that was begun. `cut` is the reason for cases that still miss launches."""

@@ -1,4 +1,4 @@
-"""The software of a lock as an arm, on the host where cases are measured."""
+"""The software of a lock as an arm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ipexperf.bench.machine.source import Replaced
 from ipexperf.bench.process import environment as surroundings
 from ipexperf.compare import arm
 from ipexperf.compare.against import Against
-from ipexperf.compare.request import ArmRequest, LockArm
 from ipexperf.conduct import process
 from ipexperf.environments import make
 from ipexperf.lock import Lock
@@ -24,7 +23,7 @@ from ipexperf.plan.values import BASELINE
 if TYPE_CHECKING:
     from ipexperf.bench.machine.facts import Facts
     from ipexperf.case import Case
-    from ipexperf.environments.store import Store
+    from ipexperf.judge.policy import PairPolicy
     from ipexperf.plan.arms import ArmWords
     from ipexperf.plan.options import Options
 
@@ -52,17 +51,14 @@ def machine_key(device: str, facts: Facts, options: Options) -> str:
     return surroundings.machine_key(machine)
 
 
-def with_lock(
-    words: ArmWords, lock: Lock, options: Options, cache: Path, say: Say, stores: Sequence[Store] = ()
-) -> ArmWords:
+def with_lock(words: ArmWords, lock: Lock, options: Options, cache: Path, say: Say) -> ArmWords:
     """The arm with the interpreter and the variables of a lock.
 
     The interpreter is that of the run if it has exactly the packages of the lock. Else an environment is made.
-    `stores` have packages for it, beside that of the cache.
     """
     make.check_possible(lock)
     if make.mismatches(lock, make.take_inventory(options.python)):
-        python = make.make(cache, lock, say, stores=stores, leasing=options.lease).python
+        python = make.make(cache, lock, say, leasing=options.lease).python
     else:
         python = options.python or sys.executable
     unset = dict.fromkeys(process.tuned_by_user(os.environ), process.UNSET)
@@ -71,39 +67,46 @@ def with_lock(
     return dataclasses.replace(words, text=text, python=python, variables=variables)
 
 
-def prepare(request: ArmRequest, options: Options, cache: Path, say: Say, stores: Sequence[Store] = ()) -> LockArm:
-    """Make the software of a lock an arm of these cases. Raises LockError if it cannot be made again."""
-    words = with_lock(request.words, locks.parse(request.lock, "the lock of the arm"), options, cache, say, stores)
-    pairs, reasons = _cases_of_arm(words, request.cases, arm.facts(words, options, request.source))
-    return LockArm(words, pairs, reasons)
+def against(
+    words: ArmWords,
+    lock: Lock,
+    cases: Sequence[Case],
+    source: str,
+    policy: PairPolicy,
+    options: Options,
+    cache: Path,
+    say: Say,
+) -> tuple[Against, dict[Case, str]]:
+    """The software of a lock as what cases are compared with, and why some of them cannot be. May take minutes.
 
-
-def against(request: ArmRequest, prepared: LockArm, options: Options) -> Against:
-    """The arm as what cases are compared with."""
-    replaced = Replaced.of(request.words.variables)
-    return Against(
-        prepared.words,
-        request.source,
-        dict(prepared.able),
-        request.policy,
+    `source` is the option that named it. Raises LockError if it cannot be made again, UsageError if it cannot import
+    what the cases need.
+    """
+    replaced = Replaced.of(words.variables)
+    words = with_lock(words, lock, options, cache, say)
+    able, unable = _cases_of_arm(words, cases, arm.facts(words, options, source))
+    made = Against(
+        words,
+        source,
+        able,
+        policy,
         names=("its baseline", ""),
-        lock=locks.parse(request.lock, "the lock of the arm").digest,
+        lock=lock.digest,
         tree=Path(replaced.by).name if replaced else "",
         gate=options.structure,
         metrics=gates.gate(options),
     )
+    made.check(options)
+    return made, unable
 
 
-def _cases_of_arm(
-    words: ArmWords, cases: Iterable[Case], facts: Facts
-) -> tuple[tuple[tuple[Case, Case], ...], tuple[tuple[Case, str], ...]]:
+def _cases_of_arm(words: ArmWords, cases: Iterable[Case], facts: Facts) -> tuple[dict[Case, Case], dict[Case, str]]:
     """The case of the other arm for each that can be measured in pairs, and why the others cannot."""
-    pairs, reasons = [], []
+    able, unable = {}, {}
     for case in cases:
         other, unmet = words.case(case, facts)
-        reason = arms.why_not(other, facts, unmet, words.threads) or arms.no_turns(case)
-        if reason:
-            reasons.append((case, reason))
+        if reason := arms.why_not(other, facts, unmet, words.threads) or arms.no_turns(case):
+            unable[case] = reason
         else:
-            pairs.append((case, other))
-    return tuple(pairs), tuple(reasons)
+            able[case] = other
+    return able, unable

@@ -164,7 +164,7 @@ def test_a_later_pass_repeats_only_the_launches_that_stayed_contended(make: Call
     conductor = make()
     before = measured(conductor, launches=3, together=rounds)
     assert (before.contended, before.values("accuracy")) == (f"machine contended: {BUSY}", (2.0,))
-    found = measured(conductor, launches=3, before=((CASE, before),), together=rounds)
+    found = measured(conductor, launches=3, before={CASE: before}, together=rounds)
     assert requests(rounds) == [
         (0, True, False),
         (1, True, False),
@@ -193,7 +193,7 @@ def test_launches_are_compared_with_the_ceilings_once(
     conductor = make()
     monkeypatch.setattr(conductor._roofs, "with_shares", with_shares)
     before = measured(conductor, launches=2, together=rounds)
-    found = measured(conductor, launches=2, before=((CASE, before),), together=rounds)
+    found = measured(conductor, launches=2, before={CASE: before}, together=rounds)
     assert roofed == [[0, 1, 2], [3]]
     assert [x.notes for x in found.launches] == [("has a roof",)] * 4
 
@@ -203,7 +203,7 @@ def test_on_a_machine_that_stays_busy_the_last_try_has_the_accuracy(make: Callab
     rounds = launched(*[BUSY] * 6)
     conductor = make()
     before = measured(conductor, together=rounds)
-    found = measured(conductor, before=((CASE, before),), together=rounds)
+    found = measured(conductor, before={CASE: before}, together=rounds)
     assert requests(rounds) == [(0, True, False), (1, True, False), (2, True, False), (3, True, True)]
     assert (before.values("accuracy"), found.values("accuracy")) == ((), (3.0,))
     assert found.contended == f"machine contended: {BUSY}"

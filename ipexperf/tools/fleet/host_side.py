@@ -81,7 +81,8 @@ class HostSide:
 
     def poll(self) -> tuple[list[str], int | None]:
         """The lines that the command printed since the last call, and its exit status if it is over."""
-        assert self._process is not None  # noqa: S101 - `start` has made it
+        if self._process is None:  # the caller was interrupted before it was started
+            return [], 0
         status = None if self._held(self._home) else self._process.poll()
         with (self._home / LOG).open("rb") as log:
             log.seek(self._told)
@@ -130,7 +131,8 @@ class HostSide:
 
     def drop(self, run: str) -> None:
         """Forget a run whose history was brought."""
-        shutil.rmtree(self._runs / run)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._runs / run)
 
     def software(self) -> dict[str, str]:
         """The machine and the software that a command here measures with."""
