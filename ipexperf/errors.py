@@ -8,7 +8,6 @@ IpexperfError
 ├── ForkError           a worker can't be forked: it is started fresh, and the message says why
 ├── BaselineError       a baseline file cannot be read, written or accepted into
 └── HistoryError        the database cannot be opened, is newer than this program, or lacks what was asked for
-    └── UnavailableError    it cannot be used now: no server answers, its disk is full, or another writer takes too long
 """
 
 from __future__ import annotations
@@ -59,7 +58,3 @@ class BaselineError(IpexperfError):
 
 class HistoryError(IpexperfError):
     """The database cannot be opened, is newer than this program, or lacks what was asked for."""
-
-
-class UnavailableError(HistoryError):
-    """A history cannot be used now, but may be later: no server answers, its disk is full, or another one writes."""

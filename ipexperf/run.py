@@ -30,7 +30,6 @@ from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.plan.groups import Group
 from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
-from ipexperf.redaction import redacted
 from ipexperf.report.lines import named
 from ipexperf.report.pace import Pace
 from ipexperf.result import METRICS, PRIMARY, Measurement, Verdict
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
     from ipexperf.compare.against import Against, Judged, OtherSide
     from ipexperf.compare.walk import Suite
     from ipexperf.dossier.making import Question
-    from ipexperf.history.records import RunRecord
-    from ipexperf.history.store import History, Status
+    from ipexperf.history.store import Status
     from ipexperf.judge.baseline import CaseBaseline
     from ipexperf.judge.policy import Constants
     from ipexperf.judge.run import RunVerdict
@@ -138,7 +136,7 @@ class Run:
         self._made: Conductor | None = None
         self._suite: Suite | None = None
         """The session of pytest whose tests measure functions, if any do."""
-        self._recorder = Recorder(options, folder, (), say)
+        self._recorder = Recorder(options, folder, ())
         self._baselines = baseline_source.RunBaselines(options, self.plan.cases)
         self._say = say
         self._suspects: dict[Case, tuple[Measurement, Verdict]] = {}
@@ -239,8 +237,8 @@ class Run:
 
     def _took(self) -> dict[str, float]:
         """The seconds a case of each group in the newest run on this machine that measured it."""
-        nothing: list[RunRecord] = []
-        runs = self._recorder.ask(lambda history: history.runs(LAST_RUNS), nothing) if self._members else nothing
+        history = self._recorder.history
+        runs = history.runs(LAST_RUNS) if history is not None and self._members else []
         if runs and all(case.device == "cpu" for case in self._expected):  # a card would have to be asked
             here = locked.machine_key("cpu", self.plan.facts, self.options)
             runs = [run for run in runs if run.machine_key == here]
@@ -500,7 +498,8 @@ class Run:
         """The fingerprint of the run whose baseline was accepted, if this history has it."""
         from ipexperf.history import recorded_fingerprints
 
-        return self._recorder.ask(lambda history: recorded_fingerprints.accepted(history, before), None)
+        history = self._recorder.history
+        return None if history is None else recorded_fingerprints.accepted(history, before)
 
     def settled(self) -> RunVerdict:
         """The verdict on the run as a whole."""
@@ -543,7 +542,7 @@ class Run:
                 self.trouble = str(error)  # the summary reports it below the numbers
         self._write_report()
         with contextlib.suppress(HistoryError):  # as above: what is printed is then `last`
-            self._name = self._recorder.ask(self._selector, self._name)
+            self._name = self._selector()
         self._recorder.close()
         return not (settled.fails or self.trouble or self.unwritten)
 
@@ -595,20 +594,21 @@ class Run:
         digest = self._live.wanted[case].source.digest
         return sources.read(sources.path_of(self.options.baselines, digest)).commit
 
-    def _selector(self, history: History) -> str:
+    def _selector(self) -> str:
         """What a command calls this run: `last`, unless another run began later."""
-        newest = history.runs(1)
-        return "last" if self.uid is None or (newest and newest[0].uid == self.uid) else self.uid[:18]
+        if self._recorder.history is None or self.uid is None:
+            return "last"
+        newest = self._recorder.history.runs(1)
+        return "last" if newest and newest[0].uid == self.uid else self.uid[:18]
 
     def _usual_spread(self) -> Pools:
         """How much ratios usually vary on this machine, by its earlier runs; PRIORS if it has none."""
         measured = next((measurement for measurement in self.measurements if measurement.launches), None)
-        if self._recorder.history is None or measured is None or not self._recorder.rounds:
+        history = self._recorder.history
+        if history is None or measured is None or not self._recorder.rounds:
             return PRIORS
         machine_key, began = measured.environment["machine_key"], min(x.started_at for x in self.measurements)
-        return self._recorder.ask(
-            lambda history: earlier(history.rounds_of_machine(machine_key, before=began), self._recorder.rounds), PRIORS
-        )
+        return earlier(history.rounds_of_machine(machine_key, before=began), self._recorder.rounds)
 
     def _write_report(self) -> None:
         if self._report is None or self._recorder.history is None or self.uid is None:
@@ -672,7 +672,7 @@ class Run:
 
     def _place_options(self) -> tuple[str, str]:
         """The `--db` and `--baselines` options that `ipexperf` needs to find this run; empty for the default places."""
-        database, folder = redacted(self.options.db), str(self.options.baselines)
+        database, folder = self.options.db, str(self.options.baselines)
         return (
             "" if database == "ipexperf.db" else f" --db {shlex.quote(database)}",
             "" if folder == "baselines" else f" --baselines {shlex.quote(folder)}",
@@ -713,8 +713,6 @@ class Run:
         commands = []
         if self.uid is not None:
             database, baselines = self._place_options()
-            if self._recorder.stand_in is not None:
-                database = f" --db {shlex.quote(str(self._recorder.stand_in))}"
             commands = [f"ipexperf show {self._name}{database}    every number of this run"]
             numbered = [x for x in self.measurements if outcomes.has_numbers(self.verdicts[x.case.uid].outcome)]
             if numbered:

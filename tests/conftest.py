@@ -84,8 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for fixture in fixtures:
             if fixture in BY_FIXTURE:
                 item.add_marker(BY_FIXTURE[fixture])
-        where = getattr(getattr(item, "callspec", None), "params", {}).values()
-        if "postgresql" in where or (item.path.parent.name == "history" and "server" in fixtures):
+        if item.path.parent.name == "history" and "server" in fixtures:
             item.add_marker("server")
         if hasattr(getattr(item, "module", None), "torch") or _imports_torch(item.path):
             item.add_marker("torch")

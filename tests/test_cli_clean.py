@@ -12,8 +12,8 @@ from ipexperf import cli
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
-    """A cache with weights, ceilings, and a run that waits for its server."""
-    for name in ("weights/a.pt", "ceilings/b.json", "spool/run.db"):
+    """A cache with weights, ceilings, and the answers of a search."""
+    for name in ("weights/a.pt", "ceilings/b.json", "bisect/answers.jsonl"):
         path = tmp_path / name
         path.parent.mkdir()
         path.write_bytes(bytes(5000))
@@ -31,10 +31,10 @@ def test_without_yes_it_only_says_what_there_is(cache: Path, capsys: pytest.Capt
     assert "trained networks" in out
     assert "stays: results" in out
     assert "nothing was changed: --yes removes ceilings, weights, 16.0 KiB" in out
-    assert left(cache) == ["ceilings", "spool", "weights"]
+    assert left(cache) == ["bisect", "ceilings", "weights"]
 
 
-@pytest.mark.parametrize(("words", "rest"), [([], ["spool"]), (["weights"], ["ceilings", "spool"])])
+@pytest.mark.parametrize(("words", "rest"), [([], ["bisect"]), (["weights"], ["bisect", "ceilings"])])
 def test_what_can_be_made_again_goes(
     cache: Path, words: list[str], rest: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -55,13 +55,12 @@ def test_a_cache_that_came_with_a_commit_is_refused(
         named.symlink_to("weights")
     for words in (("init", "--quiet"), ("add", "-f", tracked)):
         subprocess.run(["git", "-C", str(cache), *words], check=True)
-    for command in ("clean", "db deliver"):
-        assert cli.main([*command.split(), "--cache", str(named)]) == cli.USAGE_ERROR
-        assert f"git tracks {tracked}, and what is in a cache is used without a review" in capsys.readouterr().err
-    assert cli.main(["clean", "--cache", str(cache / "spool")]) == 0
+    assert cli.main(["clean", "--cache", str(named)]) == cli.USAGE_ERROR
+    assert f"git tracks {tracked}, and what is in a cache is used without a review" in capsys.readouterr().err
+    assert cli.main(["clean", "--cache", str(cache / "bisect")]) == 0
 
 
 def test_what_is_kept_cannot_be_named(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["clean", "spool", "--yes", "--cache", str(cache)]) == cli.USAGE_ERROR
-    assert "'spool' is nothing to clean: choose from weights, " in capsys.readouterr().err
-    assert left(cache) == ["ceilings", "spool", "weights"]
+    assert cli.main(["clean", "bisect", "--yes", "--cache", str(cache)]) == cli.USAGE_ERROR
+    assert "'bisect' is nothing to clean: choose from weights, " in capsys.readouterr().err
+    assert left(cache) == ["bisect", "ceilings", "weights"]

@@ -251,7 +251,6 @@ def _trial(target: Target, kind: str, free: int, outer: Path, nursery: kills.Nur
         if (trial.status or target.program == "pytest") and (status := _do(target, place, disk, nursery)):
             trial.again = f"it ended with {status}: {_said(place)[-300:]}"
         trial.damaged = trial.damaged or _damage(place, disk)
-        # The next run has delivered what the first one had to keep elsewhere.
         trial.lost = (passed + _passed(place) - _recorded(place, disk)).total()
     return trial
 

@@ -32,10 +32,9 @@ from ipexperf.judge import baseline
 from ipexperf.variables import LEASES, PREFIX
 
 ROOT = Path(__file__).parents[2]
-sys.path += [str(ROOT / "tests" / "plugin"), str(ROOT / "tests" / "history")]
+sys.path.append(str(ROOT / "tests" / "plugin"))
 
 import forked_pytest  # noqa: E402 - a module of the tests
-import postgres  # noqa: E402 - as above
 
 TAG = "IPEXPERF_RELIABILITY"
 """A variable that every process of a trial has, by which those that outlive it are found."""
@@ -76,17 +75,8 @@ CASES = f"SELECT DISTINCT {CASE} {MEASURED} WHERE m.run_id = (SELECT max(id) FRO
 """The cases that the last run has."""
 ACCEPTED = "is in the baseline already"
 """What the second acceptance of a run says. The history must have the first one by then."""
-DATABASE = "database server"
-VICTIMS = {"pytest": 8, "worker": 4, "fork server": 2, "guard": 2, "command": 4, DATABASE: 2}
-"""What is killed, and in how many of 22 trials."""
-KEEPS = (postgres.LOCAL, postgres.CONNECTIONS, "fsync=off")
-"""A server that keeps what it commits if its processes are killed, though not if its machine loses power."""
-REFUSED = 4
-"""The exit status of a run whose server does not answer when it begins."""
-AWAY_SECONDS = 2.0
-"""A server that comes back during the run is away for so long at most."""
-OF_TRIAL = "meta::text LIKE '%perf-launches=2%'"
-"""What the run of a trial has and the next one has not."""
+VICTIMS = {"pytest": 8, "worker": 4, "fork server": 2, "guard": 2, "command": 4}
+"""What is killed, and in how many of 20 trials."""
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 """What pytest is sent. Everything else is killed by SIGKILL."""
 
@@ -208,16 +198,11 @@ def finished_in(place: Path) -> list[str]:
 class Bench:
     """A folder with a suite of fakes and one history, in which trials follow one another."""
 
-    def __init__(
-        self, place: Path, nursery: Nursery, seed: int, victims: Sequence[str], server: postgres.Server | None = None
-    ) -> None:
-        """Fill the folder. `server` is needed if it is among the victims."""
+    def __init__(self, place: Path, nursery: Nursery, seed: int, victims: Sequence[str]) -> None:
         self.place = place
         self._nursery = nursery
         self._seed = seed
         self._victims = list(victims)
-        self._server = server
-        self._database = server.database() if server else ""
         fill(place)
         self.temporary = place / "tmp"
         self.temporary.mkdir()
@@ -225,7 +210,7 @@ class Bench:
         self._good.mkdir()
         fill_good(self._good)
         self._seconds: dict[str, float] = {}
-        """How long a run of each start, and each command, takes that nobody kills."""
+        """How long a run, and each command, takes that nobody kills."""
         self._runs: dict[str, int] = {}
         """How many runs the history has after each command."""
 
@@ -236,14 +221,12 @@ class Bench:
         trial = Trial(number, victim)
         if victim == "command":
             self._command(trial, chance)
-        elif victim == DATABASE:
-            self._serve(trial, chance)
         else:
             self._run(trial, chance)
         return trial
 
     def _run(self, trial: Trial, chance: random.Random) -> None:
-        usual = self._usual_seconds("run", lambda: self._begin("tiny,other", 2, "first"))
+        usual = self._usual_seconds()
         tag = f"{os.getpid()}-{trial.number}"
         (self.place / "finished").unlink(missing_ok=True)
         before = self._recorded_runs()
@@ -262,58 +245,13 @@ class Bench:
         self._check(trial, finished, before)
         self._next(trial)
 
-    def _serve(self, trial: Trial, chance: random.Random) -> None:
-        """A run whose database server is killed, and comes back during the run or after it."""
-        assert self._server is not None
-        back = chance.random() < 0.5
-        trial.how = "SIGKILL, back during the run" if back else "SIGKILL, back after the run"
-        usual = self._usual_seconds(DATABASE, lambda: self._begin("tiny,other", 2, "first", to=self._database))
-        tag = f"{os.getpid()}-{trial.number}"
-        (self.place / "finished").unlink(missing_ok=True)
-        before = self._runs_there()
-        moment = time.monotonic() + chance.uniform(0, usual)
-        pid = self._begin("tiny,other", 2, tag, to=self._database)
-        time.sleep(max(0.0, moment - time.monotonic()))
-        ended, raw = os.waitpid(pid, os.WNOHANG)
-        trial.hit = not ended
-        self._server.kill()
-        if back:
-            time.sleep(chance.uniform(0, AWAY_SECONDS))
-            self._server.start()
-        status = os.waitstatus_to_exitcode(raw) if ended else wait(pid)
-        finished = finished_in(self.place)
-        trial.finished = len(finished)
-        trial.orphans = orphans(tag)
-        trial.trouble = self._trouble(status, (0, 1) if finished else (0, 1, REFUSED))
-        if not back:
-            self._server.start()
-        self._deliver(trial, finished, before)
-
-    def _deliver(self, trial: Trial, finished: Sequence[str], before: int) -> None:
-        """The next run delivers what waits. The server must have all of it then, and nothing twice."""
-        assert self._server is not None
-        status = wait(self._begin("tiny", 1, "next", to=self._database))
-        new = self._runs_there() - before
-        own = f"SELECT id FROM run WHERE {OF_TRIAL} ORDER BY id DESC LIMIT 1"  # noqa: S608 - a text of ours
-        rows = self._server.query(f"SELECT DISTINCT {CASE} {MEASURED} WHERE m.run_id = ({own})", self._database)
-        there = {name for (name,) in rows} if new > 1 else set()
-        trial.lost = [name for name in finished if name not in there]
-        if status != 0 or new not in (1, 2):
-            trial.next_failed = f"ended with {status}, and {new} runs are new: {_text(self.place / 'out')[-300:]}"
-        trial.orphans += orphans("next")
-        trial.next_failed = trial.next_failed or remains(self.place)
-
-    def _usual_seconds(self, kind: str, begin: Callable[[], int]) -> float:
-        """How long a run of this kind takes that nobody kills. Makes one the first time."""
-        if kind not in self._seconds:
+    def _usual_seconds(self) -> float:
+        """How long a run takes that nobody kills. Makes one the first time."""
+        if "run" not in self._seconds:
             began = time.monotonic()
-            wait(begin())
-            self._seconds[kind] = time.monotonic() - began
-        return self._seconds[kind]
-
-    def _runs_there(self) -> int:
-        assert self._server is not None
-        return int(self._server.query("SELECT count(*) FROM run", self._database)[0][0])
+            wait(self._begin("tiny,other", 2, "first"))
+            self._seconds["run"] = time.monotonic() - began
+        return self._seconds["run"]
 
     def _trouble(self, status: int | None, expected: Sequence[int]) -> str:
         """What is wrong with how a run ended and what it printed, or an empty text."""
@@ -324,8 +262,8 @@ class Bench:
             return told.strip().splitlines()[-1]
         return "" if status in expected else f"ended with {status}"
 
-    def _begin(self, models: str, launches: int, tag: str, to: str = "ipexperf.db") -> int:
-        words = run_of(models, f"--perf-launches={launches}", f"--perf-db={to}")
+    def _begin(self, models: str, launches: int, tag: str) -> int:
+        words = run_of(models, f"--perf-launches={launches}")
         return self._nursery.start("pytest", words, self.place, tag, TMPDIR=str(self.temporary))
 
     def _strike(
@@ -509,24 +447,15 @@ def _text(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
 
 
-def victims(wanted: Sequence[str], say: Callable[[str], None]) -> list[str]:
-    """What may be killed here. Says so if there is no database server."""
-    chosen = list(wanted or VICTIMS)
-    if DATABASE in chosen and postgres.binaries() is None:
-        say("no database server is killed: PostgreSQL is not installed here")
-        chosen.remove(DATABASE)
-    return chosen or [name for name in VICTIMS if name != DATABASE]
-
-
 def examine(
     number: int, seed: int, jobs: int, nursery: Nursery, say: Callable[[str], None], wanted: Sequence[str] = ()
 ) -> list[Trial]:
     """Make so many trials, in several processes. Each has a folder and a history of its own.
 
-    `wanted` are the kinds of victims; without them, all that this machine has.
+    `wanted` are the kinds of victims; without them, all.
     """
     assert cli is not None  # imported here, so that forked commands need not
-    chosen = victims(wanted, say)
+    chosen = list(wanted or VICTIMS)
     with tempfile.TemporaryDirectory(prefix="ipexperf-reliability-") as name:
         outer = Path(name)
         parts = [range(job, number, jobs) for job in range(jobs)]
@@ -545,12 +474,10 @@ def _job(
     pid = os.fork()
     if pid:
         return pid
-    programs = postgres.binaries()
-    serving = postgres.running(programs, KEEPS) if programs and DATABASE in chosen else contextlib.nullcontext()
     try:
         (place / "leases").mkdir(parents=True)
-        with leases_in(place / "leases"), serving as server, place.with_suffix(".jsonl").open("w") as file:
-            bench = Bench(place, nursery, seed, chosen, server)
+        with leases_in(place / "leases"), place.with_suffix(".jsonl").open("w") as file:
+            bench = Bench(place, nursery, seed, chosen)
             for done, number in enumerate(numbers, 1):
                 trial = bench.trial(number)
                 file.write(json.dumps(asdict(trial)) + "\n")

@@ -73,7 +73,7 @@ def run_ab(arguments: argparse.Namespace) -> int:
     effort = Effort.of(arguments.turns, arguments.steps)
     chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     progress = Progress()
-    recorder = planning.recorder("ab", options, progress.say)
+    recorder = planning.recorder("ab", options)
     conductor = Conductor(options, Path.cwd(), progress.say)
     answer = _Answer(against, recorder, as_json=arguments.json)
     status: Status = "failed"

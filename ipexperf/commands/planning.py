@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,11 +65,11 @@ def resolve(arguments: argparse.Namespace) -> Options:
     return invocation.in_its_environment(options, Path.cwd(), console.complain)
 
 
-def recorder(command: str, options: Options, say: Callable[[str], None]) -> Recorder:
+def recorder(command: str, options: Options) -> Recorder:
     """The recorder of a subcommand, whose history is open."""
     from ipexperf.recorder import Recorder
 
     words = ("ipexperf", command, *sys.argv[2:])
-    opened = Recorder(options, Path.cwd(), words, say, command)
+    opened = Recorder(options, Path.cwd(), words, command)
     opened.open()
     return opened

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ipexperf.commands import console
@@ -12,8 +12,8 @@ from ipexperf.report.units import plural
 
 
 def add_db(subparsers: console.Subparsers) -> None:
-    parser = console.declare(subparsers, "db", "merge, prune, check or upgrade a history")
-    below = parser.add_subparsers(metavar="merge|prune|check|upgrade|deliver", required=True)
+    parser = console.declare(subparsers, "db", "merge, push, prune, check or upgrade a history")
+    below = parser.add_subparsers(metavar="merge|push|prune|check|upgrade", required=True)
 
     def add(name: str, purpose: str, run: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
         subparser = console.declare(below, name, purpose)
@@ -23,6 +23,8 @@ def add_db(subparsers: console.Subparsers) -> None:
 
     merge = add("merge", "copy the runs of other histories into this one", run_merge)
     merge.add_argument("others", type=Path, nargs="+", metavar="OTHER", help="history files; they stay as they are")
+    push = add("push", "copy the runs of this history into one on a server", run_push)
+    push.add_argument("url", metavar="URL", help="its SQLAlchemy URL, such as postgresql://perf@dbhost/perf")
     prune = add("prune", "list old runs, and with --yes delete them", run_prune)
     prune.add_argument("--before", required=True, metavar="WHEN", help="runs before this UTC date, moment or run")
     prune.add_argument("--samples", action="store_true", help="only their samples: every number of a run stays")
@@ -30,19 +32,29 @@ def add_db(subparsers: console.Subparsers) -> None:
     prune.add_argument("--yes", action="store_true", help="delete; without it nothing is changed")
     add("check", "read every page and every reference", run_check)
     add("upgrade", "bring the schema up to date, after a backup", run_upgrade)
-    deliver = add("deliver", "copy runs into the history that they waited for on this host", run_deliver)
-    console.add_cache(deliver, "where the runs wait, ")
 
 
 def run_merge(arguments: argparse.Namespace) -> int:
-    from ipexperf.history import merging
+    return _merge(arguments.db, arguments.others, create=False)
 
-    path = merging.check(arguments.db, arguments.others)
-    with console.open_history(arguments) as history:
-        for other in arguments.others:
+
+def run_push(arguments: argparse.Namespace) -> int:
+    from ipexperf.history import sqlite_files
+
+    return _merge(arguments.url, [sqlite_files.path_of(arguments.db)], create=True)
+
+
+def _merge(target: str, others: Sequence[Path], *, create: bool) -> int:
+    """Copy what these files have and the target has not, and say what that was."""
+    from ipexperf.history import merging
+    from ipexperf.history.store import History
+
+    name = merging.check(target, others)
+    with History.open(target, create=create) as history:
+        for other in others:
             merged = merging.merge(history, other)
             if not merged.new:
-                console.say(f"{other}: nothing that {path} does not have already")
+                console.say(f"{other}: nothing that {name} does not have already")
                 continue
             new = (
                 plural(merged.runs, "run"),
@@ -53,7 +65,7 @@ def run_merge(arguments: argparse.Namespace) -> int:
                 *((plural(merged.bisections, "bisection"),) if merged.bisections else ()),
             )
             went_on = f", and {plural(merged.updated, 'run')} went on" if merged.updated else ""
-            console.say(f"{other}: {', '.join(new)} new in {path}{went_on}")
+            console.say(f"{other}: {', '.join(new)} new in {name}{went_on}")
     return 0
 
 
@@ -82,21 +94,6 @@ def run_upgrade(arguments: argparse.Namespace) -> int:
         console.say(f"{path}: schema {old} is the newest, nothing was done")
     else:
         console.say(f"{path}: schema {old} became {schema.REVISION}; as it was: {path.name}.backup-{old}")
-    return 0
-
-
-def run_deliver(arguments: argparse.Namespace) -> int:
-    from ipexperf.history.spool import Spool
-
-    spool = Spool.of(arguments.db, arguments.cache)
-    if spool is None or not spool.waiting():
-        console.say("no run waits on this host")
-        return 0
-    with console.open_history(arguments) as history:
-        delivered = spool.deliver(history)
-    console.say(f"{plural(delivered.files, 'run')} delivered, {len(spool.waiting())} left")
-    if delivered.problems:
-        raise HistoryError(delivered.problems[0])
     return 0
 
 

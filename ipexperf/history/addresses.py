@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ipexperf.errors import HistoryError
+from ipexperf.redaction import redacted
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
@@ -39,3 +40,10 @@ def file_of(target: str | os.PathLike[str]) -> Path | None:
     if url.get_backend_name() != "sqlite" or url.database in {None, ":memory:"}:
         return None
     return Path(str(url.database))
+
+
+def check_local(target: str) -> None:
+    """Refuse a server as the place of a run: what is measured must not depend on a network."""
+    if url_of(target).get_backend_name() != "sqlite":
+        advice = "write to a file of this host, and copy it to the server with `ipexperf db push URL`"
+        raise HistoryError(f"a run cannot write to the history {redacted(target)}: {advice}.")

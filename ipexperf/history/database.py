@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
-from sqlalchemy.exc import DBAPIError, NoResultFound, OperationalError, SAWarning, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, NoResultFound, SAWarning, SQLAlchemyError
 
-from ipexperf.errors import HistoryError, UnavailableError
+from ipexperf.errors import HistoryError
 from ipexperf.history import schema
 from ipexperf.history.addresses import file_of, url_of
 from ipexperf.redaction import redacted
@@ -26,35 +26,16 @@ if TYPE_CHECKING:
 BUSY_SECONDS = 10
 CACHE_KIB = 64 * 1024
 """Page cache of SQLite. The inner pages of ten million rows do not fit into the default of 2 MiB."""
-SILENT_SECONDS = 5
-"""Longest silence of a writer within a transaction on a server. Others wait for it, even if its host is gone."""
-LONG_SECONDS = 600
-"""The same for a migration or a copy, which may read for long between two statements."""
 NOTICE_SECONDS = 30
 """Longest time without an acknowledgement of the server. After it, the network counts as cut."""
-TURN = 0x69706578
-"""Number of the advisory lock in PostgreSQL that writers hold."""
 UNDECODABLE = (ArithmeticError, AttributeError, LookupError, NoResultFound, TypeError, ValueError, struct.error)
 """Exceptions raised while decoding a row that lacks a value or has a wrong type."""
 MIGRATIONS = Path(__file__).parent / "migrations"
-TRANSIENT = ("08", "40", "53", "57P", "55P03", "25P03")
-"""SQLSTATEs of a server that is gone, full or shutting down, let a writer wait too long, or ended a silent one or
-one of two that waited for one another."""
-BLOCKED = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_READONLY,
-}
-"""SQLite's codes of a file that another process writes for too long, or whose disk is full, broken or read-only."""
 FILE = "file"
 """Where a connection keeps the path of its file, and which file that was."""
 
-_LIMITS = "set_config('lock_timeout', :wait, true), set_config('idle_in_transaction_session_timeout', :silence, true)"
-# In one statement, which sets the limits before it waits: each statement crosses the network.
-_ALONE = text(f"SELECT {_LIMITS}, pg_advisory_xact_lock(:turn)")
-_SHARED = text(f"SELECT {_LIMITS}, pg_advisory_xact_lock_shared(:turn)")
+_ALONE = text("SELECT set_config('lock_timeout', :seconds, true), pg_advisory_xact_lock(1768973688)")
+"""Takes the lock of writers on PostgreSQL, whose number stands for `ipex`."""
 
 
 def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine, str]:
@@ -67,11 +48,7 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", SAWarning)  # an argument of the URL that the driver does not know
-            engine = create_engine(
-                url,
-                connect_args=_arguments(url),
-                pool_pre_ping=path is None,  # a server may have restarted since the last case
-            )
+            engine = create_engine(url, connect_args=_arguments(url))
     except ImportError as error:
         postgresql = url.get_backend_name() == "postgresql"
         driver = "the extra `postgresql` of ipexperf" if postgresql else "the driver that its URL names"
@@ -83,8 +60,6 @@ def open_engine(target: str | os.PathLike[str], *, create: bool) -> tuple[Engine
         raise HistoryError(f"the {name} cannot be opened: {_first_line(error)}.") from error
     if engine.dialect.name == "sqlite":
         _behave(engine)
-    else:
-        engine.dialect.use_insertmanyvalues_wo_returning = True  # many rows in one statement, not in one each
     try:
         with translated(name):
             if not path:
@@ -117,21 +92,16 @@ def translated(name: str) -> Iterator[None]:
     try:
         yield
     except (DBAPIError, sqlite3.Error, UnicodeDecodeError) as error:
-        kind = UnavailableError if _is_transient(error) else HistoryError
-        raise kind(f"the {name} cannot be used: {_first_line(error)}.") from error
+        raise HistoryError(f"the {name} cannot be used: {_first_line(error)}.") from error
     except UnicodeEncodeError as error:
         raise HistoryError(f"the {name} cannot be asked for {error.object!r}, which is not UTF-8.") from error
 
 
 @contextmanager
-def writing(
-    engine: Engine, name: str, *, migrates: bool = False, beside: bool = False, silence: float = SILENT_SECONDS
-) -> Iterator[Connection]:
+def writing(engine: Engine, name: str, *, migrates: bool = False) -> Iterator[Connection]:
     """Open a transaction that takes the write lock at once. Taking it later is how concurrent writers fail.
 
     On PostgreSQL too, only one process writes at a time, so what a writer has read does not change before it writes.
-    Writers who come `beside` others share the lock there: they add only rows of their own run, and rows that are named
-    by content. The server ends a transaction that is silent for longer than `silence`.
 
     Unless it `migrates` the schema itself, it is refused if another program has done so since the history was opened.
     """
@@ -140,18 +110,17 @@ def writing(
         connection = plain.execution_options(writes=True)
         with connection.begin():
             if engine.dialect.name == "postgresql":
-                limits = {"wait": f"{BUSY_SECONDS * 1000:.0f}", "silence": f"{silence * 1000:.0f}"}
-                connection.execute(_SHARED if beside else _ALONE, {**limits, "turn": TURN})
+                connection.execute(_ALONE, {"seconds": f"{BUSY_SECONDS}s"})
             if not migrates:
                 _check_still_ours(connection, name)
             yield connection
 
 
 def _check_still_there(connection: Connection, name: str) -> None:
-    """Raise UnavailableError if the file is another one than was opened: SQLite goes on writing to a deleted one."""
+    """Raise HistoryError if the file is another one than was opened: SQLite goes on writing to a deleted one."""
     path, opened = connection.info.get(FILE, ("", None))
     if path and _identity(path) != opened:
-        raise UnavailableError(f"the {name} was deleted or replaced while it was open.")
+        raise HistoryError(f"the {name} was deleted or replaced while it was open.")
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -166,9 +135,8 @@ def _identity(path: str) -> tuple[int, int] | None:
 def _check_still_ours(connection: Connection, name: str) -> None:
     revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
     if revision != schema.REVISION:
-        # A newer program can read what this one keeps beside a server, and deliver it.
-        kind = HistoryError if connection.dialect.name == "sqlite" else UnavailableError
-        raise kind(f"the {name} was changed to schema {revision} meanwhile, and this program writes {schema.REVISION}.")
+        meanwhile = f"was changed to schema {revision} meanwhile, and this program writes {schema.REVISION}"
+        raise HistoryError(f"the {name} {meanwhile}.")
 
 
 @contextmanager
@@ -204,18 +172,6 @@ def decoded(name: str) -> Iterator[None]:
     except UNDECODABLE as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
         raise HistoryError(f"the {name} is damaged: it holds a row that cannot be read ({reason}).") from error
-
-
-def _is_transient(error: DBAPIError | sqlite3.Error | UnicodeDecodeError) -> bool:
-    """Whether the same statement may succeed later."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(cause, sqlite3.Error):
-        # Errors of the Python module itself have no code.
-        return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in BLOCKED
-    state = getattr(cause, "sqlstate", None)
-    if state is None:  # nobody answered
-        return isinstance(error, OperationalError) or bool(getattr(error, "connection_invalidated", False))
-    return bool(state.startswith(TRANSIENT))
 
 
 def _first_line(error: Exception) -> str:
@@ -319,7 +275,7 @@ def _migrate(engine: Engine, path: Path | None, name: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    with writing(engine, name, migrates=True, silence=LONG_SECONDS) as connection:
+    with writing(engine, name, migrates=True) as connection:
         revision = _revision(connection)  # again: another process may have migrated while this one waited
         if revision == schema.REVISION:
             return

@@ -1,6 +1,6 @@
-"""Copy one history into another. Rows are identified by content, so copying twice changes nothing.
+"""Copy a history file into another history. Rows are identified by content, so copying twice changes nothing.
 
-It reads the rows through one connection and writes them through another, so either may be a file or on a server.
+It reads the rows through one connection and writes them through another, which may be to a server.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Table, select, update
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import addresses, schema, sqlite_files
-from ipexperf.history.database import LONG_SECONDS, open_read_only, reading, writing
+from ipexperf.history.database import open_read_only, reading, writing
 from ipexperf.history.store import History, insert_missing, withdraw
 from ipexperf.redaction import redacted
 
@@ -69,21 +69,11 @@ def _check_revision(path: Path) -> None:
 
 
 def merge(target: History, other: Path) -> Merged:
-    """Copy a checked file into a history, completely or not at all. The file stays as it is."""
-    with History(*open_read_only(other)) as source:
-        return copy(source, target)
-
-
-def copy(source: History, target: History, *, newer: bool = False) -> Merged:
-    """Copy all rows that the target lacks, completely or not at all. Rows that both have stay as they are.
-
-    With `newer`, what the source has of a run that is still running in the target replaces what is there.
-    """
-    opened_source = reading(source._engine, source._name)  # noqa: SLF001 - private to this package
-    opened_target = writing(target._engine, target._name, silence=LONG_SECONDS)  # noqa: SLF001 - as above
-    with opened_source as reader, opened_target as writer:
+    """Copy all rows of a checked file that the target lacks, completely or not at all. The file stays as it is."""
+    opened = writing(target._engine, target._name)  # noqa: SLF001 - private to this package
+    with History(*open_read_only(other)) as source, reading(source._engine, source._name) as reader, opened as writer:  # noqa: SLF001 - as above
         running = _unfinished(writer)
-        _drop_outdated_cases(reader, writer, running, newer=newer)
+        _drop_outdated_cases(reader, writer, running)
         ids: dict[str, dict[int, int]] = {}
         counts: Counter[str] = Counter()
         for table in schema.metadata.sorted_tables:
@@ -156,12 +146,12 @@ def _launches(connection: Connection, run: str) -> Counter[str]:
     return Counter(connection.execute(query).scalars())
 
 
-def _drop_outdated_cases(reader: Connection, writer: Connection, running: Mapping[str, int], *, newer: bool) -> None:
-    """Delete cases of an unfinished run that the source has more launches of, or all that it has if it is newer."""
+def _drop_outdated_cases(reader: Connection, writer: Connection, running: Mapping[str, int]) -> None:
+    """Delete cases of an unfinished run that the source has more launches of."""
     for run, number in running.items():
         own = _launches(writer, run)
         for case, count in _launches(reader, run).items():
-            if newer or 0 < own[case] < count:
+            if 0 < own[case] < count:
                 withdraw(writer, number, case)
 
 

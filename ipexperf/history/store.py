@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import bisections, rounds, rows
-from ipexperf.history.database import LONG_SECONDS, open_engine, writing
+from ipexperf.history.database import open_engine, writing
 from ipexperf.history.query import Queries
 from ipexperf.history.schema import (
     baseline,
@@ -31,7 +31,8 @@ from ipexperf.result import PRIMARY
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from sqlalchemy import Engine
@@ -51,9 +52,7 @@ _RUN = (
     .add_columns(environment.c.machine_key, environment.c.uid.label("environment_uid"))
     .join(environment, environment.c.id == run.c.environment_id)
     .where(run.c.uid == bindparam("uid"))
-    .with_for_update(of=run, key_share=True)
 )
-"""A run, which no other process changes until this one has written. SQLite has but one writer."""
 _META = select(run.c.meta).where(run.c.id == bindparam("run_id"))
 _NAMED = {
     table: select(table.c.uid, table.c.id).where(table.c.uid.in_(bindparam("uids", expanding=True)))
@@ -97,24 +96,16 @@ class History(Queries):
     ) -> None:
         self.close()
 
-    def start_run(
-        self, environment: Mapping[str, Any], meta: Mapping[str, Any], *, uid: str = "", started_at: str = ""
-    ) -> str:
-        """Begin a run and return its uid. `meta` can hold the `suite` and, for an import, `started_at`.
-
-        With `uid` and `started_at` it is a run that began before, in another history.
-        """
-        uid = uid or run_uid()
+    def start_run(self, environment: Mapping[str, Any], meta: Mapping[str, Any]) -> str:
+        """Begin a run and return its uid. `meta` can hold the `suite` and, for an import, `started_at`."""
+        uid = run_uid()
         git = environment.get("git") or {}
         document = finite({**meta, "git": git} if git else meta)
-        begun = utc(meta["started_at"]) if "started_at" in meta else started_at or now()
-
-        def write(connection: Connection) -> None:
-            values = {"uid": uid, "started_at": begun, "status": "running", "meta": document}
+        begun = utc(meta["started_at"]) if "started_at" in meta else now()
+        values = {"uid": uid, "started_at": begun, "status": "running", "meta": document}
+        with self._writing() as connection:
             number = environment_of(connection, environment)
             connection.execute(insert(run).values(environment_id=number, **values, **rows.versions(environment)))
-
-        self._append(write)
         return uid
 
     def record(
@@ -131,19 +122,15 @@ class History(Queries):
         The constants of the policy are stored with the verdict. A run records a case once; `again` replaces what it
         recorded before.
         """
-
-        def write(connection: Connection) -> None:
+        with self._writing() as connection:
             row = self._run(connection, run_uid)
             if again:
                 withdraw(connection, row.id, measurement.case.uid)
             _record(connection, row, self._suite(connection, row), measurement, verdict, policy)
 
-        self._append(write)
-
     def record_round(self, run_uid: str, record: RoundRecord) -> None:
         """Commit one round with the ratio of each two arms. It stays if one of its cases is recorded again."""
-
-        def write(connection: Connection) -> None:
+        with self._writing() as connection:
             row = self._run(connection, run_uid)
             suite = self._suite(connection, row)
             seats = {seat.case: rows.case_row(seat.case, suite) for seat in record.seats}
@@ -151,16 +138,12 @@ class History(Queries):
             cases = {seat: ids[document["uid"]] for seat, document in seats.items()}
             rounds.write(connection, row.id, row.environment_id, record, cases)
 
-        self._append(write)
-
-    def _append(self, write: Callable[[Connection], None]) -> None:
-        """Write rows of one run, while others write those of theirs."""
-        with writing(self._engine, self._name, beside=True) as connection:
-            write(connection)
+    def _writing(self) -> AbstractContextManager[Connection]:
+        return writing(self._engine, self._name)
 
     def record_bisection(self, search: BisectionRecord, suite: str) -> None:
         """Commit the end of a search. Repeating it from recorded answers changes nothing."""
-        with writing(self._engine, self._name) as connection:
+        with self._writing() as connection:
             for lock_row in bisections.lock_rows(search):
                 identify(connection, lock, lock_row)
             case_id = identify(connection, case, rows.case_row(search.case, suite))
@@ -171,8 +154,7 @@ class History(Queries):
     ) -> None:
         """Commit the verdict on a run as a whole: in the run's `meta`, and one more verdict for each given case uid."""
         document = finite(settled)
-
-        def write(connection: Connection) -> None:
+        with self._writing() as connection:
             row = self._run(connection, run_uid)
             meta = {**_meta(connection, row.id), "settled": document}
             connection.execute(update(run).where(run.c.id == row.id).values(meta=meta))
@@ -186,25 +168,19 @@ class History(Queries):
             ids = {(item.uid, item.metric): item.series_id for item in connection.execute(query)} if verdicts else {}
             _judge(connection, row.id, [(ids[uid, item.metric], item) for uid, item in verdicts.items()], policy)
 
-        self._append(write)
-
     @contextmanager
     def accepting(self, sessions: Iterable[Accepted]) -> Iterator[None]:
         """Write accepted baselines, and commit them at the end of the block. Roll back on an exception."""
-        with writing(self._engine, self._name, silence=LONG_SECONDS) as connection:
+        with self._writing() as connection:
             for accepted in sessions:
                 _accept(connection, accepted, self._run(connection, accepted.run_uid).id)
             yield
 
     def finish_run(self, run_uid: str, status: Status) -> None:
         """Record how a run ended."""
-        finished = now()
-
-        def write(connection: Connection) -> None:
+        with self._writing() as connection:
             row = self._run(connection, run_uid)
-            connection.execute(update(run).where(run.c.id == row.id).values(status=status, finished_at=finished))
-
-        self._append(write)
+            connection.execute(update(run).where(run.c.id == row.id).values(status=status, finished_at=now()))
 
     def _run(self, connection: Connection, uid: str) -> Row[Any]:
         row = connection.execute(_RUN, {"uid": uid}).one_or_none()
@@ -346,7 +322,7 @@ def identify(connection: Connection, table: Table, values: Mapping[str, Any]) ->
 
 
 def identify_all(connection: Connection, table: Table, documents: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the ids of such rows by their uids. Insert those that are new, which others may be inserting too."""
+    """Return the ids of such rows by their uids. Insert those that are new,"""
     wanted = {values["uid"]: values for values in documents}
     ids = _named(connection, table, wanted)
     if new := [values for uid, values in wanted.items() if uid not in ids]:

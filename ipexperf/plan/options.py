@@ -149,7 +149,7 @@ class Options:
     db: str = _option(
         str,
         "ipexperf.db",
-        "results: a SQLite file or an SQLAlchemy URL",
+        "results: a SQLite file",
         "DB",
         in_ci=True,
         common=True,

@@ -1,10 +1,10 @@
-"""Where the histories of these tests are: in files of SQLite, and in databases of a PostgreSQL server."""
+"""Where the histories of these tests are: in files, and on a PostgreSQL server."""
 
 from __future__ import annotations
 
 import importlib.util
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import postgres
@@ -25,32 +25,6 @@ def server() -> Iterator[postgres.Server]:
         yield running
 
 
-@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
-def empty_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], str]:
-    """Where a history can be made: each call gives a place that nobody else has and where there is nothing yet."""
-    if request.param == "sqlite":
-        return lambda: str(tmp_path_factory.mktemp("history") / "history.db")
-    database: Callable[[], str] = request.getfixturevalue("server").database
-    return database
-
-
-@pytest.fixture(scope="session")
-def place(empty_place: Callable[[], str], request: pytest.FixtureRequest) -> Callable[[], str]:
-    """Where a history can be opened: each is a copy of one that has its tables, which is quicker."""
-    first = empty_place()
-    History.open(first).close()
-    if "://" not in first:
-        return lambda: shutil.copy(first, empty_place())
-    server = request.getfixturevalue("server")
-    return lambda: server.database(first.rpartition("/")[2].partition("?")[0])
-
-
-@pytest.fixture
-def target(place: Callable[[], str]) -> str:
-    """A place for a test that opens its history more than once."""
-    return place()
-
-
 @pytest.fixture(scope="session")
 def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file of a history without a run, to be copied."""
@@ -60,7 +34,13 @@ def empty_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def history(empty_file: Path, tmp_path: Path) -> Iterator[History]:
-    """A history without a run, in a file. Tests of what only a database does have both kinds."""
-    with History.open(shutil.copy(empty_file, tmp_path / "history.db")) as opened:
+def target(empty_file: Path, tmp_path: Path) -> str:
+    """A place for a test that opens its history more than once."""
+    return str(shutil.copy(empty_file, tmp_path / "history.db"))
+
+
+@pytest.fixture
+def history(target: str) -> Iterator[History]:
+    """A history without a run."""
+    with History.open(target) as opened:
         yield opened

@@ -1,7 +1,4 @@
-"""A PostgreSQL server of the tests' own: in a folder of its own, reached by a socket in it, and gone at their end.
-
-It can be reached over TCP too, and then encrypts with a certificate that was made for it.
-"""
+"""A PostgreSQL server of the tests' own: in a folder of its own, reached by a socket in it, and gone at their end."""
 
 from __future__ import annotations
 
@@ -27,7 +24,6 @@ USER, PASSWORD = "tester", "open sesame"
 LOCAL = "listen_addresses="
 FORGETFUL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 """What a test loses with its machine, it needs no more."""
-CONNECTIONS = "max_connections=60"
 START_SECONDS = 60
 HERE = "127.0.0.1"
 
@@ -49,45 +45,17 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, again too if it was killed. It recovers what it had committed before anybody gets an answer."""
+        """Start it, again too if it was stopped. It recovers what it had committed before anybody gets an answer."""
         log = self._sockets / "log"
         with log.open("ab") as into:
             self._process = subprocess.Popen(self._command, cwd=self._sockets, stdout=into, stderr=into, **self._who)
         _wait(self._process, log, lambda: self.execute("SELECT 1"))
 
-    @property
-    def pid(self) -> int:
-        """Its first process, which started all others."""
-        assert self._process is not None
-        return self._process.pid
-
     def stop(self) -> None:
-        """Stop it for good. It waits for no client, and writes nothing.
-
-        Its folder is removed next. A shutdown that writes all that the tests recorded takes a minute on a busy disk.
-        """
+        """Stop it at once. It waits for no client: a shutdown that writes everything takes a minute on a busy disk."""
         assert self._process is not None
         self._process.send_signal(signal.SIGQUIT)
         self._process.wait(timeout=START_SECONDS)
-
-    def kill(self) -> None:
-        """Kill all its processes at once, as the kernel does on a machine without memory."""
-        assert self._process is not None
-        first = self._process.pid
-        os.kill(first, signal.SIGSTOP)  # it starts no more
-        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
-        for pid in (first, *map(int, children)):
-            os.kill(pid, signal.SIGKILL)
-        self._process.wait(timeout=START_SECONDS)
-        end = time.monotonic() + START_SECONDS
-        while any(_lives(pid) for pid in children):
-            assert time.monotonic() < end, "processes of the server do not die"
-            time.sleep(0.01)
-
-    @property
-    def certificate(self) -> Path:
-        """The certificate of a server that encrypts. Nobody else has signed it."""
-        return self._sockets / "server.crt"
 
     def url(self, database: str, password: str = PASSWORD, user: str = USER) -> str:
         where = {"host": str(self._sockets), "port": str(self.port)}
@@ -109,29 +77,10 @@ class Server:
         finally:
             engine.dispose()
 
-    def down(self, url: str) -> None:
-        """End all connections to the database of this URL, and refuse new ones."""
-        name = _named(url)
-        self.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-        self.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")  # noqa: S608
-
-    def up(self, url: str) -> None:
-        """Let clients connect to this database again."""
-        self.execute(f"ALTER DATABASE {_named(url)} ALLOW_CONNECTIONS true")
-
-    def query(self, sql: str, url: str) -> list[tuple[Any, ...]]:
-        """Ask the database of this URL."""
-        engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
-        try:
-            with engine.connect() as connection:
-                return [tuple(row) for row in connection.execute(text(sql))]
-        finally:
-            engine.dispose()
-
-    def database(self, template: str = "template0") -> str:
+    def database(self) -> str:
         """Make a database and return its URL."""
         name = f"made{next(self._numbers)}"
-        self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE template0")
         return self.url(name)
 
 
@@ -141,12 +90,10 @@ def _named(url: str) -> str:
 
 
 @contextmanager
-def running(
-    programs: Path, options: Sequence[str] = (LOCAL, *FORGETFUL, CONNECTIONS), *, encrypts: bool = False
-) -> Iterator[Server]:
+def running(programs: Path, options: Sequence[str] = (LOCAL, *FORGETFUL)) -> Iterator[Server]:
     """Start a server in an empty folder, as a user who is not root: it refuses to run as root.
 
-    One that `encrypts`, or whose options say where it listens, is reached over TCP at a port of its own.
+    One whose options say where it listens is reached over TCP at a port of its own.
     """
     who = _unprivileged()
     # Not pytest's folder: another user cannot get there, and the path of a socket must be short.
@@ -157,10 +104,6 @@ def running(
         _make(programs, home, who)
         port = 5432 if LOCAL in options else free_port()
         command = [programs / "postgres", "-D", home / "data", "-k", home, "-p", str(port)]
-        if encrypts:
-            make_certificate(home, f"IP:{HERE}", **who)
-            pair = ("ssl=on", f"ssl_cert_file={home / 'server.crt'}", f"ssl_key_file={home / 'server.key'}")
-            options = (*options, *pair)
         command += [word for option in options for word in ("-c", option)]
         server = Server(home, command, who, port)
         try:
@@ -176,24 +119,6 @@ def free_port() -> int:
         free.bind((HERE, 0))
         port: int = free.getsockname()[1]
         return port
-
-
-def make_certificate(folder: Path, *subjects: str, **who: Any) -> Path:
-    """Make a key and a certificate for these names and addresses, signed by itself. Return the certificate."""
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=ipexperf"]
-    command += ["-addext", f"subjectAltName={','.join(subjects)}", "-keyout", "server.key", "-out", "server.crt"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, umask=0o077, **who)
-    assert done.returncode == 0, done.stderr
-    return folder / "server.crt"
-
-
-def _lives(pid: str) -> bool:
-    """Whether a process runs. A zombie does not: it waits for whoever is to bury it."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 def _unprivileged() -> dict[str, Any]:

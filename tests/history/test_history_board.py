@@ -17,8 +17,8 @@ CASES = (make_case(), make_case("vgg16"))
 
 
 @pytest.fixture
-def history(place):
-    with History.open(place()) as opened:
+def history(target):
+    with History.open(target) as opened:
         for day in (3, 1, 2):  # a merged run is not chronological
             uid = opened.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T10:00:00Z"})
             for case in CASES:

@@ -30,10 +30,10 @@ def environment(number):
 
 
 @pytest.fixture(scope="module")
-def history(place):
+def history(tmp_path_factory):
     """One case becomes slower on one night, one faster, one stays; and a run fails in between."""
     chance = random.Random(5)  # noqa: S311 - a simulation, no secret
-    with History.open(place()) as opened:
+    with History.open(tmp_path_factory.mktemp("history") / "history.db") as opened:
         for number in range(RUNS):
             moved = number >= MOVED
             uid = opened.start_run(environment(number), {"started_at": f"2026-05-{number + 1:02d}T02:00:00Z"})
@@ -67,9 +67,9 @@ def test_a_change_names_its_runs_its_commits_and_what_differs(history):
     assert (found.series, found.short) == (3, 0)
 
 
-def test_runs_of_ab_are_no_change(place):
+def test_runs_of_ab_are_no_change(target):
     """Somebody tried something slower for an evening. The case's own runs went on as before."""
-    with History.open(place()) as history:
+    with History.open(target) as history:
         for number in range(RUNS):
             tried = 10 <= number < 16
             meta = {"started_at": f"2026-05-{number + 1:02d}T02:00:00Z", **({SUBCOMMAND: "ab"} if tried else {})}

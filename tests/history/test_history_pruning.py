@@ -12,8 +12,7 @@ from ipexperf.history.records import Accepted
 
 
 @pytest.fixture
-def target(place):
-    target = place()
+def target(target):
     with History.open(target) as history:
         four_runs(history)
     return target
@@ -106,10 +105,8 @@ def test_samples_can_be_deleted_alone(target):
         assert history.samples("last~3", make_case("old").uid) == {}
 
 
-def test_pruning_an_empty_history_or_before_an_unknown_moment_is_refused(target, place):
+def test_pruning_an_empty_history_or_before_an_unknown_moment_is_refused(target, empty_file):
     with pytest.raises(HistoryError, match="no run matches 'soon'"):
         prune(target, "soon", delete_them=True)
-    empty = place()
-    History.open(empty).close()
     with pytest.raises(HistoryError, match="this history is empty"):
-        prune(empty, "2026-05-03", delete_them=True)
+        prune(empty_file, "2026-05-03", delete_them=True)

@@ -15,8 +15,8 @@ COMMITS = ("cccc3333", "aaaa1111", "bbbb2222", "bbbb2222")
 
 
 @pytest.fixture(scope="module")
-def history(place):
-    with History.open(place()) as opened:
+def history(tmp_path_factory):
+    with History.open(tmp_path_factory.mktemp("history") / "history.db") as opened:
         for number, (day, commit) in enumerate(zip(DAYS, COMMITS, strict=True)):
             branch = "topic" if number == 3 else "main"
             environment = {**ENVIRONMENT, "git": {"commit": commit, "branch": branch, "dirty": False}}
@@ -27,9 +27,9 @@ def history(place):
         yield opened
 
 
-def test_a_run_from_the_future_is_not_the_last(place):
+def test_a_run_from_the_future_is_not_the_last(target):
     """The clock of a host was wrong. `gate` would judge that run, and never the one that has just ended."""
-    with History.open(place()) as opened:
+    with History.open(target) as opened:
         late = opened.start_run(ENVIRONMENT, {"started_at": "2999-01-01T00:00:00Z"})
         with pytest.raises(HistoryError, match=f"run {late} began at 2999-01-01T.* in the future.*; name the run"):
             opened.find_run("last")

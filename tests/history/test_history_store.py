@@ -31,13 +31,6 @@ from ipexperf.judge.policy import Policy
 from ipexperf.result import Check, Verdict
 
 
-@pytest.fixture
-def history(target):
-    """On both kinds of databases."""
-    with History.open(target) as opened:
-        yield opened
-
-
 def recorded(history, measurement, verdict=OK, environment=ENVIRONMENT, meta=None):
     uid = history.start_run(environment, meta or {})
     history.record(uid, measurement, verdict)

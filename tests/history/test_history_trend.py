@@ -17,8 +17,8 @@ STEPS = (0.01, 0.03, 0.02, None, 0.05, 0.04)
 
 
 @pytest.fixture(scope="module")
-def history(place):
-    with History.open(place()) as opened:
+def history(tmp_path_factory):
+    with History.open(tmp_path_factory.mktemp("history") / "history.db") as opened:
         for day, step in enumerate(STEPS, 1):
             uid = opened.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T08:00:00Z"})
             bad = step is None

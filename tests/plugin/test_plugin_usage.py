@@ -116,10 +116,11 @@ def test_a_database_in_no_folder_is_refused_before_anything_is_measured(suite: S
     assert "= ipexperf =" not in result.stdout.str()  # no summary of a run that did not begin
 
 
-def test_a_server_that_is_not_there_is_found_out_before_anything_is_measured(suite: Suite) -> None:
-    """One sentence with its address, and without its password."""
+def test_a_run_does_not_write_to_a_server(suite: Suite) -> None:
+    """One sentence with its address, without its password, and with what to do."""
     result = suite.run("hang", "--perf-db", "postgresql://me:secret@127.0.0.1:1/perf")
-    refused(result, "history postgresql://***@127.0.0.1:1/perf cannot be")
+    refused(result, "a run cannot write to the history postgresql://***@127.0.0.1:1/perf: write to a file")
+    assert "copy it to the server with `ipexperf db push URL`" in result.stderr.str()
     assert "secret" not in result.stdout.str() + result.stderr.str()
 
 

@@ -61,12 +61,6 @@ def test_what_is_elsewhere_is_named_so_that_a_shell_takes_it(
     assert any(line.startswith("ipexperf show last --db 'my history.db'  ") for line in lines)
 
 
-def test_no_command_tells_a_password(fake: str, tmp_path: Path) -> None:
-    """Logs of CI systems are read by many."""
-    options = chosen(fake, db="postgresql://ada:secret@host/perf")
-    assert Run(options, tmp_path, lambda _: None)._place_options() == (" --db 'postgresql://***@host/perf'", "")
-
-
 def test_what_is_on_no_record_cannot_be_accepted(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last run that there is would be another."""
     lines = told(fake, tmp_path, monkeypatch, record=False)

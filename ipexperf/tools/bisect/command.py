@@ -86,7 +86,7 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     count = len(ends.changes)
     progress.say(f"{count} differences between both ends; the answers are kept in {log.path}")
     conductor = Conductor(options, Path.cwd(), progress.say)
-    opened = functools.partial(planning.recorder, "bisect", options, progress.say)
+    opened = functools.partial(planning.recorder, "bisect", options)
     recorder = opened()
     laboratory = Laboratory(
         case,

@@ -18,6 +18,7 @@ from typing import Any
 
 from ipexperf.commands import console, gate, planning
 from ipexperf.errors import HistoryError, IpexperfError, UsageError
+from ipexperf.history import addresses
 from ipexperf.history.records import Recorded, RunRecord
 from ipexperf.judge.baseline import write_text
 from ipexperf.report import rerun
@@ -55,6 +56,7 @@ def add_nightly(subparsers: console.Subparsers) -> None:
 
 def run_nightly(arguments: argparse.Namespace) -> int:
     """Play the night of today, or the rest of it."""
+    addresses.check_local(arguments.db)
     folder = arguments.folder
     tools = Processes(folder, arguments.tests, arguments.db, arguments.baselines)
     today = date.today().isoformat()  # noqa: DTZ011 - a night has the date of its place
