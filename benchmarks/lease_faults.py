@@ -36,12 +36,12 @@ def alive(pid: int) -> bool:
 
 def compete(folder: Path, seed: int, mode: str) -> None:
     """Take the lease, look whether somebody else has it, and give it back, until somebody kills us."""
-    from ipexperf.conduct.lease import Claim, Lease
+    from ipexperf.conduct.lease import Lease
 
     chance = random.Random(seed)  # noqa: S311 - no secret
     while True:
         lease = Lease(mode, lambda _: None)
-        lease.take([Claim("cpu")])
+        lease.take(["cpu"])
         moment = time.monotonic()
         with contextlib.suppress(FileNotFoundError, ValueError):
             other = int((folder / "inside").read_text())

@@ -21,7 +21,6 @@ from hypothesis import HealthCheck, settings
 
 from ipexperf.bench import registry
 from ipexperf.bench.networks import own  # noqa: F401 - it registers a task once, and each test gets a copy of what was there
-from ipexperf.conduct import lease
 from ipexperf.variables import LEASED, LEASES
 
 if TYPE_CHECKING:
@@ -146,7 +145,6 @@ def leases(monkeypatch: pytest.MonkeyPatch, _all_leases: Path) -> Path:
     monkeypatch.setenv(LEASES, str(folder))
     # What the test leaves in these is forgotten.
     monkeypatch.setenv(LEASED, "")
-    monkeypatch.setattr(lease, "_HELD", {})
     return folder
 
 

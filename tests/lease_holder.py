@@ -8,7 +8,6 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ipexperf.conduct.lease import Claim
 from ipexperf.variables import LEASED
 
 if TYPE_CHECKING:
@@ -16,12 +15,12 @@ if TYPE_CHECKING:
 
 SCRIPT = """
 import sys
-from ipexperf.conduct.lease import Claim, Lease
+from ipexperf.conduct.lease import Lease
 from ipexperf.errors import UsageError
 
 held = Lease(sys.argv[1], lambda text: print(text, flush=True))
 try:
-    held.take(map(Claim.of_word, sys.argv[2:]))
+    held.take(sys.argv[2:])
 except UsageError as error:
     print(error, flush=True)
     sys.exit(4)
@@ -29,11 +28,6 @@ print("held", flush=True)
 sys.stdin.read()
 held.close()
 """
-
-
-def claims(*words: str) -> list[Claim]:
-    """The devices of these words, such as `cpu` and `shared:cpu`."""
-    return [*map(Claim.of_word, words)]
 
 
 class Holder:

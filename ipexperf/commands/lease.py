@@ -36,32 +36,19 @@ def run_lease(arguments: argparse.Namespace) -> int:
     loading.load(options.load)
     matrix.check_names(options)
     if not arguments.command:
-        return _list()
+        lines = [f"{device}  {holder}" for device, holder in lease.holders().items()]
+        console.say("\n".join(lines or ["nobody measures on a device of this host"]))
+        return 0
     devices = options.device or (lease.CPU,)
     if "all" in devices:
         devices = matrix.names("device")
     around = lease.Lease(options.lease, progress.say)
     try:
         around.take(claim for name in devices for claim in lease.claims(name, options.device_index, os.environ))
-        return _run(arguments.command)
+        with ending_with_us(arguments.command) as process:
+            status = process.wait()
     finally:
         around.close()
-
-
-def _list() -> int:
-    """Print who holds which device."""
-    from ipexperf.conduct import device_lock
-
-    folder = device_lock.Folder.of_host()
-    lines = [f"{name}  {holder}" for name, holder in device_lock.holders(folder).items()]
-    console.say("\n".join(lines or ["nobody measures on a device of this host"]))
-    return 0
-
-
-def _run(command: Sequence[str]) -> int:
-    """Run the command to its end. It ends with us, however that comes."""
-    with ending_with_us(command) as process:
-        status = process.wait()
     return 128 - status if status < 0 else status
 
 

@@ -1,20 +1,29 @@
-"""The lease of a run on its devices: only one process of the host measures on a device at a time."""
+"""The lease of a run on its devices: only one process of the host measures on a device at a time.
+
+Each device has a file that its holder locks, with a note of who that is. The kernel gives a lock back when its process
+dies, and no child inherits it: a record lock of POSIX. In return a process loses it with any descriptor of the file.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
+import pwd
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from ipexperf.bench import registry
-from ipexperf.conduct.device_lock import DeviceLock, Folder
 from ipexperf.errors import UsageError
+from ipexperf.redaction import redacted_command
 from ipexperf.steps import Notice
-from ipexperf.variables import LEASED
+from ipexperf.variables import LEASED, LEASES
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -22,57 +31,36 @@ if TYPE_CHECKING:
 CPU = "cpu"
 WAIT, OFF = "wait", "off"
 SHARED = "shared:"
+"""A claim is a device, `cpu` or a kind of card and its number; with this before it, others may share it."""
+FOLDER = "/tmp/ipexperf-leases"  # noqa: S108 - all users must find the same one; `_open` follows no link in it
+SUFFIX = ".lease"
 POLL_SECONDS = 0.5
 LINE_SECONDS = 60.0
 """Without a terminal, progress says after these seconds how long the wait has been, and then after twice as many."""
+LONGEST = 300
+"""How many bytes of a note are written and read."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Claim:
-    """A device that somebody wants to measure on."""
-
-    device: str
-    """`cpu`, or a kind of card and its number. Its lock file is named after it."""
-    shared: bool = False
-    """Whether others may use it at the same time, if they share it too."""
-
-    @property
-    def word(self) -> str:
-        """How it is named in the environment of the processes that its holder starts."""
-        return f"{SHARED}{self.device}" if self.shared else self.device
-
-    @classmethod
-    def of_word(cls, word: str) -> Claim:
-        return cls(word.removeprefix(SHARED), word.startswith(SHARED))
-
-    def __str__(self) -> str:
-        return "the CPU" if self.device == CPU else self.device
-
-
-def claims(device: str, index: int, environment: Mapping[str, str], processes: int = 1) -> set[Claim]:
-    """The devices that a measurement on one kind of device needs to itself.
+def claims(device: str, index: int, environment: Mapping[str, str], processes: int = 1) -> set[str]:
+    """What a measurement on one kind of device claims.
 
     Work on a card is directed by the CPU, so it shares the CPU with work on other cards, but not with work on the CPU.
     """
     kind = registry.devices.get(device)
     if not kind.accelerator:
-        return {Claim(CPU)}
-    devices = {Claim(CPU, shared=True)}
+        return {CPU}
+    found = {SHARED + CPU}
     for number in range(index, index + processes):
         with contextlib.suppress(UsageError):  # there is no such card, which the launch reports
             # A card has the same name whether it is chosen by its index or by the vendor's variable, which comes first.
             chosen = next(iter(kind.variables(number, environment).values()), str(number))
-            devices.add(Claim(re.sub(r"[^\w,:-]", "_", f"{device}-{chosen.partition('.')[0]}")))
-    return devices
+            found.add(re.sub(r"[^\w,:-]", "_", f"{device}-{chosen.partition('.')[0]}"))
+    return found
 
 
-def of_case(case: Case, index: int, environment: Mapping[str, str]) -> set[Claim]:
-    """The devices that a case needs to itself."""
+def of_case(case: Case, index: int, environment: Mapping[str, str]) -> set[str]:
+    """What a case claims."""
     return claims(case.device, index, environment, registry.modes.get(case.mode).processes(case))
-
-
-_HELD: dict[str, Claim] = {}
-"""What this process holds, by the device."""
 
 
 class Lease:
@@ -84,11 +72,11 @@ class Lease:
         self._mode = mode
         self._say = say
         self._clock = clock
-        self._claims: frozenset[Claim] = frozenset()
-        self._locks: dict[Claim, DeviceLock] = {}
+        self._claims: set[str] = set()
+        self._files: dict[str, int] = {}
 
     def take(
-        self, requests: Iterable[Claim], seconds: float | None = None, meanwhile: Callable[[], None] = lambda: None
+        self, requests: Iterable[str], seconds: float | None = None, meanwhile: Callable[[], None] = lambda: None
     ) -> None:
         """Hold these devices too. Waits until they are free, or raises UsageError, as the mode says.
 
@@ -96,160 +84,190 @@ class Lease:
         Nothing may be measured meanwhile: to hold more, the lease gives everything back and takes all in one order.
         Whoever holds one device and waits for another could otherwise wait for ever.
         """
-        union = _merged([*self._claims, *requests])
+        union = {*self._claims, *requests}
+        union -= {SHARED + claim for claim in union}
         if self._mode == OFF or union == self._claims:
             return
         self.close()
-        folder = Folder.of_host()
-        nested = bool(_announced())
-        began = self._clock()
+        nested, began = bool(_held()), self._clock()
         try:
-            for claim in sorted(union, key=_order):
+            # Cards first, so that nobody keeps the CPU while waiting for a card.
+            for claim in sorted(union, key=lambda claim: (claim.endswith(CPU), claim)):
                 if not _covered(claim):
-                    self._locks[claim] = self._lock(folder, claim, seconds, meanwhile, nested=nested)
+                    self._lock(claim, meanwhile, nested=nested)
+                    _write_note(self._files[claim], seconds)
         except BaseException:
             self.close()
             raise
         finally:
             self.seconds_waited += self._clock() - began
         self._claims = union
-        _announce([*_announced(), *(claim.word for claim in self._locks)])
-
-    def take_for_work(self) -> None:
-        """Hold the CPU for work on all of its cores that is not measured.
-
-        Where this process or one that started it holds a card, its share in the CPU is enough: those who hold something
-        must not wait for more.
-        """
-        if self._mode != OFF and not _covered(Claim(CPU, shared=True)):
-            self.take([Claim(CPU)])
 
     def close(self) -> None:
-        """Give everything back."""
-        self._claims = frozenset()
-        words = _announced()
-        while self._locks:
-            claim, lock = self._locks.popitem()
-            _HELD.pop(claim.device, None)
-            lock.release()
-            if claim.word in words:
-                words.remove(claim.word)
-        _announce(words)
+        """Give everything back, with our notes."""
+        self._claims = set()
+        while self._files:
+            claim, file = self._files.popitem()
+            os.environ[LEASED] = ";".join(held for held in _held() if held != claim)
+            os.ftruncate(file, 0)
+            os.close(file)
 
-    def _lock(
-        self, folder: Folder, claim: Claim, seconds: float | None, meanwhile: Callable[[], None], *, nested: bool
-    ) -> DeviceLock:
-        """Take one lock, or wait for it."""
-        if claim.device in _HELD:
-            raise UsageError(f"{claim} cannot be measured alone: this process shares it with others")
-        lock, wait = DeviceLock(folder, claim.device), _Wait(claim, self._say, self._clock)
+    def _lock(self, claim: str, meanwhile: Callable[[], None], *, nested: bool) -> None:
+        """Lock the file of a device, or wait for it."""
+        if SHARED + claim in _held():
+            raise UsageError(f"{_named(claim)} cannot be measured alone: an outer lease shares it with others")
+        file = _open(claim.removeprefix(SHARED))
         try:
-            while not lock.acquire(shared=claim.shared, seconds=seconds):
-                if holder := lock.holder(shared=claim.shared):
-                    self._refuse_to_wait(claim, holder, nested=nested)
-                    if wait.show(holder, lock.before or 0):
-                        meanwhile()
-                        continue
-                sleep(POLL_SECONDS)
+            if not _locked(file, claim):
+                self._wait(claim, file, meanwhile, nested=nested)
         except BaseException:
-            wait.clear()
-            lock.release()
+            os.close(file)
             raise
-        wait.end()
-        _HELD[claim.device] = claim
-        return lock
+        self._files[claim] = file
+        os.environ[LEASED] = ";".join([*_held(), claim])
 
-    def _refuse_to_wait(self, claim: Claim, holder: str, *, nested: bool) -> None:
-        """Raise UsageError if this lease must not wait for others."""
-        if self._mode == "fail":
-            advice = "wait for it (--perf-lease wait), or measure without a lease (--perf-lease off)"
-        elif nested:
-            # Two that each hold what the other one waits for would wait for ever.
+    def _wait(self, claim: str, file: int, meanwhile: Callable[[], None], *, nested: bool) -> None:
+        """Wait for a lock: say for whom, once, and then for how long. Raise UsageError if this lease must not wait."""
+        name, advice = _named(claim), "wait for it (--perf-lease wait), or measure without a lease (--perf-lease off)"
+        if nested:  # two that each hold what the other one waits for would wait for ever
             advice = "a command inside a lease does not wait for more devices: let the outer lease take them all"
-        else:
-            return
-        raise UsageError(f"{claim} is not free: {holder}: {advice}")
+        if nested or self._mode != WAIT:
+            raise UsageError(f"{name} is not free: {_holder(file)}: {advice}")
+        began, line, terminal = self._clock(), LINE_SECONDS, os.isatty(2)
+        self._say(Notice(f"waiting for {name}: {_holder(file)}"))  # a line, for the count is below it
+        meanwhile()
+        try:
+            while not _locked(file, claim):
+                seconds = self._clock() - began
+                if terminal:
+                    _count(f"  waiting for {name}: {seconds:.0f} s")
+                elif seconds >= line:
+                    line *= 2
+                    self._say(f"waiting for {name} for {seconds:.0f} s: {_holder(file)}")
+                sleep(POLL_SECONDS)
+        finally:
+            if terminal:
+                _count("")
+        self._say(f"{name} is free, after {self._clock() - began:.0f} s")
 
 
 @contextlib.contextmanager
 def for_work(mode: str, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the CPU inside the block: an installation disturbs what others measure, and is disturbed by nothing."""
+    """Hold the CPU inside the block: an installation disturbs what others measure, and is disturbed by nothing.
+
+    Who holds a card keeps its share in the CPU: those who hold something must not wait for more.
+    """
     lease = Lease(mode, say)
     try:
-        lease.take_for_work()
+        if not _covered(SHARED + CPU):
+            lease.take([CPU])
         yield
     finally:
         lease.close()
 
 
-class _Wait:
-    """Shows people that a lease waits: for whom, once, and then for how long."""
-
-    def __init__(self, claim: Claim, say: Callable[[str], None], clock: Callable[[], float]) -> None:
-        self._claim = claim
-        self._say = say
-        self._clock = clock
-        self._began: float | None = None
-        self._next = LINE_SECONDS
-
-    def show(self, holder: str, before: int) -> bool:
-        """Say who has the device, and how many others wait for it. Returns whether this is the first time."""
-        first = self._began is None
-        others = f"; {before} more {'waits' if before == 1 else 'wait'} before this" if before else ""
-        if self._began is None:
-            self._began = self._clock()
-            self._say(Notice(f"waiting for {self._claim}: {holder}{others}"))  # a line, for the count is below it
-        seconds = self._clock() - self._began
-        if os.isatty(2):
-            _on_terminal(f"\r  waiting for {self._claim}: {seconds:.0f} s{others}\033[K")
-        elif seconds >= self._next:
-            self._next *= 2
-            self._say(f"waiting for {self._claim} for {seconds:.0f} s: {holder}{others}")
-        return first
-
-    def clear(self) -> None:
-        """Take the count off the terminal."""
-        if self._began is not None and os.isatty(2):
-            _on_terminal("\r\033[K")
-
-    def end(self) -> None:
-        """Say that the wait is over."""
-        self.clear()
-        if self._began is not None:
-            self._say(f"{self._claim} is free, after {self._clock() - self._began:.0f} s")
+def holders() -> dict[str, str]:
+    """The devices of the host that are held, with who holds each. Not for a process that holds one itself."""
+    found = {}
+    for path in sorted(_folder().glob(f"*{SUFFIX}")):
+        file = _open(path.stem)
+        if not _locked(file, path.stem):
+            found[_plain(path.stem)] = _holder(file)
+        os.close(file)
+    return found
 
 
-def _on_terminal(text: str) -> None:
-    with contextlib.suppress(OSError):  # the terminal is gone
-        os.write(2, text.encode())
+def _named(claim: str) -> str:
+    device = claim.removeprefix(SHARED)
+    return "the CPU" if device == CPU else device
 
 
-def _order(claim: Claim) -> tuple[bool, str]:
-    """Cards first, so that nobody keeps the CPU while waiting for a card."""
-    return claim.device == CPU, claim.device
-
-
-def _merged(requests: Iterable[Claim]) -> frozenset[Claim]:
-    """One claim for each device: shared only if nobody wants it alone."""
-    shared: dict[str, bool] = {}
-    for claim in requests:
-        shared[claim.device] = shared.get(claim.device, True) and claim.shared
-    return frozenset(Claim(device, is_shared) for device, is_shared in shared.items())
-
-
-def _announced() -> list[str]:
+def _held() -> list[str]:
     """What this process and those that started it hold. The environment names it to the processes that we start."""
-    return [word for word in os.environ.get(LEASED, "").split(";") if word]
+    return [claim for claim in os.environ.get(LEASED, "").split(";") if claim]
 
 
-def _announce(words: list[str]) -> None:
-    if words:
-        os.environ[LEASED] = ";".join(words)
-    else:
-        os.environ.pop(LEASED, None)
-
-
-def _covered(claim: Claim) -> bool:
+def _covered(claim: str) -> bool:
     """Whether this process holds the device already, or one that started it."""
-    held = [*_HELD.values(), *map(Claim.of_word, _announced())]
-    return any(one.device == claim.device and (claim.shared or not one.shared) for one in held)
+    return not {claim, claim.removeprefix(SHARED)}.isdisjoint(_held())
+
+
+def _count(text: str) -> None:
+    with contextlib.suppress(OSError):  # the terminal is gone
+        os.write(2, f"\r{text}\033[K".encode())
+
+
+def _folder() -> Path:
+    return Path(os.environ.get(LEASES) or FOLDER)
+
+
+@contextlib.contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        where = f"{error.filename or _folder()}: {(error.strerror or str(error)).lower()}"
+        advice = f"let {LEASES} name a folder that every user of this host may write to"
+        raise UsageError(
+            f"no lease can be taken in {where}: {advice}, or measure without a lease (--perf-lease off)"
+        ) from None
+
+
+def _open(device: str) -> int:
+    """Open the file of a device, for all users of the host. Refuse links, which another user may have planted."""
+    folder, flags = _folder(), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    path, umask = folder / f"{device}{SUFFIX}", os.umask(0)
+    try:
+        with _refusing():
+            folder.mkdir(mode=0o1777, exist_ok=True)  # as /tmp: everybody may add files, and remove only their own
+            if folder.is_symlink():
+                raise OSError(errno.ELOOP, "it is a link", str(folder))
+            with contextlib.suppress(FileNotFoundError):
+                # Without O_CREAT first: with it, Linux may refuse files of others in a folder that all may write to.
+                return os.open(path, flags)
+            return os.open(path, flags | os.O_CREAT, 0o666)
+    finally:
+        os.umask(umask)
+
+
+def _locked(file: int, claim: str) -> bool:
+    """Lock an open file if nobody is in the way."""
+    kind = fcntl.LOCK_SH if claim.startswith(SHARED) else fcntl.LOCK_EX
+    with _refusing():  # a file system without locks
+        try:
+            fcntl.lockf(file, kind | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):  # POSIX allows both
+            return False
+    return True
+
+
+def _write_note(file: int, seconds: float | None) -> None:
+    """Say who we are, for people: the kernel alone knows who holds a lock."""
+    now = datetime.now(timezone.utc)
+    until = "" if seconds is None else f", probably until {now + timedelta(seconds=seconds):%H:%M} UTC"
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        user = f"user {os.getuid()}"
+    text = f"{user} has held it since {now:%Y-%m-%d %H:%M:%S} UTC{until} (process {os.getpid()}: {_command(sys.argv)})"
+    with contextlib.suppress(OSError):  # a full disk: the lock holds without its note
+        os.ftruncate(file, 0)
+        os.pwrite(file, text.encode()[:LONGEST], 0)
+
+
+def _command(words: list[str]) -> str:
+    """A command line for people, without paths of programs and secrets."""
+    program, *rest = words
+    path = Path(program)
+    name = path.parent.name if path.name == "__main__.py" else path.name
+    return " ".join([name or "python", *redacted_command(rest)])
+
+
+def _holder(file: int) -> str:
+    """The note of whoever has locked a file."""
+    return _plain(os.pread(file, LONGEST, 0).decode(errors="replace")) or "another process holds it"
+
+
+def _plain(text: str) -> str:
+    """The text without what would steer the reader's terminal: anybody may write in the folder."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

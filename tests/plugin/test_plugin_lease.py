@@ -44,9 +44,7 @@ def test_a_run_waits_for_another_one_and_gets_its_turn_when_that_is_killed(suite
         suite.pids()  # it measures
         with suite.start("tiny") as second:
             out = until_it_waits(second)
-            assert re.search(
-                rf"waiting for the CPU: \S+ has held it since .* UTC \(pytest .*process {first.pid}\)", out
-            )
+            assert re.search(rf"waiting for the CPU: \S+ has held it since .* UTC \(process {first.pid}: pytest ", out)
             assert not (suite.path / "ipexperf.db").exists() or suite.launches() == []
             first.kill()
             rest, _ = second.communicate(timeout=PATIENCE)
@@ -97,7 +95,7 @@ def test_a_run_holds_the_device_until_its_end_and_no_longer(suite: Suite) -> Non
     with suite.start("hang") as process:
         suite.pids()
         with Holder("cpu") as other:
-            assert f"process {process.pid})" in other.refused()
+            assert f"(process {process.pid}: " in other.refused()
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE)
     assert suite.run("tiny", "--perf-lease", "fail").ret == pytest.ExitCode.OK
