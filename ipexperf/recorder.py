@@ -39,7 +39,8 @@ class Recorder:
         self._folder = folder
         self.started_by(command)
         self._subcommand = subcommand
-        self._history: History | None = None
+        self.history: History | None = None
+        """The open history, or None if nothing is recorded."""
         self._recorded: set[str] = set()
         self.rounds: list[RoundRecord] = []
         """The rounds of the run so far."""
@@ -50,28 +51,23 @@ class Recorder:
 
     def open(self) -> None:
         """Open the history before anything is measured, so that a bad path fails now and not after an hour."""
-        if "record" in self._options.without or self._history is not None:
+        if "record" in self._options.without or self.history is not None:
             return
         from ipexperf.history import addresses
         from ipexperf.history.store import History
 
         addresses.check_local(self._options.db)
-        self._history = History.open(self._options.db)
-
-    @property
-    def history(self) -> History | None:
-        """The open history, or None if nothing is recorded."""
-        return self._history
+        self.history = History.open(self._options.db)
 
     def case(self, measurement: Measurement, verdict: Verdict, policy: Constants) -> None:
         """Write one case, replacing what this run wrote of it before."""
-        if self._history is None:
+        if self.history is None:
             return
         with interrupts.deferred():
             if self.uid is None:
-                self.uid = self._history.start_run(measurement.environment, self._meta())
+                self.uid = self.history.start_run(measurement.environment, self._meta())
             again = measurement.case.uid in self._recorded
-            self._history.record(self.uid, measurement, verdict, policy, again=again)
+            self.history.record(self.uid, measurement, verdict, policy, again=again)
             self._recorded.add(measurement.case.uid)
 
     def so_far(
@@ -83,7 +79,7 @@ class Recorder:
 
         Errors are dropped: the case is written again when it is finished, and fails then.
         """
-        if self._history is None:
+        if self.history is None:
             return
         with contextlib.suppress(IpexperfError):
             for measurement, verdict, policy in judged():
@@ -110,16 +106,16 @@ class Recorder:
         for record in records:
             if record.uid not in known:
                 with interrupts.deferred():
-                    if self._history is not None and self.uid is not None:
-                        self._history.record_round(self.uid, record)
+                    if self.history is not None and self.uid is not None:
+                        self.history.record_round(self.uid, record)
                     self.rounds.append(record)
 
     def bisection(self, record: BisectionRecord) -> None:
         """Write the result of a search for a culprit, unless the search measured nothing."""
-        if self._history is None or not record.machine_key:
+        if self.history is None or not record.machine_key:
             return
         with interrupts.deferred():
-            self._history.record_bisection(record, self._folder.name)
+            self.history.record_bisection(record, self._folder.name)
 
     def finish(
         self,
@@ -131,7 +127,7 @@ class Recorder:
         """Write the verdict on the run as a whole, verdicts that it changed, how long groups took, and how it ended."""
         from ipexperf.judge.policy import Policy
 
-        if self._history is None or self.uid is None:
+        if self.history is None or self.uid is None:
             return
         with interrupts.deferred():
             if settled is not None and self._recorded:
@@ -140,11 +136,11 @@ class Recorder:
                 moved = {x: verdict for x, verdict in settled.verdicts.items() if verdict != (tested or {}).get(x)}
                 changed = {x: verdict for x, verdict in moved.items() if x in self._recorded}
                 policy = Policy().for_run()
-                self._history.settle(self.uid, whole, changed, policy)
-            self._history.finish_run(self.uid, status)
+                self.history.settle(self.uid, whole, changed, policy)
+            self.history.finish_run(self.uid, status)
 
     def close(self) -> None:
         """Close the history."""
-        if self._history is not None:
-            self._history.close()
-            self._history = None
+        if self.history is not None:
+            self.history.close()
+            self.history = None

@@ -85,12 +85,6 @@ def check(target: str | os.PathLike[str]) -> Checked:
     return Checked(str(path), number, counts, path.stat().st_size, unfinished)
 
 
-def delete(path: Path) -> None:
-    """Delete a history with the files that SQLite keeps beside it. Those that are not there are no error."""
-    for tail in ("", "-wal", "-shm", "-journal"):
-        path.with_name(f"{path.name}{tail}").unlink(missing_ok=True)
-
-
 def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
     faults = [" ".join(str(row[0]).split()) for row in connection.execute(f"PRAGMA integrity_check({FINDINGS})")]
     if faults != ["ok"]:

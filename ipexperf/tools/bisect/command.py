@@ -15,6 +15,7 @@ from ipexperf import scratch
 from ipexperf.commands import console, planning
 from ipexperf.commands.progress import Progress
 from ipexperf.errors import UsageError
+from ipexperf.history import addresses
 
 if TYPE_CHECKING:
     from ipexperf.case import Case
@@ -74,6 +75,8 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     options = planning.resolve(arguments)
     _check(arguments)
     arms.check(options)
+    if "record" not in options.without:
+        addresses.check_local(options.db)  # not after the hours in which both ends are made
     policy = PairPolicy(**arms.policy(options))
     loading.load(options.load)
     cache = scratch.cache(options.cache).absolute()

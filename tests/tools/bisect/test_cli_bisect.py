@@ -276,6 +276,13 @@ def test_the_command_to_see_it_again_names_a_network_as_the_user_did() -> None:
     assert told == f"ipexperf ab --a lock:good.txt --b lock:'bad file.txt' {chosen} --perf-batch 16"
 
 
+def test_a_search_does_not_write_to_a_server(command: Callable[..., tuple[int, str, str]]) -> None:
+    """It is refused before an end is looked at."""
+    status, _, errors = command("--good", "nowhere", "--bad", "here", "--perf-db", "postgresql://me:secret@host/perf")
+    assert status == cli.USAGE_ERROR
+    assert "a run cannot write to the history postgresql://***@host/perf" in errors
+
+
 @pytest.mark.process
 def test_the_culprit_is_named_with_its_proof_and_how_to_see_it_again(
     command: Callable[..., tuple[int, str, str]], ends: tuple[str, str], tmp_path: Path

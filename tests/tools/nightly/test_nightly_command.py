@@ -123,6 +123,14 @@ def test_what_is_planted_among_the_nights_is_refused_in_a_sentence(
     assert [one.name for one in tmp_path.rglob("*")] == ["nights", ledgers.NAME]
 
 
+def test_a_night_does_not_write_to_a_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is begun that would end with the same sentence of pytest."""
+    words = ["nightly", "--folder", str(tmp_path / "nights"), "--db", "postgresql://me:secret@host/perf"]
+    assert cli.main([*words, "--", "suites/"]) == cli.USAGE_ERROR
+    assert "a run cannot write to the history postgresql://***@host/perf: write to a file" in capsys.readouterr().err
+    assert not (tmp_path / "nights").exists()
+
+
 def test_only_folders_of_nights_are_removed(tmp_path: Path) -> None:
     for name in ("2026-11-01", "2026-11-02", "mine"):
         (tmp_path / "dossiers" / name).mkdir(parents=True)
