@@ -89,12 +89,12 @@ class Lease:
         if self._mode == OFF or union == self._claims:
             return
         self.close()
-        nested, began = bool(_held()), self._clock()
+        began = self._clock()
         try:
             # Cards first, so that nobody keeps the CPU while waiting for a card.
             for claim in sorted(union, key=lambda claim: (claim.endswith(CPU), claim)):
                 if not _covered(claim):
-                    self._lock(claim, meanwhile, nested=nested)
+                    self._lock(claim, meanwhile)
                     _write_note(self._files[claim], seconds)
         except BaseException:
             self.close()
@@ -112,23 +112,24 @@ class Lease:
             os.ftruncate(file, 0)
             os.close(file)
 
-    def _lock(self, claim: str, meanwhile: Callable[[], None], *, nested: bool) -> None:
+    def _lock(self, claim: str, meanwhile: Callable[[], None]) -> None:
         """Lock the file of a device, or wait for it."""
         if SHARED + claim in _held():
             raise UsageError(f"{_named(claim)} cannot be measured alone: an outer lease shares it with others")
         file = _open(claim.removeprefix(SHARED))
         try:
             if not _locked(file, claim):
-                self._wait(claim, file, meanwhile, nested=nested)
+                self._wait(claim, file, meanwhile)
         except BaseException:
             os.close(file)
             raise
         self._files[claim] = file
         os.environ[LEASED] = ";".join([*_held(), claim])
 
-    def _wait(self, claim: str, file: int, meanwhile: Callable[[], None], *, nested: bool) -> None:
+    def _wait(self, claim: str, file: int, meanwhile: Callable[[], None]) -> None:
         """Wait for a lock: say for whom, once, and then for how long. Raise UsageError if this lease must not wait."""
         name, advice = _named(claim), "wait for it (--perf-lease wait), or measure without a lease (--perf-lease off)"
+        nested = bool(set(_held()) - self._files.keys())
         if nested:  # two that each hold what the other one waits for would wait for ever
             advice = "a command inside a lease does not wait for more devices: let the outer lease take them all"
         if nested or self._mode != WAIT:
