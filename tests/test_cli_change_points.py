@@ -1,4 +1,4 @@
-"""`ipexperf changes` on series that drift, have two modes, recovered, fell to nothing or are out of all bounds."""
+"""`ipexperf changes` on series that drift, go to and fro, recovered, fell to nothing or are out of all bounds."""
 
 from __future__ import annotations
 
@@ -36,48 +36,25 @@ def cells(out, model):
 
 
 def test_what_is_slower_now_is_on_top_and_what_recovered_is_below(ask):
-    """Regressions that last, the latest first; then drifts and modes; then what is over; improvements last."""
+    """Regressions that last, the latest first; then what is over; improvements last."""
     document = json.loads(ask("--json"))
-    assert [(row["model"], row["direction"], row["kind"]) for row in document["changes"]] == [
-        ("slower", "regressed", "step"),
-        ("leaps", "regressed", "step"),
-        ("older", "regressed", "step"),
-        ("drifts", "regressed", "drift"),
-        ("switches", "changed", "bistable"),
-        ("mended", "regressed", "step"),
-        ("faster", "improved", "step"),
+    assert [(row["model"], row["direction"]) for row in document["changes"]] == [
+        ("slower", "regressed"),
+        ("leaps", "regressed"),
+        ("older", "regressed"),
+        ("mended", "regressed"),
+        ("faster", "improved"),
     ]
     rows = [line.split()[1] for line in ask().splitlines() if " step_time " in line]
-    assert rows == ["regressed", "regressed", "regressed", "drift,", "bistable", "recovered", "improved"]
+    assert rows == ["regressed", "regressed", "regressed", "recovered", "improved"]
 
 
-def test_a_drift_is_called_so_and_blames_no_run(ask):
-    """Its ends, how much a run, and all its runs; no commits and no differences."""
-    out = ask("--model", "drifts")
-    row = cells(out, "drifts")
-    assert row[1] == "drift, regressed"
-    assert row[4:6] == ["9.982 ms", "11.06 ms"]
-    assert row[8] == str(records.NIGHTS)
-    assert "drifts from 9.982 ms to 11.06 ms, +0.10% a run: no run is to blame" in out
-    assert "commits" not in out
-    (change,) = json.loads(ask("--model", "drifts", "--json"))["changes"]
-    assert (change["kind"], change["commits"], change["differences"]) == ("drift", "", [])
-    assert (change["last_started_at"][:10], change["first_started_at"][:10]) == (records.day(0), records.day(99))
-
-
-def test_two_modes_are_called_so_and_blame_no_run(ask):
-    """Both modes with their runs, and how often the series switched."""
-    out = ask("--model", "switches")
-    row = cells(out, "switches")
-    upper = sum(records.level("switches", night) > 0.0105 for night in range(records.NIGHTS))
-    assert row[1] == "bistable"
-    assert row[8] == f"{records.NIGHTS - upper} <-> {upper}"
-    switches = len(records.MODES)
-    assert f"two modes, 9.99 ms and 10.79 ms, with {switches} switches between them: no run is to blame" in out
-    assert "commits" not in out
-    (line,) = csv.DictReader(io.StringIO(ask("--model", "switches", "--csv")))
-    assert (line["kind"], line["direction"], line["switches"]) == ("bistable", "changed", str(switches))
-    assert (line["commits"], line["differences"]) == ("", "")
+@pytest.mark.parametrize("model", ["drifts", "switches"])
+def test_an_unsteady_series_blames_no_run_and_is_counted(ask, model):
+    """A drift, and two modes between which a series goes to and fro."""
+    assert "0 changes in 1 series; 1 without a run to blame: drifting, or going to and fro" in ask("--model", model)
+    document = json.loads(ask("--model", model, "--json"))
+    assert (document["changes"], document["series"], document["unsteady"]) == ([], 1, 1)
 
 
 def test_a_regression_that_was_mended_is_one_row_with_both_ends(ask):

@@ -31,15 +31,10 @@ NEAR = 4
 
 
 def residuals(values: Sequence[float], course: Course) -> Values:
-    """Return the log ratio of each run to what its piece expects of it. All values must be above 0."""
+    """Return the log ratio of each run to its level. All values must be above 0."""
     logs: Values = np.log(np.asarray(values, dtype=float))
-    for piece in course.pieces:
-        part = logs[piece.begin : piece.end]
-        first, last = np.log([piece.first, piece.last])
-        if piece.shape == "bistable":
-            part -= np.where(np.abs(part - first) < np.abs(part - last), first, last)
-        else:
-            part -= np.linspace(first, last, len(part))
+    for level in course.levels:
+        logs[level.begin : level.end] -= np.log(level.value)
     return logs
 
 
@@ -66,8 +61,7 @@ def planted(rows: Sequence[Values], size: float, trials: int) -> tuple[int, int,
             places.append(place)
             series.append(np.exp(logs).tolist())
     hits = in_range = false = 0
-    for place, changes in zip(places, find_each(series), strict=True):
-        steps = [change for change in changes if change.kind == "step"]
+    for place, steps in zip(places, find_each(series), strict=True):
         step = _nearest(steps, place) if size else None
         hits += step is not None
         in_range += step is not None and step.earliest <= place <= step.latest

@@ -1,4 +1,4 @@
-"""Series that mislead a search for change points: what is reported of each, and how often a range holds its cause.
+"""Series that mislead a search for change points: how many steps are reported, and how often a range holds the cause.
 
 The first table is of series without any step: their scatter grows tenfold, they drift, or they stay in one of two modes
 for about seven nights. The second is of series with one step, whose range is held against where it really was. Seeds
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -26,7 +25,6 @@ CALM, WILD, GROWS = 0.003, 0.03, 150
 DRIFT = 0.001
 GAP, STAY = 0.08, 7
 """How far two modes are apart, and for how many nights a series stays in one."""
-KINDS = ("step", "drift", "bistable")
 POINTS = (
     (0.05, 0.3, 0.02),
     (0.03, 0.3, 0.02),
@@ -75,18 +73,13 @@ SERIES: dict[str, tuple[Callable[[int, float, int], Values], int]] = {
 }
 
 
-def reported(values: Values) -> Counter[str]:
-    """Count the changes of each kind."""
-    return Counter(change.kind for found in changes.find_each(values.tolist()) for change in found)
-
-
 def alarms(values: Values) -> int:
     """Count the steps that any night reports, with the data up to that night, each once."""
     known: list[list[int]] = [[] for _ in values]
     for night in range(2 * levels.MINIMUM, values.shape[1] + 1):
         for before, found in zip(known, changes.find_each(values[:, :night].tolist()), strict=True):
-            steps = [change.index for change in found if change.kind == "step"]
-            before += [index for index in steps if all(abs(index - old) > levels.MINIMUM for old in before)]
+            indexes = [change.index for change in found]
+            before += [index for index in indexes if all(abs(index - old) > levels.MINIMUM for old in before)]
     return sum(map(len, known))
 
 
@@ -95,24 +88,23 @@ def ranges(size: float, rho: float, sd: float, count: int, seed: int) -> Iterato
     values = np.exp(sd * null(count, BEFORE + AFTER, rho, 0.0, seed))
     values[:, BEFORE:] *= 1 + size
     for found in changes.find_each(values.tolist()):
-        steps = [change for change in found if change.kind == "step" and abs(change.index - BEFORE) <= NEAR]
-        if steps:
+        if steps := [change for change in found if abs(change.index - BEFORE) <= NEAR]:
             step = min(steps, key=lambda change: abs(change.index - BEFORE))
             held = step.earliest <= BEFORE <= step.latest
             yield step.index == BEFORE, held, step.latest - step.earliest + 1
 
 
 def print_shapes(count: int, rhos: Sequence[float], every_night: int) -> None:
-    line("series", "rho", "series", "steps a year", "drift", "bistable", "steps a year, asked every night")
-    line(*["---"] * 7)
+    line("series", "rho", "series", "steps a year", "unsteady", "steps a year, asked every night")
+    line(*["---"] * 6)
     for name, (make, nights) in SERIES.items():
         for rho in rhos:
-            kinds = reported(make(count, rho, SEED))
-            steps = kinds["step"] / count * YEAR / nights
-            shares = (f"{kinds[kind] / count:.2f}" for kind in KINDS[1:])
+            found = changes.courses(make(count, rho, SEED).tolist())
+            steps = sum(len(course.changes) for course in found) / count * YEAR / nights
+            unsteady = sum(course.unsteady for course in found) / count
             few = make(every_night, rho, SEED) if every_night else None
             nightly = "-" if few is None else f"{alarms(few) / len(few) * YEAR / nights:.2f}"
-            line(name, rho, count, f"{steps:.2f}", *shares, nightly)
+            line(name, rho, count, f"{steps:.2f}", f"{unsteady:.2f}", nightly)
 
 
 def print_ranges(count: int) -> None:

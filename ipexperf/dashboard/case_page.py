@@ -217,8 +217,7 @@ def _fingerprint(entry: CaseStory) -> dict[str, Any] | None:
 
 def _change_row(story: Story, mark: Mark) -> dict[str, Any]:
     run = story.board.runs[mark.run]
-    ends = () if mark.kind == "bistable" else (mark.before, mark.after)  # its text has both modes
-    levels = [data.formatted(PRIMARY, value) for value in ends if value is not None]
+    levels = [data.formatted(PRIMARY, value) for value in (mark.before, mark.after) if value is not None]
     return {"mark": mark, "run": run, "when": data.moment(run.started_at), "levels": levels}
 
 
@@ -254,10 +253,7 @@ def _data(
             "breaks": [[run, lines[0]] for run, lines in between if lines] or None,
             "verdict": data.once([verdict.outcome if verdict else "" for verdict in verdicts]),
             "baseline": data.once([data.short(value) for value in baselines]) if any(baselines) else None,
-            "levels": [
-                [level.first, level.last, data.short(level.begins), data.short(level.ends)] for level in entry.levels
-            ]
-            or None,
+            "levels": [[level.first, level.last, data.short(level.value)] for level in entry.levels] or None,
             "marks": [
                 {"run": mark.run, "kind": mark.kind, "text": mark.text, "lines": list(mark.lines)}
                 for mark in entry.marks

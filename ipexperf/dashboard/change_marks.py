@@ -20,7 +20,7 @@ MANY = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One event of a series. `kind` is slower, faster, drift, bistable, recovered, environment or accepted."""
+    """One event of a series. `kind` is slower, faster, recovered, environment or accepted."""
 
     run: int
     kind: str
@@ -34,12 +34,11 @@ class Mark:
 
 
 class DrawnLevel(NamedTuple):
-    """A stretch of runs on the board: its first and last run, and the value at each. In a level both are the same."""
+    """A level on the board: its first and last run there."""
 
     first: int
     last: int
-    begins: float
-    ends: float
+    value: float
 
 
 class Differences:
@@ -87,32 +86,17 @@ def marks(line: Line, examined: Examined, differ: Differences) -> Iterable[Mark]
 
 
 def levels(examined: Examined, differ: Differences) -> Iterable[DrawnLevel]:
-    """Yield the levels of each piece of a series that is on the board: one level, the line of a drift, or two modes."""
-    for piece in examined.course.pieces:
-        runs = [(number, differ.place(examined.series.runs[number])) for number in range(piece.begin, piece.end)]
-        on_board = [(number, place) for number, place in runs if place is not None]
-        if not on_board:
-            continue
-        (number, first), (_, last) = on_board[0], on_board[-1]
-        if piece.shape == "bistable":
-            yield DrawnLevel(first, last, piece.first, piece.first)
-            yield DrawnLevel(first, last, piece.last, piece.last)
-        else:
-            share = (number - piece.begin) / max(1, piece.end - 1 - piece.begin)
-            yield DrawnLevel(first, last, piece.first + share * (piece.last - piece.first), piece.last)
+    """Yield the levels of a series that are on the board."""
+    for level in examined.course.levels:
+        places = [differ.place(run) for run in examined.series.runs[level.begin : level.end]]
+        if on_board := [place for place in places if place is not None]:
+            yield DrawnLevel(on_board[0], on_board[-1], level.value)
 
 
 def _mark(line: Line, examined: Examined, event: Event, place: int, differ: Differences) -> Mark:
     change, recovery = event
     numbers = (change.ratio, change.old, change.new)
-    if change.kind == "bistable":
-        modes = " and ".join(units.seconds(value) for value in (change.old, change.new))
-        text = f"two modes from here on, {modes}: {change.switches} switches, no run is to blame"
-        return Mark(place, "bistable", text, (), *numbers)
     word = _extent(change)
-    if change.kind == "drift":
-        end = examined.series.runs[change.latest].started_at[:10]
-        return Mark(place, "drift", f"drifts from here on: {word} by {end}, no run is to blame", (), *numbers)
     lines = _around(line, examined, change, differ)
     if recovery is None:
         return Mark(place, "slower" if change.up else "faster", f"{word} from here on", lines, *numbers)

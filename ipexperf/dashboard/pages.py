@@ -19,7 +19,7 @@ from ipexperf.outcomes import OUTCOMES
 from ipexperf.report.moved import changed
 from ipexperf.result import PRIMARY
 
-MOVED = {"slower": 0, "drift": 0, "bistable": 1, "undone": 2, "faster": 3}
+MOVED = ("slower", "undone", "faster")
 """The kinds of change to show on the overview, the most urgent first."""
 MOST_CHANGES = 200
 """The most changes to show on the overview."""
@@ -30,7 +30,14 @@ def overview(story: Story) -> dict[str, Any]:
     newest = len(story.board.runs) - 1
     entries = [entry for entry in story.entries if not entry.experiment]
     moved = [(mark, entry) for entry in entries for mark in entry.marks if _kind(mark) in MOVED]
-    moved.sort(key=lambda pair: (_urgency(pair[0]), -pair[0].run, -abs(math.log(pair[0].ratio or 1)), pair[1].case.id))
+    moved.sort(
+        key=lambda pair: (
+            MOVED.index(_kind(pair[0])),
+            -pair[0].run,
+            -abs(math.log(pair[0].ratio or 1)),
+            pair[1].case.id,
+        )
+    )
     run = story.board.runs[newest]
     return {
         "title": "Overview",
@@ -80,12 +87,6 @@ def _tried(story: Story, place: int) -> bool:
 def _kind(mark: Mark) -> str:
     """Return the kind of a mark on the overview, where a regression that recovered is one row."""
     return "undone" if mark.undone else mark.kind
-
-
-def _urgency(mark: Mark) -> int:
-    """Return the rank of a change: those that are slower now come first."""
-    faster = mark.kind == "drift" and (mark.ratio or 0) < 1
-    return MOVED["faster" if faster else _kind(mark)]
 
 
 def _change(board: Board, mark: Mark, entry: CaseStory) -> dict[str, Any]:

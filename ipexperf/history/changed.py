@@ -30,17 +30,14 @@ PAST = 365
 class Changed:
     """One change of one series. `ratio` is the new level over the old; `runs_*` are the runs of a level.
 
-    `kind` is `step`, `drift` or `bistable`. Of a step, `last_*` is the newest run that surely had the old level,
-    `first_*` the oldest that surely had the new. The cause lies between them, with a confidence of 95 %. `likely_*` is
-    the run with which the new level most likely began. A drift, or a series with two modes, begins with `last_*` and
-    goes on to `first_*`: there is no run to blame, and nothing is compared. `known_*` is the run with which a change
-    could first be reported.
+    `last_*` is the newest run that surely had the old level, `first_*` the oldest that surely had the new. The cause
+    lies between them, with a confidence of 95 %. `likely_*` is the run with which the new level most likely began,
+    `known_*` the run with which a change could first be reported.
 
     A regression that the next step undid has `recovered_*`: the oldest run that surely had the level of before again.
     """
 
     direction: str
-    kind: str
     case_id: str
     case_uid: str
     model: str
@@ -60,8 +57,6 @@ class Changed:
     after: float
     runs_before: int
     runs_after: int
-    switches: int
-    """How often a bistable series went from one mode to the other."""
     last_run: str
     last_started_at: str
     last_commit: str | None
@@ -84,11 +79,14 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All changes that became known since a moment, how many series were examined, and how many were too short."""
+    """All changes that became known since a moment, and how many series were examined."""
 
     changes: tuple[Changed, ...]
     series: int
     short: int
+    """Series with too few runs."""
+    unsteady: int
+    """Series that drift or go to and fro, where no run is to blame."""
 
 
 class Event(NamedTuple):
@@ -165,10 +163,11 @@ def changes(
         if entry.series.runs[(event.recovery or event.change).known_run].started_at >= (span["since"] or "")
     ]
     short = sum(len(entry.series.values) < 2 * MINIMUM for entry in examined)
+    unsteady = sum(entry.course.unsteady for entry in examined)
     changed.sort(key=lambda x: (-_size(x), x.case_id, x.metric))
     changed.sort(key=lambda x: x.likely_started_at, reverse=True)
     changed.sort(key=_urgency)
-    return Changes(tuple(changed), len(examined), short)
+    return Changes(tuple(changed), len(examined), short, unsteady)
 
 
 def _experiments(history: History, examined: Sequence[Examined]) -> set[tuple[str, int]]:
@@ -194,21 +193,19 @@ def _size(change: Changed) -> float:
 def _urgency(change: Changed) -> int:
     """The rank of a change in a list. Regressions that last are first."""
     if change.direction == "regressed":
-        return 0 if change.recovered_run is None else 3
-    return {"changed": 2, "improved": 4}[change.direction] - (change.kind == "bistable")
+        return 0 if change.recovered_run is None else 2
+    return {"changed": 1, "improved": 3}[change.direction]
 
 
 def _changed(history: History, series: Medians, event: Event) -> Changed:
     change, recovery = event
     last, first, likely = series.runs[change.earliest - 1], series.runs[change.latest], series.runs[change.index]
     known_at = series.runs[change.known_run]
-    step = change.kind == "step"
-    sides = [history.environment(run.uid, series.case.uid) for run in (last, first)] if step else [{}, {}]
-    commits_differ = step and last.commit and first.commit and last.commit != first.commit
+    sides = [history.environment(run.uid, series.case.uid) for run in (last, first)]
+    commits_differ = last.commit and first.commit and last.commit != first.commit
     back = series.runs[recovery.latest] if recovery else None
     return Changed(
         direction=change.direction(higher_is_better=series.higher_is_better),
-        kind=change.kind,
         **of_case(series.case),
         **{name: getattr(series, name) for name in ("machine_key", "metric", "unit", "higher_is_better")},
         ratio=change.ratio,
@@ -217,7 +214,6 @@ def _changed(history: History, series: Medians, event: Event) -> Changed:
         after=change.new,
         runs_before=change.before,
         runs_after=change.after,
-        switches=change.switches,
         last_run=last.uid,
         last_started_at=last.started_at,
         last_commit=last.commit,
@@ -233,5 +229,5 @@ def _changed(history: History, series: Medians, event: Event) -> Changed:
         recovered_started_at=back.started_at if back else None,
         recovered_known_run=series.runs[recovery.known_run].uid if recovery else None,
         commits=f"{last.commit}..{first.commit}" if commits_differ else "",
-        differences=tuple([*_other_work(history, series, last, first), *between(*sides)] if step else ()),
+        differences=(*_other_work(history, series, last, first), *between(*sides)),
     )

@@ -225,14 +225,14 @@ def changes_table(changed: Sequence[Changed]) -> Columns:
     rows = (
         {
             "case": change.case_id,
-            "change": change_word(change),
+            "change": change.direction if change.recovered_run is None else "recovered",
             "batch": str(change.batch),
             "metric": change.metric,
             "before": human(change.before, change.unit),
             "after": human(change.after, change.unit),
             "ratio": ratio(change.ratio),
             "score": f"{change.score:.1f}",
-            "runs": _runs(change),
+            "runs": f"{change.runs_before} -> {change.runs_after}",
             "last": f"{moment(change.last_started_at)} {change.last_run[:SHORT]}",
             "first": f"{moment(change.first_started_at)} {change.first_run[:SHORT]}",
             "known": f"{moment(change.known_started_at)} {change.known_run[:SHORT]}",
@@ -242,31 +242,12 @@ def changes_table(changed: Sequence[Changed]) -> Columns:
     return Columns(rows, spare=("score", "known", "batch", "runs", "before, after", "metric", "last, first"))
 
 
-def change_word(change: Changed) -> str:
-    """Name a change: its direction, or what it is instead of a step."""
-    if change.kind == "bistable":
-        return "bistable"
-    if change.kind == "drift":
-        return f"drift, {change.direction}"
-    return change.direction if change.recovered_run is None else "recovered"
-
-
-def _runs(change: Changed) -> str:
-    """The runs of both levels; of a drift all of them, which have no level."""
-    if change.kind == "drift":
-        return str(change.runs_after)
-    sign = "<->" if change.kind == "bistable" else "->"
-    return f"{change.runs_before} {sign} {change.runs_after}"
-
-
 def brackets_text(changed: Changes) -> Text:
     """Describe what differs between the runs around changes, once for all cases that changed there."""
     together: dict[tuple[str, str, str, tuple[str, ...]], list[Changed]] = defaultdict(list)
     lines, plain = [], 0
     for change in changed.changes:
-        if change.kind != "step":
-            lines.append(_unsteady(change))
-        elif change.commits or change.differences:
+        if change.commits or change.differences:
             together[change.last_run, change.first_run, change.likely_run, change.differences].append(change)
         else:
             plain += 1
@@ -287,20 +268,10 @@ def brackets_text(changed: Changes) -> Text:
         word = "1 step" if plain == 1 else f"{plain} steps"
         lines.append(f"{word}: nothing that is recorded of the environment differs between last and first")
     short = f"; {changed.short} too short: fewer than {2 * MINIMUM} good runs" if changed.short else ""
+    unsteady = f"; {changed.unsteady} without a run to blame: drifting, or going to and fro" if changed.unsteady else ""
     word = "change" if len(changed.changes) == 1 else "changes"
-    lines.append(f"{len(changed.changes)} {word} in {changed.series} series{short}")
+    lines.append(f"{len(changed.changes)} {word} in {changed.series} series{short}{unsteady}")
     return Text("\n".join(lines))
-
-
-def _unsteady(change: Changed) -> str:
-    """Say what a drift or two modes are, as there is no run to blame for them."""
-    name = f"{change.case_id}, {change.metric}"
-    before, after = human(change.before, change.unit), human(change.after, change.unit)
-    if change.kind == "bistable":
-        modes = f"{before} and {after}"
-        return f"{name}: two modes, {modes}, with {change.switches} switches between them: no run is to blame"
-    each = f", {change.ratio ** (1 / (change.runs_after - 1)) - 1:+.2%} a run" if change.ratio else ""
-    return f"{name}: drifts from {before} to {after}{each}: no run is to blame"
 
 
 def comparison_text(comparison: RunComparison) -> Text:

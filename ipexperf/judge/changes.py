@@ -1,27 +1,25 @@
-"""Change points of one series: where its level moved and stayed, where it drifts, and where it has two modes.
+"""Change points of one series: where its level moved and stayed.
 
-`levels` divides the runs, and `shapes` tells steps from drifts and modes. Here is said where a step may lie: each place
-at which the new level may have begun gets a probability, of how well two levels that meet there explain the runs, if
-neighbours are as alike as they are in this series (AR(1)). The range grows from the likeliest place until it holds
-enough. How often it is right: `benchmarks/changepoints/shapes.py`.
+`levels` divides the runs. Here is said where a step may lie: each place at which the new level may have begun gets a
+probability, of how well two levels that meet there explain the runs, if neighbours are as alike as they are in this
+series (AR(1)). The range grows from the likeliest place until it holds enough. How often it is right:
+`benchmarks/changepoints/shapes.py`.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ipexperf.judge import shapes
-from ipexperf.judge.levels import AROUND, MINIMUM, divided, in_noise, limit_of, noise_beside, noise_of, score, spread
+from ipexperf.judge.levels import AROUND, MINIMUM, divided, in_drifts, in_noise, limit_of, noise_beside, score
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipexperf.judge.levels import Floats
-    from ipexperf.judge.shapes import Stretch
 
 LARGEST = 690.0
 """Largest log ratio that is reported. The ratio of a larger one would be infinite."""
@@ -31,6 +29,10 @@ TOGETHER = 64
 """Number of series that are divided together, so that their sums fit into a processor's cache."""
 BACK = 0.25
 """Largest share of a step that may be left after the next one has undone it."""
+NEARLY = 0.5
+"""The same of a series that goes to and fro: its levels are short, and so less well known."""
+RETURNS = 3
+"""A series that came back to the level before so often goes to and fro, and no run is to blame for these steps."""
 SURE = 0.92
 """Least probability of a range. A range ends at a whole run and so has more: 95 % of such ranges are right."""
 USUAL_RHO = 0.3
@@ -39,7 +41,6 @@ WEIGHT = 30.0
 """Weight, in runs, of that assumption."""
 MOST = 0.9
 
-Kind = Literal["step", "drift", "bistable"]
 Direction = Literal["regressed", "improved", "changed"]
 
 
@@ -48,8 +49,6 @@ class ChangePoint:
     """A level that moved: `index` is the first run of the new one, `old` and `new` the levels.
 
     `score` is the difference in units of the noise around it; `before` and `after` count the runs of its levels.
-    A drift goes from `old` to `new`, from run `index` to the last of its `after` runs. Of two modes `old` is the lower,
-    with `before` runs, and `new` the upper, with `after` runs.
     """
 
     index: int
@@ -60,14 +59,12 @@ class ChangePoint:
     after: int
     earliest: int
     latest: int
-    """The new level began with one of the runs from `earliest` to `latest`: 95 % of such ranges hold it.
+    """The new level began with one of the runs from `earliest` to `latest`: 95 % of such ranges hold it."""
 
-    A drift or two modes begin with the run before `earliest` and last to `latest`."""
-    known_run: int
-    """The run with which it could first be reported."""
-    kind: Kind = "step"
-    switches: int = 0
-    """How often a series with two modes went from one to the other."""
+    @property
+    def known_run(self) -> int:
+        """The run with which it could first be reported."""
+        return self.index + MINIMUM - 1
 
     @property
     def ratio(self) -> float | None:
@@ -84,24 +81,35 @@ class ChangePoint:
         return self.new > self.old
 
     def direction(self, *, higher_is_better: bool | None) -> Direction:
-        """Return whether the change is for the better or worse. Two modes are neither."""
-        if higher_is_better is None or self.kind == "bistable":
+        """Return whether the change is for the better or worse."""
+        if higher_is_better is None:
             return "changed"
         return "improved" if self.up == higher_is_better else "regressed"
 
-    def undone_by(self, later: ChangePoint) -> bool:
-        """Whether the next step of the same series returned to the old level."""
-        neighbours = self.kind == later.kind == "step" and later.index - later.before == self.index
-        return neighbours and abs(later.new - self.old) <= BACK * abs(self.new - self.old)
+    def undone_by(self, later: ChangePoint, left: float = BACK) -> bool:
+        """Whether the next step of the same series returned to the old level, but for this share of the step."""
+        return later.index - later.before == self.index and abs(later.new - self.old) <= left * abs(self.new - self.old)
+
+
+class Level(NamedTuple):
+    """The runs from `begin` to before `end`, and their median."""
+
+    begin: int
+    end: int
+    value: float
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The changes of a series, oldest first, and what its runs are divided into. A short one has none."""
+    """The changes of a series, oldest first, and the levels that its runs are divided into. A short one has none."""
 
     changes: tuple[ChangePoint, ...] = ()
-    pieces: tuple[Stretch, ...] = ()
-    """Their first and last, or lower and upper, numbers are in the unit of the series."""
+    levels: tuple[Level, ...] = ()
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether its levels moved where no run is to blame: it drifts, or goes to and fro."""
+        return len(self.changes) < len(self.levels) - 1
 
 
 def find(values: Sequence[float]) -> list[ChangePoint]:
@@ -127,138 +135,59 @@ def courses(series: Sequence[Sequence[float]]) -> list[Course]:
         limit = limit_of(runs)
         for first in range(0, len(places), TOGETHER):
             some = places[first : first + TOGETHER]
-            scales = [_Scale.of(series[place]) for place in some]
-            rows = np.stack([scale.places(series[place]) for scale, place in zip(scales, some, strict=True)])
-            scaled, measured = in_noise(rows)
+            scaled, measured = in_noise(np.stack([_on_scale(series[place]) for place in some]))
             for index, (place, starts) in enumerate(zip(some, divided(scaled, measured, limit), strict=True)):
-                both = scaled[index], measured[index]
-                course = _Series(series[place], *both, scales[index], _unit(rows[index]), limit, starts)
-                every[place] = course.course()
+                every[place] = _course(series[place], scaled[index], measured[index], starts, limit)
     return every
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """The scale of a series: logarithms, or units of the usual number (`size`) if any number is 0 or less."""
-
-    size: float | None
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> _Scale:
-        if all(value > 0 for value in values):
-            return cls(None)
-        return cls(_median([abs(value) for value in values if value != 0] or [1.0]))
-
-    def places(self, values: Sequence[float]) -> Floats:
-        import numpy as np
-
-        numbers = np.asarray(values, dtype=float)
-        if self.size is None:
-            logs: Floats = np.log(numbers)
-            return logs
-        with np.errstate(over="ignore"):
-            shares: Floats = np.clip(numbers / self.size, -FARTHEST, FARTHEST)
-        return shares
-
-    def number(self, place: float) -> float:
-        return math.exp(min(place, LARGEST)) if self.size is None else place * self.size
-
-
-def _unit(row: Floats) -> tuple[float, float]:
-    """The median and the noise of a series on its scale: what `in_noise` took away."""
+def _on_scale(values: Sequence[float]) -> Floats:
+    """Logarithms, or shares of the usual number if any number is 0 or less."""
     import numpy as np
 
-    return float(np.median(row)), float(spread(row))
+    numbers = np.asarray(values, dtype=float)
+    if all(value > 0 for value in values):
+        logs: Floats = np.log(numbers)
+        return logs
+    usual = _median([abs(value) for value in values if value != 0] or [1.0])
+    with np.errstate(over="ignore"):
+        shares: Floats = np.clip(numbers / usual, -FARTHEST, FARTHEST)
+    return shares
 
 
-@dataclass(frozen=True, slots=True)
-class _Series:
-    """One series: its numbers, the same in units of its noise without and with odd runs, and where levels begin."""
+def _course(values: Sequence[float], scaled: Floats, measured: Floats, starts: Sequence[int], limit: float) -> Course:
+    """The levels of one series, which begin at `starts`, and the steps between them that a run is to blame for.
 
-    values: Sequence[float]
-    scaled: Floats
-    measured: Floats
-    scale: _Scale
-    unit: tuple[float, float]
-    limit: float
-    starts: Sequence[int]
-
-    def course(self) -> Course:
-        """Its pieces and changes."""
-        parts = shapes.stretches(self.scaled, self.starts, self.limit)
-        pieces = [self._piece(part) for part in parts]
-        changes = [
-            self._unsteady(part, piece) for part, piece in zip(parts, pieces, strict=True) if part.shape != "level"
-        ]
-        rho = _likeness(self.scaled, self.starts) if len(parts) > 1 else 0.0
-        steps = (self._step(*pair, rho) for pair in pairwise(parts))
-        changes += [step for step in steps if step is not None]
-        return Course(tuple(sorted(changes, key=lambda change: change.known_run)), tuple(pieces))
-
-    def _piece(self, part: Stretch) -> Stretch:
-        values = self.values[part.begin : part.end]
-        if part.shape == "level":
-            first = last = _median(values)  # of what was measured, so that no odd run moves it
-        elif part.shape == "drift":
-            first, last = (self._number(place) for place in (part.first, part.last))
-        else:
-            upper = self.scaled[part.begin : part.end] > (part.first + part.last) / 2
-            first, last = (_median([x for x, is_up in zip(values, upper, strict=True) if is_up == up]) for up in (0, 1))
-        return replace(part, first=first, last=last)
-
-    def _number(self, place: float) -> float:
-        middle, noise = self.unit
-        return self.scale.number(middle + place * noise)
-
-    def _unsteady(self, part: Stretch, piece: Stretch) -> ChangePoint:
-        """A drift or two modes as a change."""
-        runs = part.end - part.begin
-        noise = noise_of(self.scaled[part.begin : part.end])
-        upper = int((self.scaled[part.begin : part.end] > (part.first + part.last) / 2).sum())
-        before, after = (runs - upper, upper) if part.shape == "bistable" else (0, runs)
-        return ChangePoint(
-            index=part.begin,
-            old=piece.first,
-            new=piece.last,
-            score=abs(part.last - part.first) / noise,
-            before=before,
-            after=after,
-            earliest=part.begin + 1,
-            latest=part.end - 1,
-            known_run=part.known_run,
-            kind=part.shape if part.shape != "level" else "step",
-            switches=len(part.switches),
+    `scaled` and `measured` are the values in units of their noise, without and with odd runs.
+    """
+    bounds = [0, *starts, len(values)]
+    # Medians of what was measured, so that no odd run moves a level.
+    levels = [Level(begin, end, _median(values[begin:end])) for begin, end in pairwise(bounds)]
+    rho = _likeness(scaled, starts) if starts else 0.0
+    steps = []
+    for old, new in pairwise(levels):
+        place = old.begin, new.begin, new.end
+        earliest, latest = _likely(scaled, *place, rho)
+        steps.append(
+            ChangePoint(
+                index=new.begin,
+                old=old.value,
+                new=new.value,
+                score=score(scaled, measured, *place),
+                before=old.end - old.begin,
+                after=new.end - new.begin,
+                earliest=earliest,
+                latest=latest,
+            )
         )
+    no_steps = in_drifts(scaled, starts, limit) | _to_and_fro(steps)
+    return Course(tuple(step for step in steps if step.index not in no_steps), tuple(levels))
 
-    def _step(self, old: Stretch, new: Stretch, rho: float) -> ChangePoint | None:
-        """The step between two stretches, unless it is no more than the end of a drift or of two modes."""
-        first = old.switches[-1] if old.switches else old.begin
-        end = new.switches[0] if new.switches else new.end
-        index = new.begin
-        flat, noisy = self.scaled.copy(), self.measured.copy()
-        for values in (flat, noisy):
-            if old.shape == "drift":
-                values[first:index] -= shapes.line(old) - old.last
-            if new.shape == "drift":
-                values[index:end] -= shapes.line(new) - new.first
-        difference = score(flat, noisy, first, index, end, (_weight(old), _weight(new)))
-        beside = {old.shape, new.shape}
-        if beside != {"level"} and difference < self.limit:
-            return None
-        if beside in ({"drift"}, {"level", "drift"}) and shapes.joined(self.scaled, old, new, self.limit):
-            return None
-        earliest, latest = _likely(flat, first, index, end, rho)
-        return ChangePoint(
-            index=index,
-            old=self._number(old.last) if old.shape == "drift" else _median(self.values[first:index]),
-            new=self._number(new.first) if new.shape == "drift" else _median(self.values[index:end]),
-            score=difference,
-            before=index - first,
-            after=end - index,
-            earliest=earliest,
-            latest=latest,
-            known_run=index + MINIMUM - 1,
-        )
+
+def _to_and_fro(steps: Sequence[ChangePoint]) -> set[int]:
+    """Where the levels begin between which a series goes to and fro."""
+    returns = [pair for pair in pairwise(steps) if pair[0].undone_by(pair[1], NEARLY)]
+    return {step.index for pair in returns for step in pair} if len(returns) >= RETURNS else set()
 
 
 def _likeness(scaled: Floats, starts: Sequence[int]) -> float:
@@ -307,11 +236,6 @@ def _narrowest(shares: Floats) -> tuple[int, int]:
         low, high = (low, high + 1) if behind > before else (low - 1, high)
         covered += max(before, behind)
     return low, high
-
-
-def _weight(part: Stretch) -> float:
-    """How well the end of a stretch is known: the end of a line as well as the mean of a quarter of its runs."""
-    return 0.25 if part.shape == "drift" else 1.0
 
 
 def _median(values: Sequence[float]) -> float:

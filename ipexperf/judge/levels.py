@@ -11,6 +11,7 @@ where runs scatter more than they used to, that alone is no change of level.
 from __future__ import annotations
 
 import math
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -122,17 +123,41 @@ def noise_beside(scaled: Floats, index: int) -> tuple[float, float]:
     return noise_of(scaled[max(0, index - AROUND) : index]), noise_of(scaled[index : index + AROUND])
 
 
-def score(
-    scaled: Floats, measured: Floats, first: int, index: int, end: int, weights: tuple[float, float] = (1.0, 1.0)
-) -> float:
-    """The difference of the levels before and after `index`, in units of the noise around it.
-
-    A level counts as if it had only the share `weights` of its runs.
-    """
+def score(scaled: Floats, measured: Floats, first: int, index: int, end: int) -> float:
+    """The difference of the levels before and after `index`, in units of the noise around it."""
     before, after = scaled[first:index], scaled[index:end]
     noise = noise_beside(measured, index)
-    squares = noise[0] ** 2 / (weights[0] * len(before)) + noise[1] ** 2 / (weights[1] * len(after))
+    squares = noise[0] ** 2 / len(before) + noise[1] ** 2 / len(after)
     return abs(float(after.mean() - before.mean())) / math.sqrt(squares)
+
+
+def in_drifts(scaled: Floats, starts: Sequence[int], limit: float) -> set[int]:
+    """The starts that are no steps: a straight line through neighbouring levels costs as little as their steps.
+
+    A line costs as much as one step.
+    """
+    import numpy as np
+
+    if not starts:
+        return set()
+    bounds = [0, *starts, len(scaled)]
+    rests = [_rest(scaled[begin:end]) for begin, end in pairwise(bounds)]
+    noise = np.maximum(1.0, local_noise(scaled) * np.ones(len(scaled))) ** 2
+    drifting: set[int] = set()
+    for first, last in combinations(range(len(bounds)), 2):
+        begin, end = bounds[first], bounds[last]
+        runs, steps = end - begin, last - first - 1
+        if steps:
+            rise = float((np.arange(runs) - (runs - 1) / 2) @ scaled[begin:end])
+            line = _rest(scaled[begin:end]) - rise**2 / (runs * (runs**2 - 1) / 12)
+            if line - sum(rests[first:last]) < limit**2 * (steps - 1) * float(noise[begin:end].mean()):
+                drifting.update(bounds[first + 1 : last])
+    return drifting
+
+
+def _rest(values: Floats) -> float:
+    """The sum of squared deviations from the mean."""
+    return float(((values - values.mean()) ** 2).sum())
 
 
 def local_noise(logs: Floats) -> Floats:

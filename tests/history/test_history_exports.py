@@ -122,7 +122,7 @@ def test_each_query_returns_a_frame(path):
     assert list(compared.loc["resnet50", "ratio"]) == [1.0, 1.0]
     assert history.trend(path, model="resnet50", dtype="bf16", rolling=2)["rolling"].tolist()[1] == 0.011
     assert history.changes(path).empty
-    assert list(history.changes(path).columns[:3]) == ["direction", "kind", "case_id"]
+    assert list(history.changes(path).columns[:3]) == ["direction", "case_id", "case_uid"]
     assert history.speedup(path, over=["dtype"])["speedup"].tolist() == [pytest.approx(2.0)]
     for table in (runs, shown, compared):
         assert isinstance(table, pd.DataFrame)

@@ -91,22 +91,19 @@ def test_the_first_nights_of_a_noisy_machine_are_no_change(nights):
 
 @pytest.mark.parametrize("sd", [0.005, 0.01, 0.02])
 @pytest.mark.parametrize("nights", [150, 365])
-def test_a_drift_is_one_change_and_no_step(nights, sd):
-    """A tenth of a per cent a night: reported as a drift, with its first and last level."""
-    (change,) = find(noisy([0.010 * 1.001**night for night in range(nights)], sd=sd))
-    assert (change.kind, change.index, change.after) == ("drift", 0, nights)
-    assert change.ratio == pytest.approx(1.001 ** (nights - 1), rel=0.03)
-    assert change.direction(higher_is_better=False) == "regressed"
-    assert 2 * MINIMUM <= change.known_run < nights - 1
+def test_a_drift_is_no_step(nights, sd):
+    """A tenth of a per cent a night: no run is to blame, and the series is said to be unsteady."""
+    (course,) = courses([noisy([0.010 * 1.001**night for night in range(nights)], sd=sd)])
+    assert course.changes == ()
+    assert course.unsteady
 
 
 def test_a_step_on_the_way_of_a_drift_is_still_a_step():
     """Fifteen per cent in one night, in the middle of a drift."""
     levels = [0.010 * 1.001**night * (1.15 if night >= 90 else 1) for night in range(180)]
-    kinds = {change.kind: change for change in find(noisy(levels, sd=0.01))}
-    assert set(kinds) == {"drift", "step"}
-    assert kinds["step"].earliest <= 90 <= kinds["step"].latest
-    assert kinds["step"].ratio == pytest.approx(1.15, rel=0.02)
+    (step,) = find(noisy(levels, sd=0.01))
+    assert step.earliest <= 90 <= step.latest
+    assert step.ratio == pytest.approx(1.15, rel=0.05)
 
 
 def sticky(nights, gap=1.08, stay=7, seed=4):
@@ -121,20 +118,17 @@ def sticky(nights, gap=1.08, stay=7, seed=4):
 
 @pytest.mark.parametrize("sd", [0.005, 0.01])
 @pytest.mark.parametrize("seed", range(4))
-def test_two_modes_are_one_change_and_no_step(seed, sd):
+def test_two_modes_are_no_steps(seed, sd):
     """A machine that is quick for a week and slow for another: no commit caused that."""
-    (change,) = find(noisy(sticky(200, seed=seed), sd=sd, seed=seed))
-    assert (change.kind, change.direction(higher_is_better=False)) == ("bistable", "changed")
-    assert change.ratio == pytest.approx(1.08, rel=0.02)
-    assert change.switches >= 4
-    assert change.before + change.after <= 200
+    (course,) = courses([noisy(sticky(200, seed=seed), sd=sd, seed=seed)])
+    assert course.changes == ()
+    assert course.unsteady
 
 
 def test_a_step_after_two_modes_is_still_a_step():
     """A third level, far above both."""
-    found = find(noisy(sticky(120) + [0.014] * 60, sd=0.01))
-    assert [change.kind for change in found] == ["bistable", "step"]
-    assert found[1].earliest <= 120 <= found[1].latest
+    (step,) = find(noisy(sticky(120) + [0.014] * 60, sd=0.01))
+    assert step.earliest <= 120 <= step.latest
 
 
 def test_a_step_that_the_next_one_undid_is_marked():
@@ -165,13 +159,13 @@ def test_a_level_longer_than_the_longest_stretch_is_one_level():
 def test_every_level_has_at_least_four_runs(values):
     """Whatever the numbers are. Each change has a size."""
     found = find(values)
-    ends = [0, *(change.index for change in found if change.kind == "step"), len(values)]
+    ends = [0, *(change.index for change in found), len(values)]
     assert not found or all(end - begin >= MINIMUM for begin, end in itertools.pairwise(ends))
     assert all(math.isfinite(change.score) for change in found)
     assert all(change.ratio is None or 0 <= change.ratio < math.inf for change in found)
     assert all(0 < change.earliest <= change.latest < len(values) for change in found)
     (course,) = courses([values])
-    assert [piece.begin for piece in course.pieces[1:]] == [piece.end for piece in course.pieces[:-1]]
+    assert [level.begin for level in course.levels[1:]] == [level.end for level in course.levels[:-1]]
 
 
 def test_equal_numbers_have_no_change_and_a_step_between_them_is_reported():
@@ -193,7 +187,7 @@ def test_equal_numbers_have_no_change_and_a_step_between_them_is_reported():
 )
 def test_a_direction_depends_on_the_metric(ratio, higher_is_better, direction):
     """A time that grows is worse, a throughput that grows is better, and an accuracy only changed."""
-    change = ChangePoint(4, 1.0, ratio, 9.0, 4, 4, 4, 4, 7)
+    change = ChangePoint(4, 1.0, ratio, 9.0, 4, 4, 4, 4)
     assert change.ratio == pytest.approx(ratio)
     assert change.direction(higher_is_better=higher_is_better) == direction
 

@@ -4,8 +4,6 @@
 const HAPPENED = {
   slower: { glyph: "▼", colour: "warm", word: "became slower" },
   faster: { glyph: "▲", colour: "cool", word: "became faster" },
-  drift: { glyph: "↗", colour: "warm", word: "drifts" },
-  bistable: { glyph: "⇅", colour: "other", word: "two modes" },
   recovered: { glyph: "↺", colour: "good", word: "recovered" },
   environment: { glyph: "◆", colour: "other", word: "another environment" },
   accepted: { glyph: "★", colour: "good", word: "accepted as baseline" },
@@ -88,10 +86,11 @@ function levels(chart, places) {
   clipped(chart, (ctx, bbox, scale) => {
     ctx.strokeStyle = colour("ink");
     ctx.lineWidth = 2 * scale;
-    for (const [first, last, begins, ends] of DATA.levels ?? []) {
+    for (const [first, last, value] of DATA.levels ?? []) {
+      const y = chart.valToPos(value, "y", true);
       ctx.beginPath();
-      ctx.moveTo(chart.valToPos(places.get(first) - 0.4, "x", true), chart.valToPos(begins, "y", true));
-      ctx.lineTo(chart.valToPos(places.get(last) + 0.4, "x", true), chart.valToPos(ends, "y", true));
+      ctx.moveTo(chart.valToPos(places.get(first) - 0.4, "x", true), y);
+      ctx.lineTo(chart.valToPos(places.get(last) + 0.4, "x", true), y);
       ctx.stroke();
     }
   });

@@ -35,7 +35,7 @@ function trouble(rows) {
   document.getElementById("trouble-block").hidden = !failing.length;
 }
 
-const SIGNS = { slower: "▼", faster: "▲", drift: "↗", bistable: "⇅", undone: "↺" };
+const SIGNS = { slower: "▼", faster: "▲", undone: "↺" };
 
 function changes(rows) {
   const body = make("tbody");
