@@ -153,7 +153,6 @@ METRICS: dict[str, Metric] = {
         Metric("mean_step", "s", False, gate=of_mean()),
         Metric("throughput", "items/s", True),
         Metric("flop_rate", "FLOP/s", True),
-        Metric("byte_rate", "bytes/s", True),
         Metric("of_roof", "fraction", True),
         Metric("p50", "s", False, gate=of_time()),
         Metric("p90", "s", False, gate=of_time()),
@@ -257,7 +256,7 @@ class Launch:
     against: Mapping[str, Any] | None = None
     """The fingerprint of the other arm in a pair."""
     roof: Mapping[str, Any] | None = None
-    """The ceilings that `of_roof` refers to, and which of them limits the case. None: unknown."""
+    """The rate that `of_roof` refers to, and how it was reached. None: unknown."""
     answers: Mapping[str, Any] | None = None
     """The sketch of the answers from `bench.evidence.answers`, or None if this launch has none."""
 

@@ -12,8 +12,8 @@ from ipexperf import cli
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
-    """A cache with weights, ceilings, and the answers of a search."""
-    for name in ("weights/a.pt", "ceilings/b.json", "bisect/answers.jsonl"):
+    """A cache with weights, peak rates, and the answers of a search."""
+    for name in ("weights/a.pt", "peaks/b.json", "bisect/answers.jsonl"):
         path = tmp_path / name
         path.parent.mkdir()
         path.write_bytes(bytes(5000))
@@ -30,11 +30,11 @@ def test_without_yes_it_only_says_what_there_is(cache: Path, capsys: pytest.Capt
     assert "weights" in out
     assert "trained networks" in out
     assert "stays: results" in out
-    assert "nothing was changed: --yes removes ceilings, weights, 16.0 KiB" in out
-    assert left(cache) == ["bisect", "ceilings", "weights"]
+    assert "nothing was changed: --yes removes peaks, weights, 16.0 KiB" in out
+    assert left(cache) == ["bisect", "peaks", "weights"]
 
 
-@pytest.mark.parametrize(("words", "rest"), [([], ["bisect"]), (["weights"], ["bisect", "ceilings"])])
+@pytest.mark.parametrize(("words", "rest"), [([], ["bisect"]), (["weights"], ["bisect", "peaks"])])
 def test_what_can_be_made_again_goes(
     cache: Path, words: list[str], rest: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,4 +63,4 @@ def test_a_cache_that_came_with_a_commit_is_refused(
 def test_what_is_kept_cannot_be_named(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["clean", "bisect", "--yes", "--cache", str(cache)]) == cli.USAGE_ERROR
     assert "'bisect' is nothing to clean: choose from weights, " in capsys.readouterr().err
-    assert left(cache) == ["bisect", "ceilings", "weights"]
+    assert left(cache) == ["bisect", "peaks", "weights"]

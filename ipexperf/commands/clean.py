@@ -12,7 +12,7 @@ AGAIN = {
     "weights": "trained networks",
     "quantised": "quantised networks",
     "checkpoints": "checkpoints of measured networks",
-    "ceilings": "what this machine can do at most",
+    "peaks": "what this machine can do at most",
     "environments": "packages of locks, downloaded again where they are needed",
     "sources": "accepted files, copied again from a commit or from beside their lock",
 }

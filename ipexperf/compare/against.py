@@ -216,7 +216,7 @@ class AgainstRun:
         if comparison.failure is not None:
             self._conductor.quarantine_if_lost(comparison.failure.arm.case, launches[-1:])
         roofed: Sequence[Launch] = launches
-        if comparison.stop.why is not Why.INTERRUPTED:  # who interrupts does not want to wait for ceilings
+        if comparison.stop.why is not Why.INTERRUPTED:  # who interrupts does not want to wait for peak rates
             roofed = self._conductor.roofed(launches, entry.case, comparison.b.conditions, environment)
         reason = comparison.stop.text if comparison.cut else ""
         measurement = self._conductor.measurement(recorded, roofed, environment, self._started, reason)

@@ -53,7 +53,7 @@ class OpenCase:
     before: Measurement | None = None
     """The measurement of an earlier pass, returned unchanged if this pass adds nothing."""
     roofed: int = 0
-    """How many of its launches have been compared with the machine's ceilings."""
+    """How many of its launches have been compared with the roof."""
 
     @property
     def open(self) -> bool:
@@ -348,7 +348,7 @@ class GroupRun:
                 entry.over = True
 
     def _roof(self, entry: OpenCase) -> None:
-        """Compare new launches with the machine's ceilings, once the case gets no more of them."""
+        """Compare new launches with the roof, once the case gets no more of them."""
         if entry.open or entry.conditions is None:
             return
         new = entry.launches[entry.roofed :]

@@ -398,7 +398,7 @@ class WalkRun(GroupRun):
         return replace(made, changed=self._request.changed)
 
     def _roof(self, entry: OpenCase) -> None:
-        """Nothing: ceilings are for networks."""
+        """Nothing: a roof is for networks."""
 
     def _spent(self, entry: OpenCase) -> str:
         del entry

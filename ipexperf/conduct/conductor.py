@@ -1,4 +1,4 @@
-"""Shared by all cases of a run: devices, files they load, fork servers, ceilings, lost devices, the budget."""
+"""Shared by all cases of a run: devices, files they load, fork servers, peak rates, lost devices, the budget."""
 
 from __future__ import annotations
 
@@ -250,9 +250,9 @@ class Conductor:
     def roofed(
         self, launches: list[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
     ) -> list[Launch]:
-        """Add to the launches what share of the machine's ceilings they reached, unless that is switched off.
+        """Add to the launches what share of the roof they reached, unless that is switched off.
 
-        Once the budget is spent, ceilings that are not known yet are not measured any more.
+        Once the budget is spent, peak rates that are not known yet are not measured any more.
         """
         if self._roofs is None or not environment:
             return launches

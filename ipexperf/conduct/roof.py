@@ -1,4 +1,4 @@
-"""Measure a machine's ceilings (peak compute and bandwidth) once, and compare each case with them."""
+"""Measure a machine's peak rates once, and compare each case with that of its dtype: its roof."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ipexperf.bench import registry
-from ipexperf.bench.evidence import ceilings
+from ipexperf.bench.evidence import peaks
 from ipexperf.bench.evidence.fingerprint import ISA_VARIABLES
 from ipexperf.bench.machine.placement import ranges
 from ipexperf.case import Case
@@ -21,14 +21,14 @@ from ipexperf.errors import WorkerError
 from ipexperf.judge import roof
 from ipexperf.result import Launch
 
-AGAIN = "the machine's ceilings are measured again"
+AGAIN = "the machine's peak rates are measured again"
 
 
 class Roofs:
-    """The ceilings of this run's devices, each measured when the first case on it has been measured."""
+    """The peak rates of this run's devices, each measured when the first case on it has been measured."""
 
     def __init__(self, cache: Path, say: Callable[[str], None]) -> None:
-        self._folder = cache / "ceilings"
+        self._folder = cache / "peaks"
         self._say = say
         self._known: dict[str, Mapping[str, Any] | str] = {}
 
@@ -41,21 +41,21 @@ class Roofs:
         *,
         measure: bool = True,
     ) -> list[Launch]:
-        """Add to the launches their rates and the share of the ceilings that they reached.
+        """Add to the launches their rates and the share of the roof that they reached.
 
-        Without `measure`, only ceilings count that this run or an earlier one has measured.
+        Without `measure`, only peak rates count that this run or an earlier one has measured.
         """
         work = roof.counted_work(tuple(launches))
         if work is None:
             return list(launches)
-        limits = self._ceilings(case.device, as_one_worker(conditions), environment, measure=measure)
+        peaks = self._peaks(case.device, as_one_worker(conditions), environment, measure=measure)
         devices = registry.modes.get(case.mode).processes(case) if conditions.accelerator else 1
-        return [_with_share(x, work, case.dtype, limits, devices) if x.outcome == "ok" else x for x in launches]
+        return [roof.with_share(x, work, peaks, case.dtype, devices) if x.outcome == "ok" else x for x in launches]
 
-    def _ceilings(
+    def _peaks(
         self, device: str, conditions: Conditions, environment: Mapping[str, Any], *, measure: bool
     ) -> Mapping[str, Any] | str:
-        """The ceilings under these conditions, or the reason why they are unknown."""
+        """The peak rates under these conditions, or the reason why they are unknown."""
         name = address(device, conditions, environment)
         if name not in self._known:
             self._known[name] = self._measured(self._folder / f"{name}.json", device, conditions, measure=measure)
@@ -66,28 +66,19 @@ class Roofs:
             if not measure:
                 raise WorkerError("error", "the budget (--perf-budget) was spent already")
             with conditions.worker() as worker:
-                reply = worker.ask("ceilings", device=device, settings=asdict(conditions.settings))
-            part.write_text(json.dumps(reply["ceilings"], indent=1, sort_keys=True) + "\n")
+                reply = worker.ask("peaks", device=device, settings=asdict(conditions.settings))
+            part.write_text(json.dumps(reply["peaks"], indent=1, sort_keys=True) + "\n")
 
         try:
             artifact_cache.make_once(path, make, lambda flaw: self._say(f"{path.name} is not used, {flaw}: {AGAIN}"))
         except WorkerError as error:
-            return f"measuring the machine's ceilings: {error.reason}"
-        limits: Mapping[str, Any] = json.loads(path.read_text())
-        return limits
-
-
-def _with_share(
-    launch: Launch, work: Mapping[str, Any], dtype: str, limits: Mapping[str, Any] | str, devices: int
-) -> Launch:
-    rated = roof.with_rates(launch, work, dtype)
-    if isinstance(limits, str):
-        return roof.with_note(rated, f"has no roof: {limits}")
-    return roof.with_share(rated, limits, dtype, devices)
+            return f"measuring the machine's peak rates: {error.reason}"
+        peaks: Mapping[str, Any] = json.loads(path.read_text())
+        return peaks
 
 
 def as_one_worker(conditions: Conditions) -> Conditions:
-    """The conditions for one worker on all cores of a case's instances, whose ceilings hold for them as_one_worker."""
+    """The conditions for one worker on all cores of a case's instances, whose roof holds for them as one worker."""
     plain = replace(conditions, server=None, notes=(), instances=())
     if not conditions.instances:
         return plain
@@ -103,10 +94,10 @@ def as_one_worker(conditions: Conditions) -> Conditions:
 
 
 def address(device: str, conditions: Conditions, environment: Mapping[str, Any]) -> str:
-    """A hash of everything that ceilings depend on. Variables that limit instructions are left out: see `free`."""
+    """A hash of everything that peak rates depend on. Variables that limit instructions are left out: see `free`."""
     variables = {**environment["variables"], **conditions.variables}
     document = {
-        "version": ceilings.VERSION,
+        "version": peaks.VERSION,
         "device": device,
         "machine": environment["machine_key"],
         "torch": environment["software"].get("torch"),

@@ -12,8 +12,7 @@ from ipexperf.dashboard.change_marks import Mark
 from ipexperf.dashboard.story import CaseStory, Factor, Story
 from ipexperf.history.bisections import of_cases
 from ipexperf.history.comparison import accuracy
-from ipexperf.history.recorded_fingerprints import fingerprint_of, medians
-from ipexperf.history.recorded_fingerprints import roof as roof_of
+from ipexperf.history.recorded_fingerprints import fingerprint_of, medians, roof
 from ipexperf.history.records import Recorded
 from ipexperf.judge import structure
 from ipexperf.judge.bisection import BisectionRecord
@@ -31,13 +30,6 @@ SURROUNDINGS = tuple(section for section in FINDINGS if section != SOURCE)
 LOG_LINES = 12
 CHANGES = 12
 """Changes of the fingerprint to show. `ipexperf show RUN CASE` shows all."""
-
-
-SIDES = (
-    ("compute", "computing", "flop_rate", "FLOP/s", "peak"),
-    ("memory", "moving memory", "byte_rate", "B/s", "bandwidth"),
-)
-"""The possible bounds of a case: name, label, rate with unit, and ceiling."""
 
 
 def context(
@@ -58,7 +50,7 @@ def context(
         "figures": _figures(entry),
         "metrics": _metrics(recorded),
         "checks": _checks(recorded),
-        "roof": _roof(recorded),
+        "roof": roofs.rate_text(medians(recorded), roof(recorded)),
         "notes": list(dict.fromkeys(note for launch in recorded.counted for note in launch.document.get("notes", ()))),
         "failures": _failures(recorded),
         "ran": _fingerprint(entry),
@@ -139,31 +131,6 @@ def _metrics(recorded: Recorded) -> list[dict[str, str]]:
         for summary in recorded.metrics.values()
         if summary.median is not None
     ]
-
-
-def _roof(recorded: Recorded) -> dict[str, Any] | None:
-    """Return each rate beside the machine's measured ceiling, or None if the work of the case was not counted."""
-    values, ceilings = medians(recorded), roof_of(recorded)
-    line = roofs.rates_text(values, ceilings)
-    if not line:
-        return None
-    sides = []
-    for name, side, metric, unit, ceiling in SIDES:
-        rate = values.get(metric)
-        if ceilings is None or rate is None:
-            continue
-        emulated = ", emulated" if name == "compute" and ceilings["emulated"] else ""
-        sides.append(
-            {
-                "name": side,
-                "binds": ceilings["bound"] == name,
-                "rate": units.scaled(rate, unit),
-                "ceiling": units.scaled(ceilings[ceiling], unit),
-                "by": ceilings[f"{ceiling}_by"] + emulated,
-                "share": rate / ceilings[ceiling],
-            }
-        )
-    return {"line": line, "sides": sides}
 
 
 def _checks(recorded: Recorded) -> list[dict[str, Any]]:

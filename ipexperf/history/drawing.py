@@ -24,10 +24,7 @@ UNBOUNDED = 500
 _SCALES: dict[str, tuple[tuple[float, str], ...]] = {
     "s": ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
     "bytes": ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")),
-}
-_SCALES |= {
-    unit: tuple((scale, prefix + unit) for scale, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, "")))
-    for unit in ("FLOP/s", "bytes/s")
+    "FLOP/s": ((1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"), (1.0, "FLOP/s")),
 }
 _GOOD, _BAD = "green", "red"
 _STYLES = {

@@ -36,7 +36,7 @@ _FINGERPRINT = {
     "structure?": dict.fromkeys(("primitives?", "operators?", "kernels?", "graph?"), _ROWS) | {"flops?": int | None},
     "beside?": dict.fromkeys(("memory?", "work?", "counts?", "python?"), _ANY | None) | {"batch?": ([_ANY], None)},
 }
-_ROOF = {"bound": str, "peak": float, "peak_by": str, "bandwidth": float, "bandwidth_by": str, "emulated": bool}
+_ROOF = {"rate": float, "how": str}
 _PART = {"at": str, "shape?": [int]} | dict.fromkeys(("bound?", "told?"), float)
 _PART |= dict.fromkeys(("is?", "values?", "sums?", "odd?", "unknown?"), str)
 _ANSWERS = {"parts?": [_PART], "weights?": str, "processes?": int}

@@ -24,8 +24,8 @@ def fingerprint_of(recorded: Recorded) -> tuple[Structure, Fingerprint | None]:
 
 
 def roof(recorded: Recorded) -> Mapping[str, Any] | None:
-    """Return the machine's ceilings for a case, or None."""
-    return next((ceilings for launch in recorded.counted if (ceilings := launch.document.get("roof"))), None)
+    """Return the roof of a case, or None."""
+    return next((found for launch in recorded.counted if (found := launch.document.get("roof"))), None)
 
 
 def medians(recorded: Recorded) -> dict[str, float | None]:

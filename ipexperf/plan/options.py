@@ -387,7 +387,7 @@ class Options:
     cache: Path | None = _option(
         Path,
         None,
-        "folder of trained weights, quantised networks and ceilings (default: .ipexperf in this folder)",
+        "folder of trained weights, quantised networks and peak rates (default: .ipexperf in this folder)",
         "DIR",
         in_ci=True,
     )

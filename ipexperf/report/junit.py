@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipexperf.report import roofs
 from ipexperf.result import METRICS, Measurement, Verdict
 
 
@@ -16,9 +15,6 @@ def properties(measurement: Measurement, verdict: Verdict) -> list[tuple[str, st
         for name in METRICS
         if (value := measurement.median(name)) is not None and verdict.outcome != "failed"
     ]
-    roof = roofs.of(measurement)
-    if roof is not None and verdict.outcome != "failed":
-        pairs.append(("bound_by", roof["bound"]))
     pairs.append(("launches", str(len(measurement.counted))))
     pairs += [
         (name, _number(value))

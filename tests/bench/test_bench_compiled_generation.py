@@ -17,7 +17,6 @@ torch = pytest.importorskip("torch")
 
 from bench_cases import TOKENS, failed, generation, named
 
-from ipexperf.bench.artifacts import rounding
 from ipexperf.bench.modes import _compiled_generation
 from ipexperf.zoo.models import _decoder
 
@@ -45,19 +44,6 @@ def _fresh() -> Any:
 def session(mode: str, dtype: str, **knobs: str) -> Any:
     """A session of a small decoder on stock PyTorch."""
     return generation(SHAPE, SIZE, mode, dtype, "stock", **knobs)
-
-
-def test_what_packed_weights_save_is_counted_for_each_dtype(tmp_path: Path) -> None:
-    """Their bytes are the same in both, so they are twice as many elements of the narrower dtype."""
-    elements = {}
-    for dtype in ("fp32", "bf16"):
-        opened = session("decode", dtype, weights="int8")
-        # The workers of a run share what they count.
-        shared = dataclasses.replace(opened.bench.settings, shared=str(tmp_path))
-        opened.bench = dataclasses.replace(opened.bench, settings=shared)
-        elements[dtype] = opened.work.elements
-        weights = sum(layer.weight.numel() for _, _, layer in rounding.linear(opened.untouched()))
-    assert elements["bf16"] - elements["fp32"] == weights // 2 - weights // 4
 
 
 def test_modes_that_hold_weights_in_another_way_have_a_bound_of_their_own(tmp_path: Path) -> None:

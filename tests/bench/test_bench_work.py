@@ -24,33 +24,18 @@ def counted(step: Callable[[], Any]) -> Work:
         return work.count(step)
 
 
-def test_a_product_has_its_operations_and_its_three_matrices() -> None:
+def test_a_product_has_its_operations() -> None:
     """A matrix product of 2 x 3 by 3 x 4 has 48; what draws random numbers afterwards draws the same."""
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    assert work.count(lambda: torch.rand(2, 3) @ torch.rand(3, 4)) == Work(48, 6 + 12 + 8)
+    assert work.count(lambda: torch.rand(2, 3) @ torch.rand(3, 4)) == Work(48)
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_a_convolution_reads_images_weights_and_bias_and_its_strides_are_no_tensors() -> None:
+def test_a_convolution_has_the_operations_of_its_outputs() -> None:
     layer, images = torch.nn.Conv2d(3, 4, 3), torch.rand(2, 3, 8, 8)
-    assert counted(lambda: layer(images)) == Work(2 * 2 * 4 * 36 * 27, 384 + 108 + 4 + 288)
-
-
-def test_an_embedding_reads_rows_and_never_the_table() -> None:
-    table, numbers = torch.nn.Embedding(1000, 16), torch.tensor([1, 5, 5])
-    assert counted(lambda: table(numbers)) == Work(0, 3 + 2 * 3 * 16)
-
-
-def test_bags_read_the_rows_of_all_their_members() -> None:
-    bags, numbers, offsets = torch.nn.EmbeddingBag(1000, 16, mode="sum"), torch.tensor([1, 5, 7]), torch.tensor([0, 2])
-    expected = Work(0, 3 * 17 + 2 + 2 * 16)
-    assert counted(lambda: bags(numbers, offsets)) == expected
-    # With gradients it is another operator of torch's, and the way back is counted as well.
-    assert work.count(lambda: bags(numbers, offsets)) == expected
-    both = work.count(lambda: bags(numbers, offsets).sum().backward())
-    assert expected.elements < both.elements < 1000
+    assert counted(lambda: layer(images)) == Work(2 * 2 * 4 * 36 * 27)
 
 
 def test_attention_on_a_cpu_is_that_of_any_other_device() -> None:
@@ -58,7 +43,6 @@ def test_attention_on_a_cpu_is_that_of_any_other_device() -> None:
     query, key = torch.rand(1, 2, 8, 16), torch.rand(1, 2, 32, 16)
     forward = counted(lambda: functional.scaled_dot_product_attention(query, key, key))
     assert forward.flops == 2 * (2 * 2 * 8 * 32 * 16)
-    assert forward.elements >= 2 * query.numel() + 2 * key.numel()
     query.requires_grad_()
     both = work.count(lambda: functional.scaled_dot_product_attention(query, key, key).sum().backward())
     assert both.flops > 2 * forward.flops

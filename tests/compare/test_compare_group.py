@@ -179,7 +179,7 @@ def test_a_later_pass_repeats_only_the_launches_that_stayed_contended(make: Call
     assert (found.started_at, found.environment["machine_key"]) == (before.started_at, "m")
 
 
-def test_launches_are_compared_with_the_ceilings_once(
+def test_launches_are_compared_with_the_roof_once(
     make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice would double the notes."""

@@ -1,4 +1,4 @@
-"""A worker measures the ceilings of a machine once. They are stored under a hash of all that they depend on."""
+"""A worker measures the peak rates of a machine once. They are stored under a hash of all that they depend on."""
 
 from __future__ import annotations
 
@@ -25,11 +25,9 @@ ENVIRONMENT: dict[str, Any] = {
 TOLD: dict[str, Any] = {
     "version": 1,
     "peaks": {"fp32": {"rate": 1e11, "how": "a product"}},
-    "bandwidth": {"rate": 1e10, "how": "a copy"},
     "missing": {},
-    "emulated": [],
 }
-WORK = {"work": {"items": 8, "flops": 8e9, "elements": 8e6}}
+WORK = {"work": {"items": 8, "flops": 8e9}}
 DONE = Launch(0, "ok", metrics={"throughput": 50.0}, fingerprint={"beside": WORK})
 
 
@@ -44,7 +42,7 @@ class Measuring(StandIn):
         self.asked.append({"do": do, **request})
         if self.fails is not None:
             raise self.fails
-        return {"ceilings": TOLD}
+        return {"peaks": TOLD}
 
 
 @pytest.fixture
@@ -68,7 +66,7 @@ def roofs(tmp_path: Path, said: list[str]) -> Roofs:
     return Roofs(tmp_path, said.append)
 
 
-def test_ceilings_are_measured_once_for_all_cases_and_runs(
+def test_peaks_are_measured_once_for_all_cases_and_runs(
     roofs: Roofs, worker: Measuring, tmp_path: Path, said: list[str], conditions: Conditions
 ) -> None:
     """As long as machine, torch, threads and placement are the same."""
@@ -77,18 +75,18 @@ def test_ceilings_are_measured_once_for_all_cases_and_runs(
     assert found.metrics["of_roof"] == pytest.approx(0.5)
     roofs.with_shares([DONE], replace(CASE, model="other", dtype="bf16"), conditions, ENVIRONMENT)
     Roofs(tmp_path, said.append).with_shares([DONE], CASE, conditions, ENVIRONMENT)
-    assert [(request["do"], request["device"]) for request in worker.asked] == [("ceilings", "cpu")]
+    assert [(request["do"], request["device"]) for request in worker.asked] == [("peaks", "cpu")]
     assert said == []
 
 
-def test_after_the_budget_only_stored_ceilings_are_used(
+def test_after_the_budget_only_stored_peaks_are_used(
     roofs: Roofs, worker: Measuring, tmp_path: Path, said: list[str], conditions: Conditions
 ) -> None:
     """Measuring them takes ten seconds, and reading them none. A case has its rates either way."""
     [without] = Roofs(tmp_path, said.append).with_shares([DONE], CASE, conditions, ENVIRONMENT, measure=False)
     assert "of_roof" not in without.metrics
     assert without.metrics["flop_rate"] == pytest.approx(5e10)
-    reason = "measuring the machine's ceilings: the budget (--perf-budget) was spent already"
+    reason = "measuring the machine's peak rates: the budget (--perf-budget) was spent already"
     assert (without.notes, worker.asked) == ((f"has no roof: {reason}",), [])
     roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
     [kept] = Roofs(tmp_path, said.append).with_shares([DONE], CASE, conditions, ENVIRONMENT, measure=False)
@@ -107,7 +105,7 @@ def test_after_the_budget_only_stored_ceilings_are_used(
     ],
     ids=["machine", "torch", "OpenMP", "threads", "placement"],
 )
-def test_what_ceilings_depend_on_makes_others(
+def test_what_peaks_depend_on_makes_others(
     roofs: Roofs, worker: Measuring, other: dict[str, Any], settings: Settings, conditions: Conditions
 ) -> None:
     roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
@@ -115,7 +113,7 @@ def test_what_ceilings_depend_on_makes_others(
     assert len(worker.asked) == 2
 
 
-def test_a_variable_that_limits_instructions_does_not_lower_the_ceiling(
+def test_a_variable_that_limits_instructions_does_not_lower_the_peak(
     roofs: Roofs,
     worker: Measuring,
     conditions: Conditions,

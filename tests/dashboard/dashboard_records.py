@@ -54,18 +54,11 @@ FINGERPRINTS = tuple(
     for digest, name in (("a" * 64, "aten::conv2d"), ("b" * 64, "aten::convolution"))
 )
 RATES = {
-    SLOWER: {"flop_rate": 4.1e11, "byte_rate": 2e10, "of_roof": 0.41},
-    STEADY: {"flop_rate": 3e11, "byte_rate": 1e10},
+    SLOWER: {"flop_rate": 4.1e11, "of_roof": 0.41},
+    STEADY: {"flop_rate": 3e11},
 }
-"""What two cases did: of one the ceilings are known too."""
-ROOF = {
-    "bound": "compute",
-    "peak": 1e12,
-    "peak_by": "a packed linear layer",
-    "bandwidth": 1e11,
-    "bandwidth_by": "copy",
-    "emulated": False,
-}
+"""What two cases did: of one the roof is known too."""
+ROOF = {"rate": 1e12, "how": "a packed linear layer"}
 
 
 def environment(number: int) -> dict[str, Any]:

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 EXAMPLES = ROOT / "docs" / "how-to" / "examples"
 CIFAR10 = ROOT / "tests" / "fakes" / "cifar10.py"
-QUICK_CEILINGS = ROOT / "tests" / "fakes" / "quick_ceilings.py"
+QUICK_PEAKS = ROOT / "tests" / "fakes" / "quick_peaks.py"
 PATIENCE = 300
 """Workers that import torch, and one that compiles, may have to share their cores with other tests."""
 STOCK = ("--device", "cpu", "--dtype", "fp32", "--stack", "stock", *SHORT)
 NO_ROOF = "--perf-without=roof"
-"""Only the test of the example model measures the ceilings of the machine, which takes longer than all else."""
+"""Only the test of the example model measures the peak rates of the machine, which takes longer than all else."""
 
 needs_torch = pytest.mark.torch
 needs_torchvision = pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision")
@@ -49,7 +49,7 @@ def test_the_example_model_learns_and_infers(torch_suite: Suite) -> None:
 
     Its speed is a share of what this machine can do, which is measured with small products here.
     """
-    quick = f"--perf-load={QUICK_CEILINGS}"
+    quick = f"--perf-load={QUICK_PEAKS}"
     tinynet(torch_suite, quick, "--mode", "infer").assert_outcomes(passed=1)
     assert torch_suite.launches() == [("tinynet", "ok")]
     assert torch_suite.query("SELECT count(*) FROM series WHERE metric = 'of_roof'") == [(1,)]

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.process, pytest.mark.torch]
 NETS = ROOT / "tests" / "fakes" / "mynets.py"
 STOCK = (
     *("--perf-device", "cpu", "--perf-dtype", "fp32", "--perf-mode", "infer_jit", "--perf-stack", "stock"),
-    "--perf-without=roof",  # measuring the ceilings of the machine takes longer than all else
+    "--perf-without=roof",  # measuring the peak rates of the machine takes longer than all else
     *SHORT,
 )
 PATIENCE = 300

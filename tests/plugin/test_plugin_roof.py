@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.process
 
 ID = "tiny-fake-fp32-looked_at-plain"
-WORK = {"items": 1, "flops": 10**6, "elements": 10}
+WORK = {"items": 1, "flops": 10**6}
 
 
 @pytest.fixture
@@ -30,18 +30,17 @@ def test_the_share_of_the_roof_is_told_everywhere(roofed: LookedAt) -> None:
     header = next(line for line in result.outlines if line.startswith("case "))
     row = next(line for line in result.outlines if line.startswith(f"{ID} "))
     assert header.split()[:5] == ["case", "batch", "step", "items/s", "roof"]
-    assert re.search(r" \d+% c +acc ", row), row
-    assert "roof: share of what was measured to be possible here" in result.stdout.str()
+    assert re.search(r" \d+% +acc ", row), row
+    assert "roof: share of the highest rate that was measured here in this dtype" in result.stdout.str()
     shown = roofed.told("show", "last")
     assert f"{ID} did " in shown
-    assert "bound by compute; ceilings 1.00 TFLOP/s (a product), 100 GB/s (a copy)" in shown
+    assert "of the roof of 1.00 TFLOP/s (a product)" in shown
     found = roofed.suite.properties()
-    assert found["bound_by"] == "compute"
     assert 0 < float(found["of_roof"]) == pytest.approx(float(found["flop_rate"]) / 1e12, rel=1e-4)
     assert ID in roofed.told("trend", "--metric", "of_roof")
 
 
-def test_ceilings_that_were_measured_again_make_no_other_environment(
+def test_peak_rates_that_were_measured_again_make_no_other_environment(
     roofed: LookedAt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are numbers of a moment: environments are by content, and series by machine."""
@@ -49,7 +48,7 @@ def test_ceilings_that_were_measured_again_make_no_other_environment(
     for folder, peak in (("one", "1e12"), ("two", "2e12")):
         monkeypatch.setenv("FAKE_PEAK", peak)
         roofed.run({}, f"--perf-cache={folder}")
-        paths.append(next((roofed.suite.path / folder / "ceilings").glob("*.json")))
+        paths.append(next((roofed.suite.path / folder / "peaks").glob("*.json")))
     assert paths[0].name == paths[1].name
     assert paths[0].read_text() != paths[1].read_text()
     told = "SELECT count(*) FROM {} WHERE doc LIKE '%a product%'"
@@ -66,10 +65,10 @@ def test_without_a_roof_there_is_no_column_and_no_share(roofed: LookedAt) -> Non
     assert roofed.suite.query("SELECT count(*) FROM series WHERE metric IN ('of_roof', 'flop_rate')") == [(0,)]
 
 
-def test_ceilings_that_cannot_be_measured_cost_no_case(roofed: LookedAt, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rates are there, and the reason why they are a share of nothing."""
-    monkeypatch.setenv("FAKE_CEILINGS", "none")
+def test_peak_rates_that_cannot_be_measured_cost_no_case(roofed: LookedAt, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rate is there, and the reason why it is a share of nothing."""
+    monkeypatch.setenv("FAKE_PEAKS", "none")
     roofed.run({}).assert_outcomes(passed=1)
     shown = roofed.told("show", "last")
     assert "with no roof" in shown
-    assert "has no roof: measuring the machine's ceilings: RuntimeError: no ceiling today" in shown
+    assert "has no roof: measuring the machine's peak rates: RuntimeError: no peak today" in shown

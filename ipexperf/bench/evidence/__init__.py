@@ -1,1 +1,1 @@
-"""What proves that a case ran as its label says: proofs, fingerprints, the work and the ceilings, accuracy."""
+"""What proves that a case ran as its label says: proofs, fingerprints, the work and the peaks, accuracy."""

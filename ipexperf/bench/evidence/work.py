@@ -1,4 +1,4 @@
-"""The work of a step, independent of software: floating point operations, and elements that must be moved.
+"""The work of a step, independent of software: floating point operations.
 
 It is counted on the host in the untouched network in fp32, because torch's counter sees nothing of packed or jitted
 networks.
@@ -7,7 +7,7 @@ networks.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -18,10 +18,9 @@ from ipexperf.bench.lazy import torch
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of one step: floating point operations, and elements that are read and written without caches."""
+    """The work of one step: floating point operations."""
 
     flops: int
-    elements: int
     parameters: int = 0
     """The elements of the network's parameters."""
 
@@ -33,16 +32,13 @@ def counted_once(bench: Workbench, kind: str, make: Callable[[], Work]) -> Work:
 
 
 def count(step: Callable[[], Any], network: Any = None) -> Work:
-    """Count a step of an untouched network: operators of torch's counter, and embeddings. Others may be fused."""
+    """Count a step of an untouched network by torch's counter."""
     counter = importlib.import_module("torch.utils.flop_counter")
-    attention = _attention(counter)
-    moved = {**dict.fromkeys((*counter.flop_registry, *attention), _moved), **_embeddings()}
-    flops = counter.FlopCounterMode(display=False, custom_mapping=attention)
-    elements = counter.FlopCounterMode(display=False, custom_mapping=moved)
-    with torch.random.fork_rng(devices=[]), flops, elements:
+    flops = counter.FlopCounterMode(display=False, custom_mapping=_attention(counter))
+    with torch.random.fork_rng(devices=[]), flops:
         step()
     parameters = sum(value.numel() for value in network.parameters()) if network is not None else 0
-    return Work(int(flops.get_total_flops()), int(elements.get_total_flops()), parameters)
+    return Work(int(flops.get_total_flops()), parameters)
 
 
 def content(batch: Tensors) -> list[dict[str, Any]]:
@@ -68,46 +64,3 @@ def _attention(counter: Any) -> dict[Any, Callable[..., int]]:
         aten._scaled_dot_product_flash_attention_for_cpu: forward,  # noqa: SLF001 - the name in the dispatcher
         aten._scaled_dot_product_flash_attention_for_cpu_backward: backward,  # noqa: SLF001 - the same
     }
-
-
-def _moved(*inputs: Any, out_shape: Any = None, **more: Any) -> int:
-    """Count all input and output elements of an operator."""
-    return sum(shape.numel() for shape in _shapes((inputs, tuple(more.values()), out_shape)))
-
-
-def _shapes(value: Any) -> Iterator[Any]:
-    """Yield the shapes of tensors among an operator's arguments. Strides and paddings are plain lists."""
-    if isinstance(value, torch.Size):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from _shapes(part)
-
-
-def _embeddings() -> dict[Any, Callable[..., int]]:
-    """Formulas for embeddings: the rows that are read or updated, never the whole table."""
-    aten = torch.ops.aten
-    return {
-        aten.embedding: _embedding_elements,
-        aten.embedding_dense_backward: _embedding_gradient_elements,
-        aten._embedding_bag: _bag_elements,  # noqa: SLF001 - the names in the dispatcher
-        aten._embedding_bag_forward_only: _bag_elements,  # noqa: SLF001
-        aten._embedding_bag_backward: _bag_gradient_elements,  # noqa: SLF001
-        aten._embedding_bag_dense_backward: _bag_gradient_elements,  # noqa: SLF001
-    }
-
-
-def _embedding_elements(_: Any, numbers: Any, *__: Any, out_shape: Any, **___: Any) -> int:
-    return int(numbers.numel() + 2 * out_shape.numel())
-
-
-def _embedding_gradient_elements(gradient: Any, numbers: Any, *_: Any, **__: Any) -> int:
-    return int(numbers.numel() + 2 * gradient.numel())
-
-
-def _bag_elements(table: Any, numbers: Any, offsets: Any, *_: Any, out_shape: Any, **__: Any) -> int:
-    return int(numbers.numel() * (1 + table[1]) + offsets.numel() + out_shape[0].numel())
-
-
-def _bag_gradient_elements(gradient: Any, numbers: Any, *_: Any, **__: Any) -> int:
-    return int(gradient.numel() + numbers.numel() * (1 + gradient[1]))

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell, Knob, Mode, Model, Tensors, Workbench, tensors
 from ipexperf.bench.artifacts import rounding
-from ipexperf.bench.evidence import work
-from ipexperf.bench.evidence.quantised import BITS
-from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.bench.modes._inference import InferenceSession
@@ -155,27 +151,6 @@ class GenerationSession(InferenceSession):
     def remember(self, tokens: Any, memory: Any) -> None:
         """Read all tokens but the last into the cache."""
         self.read(tokens[:, :-1], memory)
-
-    @functools.cached_property
-    def work(self) -> Work:
-        """The work of a step. What packed weights save depends on the dtype, so each dtype counts its own."""
-        kind = f"inference in {self.bench.case.dtype}" if self.weights in PACKED else "inference"
-        return work.counted_once(self.bench, kind, self.counted)
-
-    def counted(self) -> Work:
-        network, example = self.untouched(), self.example()
-        with torch.no_grad():
-            return self.counted_as_held(network, lambda: network(*example))
-
-    def counted_as_held(self, network: Any, step: Callable[[], Any]) -> Work:
-        """Count a step, in which packed weights are fewer elements of the case's dtype than there are weights."""
-        whole = work.count(step, network)
-        bits = BITS.get(self.weights)
-        if bits is None:
-            return whole
-        weights = sum(layer.weight.numel() for _, _, layer in rounding.linear(network))
-        saved = weights - weights * bits // (8 * DTYPES[self.bench.case.dtype].width)
-        return replace(whole, elements=whole.elements - saved)
 
     def instructions(self) -> list[Check]:
         """Return evidence from oneDNN's log. It computes neither packed linear layers nor attention."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.bench.api import Device, Look, Session, Tensors, Workbench, tensors
-from ipexperf.bench.evidence import fingerprint
+from ipexperf.bench.evidence import fingerprint, work
 from ipexperf.bench.evidence.work import Work
 from ipexperf.bench.lazy import torch
 from ipexperf.bench.modes._generation import GenerationMode, GenerationSession
@@ -62,7 +62,7 @@ class DecodeSession(GenerationSession):
         memory, at = network.memory(), (self.prompt + tokens.shape[1]) // 2
         with torch.no_grad():
             network(tokens[:, :at], memory, 0)
-            return self.counted_as_held(network, lambda: network(tokens[:, at : at + 1], memory, at))
+            return work.count(lambda: network(tokens[:, at : at + 1], memory, at), network)
 
     def forward(self, inputs: Tensors) -> Any:
         """Return the outputs for whole texts, decoded token by token like a step."""

@@ -1,7 +1,7 @@
 """The protocol loop: JSON lines in, JSON lines out. The controller decides what happens when.
 
 Requests: begin, prepare, environment, warm, sample, serve, memory, source, proof, metrics, fingerprint,
-trace, accuracy, weights, quantise, footprint, imports, modules, machine, ceilings, session, close. A reply is
+trace, accuracy, weights, quantise, footprint, imports, modules, machine, peaks, session, close. A reply is
 one line with `ok` true or false; lines with `say` before it are progress. Requests and replies have their own
 descriptors, so that output of torch and C++ only goes to the log.
 """
@@ -198,16 +198,16 @@ class Worker:
 
         return asdict(footprint.measure(self._workbench(request)))
 
-    def ceilings(self, request: dict[str, Any]) -> dict[str, Any]:
+    def peaks(self, request: dict[str, Any]) -> dict[str, Any]:
         """Measure the peak rates of a device. Needs no case."""
-        from ipexperf.bench.evidence import ceilings
+        from ipexperf.bench.evidence import peaks
 
-        ceilings.free()
+        peaks.free()
         settings = Settings.of(request["settings"])
         loading.load(settings.load)
         placement.apply(settings.placement)
         device = _started(request["device"], settings)
-        return {"ceilings": device.ceilings(self._say) or ceilings.measure(device, self._say)}
+        return {"peaks": device.peaks(self._say) or peaks.measure(device, self._say)}
 
     def warm(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready

@@ -1,4 +1,4 @@
-"""Measure this machine's peak rates: matrix products in each dtype, and passes over memory.
+"""Measure a device's peak rate in each dtype: the best of several matrix products.
 
 Other work on the machine can only lower a rate, so each is tried several times over a few seconds, and the best counts.
 This uses stock PyTorch only; what a stack achieves is compared with it.
@@ -7,9 +7,7 @@ This uses stock PyTorch only; what a stack achieves is compared with it.
 from __future__ import annotations
 
 import functools
-import glob
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,13 +17,11 @@ from ipexperf.bench.api import Device
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import fingerprint
 from ipexperf.bench.lazy import torch
-from ipexperf.bench.machine import kernel_files
-from ipexperf.bench.machine.facts import cpu_flags
 from ipexperf.bench.measure import timed
 from ipexperf.dtypes import DTYPES, quantised
 
 VERSION = 2
-"""Version of the method. Ceilings of another version are measured again."""
+"""Version of the method. Peaks of another version are measured again."""
 SIZES = (256, 512, 1024, 2048, 4096, 8192, 16384)
 """Sizes of products, tried in this order until one takes long enough."""
 SECONDS, ROUNDS = 4.0, 6
@@ -33,18 +29,13 @@ SECONDS, ROUNDS = 4.0, 6
 LONG, TRIES = 0.02, 3
 """A product is made large enough to take LONG seconds in the fastest of TRIES runs, so that the cost of the call is
 negligible. A single run could be disturbed, and a product that is far too small would stay."""
-PASS_BYTES = 2**29
-"""A pass covers this many bytes, or this many times all caches, whichever is more."""
-PASS_CACHES = 4
 IMAGES_PART, CHANNELS = 128, 256
 """A convolution has one image per IMAGES_PART of the size of a product, with this many channels."""
-MEMORY_SHARE = 8
-"""But at most this fraction (1 / MEMORY_SHARE) of the machine's memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedWork:
-    """A piece of work to time: its description, its operations or bytes, and the function that runs it."""
+    """A piece of work to time: its description, its operations, and the function that runs it."""
 
     how: str
     amount: float
@@ -56,28 +47,21 @@ Maker = Callable[[Device, str, int], TimedWork]
 
 
 def free() -> None:
-    """Remove variables that limit instructions, before torch reads them: ceilings are those of the machine."""
+    """Remove variables that limit instructions, before torch reads them: peaks are those of the machine."""
     for name in fingerprint.ISA_VARIABLES:
         os.environ.pop(name, None)
 
 
 def measure(device: Device, say: Callable[[str], None]) -> dict[str, Any]:
-    """Return operations per second in each dtype and bytes per second of memory, with how they were reached."""
-    say(f"measuring the ceilings of {device.name}: matrix products, passes over memory")
+    """Return operations per second in each dtype, with how they were reached."""
+    say(f"measuring the peak rates of {device.name} by matrix products")
     trials: dict[str, list[TimedWork]] = {}
     missing: dict[str, str] = {}
     for dtype in DTYPES:
         trials[dtype], reason = _products(device, dtype)
         if reason:
             missing[dtype] = reason
-    rates = best({**trials, "memory": _passes(device)}, device.synchronise)
-    return {
-        "version": VERSION,
-        "peaks": {name: rate for name, rate in rates.items() if name != "memory"},
-        "bandwidth": rates["memory"],
-        "missing": missing,
-        "emulated": [dtype for dtype in DTYPES if precision.emulated(device.name, dtype, cpu_flags())],
-    }
+    return {"version": VERSION, "peaks": best(trials, device.synchronise), "missing": missing}
 
 
 def best(trials: Mapping[str, Sequence[TimedWork]], synchronise: Callable[[], None]) -> dict[str, dict[str, Any]]:
@@ -182,33 +166,3 @@ QUANTISED: tuple[Maker, ...] = (
     functools.partial(_quantised, "fbgemm"),
     functools.partial(_quantised, "onednn"),
 )
-
-
-def _passes(device: Device) -> list[TimedWork]:
-    """A copy and a sum over far more memory than the caches hold."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    enough = PASS_BYTES if device.accelerator else pass_bytes(caches(), memory)
-    count = enough // 4
-    source = device.put(torch.ones(count))
-    target = torch.zeros_like(source)
-    mib = f"{4 * count / 2**20:.0f} MiB"
-    return [
-        TimedWork(f"a copy of {mib}", 8.0 * count, lambda: target.copy_(source)),
-        TimedWork(f"a sum over {mib}", 4.0 * count, source.sum),
-    ]
-
-
-def pass_bytes(cached: int, memory: int) -> int:
-    """Return the bytes that a pass on a CPU covers, given those of its caches and of the machine's memory."""
-    return min(max(PASS_BYTES, PASS_CACHES * cached), memory // MEMORY_SHARE)
-
-
-def caches(root: str = "/sys/devices/system/cpu") -> int:
-    """Return the bytes of all last-level caches, as reported by the kernel, or 0 if unknown."""
-    sizes: dict[tuple[str, str], int] = {}
-    for folder in glob.glob(f"{root}/cpu[0-9]*/cache/index[0-9]*"):  # noqa: PTH207 - names are enough
-        fields = {name: kernel_files.text(f"{folder}/{name}") or "" for name in ("level", "size", "shared_cpu_list")}
-        if size := re.fullmatch(r"(\d+)K", fields["size"]):
-            sizes[fields["level"], fields["shared_cpu_list"]] = int(size[1]) * 1024
-    last = max((level for level, _ in sizes), default="")
-    return sum(size for (level, _), size in sizes.items() if level == last)

@@ -1,11 +1,10 @@
-"""Ceilings: the best of many tries counts, and what is missing says why."""
+"""Peak rates: the best of many tries counts, and what is missing says why."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,8 @@ torch = pytest.importorskip("torch")
 
 from ipexperf.bench import measure, registry
 from ipexperf.bench.api import Device, Settings
-from ipexperf.bench.evidence import ceilings
-from ipexperf.bench.evidence.ceilings import TimedWork
+from ipexperf.bench.evidence import peaks
+from ipexperf.bench.evidence.peaks import TimedWork
 from ipexperf.dtypes import DTYPES
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
@@ -42,7 +41,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(ceilings, "perf_counter", made)
+    monkeypatch.setattr(peaks, "perf_counter", made)
     monkeypatch.setattr(measure, "perf_counter", made)
     return made
 
@@ -52,15 +51,15 @@ def nothing() -> None: ...
 
 def test_what_disturbs_only_lowers_and_the_best_try_counts(clock: Clock) -> None:
     trials = {"fp32": [clock.trial("one", 5.0, 5.0, 1.0, 5.0), clock.trial("other", 2.0)]}
-    assert ceilings.best(trials, nothing) == {"fp32": {"rate": 10.0, "how": "one"}}
+    assert peaks.best(trials, nothing) == {"fp32": {"rate": 10.0, "how": "one"}}
 
 
-@pytest.mark.parametrize(("seconds", "all_tries"), [(0.01, ceilings.SECONDS), (10.0, 10.0 * ceilings.ROUNDS)])
+@pytest.mark.parametrize(("seconds", "all_tries"), [(0.01, peaks.SECONDS), (10.0, 10.0 * peaks.ROUNDS)])
 def test_tries_are_spread_over_seconds_and_are_several_however_slow(
     clock: Clock, seconds: float, all_tries: float
 ) -> None:
     """A moment's contention is outlasted, and one slow try is not taken for the truth."""
-    ceilings.best({"fp32": [clock.trial("a product", seconds)]}, nothing)
+    peaks.best({"fp32": [clock.trial("a product", seconds)]}, nothing)
     assert clock.now == pytest.approx(all_tries, abs=0.1)
 
 
@@ -72,27 +71,25 @@ def cpu() -> Device:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ceilings, "SIZES", (32,))
-    monkeypatch.setattr(ceilings, "PASS_BYTES", 2**16)
-    monkeypatch.setattr(ceilings, "PASS_CACHES", 0)
-    monkeypatch.setattr(ceilings, "SECONDS", 0.0)
-    monkeypatch.setattr(ceilings, "ROUNDS", 1)
+    monkeypatch.setattr(peaks, "SIZES", (32,))
+    monkeypatch.setattr(peaks, "SECONDS", 0.0)
+    monkeypatch.setattr(peaks, "ROUNDS", 1)
 
 
 @pytest.mark.usefixtures("quick")
-def test_every_dtype_has_a_ceiling_on_a_cpu_or_a_reason() -> None:
+def test_every_dtype_has_a_peak_on_a_cpu_or_a_reason() -> None:
     said: list[str] = []
-    found = ceilings.measure(cpu(), said.append)
-    assert said == ["measuring the ceilings of cpu: matrix products, passes over memory"]
+    found = peaks.measure(cpu(), said.append)
+    assert said == ["measuring the peak rates of cpu by matrix products"]
     assert {*found["peaks"], *found["missing"]} == set(DTYPES)
-    assert all(one["rate"] > 0 for one in (*found["peaks"].values(), found["bandwidth"]))
+    assert all(one["rate"] > 0 for one in found["peaks"].values())
     assert json.loads(json.dumps(found)) == found
 
 
 @pytest.mark.usefixtures("quick")
 def test_every_way_to_multiply_is_there_on_a_cpu() -> None:
-    """A way that torch no longer has would lower a ceiling in silence."""
-    found = {dtype: [trial.how for trial in ceilings._products(cpu(), dtype)[0]] for dtype in DTYPES}
+    """A way that torch no longer has would lower a peak in silence."""
+    found = {dtype: [trial.how for trial in peaks._products(cpu(), dtype)[0]] for dtype in DTYPES}
     assert len(found["fp32"]) == len(found["int8"]) == 3, found
     # oneDNN packs no weights in a dtype that the processor does not have: one may have bf16 and no fp16.
     assert len(found["bf16"]) == 2 + torch.ops.mkldnn._is_mkldnn_bf16_supported(), found
@@ -104,8 +101,8 @@ def test_a_dtype_without_a_product_says_why(monkeypatch: pytest.MonkeyPatch) -> 
     def none(device: Device, dtype: str, size: int) -> TimedWork:
         raise RuntimeError('"addmm" not implemented for this\nand more')
 
-    monkeypatch.setattr(ceilings, "QUANTISED", (none,))
-    found = ceilings.measure(cpu(), lambda _: None)
+    monkeypatch.setattr(peaks, "QUANTISED", (none,))
+    found = peaks.measure(cpu(), lambda _: None)
     assert "int8" not in found["peaks"]
     assert found["missing"]["int8"] == 'no product of int8 on cpu: RuntimeError: "addmm" not implemented for this'
 
@@ -116,38 +113,17 @@ def test_a_product_grows_until_it_takes_long_enough(clock: Clock) -> None:
 
     def make(device: Device, dtype: str, size: int) -> TimedWork:
         sizes.append(size)
-        seconds = size * ceilings.LONG / 1000
+        seconds = size * peaks.LONG / 1000
         return clock.trial("a product", 100 * seconds, 100 * seconds, seconds, seconds)
 
-    ceilings.grown(make, cpu(), "fp32")
+    peaks.grown(make, cpu(), "fp32")
     assert sizes == [256, 512, 1024]
 
 
 def test_variables_that_limit_instructions_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine's ceiling shows what such a variable costs; one that it lowered would hide it."""
+    """The machine's peak shows what such a variable costs; one that it lowered would hide it."""
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    ceilings.free()
+    peaks.free()
     assert "ONEDNN_MAX_CPU_ISA" not in os.environ
     assert os.environ["OMP_NUM_THREADS"] == "2"
-
-
-def cache(root: Path, cpu: int, index: int, level: str, size: str, shared: str) -> None:
-    folder = root / f"cpu{cpu}" / "cache" / f"index{index}"
-    folder.mkdir(parents=True)
-    for name, text in (("level", level), ("size", size), ("shared_cpu_list", shared)):
-        (folder / name).write_text(text + "\n")
-
-
-def test_the_last_caches_of_all_cores_count_once_each(tmp_path: Path) -> None:
-    for core in range(4):
-        cache(tmp_path, core, 2, "2", "1024K", str(core))
-        cache(tmp_path, core, 3, "3", "32768K", "0-1" if core < 2 else "2-3")
-    assert ceilings.caches(str(tmp_path)) == 2 * 32 * 2**20
-    assert ceilings.caches(str(tmp_path / "nothing")) == 0
-
-
-def test_a_pass_is_over_more_than_the_caches() -> None:
-    """But over no more than a part of the memory."""
-    assert ceilings.pass_bytes(2**29, 2**40) == 2**31
-    assert ceilings.pass_bytes(2**29, 2**32) == 2**32 // ceilings.MEMORY_SHARE
