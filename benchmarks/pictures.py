@@ -3,8 +3,8 @@
     python benchmarks/pictures.py report NIGHTLY.db SERIES.db --case CASE_ID
     python benchmarks/pictures.py terminal RECORDING --columns 80 --name terminal-80
 
-NIGHTLY is the history of a run of many cases. SERIES has many runs of a few cases, and one compared by `ipexperf ab`.
-RECORDING is what a command wrote to a terminal. Needs Chromium.
+NIGHTLY is the history of a run of many cases. SERIES has many runs of a few cases. RECORDING is what a command wrote to
+a terminal. Needs Chromium.
 """
 
 from __future__ import annotations
@@ -61,8 +61,6 @@ def draw_reports(arguments: argparse.Namespace) -> None:
         draw(series / "runs.html", "runs", 600)
         draw(only(series, f"cases/{arguments.case}-*.html"), "case", 1100)
         draw(series / "compare.html", "compare", 1000)
-        if (series / "pairs.html").exists():
-            draw(series / "pairs.html", "pairs", 500)
 
 
 def draw_terminal(arguments: argparse.Namespace) -> None:

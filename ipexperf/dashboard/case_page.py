@@ -16,7 +16,7 @@ from ipexperf.history.recorded_fingerprints import fingerprint_of, medians, roof
 from ipexperf.history.records import Recorded
 from ipexperf.judge import structure
 from ipexperf.judge.bisection import BisectionRecord
-from ipexperf.judge.environment import FINDINGS, SOURCE, differences
+from ipexperf.judge.environment import FINDINGS, SOURCE
 from ipexperf.report import bisections as report
 from ipexperf.report import fingerprints, roofs, units
 from ipexperf.report.moved import changed
@@ -54,10 +54,9 @@ def context(
         "notes": list(dict.fromkeys(note for launch in recorded.counted for note in launch.document.get("notes", ()))),
         "failures": _failures(recorded),
         "ran": _fingerprint(entry),
-        "differs": differences(entry.before.environment, recorded.environment) if entry.before else [],
+        "differs": verdict.pairs.differences if verdict and verdict.pairs else (),
         "happened": [_change_row(story, mark) for mark in reversed(entry.marks)],
         "reproduce": _reproduce(recorded, run.meta),
-        "as_it_was": data.own_command(run.meta),
         "data": _data(story, entry, samples),
     }
 
@@ -90,9 +89,6 @@ def _figures(entry: CaseStory) -> list[tuple[str, str, str]]:
         text = units.plural(spot.n, "launch", "launches")
         name = "call" if entry.case.is_call else "step"
         rows.append((name, data.formatted(PRIMARY, spot.median), f"median of {text}{apart}"))
-    speed = recorded.metrics.get("throughput")
-    if speed is not None and speed.median is not None and not entry.case.is_call:
-        rows.append(("throughput", data.formatted("throughput", speed.median), f"batch {entry.case.batch}"))
     verdict = recorded.verdict
     if verdict and verdict.ratio is not None:
         bounded = verdict.lo is not None and verdict.hi is not None
@@ -106,9 +102,6 @@ def _figures(entry: CaseStory) -> list[tuple[str, str, str]]:
         rows.append(("over stock fp32", f"{entry.factor.times:.2f}\N{MULTIPLICATION SIGN}", _over(entry.factor)))
     if score := accuracy(recorded):
         rows.append((score[0], data.formatted(*score), ""))
-    memory = recorded.metrics.get("peak_memory")
-    if memory is not None and memory.median is not None:
-        rows.append(("peak memory", data.formatted("peak_memory", memory.median), ""))
     return rows
 
 

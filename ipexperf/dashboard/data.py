@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ipexperf.dashboard.story import MEMORY, CaseStory, Story
+from ipexperf.dashboard.story import MEMORY, CaseStory
 from ipexperf.history.board import Line, Spot
 from ipexperf.history.comparison import accuracy
 from ipexperf.history.records import Recorded
@@ -105,20 +105,12 @@ def named(entry: CaseStory, root: str = "") -> dict[str, Any]:
     }
 
 
-def timed(story: Story, entry: CaseStory, spot: Spot) -> dict[str, Any]:
-    """Return the step time of a case in a run, over that of the last good run before, or why not."""
-    last, why_not = story.over_last(entry, spot)
-    return {
-        "step": short(spot.median),
-        "lo": short(spot.lo),
-        "hi": short(spot.hi),
-        "n": spot.n,
-        "last": short(last),
-        "no_last": why_not or None,
-    }
+def timed(spot: Spot) -> dict[str, Any]:
+    """Return the step time of a case in a run."""
+    return {"step": short(spot.median), "lo": short(spot.lo), "hi": short(spot.hi), "n": spot.n}
 
 
-def row(story: Story, entry: CaseStory, newest: int) -> dict[str, Any]:
+def row(entry: CaseStory, newest: int) -> dict[str, Any]:
     """Return a case as a row of the overview. Keys are short because there may be thousands of rows."""
     recorded, spot = entry.newest, entry.now
     verdict = recorded.verdict
@@ -127,7 +119,7 @@ def row(story: Story, entry: CaseStory, newest: int) -> dict[str, Any]:
         {
             **named(entry),
             "outcome": recorded.outcome,
-            **timed(story, entry, spot),
+            **timed(spot),
             "ratio": short(verdict_of_time.ratio) if verdict_of_time else None,
             "ratio_lo": short(verdict_of_time.lo) if verdict_of_time else None,
             "ratio_hi": short(verdict_of_time.hi) if verdict_of_time else None,

@@ -1,13 +1,12 @@
-"""All pages except those of the cases: overview, runs, each newest run, pairs, speed-ups, hosts."""
+"""All pages except those of the cases: overview, runs, each newest run, speed-ups."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from ipexperf.case import AGAINST
 from ipexperf.dashboard import data
 from ipexperf.dashboard.change_marks import Mark
 from ipexperf.dashboard.story import CaseStory, Story
@@ -16,8 +15,6 @@ from ipexperf.history.board import Board, BoardRun
 from ipexperf.history.speedups import speedups
 from ipexperf.judge.environment import differences
 from ipexperf.outcomes import OUTCOMES
-from ipexperf.report.moved import changed
-from ipexperf.result import PRIMARY
 
 MOVED = ("slower", "undone", "faster")
 """The kinds of change to show on the overview, the most urgent first."""
@@ -46,7 +43,7 @@ def overview(story: Story) -> dict[str, Any]:
         "settled": "" if _tried(story, newest) else run.meta.get("settled", {}).get("line", ""),
         "cases": len(entries),
         "data": {
-            "rows": [data.drop({**data.row(story, entry, newest), "since": _since(story, entry)}) for entry in entries],
+            "rows": [data.drop({**data.row(entry, newest), "since": _since(story, entry)}) for entry in entries],
             "changes": [_change(story.board, mark, entry) for mark, entry in moved[:MOST_CHANGES]],
             "untold": max(0, len(moved) - MOST_CHANGES) + story.older,
         },
@@ -128,7 +125,7 @@ def run_page(story: Story, place: int, entries: Sequence[tuple[CaseStory, int]])
     board = story.board
     run = board.runs[place]
     before = next((earlier for earlier in board.runs[:place][::-1] if earlier.machine_key == run.machine_key), None)
-    rows = [_case_of(story, entry, index) for entry, index in entries]
+    rows = [_case_of(entry, index) for entry, index in entries]
     return {
         "title": f"Run {data.moment(run.started_at)}",
         "run": run,
@@ -140,12 +137,11 @@ def run_page(story: Story, place: int, entries: Sequence[tuple[CaseStory, int]])
         "environment": _environment(board, run),
         "command": data.own_command(run.meta),
         "outcomes": data.counted(row["outcome"] for row in rows),
-        "twins": twins(story, {run.uid}),
         "data": {"rows": rows},
     }
 
 
-def _case_of(story: Story, entry: CaseStory, index: int) -> dict[str, Any]:
+def _case_of(entry: CaseStory, index: int) -> dict[str, Any]:
     """Return a case as a row of a run."""
     spot = entry.spots[index]
     judged = entry.line.verdicts.get(spot.run)
@@ -155,7 +151,7 @@ def _case_of(story: Story, entry: CaseStory, index: int) -> dict[str, Any]:
         {
             **data.named(entry, root="../"),
             "outcome": _outcome(entry, index),
-            **data.timed(story, entry, spot),
+            **data.timed(spot),
             "ratio": data.short(judged.ratio) if judged else None,
             "right": data.right(entry.newest) if newest else None,
             "why": verdict.reason if verdict else None,
@@ -189,35 +185,6 @@ def _plain(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def pairs(story: Story) -> dict[str, Any]:
-    """Return the cases that were compared with another arm, each with its newest verdict."""
-    rows = [_pair(story, entry) for entry in story.entries if AGAINST in dict(entry.case.knobs)]
-    return {"title": "A/B", "data": {"rows": rows}}
-
-
-def _pair(story: Story, entry: CaseStory) -> dict[str, Any]:
-    verdict = entry.newest.verdict
-    evidence = verdict.pairs if verdict else None
-    ratios = [math.exp(x) for x in evidence.log_ratios if math.isfinite(x)] if evidence else []
-    speed = verdict.speed or verdict if verdict else None
-    return data.drop(
-        {
-            **data.named(entry),
-            "outcome": speed.outcome if speed else entry.newest.outcome,
-            "arm": evidence.against if evidence else dict(entry.case.knobs)[AGAINST],
-            "ratio": data.short(verdict.ratio) if verdict else None,
-            "lo": data.short(verdict.lo) if verdict else None,
-            "hi": data.short(verdict.hi) if verdict else None,
-            "mde": data.short(verdict.mde) if verdict else None,
-            "pairs": [data.short(x) for x in ratios],
-            "differs": list(evidence.differences) if evidence else [],
-            "beside": [f"{one.metric} {changed(one)}: {one.outcome}" for one in verdict.moved] if verdict else [],
-            "why": speed.reason if speed else entry.newest.metrics[PRIMARY].reason,
-            "when": data.moment(story.run_of(entry).started_at),
-        }
-    )
-
-
 def gains(story: Story) -> dict[str, Any]:
     """Return the speed-ups of dtypes, stacks, devices and settings, from the newest run of every case."""
     pages = {(entry.case.id, entry.case.batch, entry.line.machine_key): entry.slug for entry in story.entries}
@@ -240,14 +207,14 @@ def gains(story: Story) -> dict[str, Any]:
         "title": "Speed-ups",
         "in_turns": any(paired),
         "launches": not all(paired),
-        "twins": twins(story, {speedup.run_uid for speedup in compared}),
+        "twins": [
+            tables.twin_text(twin)
+            for (uid, _), paired in story.paired.items()
+            if uid in {speedup.run_uid for speedup in compared}
+            for twin in paired.twins
+        ],
         "data": {"rows": rows},
     }
-
-
-def twins(story: Story, runs: Collection[str]) -> list[str]:
-    """Return the twins of these runs, where their rounds are known."""
-    return [tables.twin_text(twin) for (uid, _), paired in story.paired.items() if uid in runs for twin in paired.twins]
 
 
 def _rights(metric: str | None, base: float | None, value: float | None) -> str:

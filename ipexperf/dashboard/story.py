@@ -19,7 +19,7 @@ from ipexperf.history.changed import examine
 from ipexperf.history.comparison import unsound
 from ipexperf.history.records import Recorded
 from ipexperf.history.rounds import Paired
-from ipexperf.judge.environment import RAN, in_few_words
+from ipexperf.judge.environment import RAN
 from ipexperf.report.speeds import to_beat
 from ipexperf.result import PRIMARY, accuracies
 
@@ -93,16 +93,6 @@ class Story:
     def run_of(self, entry: CaseStory) -> BoardRun:
         """Return the newest run of a case."""
         return self.board.runs[entry.now.run]
-
-    def over_last(self, entry: CaseStory, spot: Spot) -> tuple[float | None, str]:
-        """Return the step time over that of the last good run before, or None and maybe why."""
-        good = (one for one in reversed(entry.line.usual) if one.run < spot.run and one.outcome == "ok" and one.median)
-        before = next(good, None)
-        if before is None or before.median is None or spot.outcome != "ok" or not spot.median:
-            return None, ""
-        if lines := self.differ.between(entry.line, before.run, spot.run, RAN):
-            return None, f"other environments: {in_few_words(lines)}"
-        return spot.median / before.median, ""
 
     def environments(self, entry: CaseStory) -> list[int]:
         """Return a number for what ran in each run of a case: equal numbers, equal software, variables and source."""

@@ -66,13 +66,11 @@ class _Site:
         last = range(max(0, len(story.board.runs) - RUN_PAGES), len(story.board.runs))
         self._paged = {*sorted(newest)[-RUN_PAGES:], *last}
         self._more: dict[str, dict[str, Any]] = {}
-        gains, pairs = pages.gains(story), pages.pairs(story)
+        gains = pages.gains(story)
         if (compared := pages.compare(story))["data"]["rows"]:
             self._more["compare.html"] = compared
         if gains["data"]["rows"]:
             self._more["speedups.html"] = gains
-        if pairs["data"]["rows"]:
-            self._more["pairs.html"] = pairs
         self._pages = single_page.environment(lstrip_blocks=True)
         self._pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
         self._pages.globals.update(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
-KINDS = ("index.html", "runs.html", "compare.html", "speedups.html", "pairs.html", "runs/*.html", "cases/*.html")
+KINDS = ("index.html", "runs.html", "compare.html", "speedups.html", "runs/*.html", "cases/*.html")
 INKED = """
 const canvas = document.querySelector("#trend canvas");
 if (!canvas) return 0;
@@ -90,12 +90,12 @@ def test_the_filter_filters_and_the_link_remembers(report: Path, window: Browser
     window.until("return document.querySelectorAll('#cases tbody tr').length === 2")
     link = window.run("return location.hash")
     assert link == "#q=resnet50+bf16"
-    window.open(report / "index.html", f"{link}&mode=infer_jit&stack=ipex&sort=-step&colour=last")
+    window.open(report / "index.html", f"{link}&mode=infer_jit&stack=ipex&sort=-step&colour=factor")
     found = rows(window)
     assert [name.startswith("resnet50-cpu-bf16-infer_jit-ipex") for name in found] == [True, True]
     assert "+against" in found[0]  # 20 ms come before 14 ms
     assert window.run("return document.getElementById('query').value") == "resnet50 bf16"
-    assert window.texts("#measure [aria-checked=true]") == ["vs run before"]
+    assert window.texts("#measure [aria-checked=true]") == ["\N{MULTIPLICATION SIGN} fp32 stock"]
     window.click("#clear")
     window.until("return document.querySelectorAll('#cases tbody tr').length === 7")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dashboard_records import FASTER, PAIRED, PLAIN, environment, fill, judged, measured, read, step, take_turns
+from dashboard_records import FASTER, PAIRED, PLAIN, environment, fill, measured, read, step, take_turns
 
 from ipexperf.case import Case
 from ipexperf.dashboard import writing
@@ -16,7 +16,7 @@ from ipexperf.dashboard.story import slug
 from ipexperf.history import History
 from ipexperf.history.experiments import SUBCOMMAND
 from ipexperf.judge.policy import Policy
-from ipexperf.result import SpeedVerdict, Verdict
+from ipexperf.result import Verdict
 
 NIGHTS = 5
 SSE41 = {"ONEDNN_MAX_CPU_ISA": "SSE41"}
@@ -67,7 +67,6 @@ def test_a_run_under_another_variable_is_not_the_state_of_a_case(tmp_path: Path,
     (row,) = [row for row in rows(report, "index.html") if row["id"] == PLAIN.id]
     assert row["step"] == pytest.approx(step(PLAIN, NIGHTS - 1), rel=0.01)
     assert (row["outcome"], row["old"]) == ("no_baseline", times)
-    assert row["last"] == pytest.approx(1, abs=0.02)
     assert row["tried"] == "ONEDNN_MAX_CPU_ISA: unset -> SSE41"
     assert rows(report, "index.html", "changes") == []
     assert "1 case is slower" not in (report / "index.html").read_text()
@@ -85,38 +84,16 @@ def test_an_experiment_is_drawn_and_named_on_the_page_of_its_case(tmp_path: Path
     (mark,) = rows(report, page, "marks")
     assert (mark["run"], mark["lines"]) == (NIGHTS, ["ONEDNN_MAX_CPU_ISA: unset -> SSE41"])
     assert mark["text"].startswith("an experiment")
-    of_runs = [row for page in (report / "runs").glob("*.html") for row in rows(report, f"runs/{page.name}")]
-    assert [row["no_last"] for row in of_runs if "no_last" in row] == [f"other environments: {mark['lines'][0]}"]
-    assert len([row for row in of_runs if "last" in row]) == NIGHTS - 1
 
 
-def test_a_run_of_other_software_has_no_ratio_to_the_run_before(tmp_path: Path) -> None:
-    """The cell says why."""
-    path = fill(tmp_path / "nights.db", (PLAIN,), 10)
-    (row,) = rows(pages(path), "index.html")
-    assert "last" not in row
-    assert row["no_last"] == "other environments: torch: 2.8.0+cpu -> 2.9.0+cpu"
-
-
-def test_a_run_of_ab_is_on_the_page_of_pairs_alone(tmp_path: Path) -> None:
+def test_a_run_of_ab_is_no_state_and_leads_to_the_page_of_its_case(tmp_path: Path) -> None:
     """It is no case of the overview and no regression of a run."""
     path = fill(tmp_path / "nights.db", (PLAIN, FASTER), 2)
     try_out(path, PAIRED, 2, **{SUBCOMMAND: "ab"})
     report = pages(path)
     assert {row["id"] for row in rows(report, "index.html")} == {PLAIN.id, FASTER.id}
     assert "1 case is slower" not in (report / "index.html").read_text()
-    (pair,) = rows(report, "pairs.html")
-    assert (pair["id"], pair["outcome"], pair["beside"]) == (PAIRED.id, "regressed", [])
+    (run,) = [one for one in (report / "runs").glob("*.html") if rows(report, f"runs/{one.name}")[0]["id"] == PAIRED.id]
+    (row,) = rows(report, f"runs/{run.name}")
+    assert (run.parent / row["page"]).is_file()
     assert badges(report)[0] == "1 as an experiment"
-
-
-def test_a_pair_is_headed_by_its_speed(tmp_path: Path) -> None:
-    """Memory that regressed stands beside it."""
-    memory = Verdict("regressed", "1.1% more", metric="peak_memory", ratio=1.011)
-    speed = SpeedVerdict("ok", "a slowdown above 5% is excluded")
-    verdict = replace(judged(PAIRED, 0), outcome="regressed", reason="memory", speed=speed, others=(memory,))
-    with History.open(tmp_path / "pairs.db") as history:
-        history.record(history.start_run(environment(0), {}), measured(PAIRED, 0), verdict)
-    (pair,) = rows(pages(tmp_path / "pairs.db"), "pairs.html")
-    assert (pair["outcome"], pair["why"]) == (speed.outcome, speed.reason)
-    assert pair["beside"] == ["peak_memory +1.1 %: regressed"]

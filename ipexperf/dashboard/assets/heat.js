@@ -7,7 +7,6 @@ const MEASURES = {
     title: "× fp32 stock", limit: Math.log(4), value: (row) => row.factor && 1 / row.factor,
     text: (value) => `${(1 / value).toFixed(2)}×`, less: "faster", more: "slower",
   },
-  last: { title: "vs run before", limit: Math.log(1.3), value: (row) => row.last, text: percent, less: "faster", more: "slower" },
   verdict: { title: "verdict", value: () => undefined, text: () => "" },
 };
 const DTYPES = window.ipexperfTables.dtypes;

@@ -2,7 +2,7 @@
 "use strict";
 
 function rowsOf() {
-  return [...document.querySelectorAll("table.rows tbody tr, .line-row")].filter((row) => row.offsetParent !== null);
+  return [...document.querySelectorAll("table.rows tbody tr")].filter((row) => row.offsetParent !== null);
 }
 
 function step(by) {

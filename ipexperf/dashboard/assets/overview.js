@@ -70,7 +70,7 @@ function spark(row) {
 }
 
 const COLUMN_LIST = [
-  COLUMNS.name, COLUMNS.verdict, COLUMNS.step, ...anyOf(DATA.rows, "ratio", "last", "factor", "right"),
+  COLUMNS.name, COLUMNS.verdict, COLUMNS.step, ...anyOf(DATA.rows, "ratio", "factor", "right"),
   ...(DATA.rows.some((row) => row.spark.filter((value) => value !== null).length > 1) ? [{ name: "spark", title: "through time", show: spark }] : []),
   ...(DATA.rows.some((row) => row.old) ? [{
     name: "old", title: "age", number: true, hint: "runs since then", key: (row) => row.old ?? 0,

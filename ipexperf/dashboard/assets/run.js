@@ -2,7 +2,7 @@
 "use strict";
 
 const RUN_COLUMNS = [
-  COLUMNS.name, COLUMNS.verdict, COLUMNS.step, ...anyOf(DATA.rows, "ratio", "last", "right"),
+  COLUMNS.name, COLUMNS.verdict, COLUMNS.step, ...anyOf(DATA.rows, "ratio", "right"),
   ...(DATA.rows.some((row) => row.why) ? [{ name: "why", title: "why", show: (row) => make("span", { class: "why" }, row.why ?? "-") }] : []),
 ];
 

@@ -9,8 +9,7 @@ const KINDS = {
 };
 
 filter.over(DATA.rows, (rows) => {
-  // Two launches have intervals without end: they are cut off, or they would squeeze all gains into a point.
-  const axis = axisOf(rows.map((row) => row.speedup), 1.5, 1.6);
+  const axis = axisOf(rows.map((row) => row.speedup));
   const sections = Object.entries(KINDS).map(([kind, title]) => [title, rows.filter((row) => row.kind === kind)]);
   document.getElementById("gains").replaceChildren(
     ...sections.filter(([, own]) => own.length).map(([title, own]) => section(axis, title, own)));

@@ -73,10 +73,6 @@ const COLUMNS = {
     name: "ratio", title: "vs baseline", number: true, hint: "time over the baseline's, or over the other arm's",
     key: (row) => row.ratio, show: (row) => percent(row.ratio),
   },
-  last: {
-    name: "last", title: "vs run before", number: true, hint: "time over that of the good run before; no verdict",
-    key: (row) => row.last, show: (row) => (row.no_last ? make("span", { class: "note whole", title: row.no_last }, "other environment") : percent(row.last)),
-  },
   factor: {
     name: "factor", title: "× fp32", number: true, hint: "throughput over stock fp32 in the same run",
     key: (row) => row.factor, show: (row) => (row.factor === undefined ? "-" : `${row.factor.toFixed(2)}×`),
@@ -91,6 +87,5 @@ function stepOf(row) {
 }
 
 function anyOf(rows, ...names) {
-  const has = (row, name) => row[name] !== undefined || row[`no_${name}`] !== undefined;
-  return names.filter((name) => rows.some((row) => has(row, COLUMNS[name].name))).map((name) => COLUMNS[name]);
+  return names.filter((name) => rows.some((row) => row[name] !== undefined)).map((name) => COLUMNS[name]);
 }
