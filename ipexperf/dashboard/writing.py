@@ -11,9 +11,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import jinja2
+
 from ipexperf import __version__, outcomes
 from ipexperf.bench.machine.source import inside
-from ipexperf.dashboard import case_page, folder, pages, single_page
+from ipexperf.dashboard import case_page, folder, pages
 from ipexperf.dashboard.story import CaseStory, Story, by_run, gather
 from ipexperf.dtypes import DTYPES
 from ipexperf.history import History
@@ -21,6 +23,7 @@ from ipexperf.history.database import collector_held_off
 from ipexperf.result import PRIMARY
 
 HERE = Path(__file__).parent
+STYLE = HERE / "assets" / "look.css"
 SECURITY = (
     "default-src 'none'; script-src 'self' file:; style-src 'self' file:; img-src data:; base-uri 'none'; "
     "form-action 'none'"
@@ -71,7 +74,14 @@ class _Site:
             self._more["compare.html"] = compared
         if gains["data"]["rows"]:
             self._more["speedups.html"] = gains
-        self._pages = single_page.environment(lstrip_blocks=True)
+        # What is filled in is escaped, in pages and in the JSON inside them.
+        self._pages = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
         self._pages.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
         self._pages.globals.update(
             paged=self._paged,

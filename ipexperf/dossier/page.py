@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ipexperf.dashboard import single_page
+import jinja2
+
+from ipexperf.dashboard.writing import STYLE
 from ipexperf.dossier.drawing import Row
 from ipexperf.report import units
 from ipexperf.report.rerun import Search
@@ -76,8 +78,9 @@ class Dossier:
 
 def html(made: Dossier) -> str:
     """The page as one file of HTML, which loads nothing."""
-    return single_page.render(
-        TEMPLATE,
+    page = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    return page.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        style=STYLE.read_text(encoding="utf-8"),
         dossier=made,
         counts=[(name, amount(name, a), amount(name, b), change(a, b)) for name, a, b in made.counts],
         own=[

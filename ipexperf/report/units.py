@@ -66,7 +66,7 @@ def amount(value: float, unit: str) -> str:
         return size(value)
     if unit == "fraction":
         return f"{value:.1%}"
-    return f"{digits(value)} {unit}"
+    return scaled(value, unit) if unit == "FLOP/s" else f"{digits(value)} {unit}"
 
 
 def percent(ratio: float) -> str:
