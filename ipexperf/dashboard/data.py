@@ -100,7 +100,6 @@ def named(entry: CaseStory, root: str = "") -> dict[str, Any]:
         "id": case.id,
         **case.axes,
         "batch": case.batch,
-        "size": case.size,
         "machine": entry.line.machine_key,
     }
 
@@ -121,14 +120,11 @@ def row(entry: CaseStory, newest: int) -> dict[str, Any]:
             "outcome": recorded.outcome,
             **timed(spot),
             "ratio": short(verdict_of_time.ratio) if verdict_of_time else None,
-            "ratio_lo": short(verdict_of_time.lo) if verdict_of_time else None,
-            "ratio_hi": short(verdict_of_time.hi) if verdict_of_time else None,
             "factor": short(entry.factor.times) if entry.factor else None,
             "right": right(recorded),
             "spark": spark(entry.line.usual),
             "old": newest - spot.run or None,
             "tried": entry.line.experiments.get(entry.spots[-1].run),
-            "structure": verdict.structure.outcome if verdict and verdict.structure else None,
             "why": verdict.reason if verdict else recorded.metrics[PRIMARY].reason,
         }
     )

@@ -189,15 +189,16 @@ def gains(story: Story) -> dict[str, Any]:
     """Return the speed-ups of dtypes, stacks, devices and settings, from the newest run of every case."""
     pages = {(entry.case.id, entry.case.batch, entry.line.machine_key): entry.slug for entry in story.entries}
     compared = speedups([entry.newest for entry in story.entries if not entry.experiment], paired=story.paired)
+    runs = {speedup.run_uid for speedup in compared}
     paired = [speedup.paired for speedup in compared if speedup.speedup is not None]
-    names = ("kind", "over", "model", "device", "dtype", "mode", "stack", "batch", "metric", "seen", "rounds")
+    names = ("kind", "over", "model", "device", "dtype", "mode", "stack", "batch", "metric", "seen")
     rows = [
         {
             **{name: getattr(speedup, name) for name in names},
             "id": speedup.case_id,
             "page": f"cases/{pages[speedup.case_id, speedup.batch, speedup.machine_key]}.html",
             "machine": speedup.machine_key,
-            **{name: data.short(asdict(speedup)[name]) for name in ("base", "value", "speedup", "lo", "hi")},
+            **{name: data.short(asdict(speedup)[name]) for name in ("speedup", "lo", "hi")},
             "note": "; ".join(filter(None, (tables.counted(speedup.rounds) if speedup.paired else "", speedup.note))),
             "right": _rights(speedup.accuracy_metric, speedup.base_accuracy, speedup.accuracy),
         }
@@ -208,10 +209,7 @@ def gains(story: Story) -> dict[str, Any]:
         "in_turns": any(paired),
         "launches": not all(paired),
         "twins": [
-            tables.twin_text(twin)
-            for (uid, _), paired in story.paired.items()
-            if uid in {speedup.run_uid for speedup in compared}
-            for twin in paired.twins
+            tables.twin_text(twin) for (uid, _), paired in story.paired.items() if uid in runs for twin in paired.twins
         ],
         "data": {"rows": rows},
     }
