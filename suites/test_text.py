@@ -1,4 +1,4 @@
-"""Text classification: BERT on definitions of words, on every requested device, dtype, mode and stack."""
+"""Text classification: BERT on sentences, on every requested device, dtype, mode and stack."""
 
 import pytest
 

@@ -30,7 +30,7 @@ CASES = [
     Case("resnet50", "cpu", "bf16", "infer_jit", "ipex", 32, 32),
     Case("resnet50", "xpu", "fp16", "train", "stock", 64, 32),
     Case("resnet18", "cpu", "fp32", "train", "ipex", 64, 32, knobs=(("accumulate", "2"), ("optimizer", "lamb"))),
-    Case("bert_base", "cpu", "int8", "infer_jit", "ipex", 8, 32, data="glosses"),
+    Case("bert_base", "cpu", "int8", "infer_jit", "ipex", 8, 32, data="sentences"),
     Case("dlrm", "cuda", "fp32", "infer_compile", "stock", 512, 32, data="movielens"),
 ]
 

@@ -7,8 +7,7 @@ stack and a model. Most of `bench` imports this file, which imports almost nothi
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import importlib.metadata
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -188,10 +187,15 @@ class Dataset(ABC):
     name: str
     licence: str = "not stated"
     """Licence of the examples, as published."""
+    real: str = ""
+    """The data set in the folder of `--perf-data` that takes its place."""
 
-    @abstractmethod
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        """Find the data, without torch. Return its path and None, or None and why it is not available."""
+        """Find the data, without torch. Return its path and None, or None and why it is not available.
+
+        By default the examples are made by the file of the class, and nothing else is needed.
+        """
+        return inspect.getfile(type(self)), None
 
     @abstractmethod
     def read(self, path: str, size: int) -> Split:
@@ -283,31 +287,6 @@ def _description(raw: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Packaged:
-    """Trained weights in a Python package, found without importing it and verified by checksum."""
-
-    package: str
-    file: str
-    sha256: str
-    adapt: Callable[[dict[str, Any]], dict[str, Any]] | None = None
-    """A function that converts the names in the file to those of the network."""
-
-    def find(self) -> tuple[str | None, str | None]:
-        """Find the file. Return its path and None, or None and why it is not available."""
-        try:
-            path = Path(str(importlib.metadata.distribution(self.package).locate_file(self.file)))
-        except importlib.metadata.PackageNotFoundError:
-            return None, f"its trained weights come with {self.package}, which is not installed: see make data"
-        return (str(path), None) if path.is_file() else (None, f"{self.package} has no {self.file}")
-
-    def check(self, path: str) -> None:
-        """Raise WorkerError if the checksum of the file is wrong."""
-        digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        if digest != self.sha256:
-            raise WorkerError("error", f"{path} is not the known {self.file} of {self.package}: sha256 {digest}")
-
-
-@dataclass(frozen=True, slots=True)
 class Model:
     """A network, its data, and the settings of its training and inference."""
 
@@ -337,9 +316,7 @@ class Model:
     settles: int = 0
     """Number of last steps over which the learning rate falls to 0, for scores that vary from step to step."""
     trained: bool = True
-    """True if ipexperf trains weights for inference."""
-    pretrained: Packaged | None = None
-    """Published weights. Without a `recipe` they are used as they are."""
+    """True if inference uses trained weights."""
     normal: int | None = None
     """Input size of published benchmarks, for `--perf-size normal`. None: `size`."""
     least: int = 1
@@ -375,24 +352,11 @@ class Model:
         """The default of the knob `weights` in low precision."""
         return "cast" if self.served else "autocast"
 
-    @property
-    def learned(self) -> bool:
-        """True if inference uses trained weights."""
-        return self.trained or self.pretrained is not None
-
-    @property
-    def as_packaged(self) -> bool:
-        """True if inference uses the weights of a package unchanged."""
-        return self.pretrained is not None and self.recipe is None
-
     def why_not(self, cell: Cell, mode: Mode, facts: Facts) -> str | None:
         """Return why the model cannot do this cell, whose mode is `mode`, or None."""
         kinds = [kind for name in (*mode.traits, cell.dtype) for kind in (name, f"{name} on {cell.stack}")]
         reason = next((self.why_nots[kind] for kind in kinds if kind in self.why_nots), None)
-        reason = reason or facts.missing(*self.needs)
-        if reason is None and self.pretrained is not None:
-            _, reason = self.pretrained.find()
-        return reason
+        return reason or facts.missing(*self.needs)
 
     def batch(self, mode: Mode) -> int:
         return mode.batch or (self.batch_train if mode.trains else self.batch_infer)

@@ -152,14 +152,14 @@ class Conductor:
             return conditions
         self._fit(case, conditions)
         model, mode = registry.models.get(case.model), registry.modes.get(case.mode)
-        if mode.trains or not (model.learned or quantised(case.dtype)):
+        if mode.trains or not (model.trained or quantised(case.dtype)):
             return conditions
         made_of = weights.address(model, case.data, conditions.settings.data_file or "", case.size)
-        if model.learned:
-            path = self._weights(made_of, case, conditions)
+        if model.trained:
+            path = self._ensure("weights", self._cache / "weights" / made_of, case, conditions)
             conditions = conditions.with_settings(weights=str(path))
         if quantised(case.dtype):
-            made_of += source + (artifact_cache.digest(path) if model.learned else "")
+            made_of += source + (artifact_cache.digest(path) if model.trained else "")
             variables = {**conditions.variables, **({SOURCE: source} if source else {})}
             quantiser = dataclasses.replace(conditions, python=python or conditions.python, variables=variables)
             name = artifact.address(case, made_of, ask_facts(quantiser.python, (), quantiser.variables))
@@ -334,18 +334,6 @@ class Conductor:
             return
         processes = max(1, len(conditions.instances), registry.modes.get(case.mode).processes(case))
         memory_fit.refuse(case, footprint, conditions.memory, processes)
-
-    def _weights(self, name: str, case: Case, conditions: Conditions) -> Path:
-        """The weights of a case: a package's as they are, or trained here, possibly from a package's weights."""
-        model = registry.models.get(case.model)
-        if model.pretrained is not None:
-            path, why_not = model.pretrained.find()
-            if path is None:
-                raise WorkerError("error", why_not or "no weights")
-            if model.as_packaged:
-                return Path(path)
-            conditions = conditions.with_settings(weights=path)
-        return self._ensure("weights", self._cache / "weights" / name, case, conditions)
 
     def _ensure(self, do: str, path: Path, case: Case, conditions: Conditions, sides: Sequence[str] = ()) -> Path:
         """A file that the case loads. A worker makes it if it is missing or damaged."""

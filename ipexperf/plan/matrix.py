@@ -26,7 +26,6 @@ MARK = ("models", "own", "tolerance", "gate")
 """The arguments of `pytest.mark.perf`."""
 REASONS = 3
 """Most reasons to show if a request cannot be met. Each stack may have one."""
-CIFAR = "cifar10"
 PATH_OR_REASON = [NoneType, str]
 """The types, in any order, of what a data set's `find` returns."""
 DEFAULT_DEVICE = ("cpu",)
@@ -251,9 +250,9 @@ def case_of(
     if reason is not None:
         return LeftOut(cell, reason)
     preset, model = PRESETS[options.preset], registry.models.get(cell.model)
-    data = CIFAR if options.data and model.data == "digits" else model.data
+    data = _data(model, options)
     if data not in missing:
-        missing[data] = _missing(model, data, options)
+        missing[data] = _missing(data, options)
     if (absent := missing[data]) is not None:
         return LeftOut(cell, absent)
     batch = sizes.batch(cell, options.batch, published=preset.published)
@@ -264,13 +263,19 @@ def case_of(
     return case
 
 
-def _missing(model: Model, data: str, options: Options) -> str | None:
-    """Return the reason why the data of a model is not available, or None."""
+def _data(model: Model, options: Options) -> str:
+    """Return the data set of a model, or the real one that takes its place with `--perf-data`."""
     try:
         registry.tasks.get(model.task)
-        dataset = registry.datasets.get(data)
+        dataset = registry.datasets.get(model.data)
     except UsageError as error:
         raise UsageError(f"the model '{model.name}': {error}") from None
+    return (options.data and dataset.real) or model.data
+
+
+def _missing(data: str, options: Options) -> str | None:
+    """Return the reason why a data set is not available, or None."""
+    dataset = registry.datasets.get(data)
     answer = dataset.find(str(options.data) if options.data else None)
     if isinstance(answer, tuple) and sorted(map(type, answer), key=str) == PATH_OR_REASON:
         return answer[1]

@@ -379,7 +379,7 @@ class Options:
     data: Path | None = _option(
         Path,
         None,
-        "folder with CIFAR-10 in its on-disk format (default: embedded digits)",
+        "folder with real data: CIFAR-10, MovieLens-100K, road images (default: embedded or made ones)",
         "DIR",
         in_ci=True,
         page="data.md",

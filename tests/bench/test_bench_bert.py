@@ -1,4 +1,4 @@
-"""BERT is the network that it is called after, and its last layer is fitted to what tells the classes apart."""
+"""BERT is the network that it is called after."""
 
 from __future__ import annotations
 
@@ -80,21 +80,3 @@ def test_what_is_filled_up_changes_nothing() -> None:
     assert torch.equal(network(other, mask), known)
     assert not torch.equal(network(other, torch.ones_like(mask))[0], network(tokens, torch.ones_like(mask))[0])
     assert not torch.equal(network(tokens, torch.ones_like(mask))[0], known[0])
-
-
-def test_published_weights_find_their_places() -> None:
-    """Each name of a published checkpoint is one of ours, and none of ours but the classifier's is left over."""
-    parts = ("query", "key", "value")
-    layer = [
-        *(f"attention.self.{part}" for part in parts),
-        *("attention.output.dense", "attention.output.LayerNorm", "intermediate.dense", "output.dense"),
-        "output.LayerNorm",
-    ]
-    names = [
-        *(f"embeddings.{kind}_embeddings.weight" for kind in ("word", "position", "token_type")),
-        *(f"embeddings.LayerNorm.{kind}" for kind in ("weight", "bias")),
-        *(f"encoder.layer.{i}.{part}.{kind}" for i in range(2) for part in layer for kind in ("weight", "bias")),
-    ]
-    published = dict.fromkeys([*names, "pooler.dense.weight", "embeddings.position_ids"])
-    own = small(_bert.Shape(2, 16, 4, pooler=False)).state_dict()
-    assert set(_bert.renamed(published)) == {name for name in own if not name.startswith("classifier.")}

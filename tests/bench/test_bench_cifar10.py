@@ -38,14 +38,14 @@ def batches() -> Batches:
 
 
 @pytest.fixture
-def root(batches: Batches, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(batches: Batches, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with such files, which torchvision takes for the published ones."""
     import cifar10
     import torchvision
 
     for name, value in cifar10.published(cifar10.write(tmp_path, batches)).items():
         monkeypatch.setattr(torchvision.datasets.CIFAR10, name, value)
-    return tmp_path
+    return tmp_path / FOLDER
 
 
 def expected(pixels: Any) -> Any:
@@ -56,13 +56,13 @@ def expected(pixels: Any) -> Any:
     return (planes - np.reshape(MEAN, (3, 1, 1))) / np.reshape(DEVIATION, (3, 1, 1))
 
 
-def test_every_pixel_and_label_is_read(batches: Batches, root: Path) -> None:
+def test_every_pixel_and_label_is_read(batches: Batches, folder: Path) -> None:
     """The five batches are the training images in their order, the test batch is held out, and no pixel is lost."""
     import cifar10
     import numpy as np
     import torch
 
-    split = Cifar10().read(str(root), 32)
+    split = Cifar10().read(str(folder), 32)
     train = np.concatenate([batches[name][0] for name in cifar10.TRAIN])
     test, test_labels = batches[cifar10.TEST]
     assert {split.train.inputs[0].dtype, split.test.inputs[0].dtype} == {torch.float32}
@@ -74,12 +74,12 @@ def test_every_pixel_and_label_is_read(batches: Batches, root: Path) -> None:
     assert {split.train.targets[0].dtype, split.test.targets[0].dtype} == {torch.int64}
 
 
-def test_another_size_is_scaled_to(batches: Batches, root: Path) -> None:
+def test_another_size_is_scaled_to(batches: Batches, folder: Path) -> None:
     """At half the size each pixel is the mean of the four that it covers, and labels stay."""
     import cifar10
     import numpy as np
 
-    split = Cifar10().read(str(root), 16)
+    split = Cifar10().read(str(folder), 16)
     pixels, labels = batches[cifar10.TEST]
     quarters = expected(pixels).reshape(ROWS, 3, 16, 2, 16, 2).mean(axis=(3, 5))
     np.testing.assert_allclose(split.test.inputs[0].numpy(), quarters, rtol=0, atol=2e-6)
@@ -96,16 +96,16 @@ def test_cifar10_is_found_in_its_folder_only(tmp_path: Path) -> None:
     folder.mkdir()
     for name in FILES:
         (folder / name).touch()
-    assert dataset.find(str(tmp_path)) == (str(tmp_path), None)
+    assert dataset.find(str(tmp_path)) == (str(folder), None)
     (folder / "data_batch_4").unlink()
     assert dataset.find(str(tmp_path)) == (None, f"--perf-data={folder} lacks data_batch_4: {again} again")
 
 
-def test_a_damaged_file_is_refused(root: Path) -> None:
+def test_a_damaged_file_is_refused(folder: Path) -> None:
     """A byte that differs is one sentence with the folder."""
-    path = root / FOLDER / "data_batch_3"
+    path = folder / "data_batch_3"
     data = bytearray(path.read_bytes())
     data[-10] ^= 1
     path.write_bytes(data)
     with pytest.raises(WorkerError, match=r"is not CIFAR-10 as published: unpack cifar-10-python\.tar\.gz there again"):
-        Cifar10().read(str(root), 32)
+        Cifar10().read(str(folder), 32)

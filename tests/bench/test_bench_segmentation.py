@@ -1,9 +1,7 @@
-"""Roads: tiles that keep what is held out apart, their masks, and the overlap that is asked for."""
+"""Roads: images become tiles with their masks, and the overlap is what is asked for."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import importlib.util
 from pathlib import Path
 from typing import Any
@@ -71,92 +69,69 @@ def test_the_loss_falls_with_every_pixel_that_is_found() -> None:
     assert none - 20 / 4 == pytest.approx(0.5, abs=1e-3), "dice: (0 + 1) / (0 + 1 + 1)"
 
 
-SIDE, TRAINED = 20, 12
+SIDE = 8
+
+
+def write(folder: Path, count: int) -> Path:
+    """Images of 3 x 2 tiles whose red tells the tile, and where the left half of every second one is road."""
+    folder.mkdir(exist_ok=True)
+    tile = torch.arange(3)[:, None] * 2 + torch.arange(2)
+    red = tile.repeat_interleave(SIDE, 0).repeat_interleave(SIDE, 1).byte() * 40
+    road = (red // 40 % 2 == 1) & (torch.arange(2 * SIDE) % SIDE < SIDE // 2)
+    for number in range(count):
+        image = torch.stack((red, torch.full_like(red, number), torch.zeros_like(red)), 2)
+        for name, mode, pixels in (("sat.png", "RGB", image), ("mask.png", "L", road.byte() * 255)):
+            data = pixels.contiguous().numpy().tobytes()
+            Image.frombytes(mode, (2 * SIDE, 3 * SIDE), data).save(folder / f"{number}_{name}")
+    return folder
 
 
 @pytest.fixture
 def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An image of 20 x 20 whose pixels are all different; road is where the number can be divided by 7."""
-    numbers = torch.arange(SIDE * SIDE, dtype=torch.int16)
-    road = (numbers % 7 == 0).byte().mul(255)
-    sums = {}
-    for name, mode, pixels in ((roads.IMAGE, "I;16", numbers), (roads.MASK, "L", road)):
-        Image.frombytes(mode, (SIDE, SIDE), pixels.numpy().tobytes()).save(tmp_path / name)
-        sums[name] = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
-    changed = {"TRAINED": TRAINED, "MEAN": 0.0, "DEVIATION": 1.0, "SHA256": sums, "GROUND": 1}
-    for name, value in changed.items():
-        monkeypatch.setattr(roads, name, value)
-    return tmp_path / roads.IMAGE
+    """Three images."""
+    monkeypatch.setattr(roads, "REAL_GROUND", SIDE)
+    return write(tmp_path / roads.FOLDER, 3)
 
 
-@pytest.mark.parametrize(("size", "train", "test"), [(4, 3 * 5, 2 * 5), (8, 2 * 3, 1 * 2), (5, 3 * 4, 1 * 4)])
-def test_tiles_cover_what_is_trained_on_and_never_touch_what_is_held_out(
-    small: Path, size: int, train: int, test: int
-) -> None:
-    """Every pixel of the left part is trained on and none of the right one; held out is no pixel twice."""
-    split = roads.Roads().read(str(small), size)
-    assert split.train.inputs[0].shape == (8 * train, 3, size, size)
-    assert split.test.inputs[0].shape == (test, 3, size, size)
-    left, right = (part.inputs[0][:, 0].flatten().long().tolist() for part in (split.train, split.test))
-    assert set(left) == {number for number in range(SIDE * SIDE) if number % SIDE < TRAINED}
-    assert all(number % SIDE >= TRAINED for number in right)
-    assert len(set(right)) == len(right)
+def test_images_are_cut_into_tiles_with_their_masks(small: Path) -> None:
+    """Six of each image, none of an image that is held out among those to train on."""
+    split = roads.RoadImages().read(str(small), SIDE)
+    assert (len(split.train), len(split.test)) == (12, 6)
+    for part, numbers in ((split.train, {0, 2}), (split.test, {1})):
+        colours = ((part.inputs[0] + 1) * 127.5).round().long()
+        assert set(colours[:, 1].flatten().tolist()) == numbers
+        for tile, (colour, mask_of_tile) in enumerate(zip(colours, part.targets[0], strict=True)):
+            assert set(colour[0].flatten().tolist()) == {tile % 6 * 40}
+            assert mask_of_tile[0].mean(0).tolist() == ([1.0] * 4 + [0.0] * 4 if tile % 2 else [0.0] * 8)
 
 
-def test_a_tile_and_its_mask_are_turned_together(small: Path) -> None:
-    """Whichever way a tile lies, its road is where its pixels say."""
-    split = roads.Roads().read(str(small), 4)
-    for part in (split.train, split.test):
-        (images,), (masks,) = part.inputs, part.targets
-        assert torch.equal(masks, (images[:, :1] % 7 == 0).float())
-        assert torch.equal(images[:, 0], images[:, 2])
-    ways = {split.train.inputs[0][15 * way, 0].numpy().tobytes() for way in range(8)}
-    assert len(ways) == 8
+def test_a_smaller_tile_shows_as_much(small: Path) -> None:
+    """Each pixel is the mean of those it stands for, and road where half of them are."""
+    split = roads.RoadImages().read(str(small), SIDE // 4)
+    assert len(split.test) == 6
+    assert split.test.targets[0][1, 0].tolist() == [[1.0, 0.0]] * 2
 
 
-def test_a_small_tile_shows_as_much_ground_as_a_larger_one(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At half its size each pixel is the mean of four, and is road where two of them are."""
-    whole = roads.Roads().read(str(small), 4).test
-    monkeypatch.setattr(roads, "GROUND", 4)
-    half = roads.Roads().read(str(small), 2).test
-    pooled = [torch.nn.functional.avg_pool2d(value, 2) for value in whole.tensors]
-    assert torch.equal(half.inputs[0], pooled[0])
-    assert torch.equal(half.targets[0], (pooled[1] >= 0.5).float())
-    assert half.targets[0].any()
+def test_images_that_do_not_fit_are_refused(small: Path) -> None:
+    """Smaller than a tile, or than their mask."""
+    with pytest.raises(WorkerError, match="24 x 16 and its mask 24 x 16: expected equal sizes of 17 x 17 or more"):
+        roads.RoadImages().read(str(small), 17)
+    Image.new("L", (SIDE, SIDE)).save(small / "2_mask.png")
+    with pytest.raises(WorkerError, match=r"2_sat\.png is 24 x 16 and its mask 8 x 8"):
+        roads.RoadImages().read(str(small), SIDE)
 
 
-def test_what_does_not_fit_is_refused(small: Path) -> None:
-    """Tiles that are larger than the ground, and an image or mask that differs by one byte."""
-    with pytest.raises(WorkerError, match="tiles of 9 x 9 are larger than 20 x 8"):
-        roads.Roads().read(str(small), 9)
-    for name in (roads.MASK, roads.IMAGE):
-        path = small.with_name(name)
-        path.write_bytes(path.read_bytes() + b" ")
-        with pytest.raises(WorkerError, match=f"{name} is not the known one: sha256"):
-            roads.Roads().read(str(small), 4)
-
-
-def test_roads_are_found_in_their_package_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a file of it missing there is one sentence; the package is not imported."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    folder = tmp_path / "solaris" / "data"
-    folder.mkdir(parents=True)
-    (tmp_path / "solaris" / "__init__.py").write_text("raise RuntimeError('nobody imports this')")
-    importlib.invalidate_caches()
-    (folder / roads.IMAGE).touch()
-    assert roads.Roads().find(None) == (None, f"solaris has no data/{roads.MASK} in {folder.parent}")
-    (folder / roads.MASK).touch()
-    assert roads.Roads().find(None) == (str(folder / roads.IMAGE), None)
-
-
-@pytest.mark.skipif(roads.Roads().find(None)[0] is None, reason=str(roads.Roads().find(None)[1]))
-def test_the_real_roads_are_three_pixels_of_a_hundred() -> None:
-    """The package's own files at a quarter of their size: 192 tiles to train on, 10 held out, road in both."""
-    path, _ = roads.Roads().find(None)
-    split = roads.Roads().read(str(path), 64)
-    assert (len(split.train), len(split.test)) == (8 * 4 * 6, 2 * 5)
-    assert 0.01 < TASK.trivial(split) < 0.1
-    assert 0.02 < float(split.train.targets[0].mean()) < 0.07
+def test_images_are_found_in_their_folder_only(tmp_path: Path) -> None:
+    """At least two, each with its mask; exactly one of path and reason is told, and weights are known by them alone."""
+    data, folder = roads.RoadImages(), write(tmp_path / roads.FOLDER, 1)
+    assert data.find(None) == (None, "a set of road images needs its folder: --perf-data=FOLDER")
+    assert data.find(str(tmp_path)) == (None, f"{folder} holds 1 images NAME_sat.*, and at least 2 are needed")
+    write(folder, 2)
+    assert data.find(str(tmp_path)) == (str(folder), None)
+    (folder / "readme.txt").touch()
+    assert [file.name for file in data.files(str(folder))] == ["0_sat.png", "0_mask.png", "1_sat.png", "1_mask.png"]
+    (folder / "1_mask.png").unlink()
+    assert data.find(str(tmp_path)) == (None, f"{folder} lacks 1_mask.png")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="needs torchvision")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import subprocess
 import threading
@@ -14,13 +13,11 @@ import pytest
 from conduct_play import StandIn
 
 from ipexperf.bench import loading, registry
-from ipexperf.bench.api import Packaged
 from ipexperf.case import Case
 from ipexperf.conduct import artifact_cache
 from ipexperf.conduct.conductor import Conductor
 from ipexperf.errors import WorkerError
 from ipexperf.plan.options import Options
-from ipexperf.zoo.models import _probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,15 +32,13 @@ class Teacher(StandIn):
 
     def __init__(self) -> None:
         self.asked = 0
-        self.given: str | None = None
         self.seconds = 0.0
         self.fails = False
 
-    def ask(self, do: str, *, path: str, settings: dict[str, Any], timeout: float, **_: Any) -> None:
+    def ask(self, do: str, *, path: str, timeout: float, **_: Any) -> None:
         assert do == "weights"
         self.asked += 1
         self.seconds = timeout
-        self.given = settings["weights"]
         Path(path).write_bytes(MADE)
         time.sleep(0.2)  # so that a second run comes meanwhile
         if self.fails:
@@ -166,18 +161,3 @@ def test_a_training_that_fails_leaves_nothing_behind(ready: Callable[..., Path],
     assert path.read_bytes() == MADE[:-1]
     assert artifact_cache.flaw(path)
     assert not [x for x in path.parent.iterdir() if "part" in x.name]
-
-
-def test_weights_of_a_package_are_used_as_they_are_or_trained_further(
-    ready: Callable[..., Path], teacher: Teacher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without a recipe nothing is made. With one the worker that trains gets the weights of the package."""
-    package = tmp_path / "package.pt"
-    monkeypatch.setattr(Packaged, "find", lambda _: (str(package), None))
-    learner = dataclasses.replace(registry.models.get("learner"), pretrained=Packaged("somebody", "package.pt", "sum"))
-    monkeypatch.setitem(registry.models._items, "learner", learner)
-    assert ready() == package
-    assert teacher.asked == 0
-    monkeypatch.setitem(registry.models._items, "learner", dataclasses.replace(learner, recipe=_probe.fit))
-    assert ready().read_bytes() == MADE
-    assert teacher.given == str(package)

@@ -302,7 +302,7 @@ def test_the_build_of_ipex_for_cpus_is_not_for_cards() -> None:
 
 
 def test_cifar10_takes_the_place_of_the_digits_where_its_folder_is_given(tmp_path: Path) -> None:
-    """--perf-data makes CIFAR-10 the data of every case, and another series of it."""
+    """--perf-data makes CIFAR-10 the data of each case with digits, and another series of it."""
     (tmp_path / FOLDER).mkdir()
     for name in FILES:
         (tmp_path / FOLDER / name).touch()
@@ -312,10 +312,18 @@ def test_cifar10_takes_the_place_of_the_digits_where_its_folder_is_given(tmp_pat
     assert not {case.uid for case in with_data.cases} & {case.uid for case in without.cases}
 
 
-def test_a_folder_without_cifar10_is_refused(tmp_path: Path) -> None:
-    """--perf-data with a folder of something else is refused: the digits are not measured instead."""
-    with pytest.raises(UsageError, match="holds no cifar-10-batches-py"):
-        matrix.make(Options(data=tmp_path), facts())
+@pytest.mark.parametrize(
+    ("model", "inside"), [("resnet18", "cifar-10-batches-py"), ("dlrm", "ml-100k"), ("unet_resnet34", "roads")]
+)
+def test_a_folder_without_the_real_data_is_refused(model: str, inside: str, tmp_path: Path) -> None:
+    """--perf-data with a folder of something else is refused: what is made here is not measured instead."""
+    with pytest.raises(UsageError, match=f"holds no {inside}"):
+        matrix.make(Options(data=tmp_path, model=(model,)), facts())
+
+
+def test_a_model_without_a_real_counterpart_keeps_its_data(tmp_path: Path) -> None:
+    plan = matrix.make(Options(data=tmp_path, model=("minilm",)), facts())
+    assert {case.data for case in plan.cases} == {"sentences"}
 
 
 def test_a_model_says_where_it_makes_no_sense() -> None:

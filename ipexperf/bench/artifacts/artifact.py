@@ -224,7 +224,7 @@ def _weights(bench: Workbench) -> str:
 
 def made_of(bench: Workbench) -> list[Check]:
     """Check that the artifact was made from these weights. The address does not tell it of untrained networks."""
-    if bench.model.learned:
+    if bench.model.trained:
         return []
     recorded, digest = recipe(bench)["weights"], _weights(bench)
     text = "this network's" if digest == recorded else f"those of another network: {weights.AGAIN}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,8 @@ def address(model: Model, data: str, data_path: str, size: int) -> str:
     digest = hashlib.sha256()
     training = (model.batch_train, model.optimizer, model.learning_rate, model.recipe_steps)
     settling = (model.settles,) if model.settles else ()
-    pretrained = () if model.pretrained is None else (model.pretrained.sha256,)
     sizes = dict.fromkeys((model.size, size))
-    for part in (model.name, model.version, *sizes, *training, *settling, *pretrained, RECIPE, data):
+    for part in (model.name, model.version, *sizes, *training, *settling, RECIPE, data):
         digest.update(json.dumps(part, sort_keys=True).encode())
     for file in registry.datasets.get(data).files(data_path):
         digest.update(f"{file.name} {file.stat().st_size}".encode())
@@ -54,10 +53,7 @@ def train(bench: Workbench, path: str) -> dict[str, Any]:
     first = bench.at(model.size) if model.resized else bench
     split = read(first)
     torch.manual_seed(RECIPE["seed"])
-    network = bench.built()
-    if model.pretrained is not None:
-        _packaged(bench, network)
-    network = bench.device.put(network.train())
+    network = bench.device.put(bench.built().train())
     (model.recipe or steps)(first, split, network)
     if model.resized and first.case.size != bench.case.size:
         split = read(bench)
@@ -95,29 +91,17 @@ def network(bench: Workbench) -> Any:
     """Build a new, unoptimised network with the case's weights."""
     torch.manual_seed(bench.settings.seed)
     built = bench.built()
-    if bench.model.as_packaged:
-        _packaged(bench, built)
-    elif bench.model.learned:
+    if bench.model.trained:
         if bench.settings.weights is None:
             raise WorkerError("error", f"{bench.model.name} needs trained weights, but none were given")
         load(built, bench.settings.weights)
     return built.eval()
 
 
-def _packaged(bench: Workbench, network: Any) -> None:
-    """Load published weights into a network."""
-    packaged, path = bench.model.pretrained, bench.settings.weights
-    if packaged is None or path is None:
-        raise WorkerError("error", f"{bench.model.name} needs the weights of a package, but none were given")
-    packaged.check(path)
-    load(network, path, packaged.adapt)
-
-
-def load(network: Any, path: str, adapt: Callable[[dict[str, Any]], dict[str, Any]] | None = None) -> None:
+def load(network: Any, path: str) -> None:
     """Load saved weights into a network."""
     state_dict = restore(path)
     try:
-        state_dict = adapt(state_dict) if adapt else state_dict
         network.load_state_dict(state_dict)
     except (AttributeError, KeyError, RuntimeError, TypeError) as error:
         raise WorkerError("error", f"{path} holds the weights of another network: {AGAIN}") from error

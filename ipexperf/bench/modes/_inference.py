@@ -108,7 +108,7 @@ class InferenceSession(Session):
     def answers(self) -> dict[str, Any] | None:
         """Return a sketch of the float64 answers, which accuracy has compared with those of the case."""
         bench, outputs = self.bench, self.reference.outputs
-        trained = bench.settings.weights if bench.model.learned else None
+        trained = bench.settings.weights if bench.model.trained else None
         return answers.sketch(outputs, bench.task.compared(outputs), self.bounds().fidelity, trained)
 
     def bounds(self) -> Bounds:

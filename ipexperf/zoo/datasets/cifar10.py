@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ipexperf.ext import Dataset, Examples, Split, WorkerError, register, torch, torchvision
+from ipexperf.zoo.datasets import _folder
 
 FOLDER = "cifar-10-batches-py"
 ARCHIVE = "cifar-10-python.tar.gz"
@@ -19,19 +20,16 @@ class Cifar10(Dataset):
     licence = "none stated by its authors"
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        if folder is None:
-            return None, "CIFAR-10 needs its folder: --perf-data=FOLDER"
-        flaw = _flaw(Path(folder))
-        return (None, f"--perf-data={folder}{flaw}") if flaw else (folder, None)
+        return _folder.find(folder, "CIFAR-10", FOLDER, FILES, f"unpack {ARCHIVE}")
 
     def read(self, path: str, size: int) -> Split:
         """Read the examples. torchvision checks the MD5 sums of the files first."""
 
         def examples(*, train: bool) -> Examples:
             try:
-                data = torchvision.datasets.CIFAR10(path, train=train, download=False)
+                data = torchvision.datasets.CIFAR10(Path(path).parent, train=train, download=False)
             except RuntimeError:
-                text = f"{Path(path) / FOLDER} is not CIFAR-10 as published: unpack {ARCHIVE} there again"
+                text = f"{path} is not CIFAR-10 as published: unpack {ARCHIVE} there again"
                 raise WorkerError("error", text) from None
             images = torch.from_numpy(data.data).permute(0, 3, 1, 2).float() / 255
             images = (images - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(DEVIATION).view(3, 1, 1)
@@ -40,16 +38,6 @@ class Cifar10(Dataset):
             return Examples((images.contiguous(),), (torch.tensor(data.targets),))
 
         return Split(examples(train=True), examples(train=False))
-
-
-def _flaw(root: Path) -> str:
-    """Return what is wrong with the names in the folder, or an empty text. Contents are checked later."""
-    if not root.is_dir():
-        return ": there is no such folder"
-    if not (root / FOLDER).is_dir():
-        return f" holds no {FOLDER}: unpack {ARCHIVE} there"
-    lacking = [name for name in FILES if not (root / FOLDER / name).is_file()]
-    return f"/{FOLDER} lacks {', '.join(lacking)}: unpack {ARCHIVE} there again" if lacking else ""
 
 
 register(Cifar10())

@@ -18,10 +18,6 @@ class RandomData(Dataset):
     examples: int
     """The number of examples in each half."""
 
-    def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        del folder
-        return __file__, None
-
     def draw(self, count: int, size: int, generator: Any) -> Examples:
         """Draw this many examples."""
         raise NotImplementedError

@@ -1,76 +1,133 @@
-"""A satellite image with the mask of its roads, from the package solaris: 3 % of the pixels are road.
-
-Only the package's two data files are read.
-"""
+"""Ground from above with its roads: made from a seed, or read from a folder of the user."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 from ipexperf.ext import Dataset, Examples, Split, WorkerError, register, torch
-from ipexperf.zoo.datasets import _package
+from ipexperf.zoo.datasets import _folder
 
-IMAGE, MASK = "road_mask_input.tif", "sample_road_raster_mask.tif"
-SHA256 = {
-    IMAGE: "7c561b4a96190dfacc324a03667301935e8868bddacf0496dd7d369224f0ea87",
-    MASK: "d545452e2d92a9b46f38375eeadc600345da16a021739a58bf8f5425b5371a09",
-}
-TRAINED = 780
-"""Columns from the left for training: three fifths. The rest is held out."""
-MEAN, DEVIATION = 563.0, 227.0
-"""Mean and standard deviation of the training part. There is one band of 11 bits."""
-GROUND = 256
-"""Minimum side of a tile in pixels of the image."""
+SEED = 0
+GROUND = 128
+"""Minimum side of what a made tile shows, in its pixels. Smaller tiles are reduced."""
+TRAIN, HELD_OUT = 192, 48
+"""Number of made tiles with that side. Of twice the side there are half as many."""
+ROADS, ROOFS = 3, 12
+"""Largest number of roads, and number of roofs, in a made tile with that side."""
+HALF = (1.5, 3.5)
+"""Smallest and largest half of the width of a road."""
+CLEAR = 0.7
+"""What the noise of the trees must exceed for a tree to stand there."""
+FOLDER, IMAGE, MASK = "roads", "_sat", "_mask"
+REAL_GROUND = 256
+"""Minimum side of what a tile of a real image shows."""
+PAIRS = 32
+"""Number of images that are read. One of five is held out."""
 
 
 class Roads(Dataset):
-    name = "roads"
-    licence = "Apache-2.0, in solaris"
+    """Winding roads on meadows, beside roofs of the same colours and partly below trees."""
 
-    def find(self, folder: str | None) -> tuple[str | None, str | None]:
-        del folder
-        absent = "the roads come with solaris, which is not installed: see make data"
-        return _package.find("solaris", "solaris", absent, f"data/{IMAGE}", f"data/{MASK}")
+    name = "roads"
+    licence = "made here"
+    real = "road_images"
 
     def read(self, path: str, size: int) -> Split:
-        """Return square tiles: of the left part in 8 orientations, of the right part unchanged."""
-        times = max(1, GROUND // size)
-        files = {name: Path(path).with_name(name) for name in (IMAGE, MASK)}
-        image, mask = (_package.image(file, SHA256[name], colours=False) for name, file in files.items())
-        layers = torch.cat(((image.float() - MEAN) / DEVIATION, (mask > 0).float()))
-        left, right = (_reduced(part, times) for part in (layers[:, :, :TRAINED], layers[:, :, TRAINED:]))
-        return Split(_examples(_eightfold(tiles(left, size, covering=True))), _examples(tiles(right, size)))
+        del path
+        generator = torch.Generator().manual_seed(SEED)
+        side = max(GROUND, size)
+        counts = (count * GROUND // side for count in (TRAIN, HELD_OUT))
+        return Split(*(_examples([_ground(side, generator) for _ in range(count)], size) for count in counts))
 
 
-def tiles(part: Any, size: int, *, covering: bool = False) -> Any:
-    """Return evenly spaced squares: either covering everything with overlaps, or without overlap."""
-    if min(part.shape[1:]) < size:
-        raise WorkerError("error", f"tiles of {size} x {size} are larger than {' x '.join(map(str, part.shape[1:]))}")
-    downs, acrosses = (_begins(length, size, covering=covering) for length in part.shape[1:])
-    return torch.stack([part[:, down : down + size, across : across + size] for down in downs for across in acrosses])
+class RoadImages(Dataset):
+    """Images and masks in the format of DeepGlobe's road extraction: `NAME_sat.jpg` and `NAME_mask.png`."""
+
+    name = "road_images"
+    licence = "that of your images"
+
+    def find(self, folder: str | None) -> tuple[str | None, str | None]:
+        path, why_not = _folder.find(folder, "a set of road images", FOLDER, (), "put NAME_sat.jpg and NAME_mask.png")
+        if path is None:
+            return None, why_not
+        images = _images(Path(path))
+        if len(images) < 2:
+            return None, f"{path} holds {len(images)} images NAME_sat.*, and at least 2 are needed"
+        lacking = [mask.name for mask in map(_mask, images) if not mask.is_file()]
+        return (None, f"{path} lacks {', '.join(lacking)}") if lacking else (path, None)
+
+    def files(self, path: str) -> list[Path]:
+        return [file for image in _images(Path(path)) for file in (image, _mask(image))]
+
+    def read(self, path: str, size: int) -> Split:
+        """Return tiles without overlap. Pillow reads the images; a pixel from half white on is road."""
+        from PIL import Image
+
+        def pixels(file: Path, mode: str) -> Any:
+            with Image.open(file) as opened:
+                data = bytearray(opened.convert(mode).tobytes())
+                return torch.frombuffer(data, dtype=torch.uint8).view(opened.height, opened.width, -1).permute(2, 0, 1)
+
+        tiles: tuple[list[Any], list[Any]] = [], []
+        side = max(REAL_GROUND, size)
+        for number, file in enumerate(_images(Path(path))):
+            image, mask = pixels(file, "RGB").float() / 255, (pixels(_mask(file), "L") >= 128).float()
+            if image.shape[1:] != mask.shape[1:] or min(image.shape[1:]) < side:
+                sizes = [" x ".join(map(str, value.shape[1:])) for value in (image, mask)]
+                told = f"{sizes[0]} and its mask {sizes[1]}: expected equal sizes of {side} x {side} or more"
+                raise WorkerError("error", f"{file} is {told}")
+            both = torch.cat((image, mask)).unfold(1, side, side).unfold(2, side, side)
+            tiles[number % 5 == 1].extend(both.permute(1, 2, 0, 3, 4).flatten(0, 1))
+        return Split(*(_examples(part, size) for part in tiles))
 
 
-def _reduced(part: Any, times: int) -> Any:
-    """Reduce the size by a factor. A pixel that is half road counts as road."""
-    grey, road = torch.nn.functional.avg_pool2d(part, times)
-    return torch.stack((grey, (road >= 0.5).float()))
+def _images(folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"*{IMAGE}.*"))[:PAIRS]
 
 
-def _begins(length: int, size: int, *, covering: bool) -> list[int]:
-    count = -(-length // size) if covering else length // size
-    return [round(number * (length - size) / max(1, count - 1)) for number in range(count)]
+def _mask(image: Path) -> Path:
+    return image.with_name(f"{image.stem.removesuffix(IMAGE)}{MASK}.png")
 
 
-def _eightfold(squares: Any) -> Any:
-    """Return each tile and its mirror image in four rotations: roads have no direction."""
-    both = torch.cat((squares, squares.flip(3)))
-    return torch.cat([both.rot90(turn, (2, 3)) for turn in range(4)])
+def _examples(tiles: list[Any], size: int) -> Examples:
+    """Return tiles of colours and mask at the model's size. A pixel that is half road counts as road."""
+    layers = torch.nn.functional.adaptive_avg_pool2d(torch.stack(tiles), size)
+    return Examples((layers[:, :3] * 2 - 1,), ((layers[:, 3:] >= 0.5).float(),))
 
 
-def _examples(squares: Any) -> Examples:
-    """Return grey values in three channels, and the mask."""
-    return Examples((squares[:, :1].repeat(1, 3, 1, 1),), (squares[:, 1:].contiguous(),))
+def _ground(side: int, generator: Any) -> Any:
+    """Make one tile: its colours from 0 to 1, and its mask."""
+
+    def between(low: float, high: float, *shape: int) -> Any:
+        return low + (high - low) * torch.rand(shape, generator=generator)
+
+    def noise(points: int, channels: int) -> Any:
+        coarse = between(0, 1, 1, channels, points, points)
+        return torch.nn.functional.interpolate(coarse, size=(side, side), mode="bilinear", align_corners=False)[0]
+
+    def whole(low: float, high: float) -> int:
+        return int(between(low, high))
+
+    colours = torch.tensor([0.45, 0.5, 0.3]).view(3, 1, 1) + 0.3 * (noise(6, 3) - 0.5) + 0.2 * (noise(24, 1) - 0.5)
+    for _ in range(ROOFS * side**2 // GROUND**2):
+        height, width, top, left = whole(4, 20), whole(4, 20), whole(0, side), whole(0, side)
+        colours[:, top : top + height, left : left + width] = between(0.4, 0.8) + between(-0.05, 0.05, 3, 1, 1)
+    down, across = torch.meshgrid(torch.arange(side) - side / 2, torch.arange(side) - side / 2, indexing="ij")
+    mask = torch.zeros(side, side, dtype=torch.bool)
+    for _ in range(whole(1, ROADS + 1)):
+        turn, begin = between(0, 2 * math.pi, 2)
+        along, beside = across * turn.cos() + down * turn.sin(), down * turn.cos() - across * turn.sin()
+        bend = between(0, 10) * (along * between(0.02, 0.06) + begin).sin()
+        road = (beside - side * between(-0.35, 0.35) - bend).abs() < between(*HALF)
+        colours = torch.where(road, between(0.45, 0.75) + between(-0.05, 0.05, 3, 1, 1), colours)
+        mask |= road
+    trees = noise(16, 1) > CLEAR
+    colours = torch.where(trees, between(0.1, 0.35, 3, 1, 1), colours)
+    colours += 0.08 * (torch.randn(3, side, side, generator=generator))
+    return torch.cat((colours.clamp(0, 1), mask[None].float()))
 
 
 register(Roads())
+register(RoadImages())

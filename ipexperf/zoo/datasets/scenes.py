@@ -7,9 +7,7 @@ from typing import Any
 
 from ipexperf.bench import registry
 from ipexperf.ext import Dataset, Examples, Split, register, torch
-from ipexperf.zoo.datasets import _package
-from ipexperf.zoo.datasets.digits import PIXELS
-from ipexperf.zoo.datasets.photographs import SHA256
+from ipexperf.zoo.datasets.digits import FILE, PIXELS
 
 PHOTOGRAPHS = ("china.jpg", "flower.jpg")
 CLASSES = 4
@@ -32,19 +30,27 @@ class Scenes(Dataset):
 
     def find(self, folder: str | None) -> tuple[str | None, str | None]:
         del folder
-        return str(_package.OURS), None
+        return str(FILE.parent), None
 
     def read(self, path: str, size: int) -> Split:
         """Return scenes. Held-out ones use other digits and other parts of the photographs than training."""
-        digits = registry.datasets.get("digits").read(str(Path(path) / "digits.csv.gz"), PIXELS)
-        images = [_package.image(Path(path) / name, SHA256[name]).contiguous() for name in PHOTOGRAPHS]
-        photographs = [image.float() / 127.5 - 1 for image in images]
+        digits = registry.datasets.get("digits").read(str(Path(path) / FILE.name), PIXELS)
+        photographs = [_photograph(Path(path) / name) for name in PHOTOGRAPHS]
         left = [photograph[:, :, : int(LEFT * photograph.shape[2])] for photograph in photographs]
         right = [photograph[:, :, int(LEFT * photograph.shape[2]) :] for photograph in photographs]
         return Split(
             _Painter(left, digits.train, size, SEED).scenes(TRAIN),
             _Painter(right, digits.test, size, SEED).scenes(TEST),
         )
+
+
+def _photograph(path: Path) -> Any:
+    """Return its pixels from -1 to 1: channels, height, width."""
+    from PIL import Image
+
+    with Image.open(path) as opened:
+        pixels = torch.frombuffer(bytearray(opened.tobytes()), dtype=torch.uint8)
+        return pixels.view(opened.height, opened.width, 3).permute(2, 0, 1).float() / 127.5 - 1
 
 
 class _Painter:

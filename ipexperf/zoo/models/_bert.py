@@ -109,32 +109,3 @@ class Bert(nn.Module):  # type: ignore[misc]
 
     def forward(self, tokens: Any, mask: Any) -> Any:
         return self.classifier(self.features(tokens, mask))
-
-
-NAMES = (
-    ("embeddings.word_embeddings.", "embeddings.words."),
-    ("embeddings.position_embeddings.", "embeddings.positions."),
-    ("embeddings.token_type_embeddings.", "embeddings.kinds."),
-    ("embeddings.LayerNorm.", "embeddings.norm."),
-    ("encoder.layer.", "layers."),
-    ("attention.self.", "attention."),
-    ("attention.output.dense.", "attention.out."),
-    ("attention.output.LayerNorm.", "norm."),
-    ("intermediate.dense.", "up."),
-    ("output.dense.", "down."),
-    ("output.LayerNorm.", "last_norm."),
-)
-"""Names in published checkpoints and names here, replaced in this order."""
-
-
-def renamed(published: dict[str, Any]) -> dict[str, Any]:
-    """Rename the weights of a published encoder. Its pooler is left out: sentence transformers have none."""
-    state = {}
-    for name, value in published.items():
-        if name.startswith("pooler.") or name.endswith("position_ids"):
-            continue
-        new = name
-        for published_name, own_name in NAMES:
-            new = new.replace(published_name, own_name)
-        state[new] = value
-    return state

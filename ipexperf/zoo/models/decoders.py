@@ -1,8 +1,8 @@
 """A small GPT, and decoders of the Llama and Qwen families by their published configurations.
 
 The large ones have random weights, so only their speed and the fidelity of their outputs say something. `gpt_small` and
-`llama_small` are trained on bytes of English here for a few minutes, so that low precision is judged by what it does to
-a language model that has learned something.
+`llama_small` are trained here for a few minutes on the bytes of a made text, so that low precision is judged by what it
+does to a language model that has learned something.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEARNED: dict[str, Any] = {
     "batch_train": 16,
     "batch_infer": 8,
     "task": "language_modelling",
-    "data": "gloss_text",
+    "data": "text",
     "channels_last": False,
     "quantisation": "dynamic",
     "optimizer": "adam",

@@ -1,4 +1,4 @@
-"""DLRM: embeddings of people and films, their dot products, and two small MLPs, on MovieLens-100K."""
+"""DLRM: embeddings of people and films, their dot products, and two small MLPs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ipexperf.ext import COMPILED, model
+from ipexperf.zoo.datasets import ratings
 
 if TYPE_CHECKING:
     from ipexperf.ext import Workbench
 
-TABLES = (943, 1682, 61, 2, 21, 20)
+TABLES = (*ratings.TABLES, ratings.GENRES + 1)
 """Table sizes: people, films, ages, genders, occupations, and genres plus one for padding."""
 DENSE = 2
 WIDTH = 32
@@ -39,7 +40,7 @@ def _merged_for_training(network: Any, bench: Workbench) -> Any:
     batch_train=512,
     batch_infer=512,
     task="recommendation",
-    data="movielens",
+    data="ratings",
     channels_last=False,
     optimizer="adagrad",
     learning_rate=0.02,

@@ -1,4 +1,4 @@
-"""U-Net with torchvision's ResNet-34 as its encoder, the winner of SpaceNet's road competition (albu, 2018)."""
+"""U-Net with torchvision's ResNet-34 as its encoder, as it won a road competition (albu, 2018)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,6 @@ def _declare(name: str, **sizes: int) -> None:
     )(unet_resnet34)
 
 
-# On tiles of 64 x 64 of the same ground, without a falling rate, the overlap varied between 0.1 and 0.3.
 _declare("unet_resnet34", size=128, batch_train=4, batch_infer=4, recipe_steps=240, train_steps=240)
 # The winner's size of crops, for machines with many cores.
 _declare("unet_resnet34_512", size=512, batch_train=4, batch_infer=2, recipe_steps=240, train_steps=240)

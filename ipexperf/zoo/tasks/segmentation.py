@@ -14,7 +14,7 @@ class Segmentation(Task):
     """Overlap is a strict score: finding a third of a road with as much outside of it scores a quarter."""
 
     def loss(self, outputs: Tensors, targets: Tensors) -> Any:
-        """Return cross entropy per pixel plus dice over the batch: else roads, 3 % of the pixels, would not matter."""
+        """Return cross entropy per pixel plus dice over the batch: else roads, a few pixels, would not matter."""
         logits, truth = outputs[0].float(), targets[0]
         chance = logits.sigmoid()
         # Add a pixel on both sides, so that a batch without roads does not divide by 0.
