@@ -321,6 +321,19 @@ def test_a_folder_without_the_real_data_is_refused(model: str, inside: str, tmp_
         matrix.make(Options(data=tmp_path, model=(model,)), facts())
 
 
+def test_one_folder_holds_all_real_data(tmp_path: Path) -> None:
+    """Each model takes those that it can."""
+    for name in ("ml-100k/u.data", "ml-100k/u.user", "ml-100k/u.item", *(f"{FOLDER}/{name}" for name in FILES)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "roads").mkdir()
+    for name in ("one_sat.jpg", "one_mask.png", "other_sat.jpg", "other_mask.png"):
+        (tmp_path / "roads" / name).touch()
+    plan = matrix.make(Options(data=tmp_path, model=("resnet18", "dlrm", "unet_resnet34")), facts())
+    taken = {case.model: case.data for case in plan.cases}
+    assert taken == {"resnet18": "cifar10", "dlrm": "movielens", "unet_resnet34": "road_images"}
+
+
 def test_a_model_without_a_real_counterpart_keeps_its_data(tmp_path: Path) -> None:
     plan = matrix.make(Options(data=tmp_path, model=("minilm",)), facts())
     assert {case.data for case in plan.cases} == {"sentences"}
