@@ -302,7 +302,7 @@ def _of_night(text: str, options: Options, source: str) -> Lock:
         )
     url = indexes.of_label(label, nightly=True)
     try:
-        nights = [str(version) for version in indexes.versions(url, "torch", lock.python)]
+        nights = [str(version) for version in indexes.versions("torch", lock.python, url)]
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
     found = next((version for version in reversed(nights) if indexes.night_of(version) == date), None)

@@ -139,6 +139,12 @@ def _all_leases(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
+def _uv_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The wheels of tests are not for the user's cache."""
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "uv"))
+
+
+@pytest.fixture(autouse=True)
 def leases(monkeypatch: pytest.MonkeyPatch, _all_leases: Path) -> Path:
     """A folder of leases for each test, so that no test waits for another or for a user of this machine."""
     folder = Path(tempfile.mkdtemp(dir=_all_leases))  # pytest's own way to make one looks at all others

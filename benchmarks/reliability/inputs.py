@@ -214,7 +214,7 @@ def a_cache_file(chance: random.Random, lab: Laboratory) -> None:
         "measured": {},
     }
     data = _edited_json(chance, good) if chance.random() < 0.7 else _edited_bytes(chance, json.dumps(good).encode())
-    for name in (make.MADE, "answers.jsonl", folder.MANIFEST):
+    for name in (make.LOCK, "answers.jsonl", folder.MANIFEST):
         (place / name).write_bytes(data)
     use = chance.randrange(3)
     if use == 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from pathlib import Path
 
 from ipexperf.commands import console, planning, progress
 from ipexperf.errors import UsageError
@@ -30,14 +31,13 @@ def add_clean(subparsers: console.Subparsers) -> None:
 
 def run_clean(arguments: argparse.Namespace) -> int:
     from ipexperf.conduct import lease
-    from ipexperf.environments.copying import size
     from ipexperf.report import units
 
     if unknown := set(arguments.what) - AGAIN.keys():
         raise UsageError(f"'{min(unknown)}' is nothing to clean: choose from {', '.join(AGAIN)}")
     folders = sorted(path for path in arguments.cache.glob("*") if path.is_dir())
     gone = [path for path in folders if path.name in (arguments.what or AGAIN)]
-    sizes = {path: size(path) for path in folders}
+    sizes = {path: _size(path) for path in folders}
     for path in folders:
         what = AGAIN.get(path.name, "stays: results, or what may not be had again")
         console.say(f"{path.name:<14}{units.size(sizes[path]):>10}  {what}")
@@ -53,6 +53,11 @@ def run_clean(arguments: argparse.Namespace) -> int:
             raise UsageError(f"{arguments.cache} cannot be cleaned: {error}") from None
     console.say(f"removed {', '.join(path.name for path in gone) or 'nothing'}, {total}")
     return 0
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of a folder on disk. A file that several environments share counts in each."""
+    return sum(entry.lstat().st_blocks * 512 for entry in folder.rglob("*") if not entry.is_symlink())
 
 
 TOPIC = console.PLAN

@@ -1,14 +1,12 @@
 """Other versions of packages, together with those that belong to them.
 
 Packages belong together where one requires an exact version of another: torch names the version of its kernels'
-libraries, and torchvision that of torch. An installer says which versions go together; nothing is installed for that.
+libraries, and torchvision that of torch. uv says which versions go together; nothing is installed for that.
 """
 
 from __future__ import annotations
 
 import functools
-import json
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -19,14 +17,11 @@ from packaging.version import InvalidVersion, Version
 from ipexperf import lock as locks
 from ipexperf import scratch
 from ipexperf.bench.machine.inventory import Inventory, Package
-from ipexperf.environments import indexes, make
-from ipexperf.environments.store import pip_install, reason
+from ipexperf.environments import indexes, installer, make
 from ipexperf.errors import LockError
 from ipexperf.judge.requirements import holds_here
 from ipexperf.lock import Lock
 
-RESOLVE_SECONDS = 600.0
-"""Time limit for finding out which versions go together."""
 Pins = tuple[tuple[str, str], ...]
 
 
@@ -85,26 +80,22 @@ def _together(pairs: Sequence[tuple[str, str]], names: dict[str, str]) -> set[st
 
 
 def _resolve(python: str, wanted: list[str], others: list[str], named: dict[str, str]) -> dict[str, str]:
-    """Ask pip which versions it would install, where these others stay as they are."""
+    """Ask uv which versions it would install, where these others stay as they are."""
     try:
         early = any(Version(version).is_prerelease for version in named.values())
     except InvalidVersion as error:
         raise LockError(str(error)) from None
-    more = [word for url in indexes.of_packages(named.items()) for word in ("--extra-index-url", url)]
-    more += ["--pre"] if early else []
     with scratch.folder("resolve") as folder:
-        constraints, report = folder / "constraints.txt", folder / "report.json"
-        constraints.write_text("".join(f"{line}\n" for line in others), encoding="utf-8")
-        words = ["--dry-run", "--only-binary", ":all:", "--report", str(report), "-c", str(constraints)]
+        constraints = folder / "constraints.txt"
+        constraints.write_text("\n".join(others), encoding="utf-8")
+        words = ["--quiet", "--no-header", "--no-annotate", "--no-build", "--constraints", str(constraints)]
+        words += ["--python", python, "--prerelease", "allow" if early else "if-necessary-or-explicit", "-"]
         try:
-            done = pip_install(python, [*words, *more, *wanted], RESOLVE_SECONDS)
-        except subprocess.TimeoutExpired:
-            late = f"no index told in {RESOLVE_SECONDS:.0f} s what goes together"
-            raise LockError(f"{' '.join(wanted)}: {late}") from None
-        if done.returncode:
-            apart = "and what is installed here do not go together"
-            conflicts = [line.strip() for line in done.stdout.splitlines() if " depends on " in line]
-            raise LockError(f"{' '.join(wanted)} {apart}: {'; '.join(conflicts[:2]) or reason(done.stderr)}")
-        installed = json.loads(report.read_text(encoding="utf-8"))["install"]
-    told = [one["metadata"] for one in installed]
-    return {str(canonicalize_name(one["name"])): one["version"] for one in told}
+            told = installer.run(
+                *("pip", "compile", *words),
+                send="\n".join(wanted),
+                indexes=indexes.of_packages(named.items()),
+            )
+        except LockError as error:
+            raise LockError(f"{' '.join(wanted)} and what is installed here do not go together: {error}") from None
+    return dict(line.split("==") for line in told.split())

@@ -1,228 +1,143 @@
-"""Packages as they were installed, in a folder, named by content, so that an environment can be made again.
+"""Packages as they were installed, as wheels in a folder, so that an environment can be made again.
 
-    <store>/<content>/<name>==<version>/    the files of a package; the time of this folder: last use
-    <store>/.part/                          what is being written
-    <store>/.lock                           locked by the process that writes
+    <store>/<content>/<name>==<version>/    the wheel of a package
 
-An index may drop a nightly build, and a local file may be gone. One process writes at a time. It first clears `.part/`,
-which holds only remains of killed processes.
+An index may drop a nightly build, and a local file may be gone.
 """
 
 from __future__ import annotations
 
+import base64
+import csv
+import hashlib
+import io
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from importlib.metadata import distributions
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from packaging.utils import parse_wheel_filename
+from packaging.version import Version
+
 from ipexperf import scratch
-from ipexperf.bench.machine.inventory import Package
-from ipexperf.environments import copying
+from ipexperf.bench.machine.inventory import Package, normalised
+from ipexperf.environments import installer
 from ipexperf.errors import LockError
 
-GB = 10**9
-LIMIT = 20 * GB
-"""Bytes that a store may hold."""
-BUILD_SECONDS = 3600.0
-"""Time limit for building an editable checkout."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A package in the store."""
-
-    name: str
-    version: str
-    content: str
-    """The digest of the package as it was installed, by which locks name it."""
-    bytes: int
-    folder: Path
+_SKIPPED = re.compile(r"^/|^(\.\./)+bin/|__pycache__|^[^/]+\.dist-info/(RECORD|INSTALLER|REQUESTED|uv_cache\.json)$")
+"""Files of a RECORD that no wheel has: scripts, which name their interpreter, and what the installer wrote."""
 
 
 class Store:
-    """A folder of packages that holds at most `limit` bytes."""
+    """A folder of wheels."""
 
-    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._limit = limit
 
-    def add(self, package: Package, say: Callable[[str], None]) -> None:
-        """Keep an installed package. Do nothing if the store has it already.
+    def add(self, package: Package, say: Callable[[str], None]) -> Path:
+        """Keep an installed package, unless the store has it already. Return its wheel.
 
         The content of an editable package tells where its checkout is, not what is in it. So it is built each time, and
-        replaces what was kept. Raise LockError if a file was edited since it was installed, if the checkout cannot be
-        built, or if the store has no room.
+        replaces what was kept. Raise LockError if a file was edited since it was installed, or if the checkout cannot
+        be built.
         """
         if not package.content:
             raise _refusal(package, "its installer recorded no files of it")
-        if package.origin != "editable" and self.find(package):
-            return
+        if package.origin != "editable" and (kept := self.find(package)):
+            return kept
+        say(f"keeping {package.name} {package.version}")
         try:
-            with self._writing(say) as part:
-                say(f"keeping {package.name} {package.version}")
-                if package.origin == "editable":
-                    _build(package, part)
-                else:
-                    _copy(package, part)
-                self._move_in(package, part, say)
+            with scratch.folder("wheel", scratch.made(self.folder)) as part:
+                wheel = _build(package, part) if package.origin == "editable" else _pack(package, part)
+                return wheel.replace(scratch.made(self.folder_of(package)) / wheel.name)
         except OSError as error:
             raise LockError(f"{package.name} {package.version} cannot be kept in {self.folder}: {error}") from error
 
-    def find(self, package: Package) -> Package | None:
-        """Return the package with this name, version and content as the store has it, or None. Counts as a use."""
-        folder = self.folder_of(package)
-        if not folder.is_dir():
-            return None
-        with suppress(OSError):  # a shared store may be read-only: the use is not recorded then
-            os.utime(folder)
-        return replace(package, folder=str(copying.packages_folder(folder)))
+    def find(self, package: Package) -> Path | None:
+        """Return the wheel of the package with this name, version and content, or None."""
+        return next(self.folder_of(package).glob("*.whl"), None)
 
     def folder_of(self, package: Package) -> Path:
         """Return where a package is, if it is kept."""
         # Packages that consist only of requirements have equal contents, so name and version must differ too.
         return self.folder / package.content / f"{package.name}=={package.version}"
 
-    def every(self) -> list[Kept]:
-        """Return all packages, the latest used first."""
-        kept = []
-        for folder in sorted(self.folder.glob("[!.]*/*==*"), key=lambda folder: -folder.stat().st_mtime):
-            name, _, version = folder.name.partition("==")
-            kept.append(Kept(name, version, folder.parent.name, copying.size(folder), folder))
-        return kept
-
-    def size(self) -> int:
-        """Return the bytes of all packages."""
-        return sum(one.bytes for one in self.every())
-
-    @contextmanager
-    def _writing(self, say: Callable[[str], None]) -> Iterator[Path]:
-        """Yield an empty folder for new files. Only one process at a time is in the block."""
-        scratch.made(self.folder)
-        part = self.folder / ".part"
-        with one_at_a_time(self.folder / ".lock", say, f"waiting for another process that writes to {self.folder}"):
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir()
-            try:
-                yield part
-            finally:
-                shutil.rmtree(part, ignore_errors=True)
-
-    def _move_in(self, package: Package, new: Path, say: Callable[[str], None]) -> None:
-        """Move a new package into its place. Raise LockError if the store has no room for it."""
-        folder = self.folder_of(package)
-        if folder.exists() and _record(folder) != _record(new):
-            say(f"{package.name} {package.version}: its source has changed since it was kept, so it is replaced")
-        size, used = copying.size(new), self.size() - copying.size(folder)
-        if used + size > self._limit:
-            raise LockError(
-                f"{package.name} {package.version} takes {_gb(size)}, and {self.folder} holds {_gb(used)} of at most "
-                f"{_gb(self._limit)}: remove packages from there that no lock needs"
-            )
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(exist_ok=True)
-        new.rename(folder)
-
 
 def _refusal(package: Package, why: str) -> LockError:
     return LockError(f"{package.name} {package.version} cannot be kept: {why}")
 
 
-def _record(folder: Path) -> str:
-    [record] = copying.packages_folder(folder).glob("*.dist-info/RECORD")
-    return record.read_text(encoding="utf-8")
+def _information(package: Package) -> Path:
+    """Return the folder of a package's metadata. Raise LockError if the package is gone."""
+    for path in Path(package.folder).glob("*.dist-info"):
+        name = path.name.removesuffix(".dist-info").rpartition("-")[0]
+        # An uninstallation may leave a folder without them.
+        if normalised(name) == package.name and (path / "METADATA").is_file() and (path / "RECORD").is_file():
+            return path
+    raise LockError(f"{package.name} {package.version} is no longer in {package.folder}")
 
 
-def _copy(package: Package, folder: Path) -> None:
-    """Copy the files of an installed package into an empty folder. Raise LockError if one was edited."""
-    if edited := copying.edited(copying.information(package) / "RECORD"):
-        raise _refusal(package, f"{Path(package.folder) / edited[0]} is not what was installed")
-    series = re.search(r"python3\.\d+", package.folder)
-    python = series[0] if series else f"python3.{sys.version_info[1]}"
-    copying.install_from(package, folder / "lib" / python / "site-packages", link=False)
+def _pack(package: Package, folder: Path) -> Path:
+    """Make a wheel of the files that an installer recorded. Raise LockError if one was edited.
+
+    It is not compressed. `direct_url.json` comes along, and tells again where the package came from.
+    """
+    information = _information(package)
+    stem, site = information.name.removesuffix(".dist-info"), information.parent
+    wheel = folder / f"{stem}-py3-none-any.whl"
+    rows = io.StringIO()
+    record = csv.writer(rows, lineterminator="\n")
+    with zipfile.ZipFile(wheel, "w", strict_timestamps=False) as archive:
+        for name, *facts in csv.reader((information / "RECORD").read_text(encoding="utf-8").splitlines()):
+            if _SKIPPED.search(name):
+                continue
+            # Metadata is not checked: a vendor's wheel may record a wrong digest of it, as Intel's do.
+            if not _is_as_recorded(site / name, "" if ".dist-info/" in name else facts[0]):
+                raise _refusal(package, f"{site / name} is not what was installed")
+            inside = os.path.normpath(f"lib/{site.parent.name}/{site.name}/{name}")
+            inside = f"{stem}.data/data/{inside}" if name.startswith("../") else name
+            archive.write(site / name, inside)
+            record.writerow([inside, *facts])
+        record.writerow([f"{stem}.dist-info/RECORD", "", ""])
+        archive.writestr(f"{stem}.dist-info/RECORD", rows.getvalue())
+    return wheel
 
 
-def _build(package: Package, folder: Path) -> None:
-    """Build an editable checkout as it is now, and install it into an empty folder. Download nothing."""
-    metadata = copying.information(package)
+def _is_as_recorded(path: Path, digest: str) -> bool:
+    """Return True if a file is there and has this digest, if any: `sha256=` and base64 without padding."""
+    kind, _, encoded = digest.partition("=")
+    try:
+        with path.open("rb") as stream:
+            content = hashlib.file_digest(stream, kind).digest() if digest else b""
+    except OSError:
+        return False
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode() == encoded.rstrip("=")
+
+
+def _build(package: Package, folder: Path) -> Path:
+    """Build a wheel of an editable checkout as it is now. Download nothing."""
+    metadata = _information(package)
     url = json.loads((metadata / "direct_url.json").read_text(encoding="utf-8"))["url"]
     source = Path(unquote(urlparse(url).path))
     if not source.is_dir():
         raise _refusal(package, f"its source folder {source} does not exist")
-    python = metadata.parent / "../../../bin/python"
-    words = ["--quiet", "--no-warn-script-location", "--no-index", "--no-deps", "--no-build-isolation"]
-    words += ["--prefix", str(folder.absolute()), str(source)]
-    with scratch.folder("build") as place:
-        # Otherwise setuptools builds in the checkout, with modules that an earlier build left there.
-        extra = place / "setup.cfg"
-        options = f"[build]\nbuild_base = {place / 'build'}\n[egg_info]\negg_base = {place}\n"
-        extra.write_text(options, encoding="utf-8")
-        try:
-            completed = pip_install(
-                str(python if python.exists() else sys.executable),
-                words,
-                BUILD_SECONDS,
-                {"DIST_EXTRA_CONFIG": str(extra), **os.environ},
-            )
-        except subprocess.TimeoutExpired:
-            raise _refusal(package, f"building {source} took more than {BUILD_SECONDS:.0f} s") from None
-    if completed.returncode:
-        raise _refusal(package, f"{source} cannot be built: {reason(completed.stderr)}")
-    [built] = distributions(path=[str(copying.packages_folder(folder))])
-    if built.version != package.version:
-        raise _refusal(package, f"{source} is version {built.version} by now")
-
-
-@contextmanager
-def one_at_a_time(lock: Path, say: Callable[[str], None], waiting: str) -> Iterator[None]:
-    """Hold a lock, which ends with its process. If another process holds it, say that we are waiting, and wait."""
-    import filelock
-
-    guard = filelock.FileLock(lock)
+    python = metadata.parent.absolute() / "../../../bin/python"
+    # Otherwise setuptools builds in the checkout, with modules that an earlier build left there.
+    extra = folder / "setup.cfg"
+    options = f"[build]\nbuild_base = {folder / 'build'}\n[egg_info]\negg_base = {folder}\n"
+    extra.write_text(options, encoding="utf-8")
+    words = ["build", "--wheel", "--no-build-isolation", "--offline", "--out-dir", str(folder), str(source)]
+    words += ["--python", str(python if python.exists() else sys.executable)]
     try:
-        guard.acquire(timeout=0)
-    except filelock.Timeout:
-        say(waiting)
-        guard.acquire()
-    try:
-        yield
-    finally:
-        guard.release()
-
-
-def _gb(size: int) -> str:
-    return f"{size / GB:.2f} GB"
-
-
-def pip_install(
-    python: str, words: Sequence[str], seconds: float, variables: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Let the pip of this interpreter install for that one, as if nothing were there. Raises TimeoutExpired."""
-    return subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "--python", python, "install"),
-            *("--disable-pip-version-check", "--ignore-installed", *words),
-        ],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-        timeout=seconds,
-        env=variables,
-    )
-
-
-def reason(text: str) -> str:
-    """Return the line of an installer's or an interpreter's messages that tells the cause."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Unavailable|Invalid)\b.*:", line)]
-    errors = [line for line in lines if line.upper().startswith("ERROR")]
-    return (causes or errors or lines or ["no message"])[-1].removeprefix("ERROR: ")
+        installer.run(*words, variables={"DIST_EXTRA_CONFIG": str(extra)})
+    except LockError as error:
+        raise _refusal(package, f"{source} cannot be built: {error}") from None
+    [wheel] = folder.glob("*.whl")
+    version = parse_wheel_filename(wheel.name)[1]
+    if version != Version(package.version):
+        raise _refusal(package, f"{source} is version {version} by now")
+    return wheel

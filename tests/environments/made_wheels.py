@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ipexperf.bench.machine.inventory import Package, _packages
-from ipexperf.environments.copying import packages_folder
 
 BACKEND = """
 import base64, hashlib, zipfile
@@ -67,6 +66,12 @@ def a_checkout(folder: Path, version: str = "1.0") -> Path:
     return folder
 
 
+def packages_folder(environment: Path) -> Path:
+    """The folder of an environment's packages."""
+    [folder] = (environment / "lib").glob("python3*/site-packages")
+    return folder
+
+
 def package_in(environment: Path, name: str = "pace") -> Package:
     """The package with this name, as the inventory of the environment's interpreter has it."""
     [package] = [one for one in _packages(packages_folder(environment)) if one.name == name]
@@ -83,7 +88,10 @@ def installed_files(environment: Path, name: str = "pace") -> dict[str, tuple[by
     files = {}
     for row in csv.reader(record.read_text().splitlines()):
         path = folder / row[0]
-        if path.name not in {"RECORD", "direct_url.json", "INSTALLER", "REQUESTED"} and path.suffix != ".pyc":
+        if (
+            path.name not in {"RECORD", "direct_url.json", "INSTALLER", "REQUESTED", "uv_cache.json"}
+            and path.suffix != ".pyc"
+        ):
             content = path.read_bytes().replace(os.fsencode(environment), b"ENVIRONMENT")
             files[row[0]] = (content, os.access(path, os.X_OK))
     return files

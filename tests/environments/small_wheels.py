@@ -6,12 +6,11 @@ import base64
 import csv
 import hashlib
 import io
+import json
 import venv
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import quick_uv
 
 
 def a_wheel(
@@ -56,6 +55,18 @@ def _digest(content: bytes) -> str:
     return f"sha256={base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b'=').decode()}"
 
 
+def unpack(wheel: Path, target: Path) -> None:
+    """Unpack a wheel of modules into a folder of packages, with a note of where it came from, as pip leaves it."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
+        [record] = [name for name in archive.namelist() if name.endswith(".dist-info/RECORD")]
+    origin = {"url": wheel.as_uri(), "archive_info": {}}
+    note = target.joinpath(record).with_name("direct_url.json")
+    note.write_text(json.dumps(origin))
+    with target.joinpath(record).open("a") as rows:
+        rows.write(f"{note.relative_to(target)},,\n")
+
+
 def an_unpacked_environment(folder: Path, *wheels: Path) -> str:
     """An environment with these wheels, without pip, which takes a second. Returns its interpreter.
 
@@ -64,5 +75,5 @@ def an_unpacked_environment(folder: Path, *wheels: Path) -> str:
     venv.create(folder, symlinks=True)
     [packages] = folder.glob("lib/python3*/site-packages")
     for wheel in wheels:
-        quick_uv.unpack(wheel, packages)
+        unpack(wheel, packages)
     return str(folder / "bin" / "python")

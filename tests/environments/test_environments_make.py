@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shutil
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from lease_holder import Holder
-from made_wheels import a_checkout, an_environment
+from made_wheels import a_checkout, an_environment, packages_folder
 from small_wheels import a_wheel
 
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Package
-from ipexperf.environments import copying, make
+from ipexperf.environments import make
 from ipexperf.errors import IpexperfError, LockError
 from ipexperf.lock import Lock
 
@@ -46,13 +46,12 @@ def only_small(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = make.take_inventory
     monkeypatch.setattr(make, "take_inventory", lambda python=None: honest(python or source))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("UV_NO_INDEX", "1")
 
 
 def test_an_environment_is_made_once_and_found_again(lock: Lock, tmp_path: Path) -> None:
     told: list[str] = []
     made = make.make(tmp_path, lock, told.append)
-    assert (made.copied, made.stored, made.downloaded) == (3, 0, 0)
+    assert "3 packages from the store" in told[-1]
     run = subprocess.run(
         [made.python, "-c", "import pace, shared.one, shared.two; print(pace.TIMES)"],
         check=True,
@@ -65,7 +64,7 @@ def test_an_environment_is_made_once_and_found_again(lock: Lock, tmp_path: Path)
     told.clear()
     assert make.make(tmp_path, lock, told.append) == made
     assert told == []
-    assert locks.read(made.lock) == lock
+    assert locks.read(made.folder / make.LOCK) == lock
     other = dataclasses.replace(lock, variables=(("OMP_NUM_THREADS", "1"),), libraries=())
     assert make.find(tmp_path, other) == made
 
@@ -77,10 +76,10 @@ def test_the_users_own_checkout_is_in_it_as_it_is_installed_here(
     checkout = a_checkout(tmp_path / "project")
     monkeypatch.chdir(checkout)
     installed = an_environment(tmp_path / "env", "--editable", checkout)
-    copy = copying.packages_folder(installed) / "setuptools" / "_vendor" / "more_itertools-10.dist-info"
+    copy = packages_folder(installed) / "setuptools" / "_vendor" / "more_itertools-10.dist-info"
     copy.mkdir(parents=True)
     (copy / "METADATA").write_text("Name: more-itertools\nVersion: 10\n")
-    (copying.packages_folder(installed) / "vendor.pth").write_text("setuptools/_vendor\n")
+    (packages_folder(installed) / "vendor.pth").write_text("setuptools/_vendor\n")
     lock = locks.make(make.take_inventory(str(installed / "bin" / "python")), software={}, variables={})
     assert [(package.name, package.origin) for package in lock.packages] == [("pace", "tree")]
     assert lock.perishable == {}
@@ -102,44 +101,19 @@ def test_an_environment_is_not_made_beside_what_is_measured(lock: Lock, tmp_path
         assert make.make(tmp_path, lock, print, leasing="fail") == made
 
 
-def test_an_installation_that_takes_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what it wrote of errors is known when it ends."""
-    monkeypatch.setattr(make, "SPEAK_SECONDS", 0.05)
-    said: list[str] = []
-    assert make._patient(["sh", "-c", "sleep 0.3; echo oops >&2; exit 3"], said.append) == (3, "oops\n")
-    assert said
-    assert all(line.startswith("still installing, for ") for line in said)
-
-
-def test_a_second_environment_shares_the_files_of_the_first(lock: Lock, tmp_path: Path) -> None:
-    made = make.make(tmp_path, lock, print)
-    fewer = dataclasses.replace(lock, packages=lock.packages[:2])
-    again = make.make(tmp_path, fewer, print)
-    name = f"lib/python3.{sys.version_info[1]}/site-packages/pace/__init__.py"
-    assert (made.folder / name).samefile(again.folder / name)
-
-
-def test_its_files_are_compiled_once_and_never_stale(lock: Lock, source: str, tmp_path: Path) -> None:
+def test_its_files_are_compiled(lock: Lock, tmp_path: Path) -> None:
     """Where nobody may write compiled files, as in many containers, each import would compile: it took three times as
-    long. Compiled files of the source come along; one that does not fit its source is not used."""
-    packages = Path(make.take_inventory(source).packages[0].folder)
-    [compiled] = (packages / "shared" / "__pycache__").glob("one.*.pyc")
-    other = packages / "shared" / "__pycache__" / "two.cpython-39.pyc"
-    other.write_bytes(b"of another Python")
+    long."""
     made = make.make(tmp_path, lock, lambda _: None)
-    there = next((made.folder / "lib").glob("python3*/site-packages"))
-    assert (there / "shared" / "__pycache__" / compiled.name).read_bytes() == compiled.read_bytes()
-    assert not (there / "shared" / "__pycache__" / other.name).exists()
+    there = packages_folder(made.folder)
     assert len([*there.glob("*/__pycache__/*.pyc")]) == 3
-    used = "import importlib.util, shared.one; print(shared.one.__cached__, shared.one.ONE)"
-    run = subprocess.run([made.python, "-v", "-c", used], capture_output=True, text=True, check=True)
-    assert run.stdout.endswith(f"{compiled.name} 1\n")
+    run = subprocess.run([made.python, "-v", "-c", "import shared.one"], capture_output=True, text=True, check=True)
     assert f"matches {there / 'shared' / 'one.py'}" in run.stderr
 
 
 def test_what_no_place_has_is_named_and_nothing_is_left(lock: Lock, tmp_path: Path) -> None:
     unknown = dataclasses.replace(lock, packages=(Package("no-such-package-anywhere", "1.0", "0" * 16),))
-    with pytest.raises(LockError, match=r"no-such-package-anywhere==1.0 cannot be installed: "):
+    with pytest.raises(LockError, match=r"cannot be installed: no-such-package-anywhere was not found in the"):
         make.make(tmp_path, unknown, print)
     assert make.find(tmp_path, lock) is None
     assert not list((tmp_path / make.FOLDER).glob("*.part"))
@@ -157,7 +131,38 @@ def test_a_package_from_no_index_needs_the_store(
     for package in make.take_inventory(source).packages:
         store.add(package, print)
     made = make.make(tmp_path, local, print)
-    assert (made.copied, made.stored, made.downloaded) == (0, 3, 0)
+    assert make.take_inventory(made.python).versions == local.versions
+
+
+def test_what_no_index_has_as_the_lock_says_is_taken_from_here(
+    lock: Lock, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index lost a version, or has another build of it."""
+    of_index = dataclasses.replace(lock, packages=tuple(dataclasses.replace(one, origin="") for one in lock.packages))
+    told: list[str] = []
+    made = make.make(tmp_path / "lost", of_index, told.append)
+    assert "3 packages from the store" in told[-1]
+    wheels = Path(source).parents[2]
+    other = tmp_path / "other"
+    other.mkdir()
+    a_wheel(other, "pace", "1.0", {"pace/__init__.py": "TIMES = 9\n"})
+    for wheel in wheels.glob("shared*.whl"):
+        shutil.copy(wheel, other)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(other))
+    made = make.make(tmp_path / "cache", of_index, told.append)
+    assert "1 packages from the store, 2 packages from an index" in told[-1]
+    assert make.mismatches(of_index, make.take_inventory(made.python)) == []
+
+
+def test_a_package_that_was_edited_is_not_taken(lock: Lock, tmp_path: Path) -> None:
+    here = an_environment(tmp_path / "here", a_wheel(tmp_path, "lag", "1.0", {"lag.py": "TIMES = 1\n"}))
+    (packages_folder(here) / "lag.py").write_text("TIMES = 2\n")
+    python = str(here / "bin" / "python")
+    edited = dataclasses.replace(lock, packages=make.take_inventory(python).packages)
+    told: list[str] = []
+    with pytest.raises(LockError, match=r"lag 1\.0 came from no index"):
+        make.make(tmp_path / "cache", edited, told.append, [python])
+    assert re.fullmatch(r"lag 1\.0 cannot be kept: .*/lag\.py is not what was installed", told[-1])
 
 
 def test_other_content_under_the_same_version_is_refused(lock: Lock, source: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Other versions of packages with those that belong to them, from an index that the tests serve and pip asks."""
+"""Other versions of packages with those that belong to them, from an index that the tests serve and uv asks."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_versions_of_pytorchs_own_index_are_found_by_their_label(
 
 
 def test_versions_that_do_not_go_together_are_one_sentence(software: tuple[Lock, Inventory]) -> None:
-    told = r"torch==1\.0 vision==0\.2 and what is installed here do not go together: vision 0\.2 depends on torch==2\.0"
+    told = r"torch==1\.0 vision==0\.2 and what is installed here do not go together: vision.*2 depends on torch==2\.0"
     with pytest.raises(LockError, match=told):
         resolve.with_versions(*software, (("torch", "1.0"), ("vision", "0.2")))
 

@@ -1,35 +1,28 @@
-"""The store: installed packages by content, within a limit, so that an environment can be made again."""
+"""The store: installed packages as wheels, by content, so that an environment can be made again."""
 
 from __future__ import annotations
 
 import argparse
 import configparser
-import contextlib
 import dataclasses
 import os
 import shutil
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import quick_uv
-from made_wheels import a_checkout, a_full_disk, an_environment, installed_files, package_in
-from small_wheels import a_wheel
+from made_wheels import a_checkout, a_full_disk, an_environment, installed_files, package_in, packages_folder
+from small_wheels import a_wheel, unpack
 
 from ipexperf import lock as locks
 from ipexperf.bench.machine.inventory import Package
 from ipexperf.commands import baseline
-from ipexperf.environments import copying, make
+from ipexperf.environments import make
 from ipexperf.environments.store import Store
 from ipexperf.errors import LockError
 
 pytestmark = pytest.mark.process
 
-WAIT = 60.0
 FILES = {
     "pace/__init__.py": "def main(): print('pace')\n",
     "pace/native.cpython-311-x86_64-linux-gnu.so": b"\x7fELF",
@@ -42,29 +35,6 @@ FILES = {
     "pace-1.0.data/data/lib/libpace.so": b"\x7fELF beside the packages",
     "pace-1.0.dist-info/licenses/RECORD": "a licence with an unlucky name\n",
 }
-ADD = """
-import sys, time
-from pathlib import Path
-from ipexperf.bench.machine.inventory import _packages
-from ipexperf.environments import store
-
-place, packages, begin = Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
-[package] = [one for one in _packages(packages) if one.name == "pace"]
-copy = store._copy
-
-def slow(package, folder):
-    (folder / "half a package").write_text("half")
-    (begin.parent / "writing").touch()
-    time.sleep(float(sys.argv[4]))
-    copy(package, folder)
-
-store._copy = slow
-print("ready", flush=True)
-while not begin.exists():
-    time.sleep(0.01)
-store.Store(place).add(package, lambda line: print(line, flush=True))
-"""
-"""A process that adds a package as soon as a file is there, and takes this many seconds to copy it."""
 
 
 @pytest.fixture(scope="module")
@@ -78,13 +48,6 @@ def pace(wheels: Path) -> Package:
     return package_in(an_environment(wheels / "pace", a_wheel(wheels, "pace", "1.0", FILES)))
 
 
-@pytest.fixture(scope="module")
-def three(wheels: Path) -> list[Package]:
-    """Three versions of a package, with other content each."""
-    made = [a_wheel(wheels, "pace", f"2.{n}", {"pace.py": f"TIMES = {n}\n"}) for n in range(3)]
-    return [package_in(an_environment(wheels / wheel.stem, wheel)) for wheel in made]
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "cache" / "store")
@@ -94,30 +57,21 @@ def nothing(_: str) -> None:
     pass
 
 
-def content_of(store: Store) -> set[str]:
-    """What lies in the store, but for its lock."""
-    return {path.name for path in store.folder.iterdir()} - {".lock"}
+def again(store: Store, package: Package) -> Path:
+    """A new environment that has the package from the store."""
+    shutil.rmtree(store.folder.with_name(make.FOLDER), ignore_errors=True)
+    here = make.take_inventory()
+    lock = locks.Lock(python=here.python, platform=here.platform, packages=(package,))
+    return make.make(store.folder.parent, lock, nothing, leasing="off").folder
 
 
-def used_at(store: Store, package: Package, seconds: float) -> None:
-    """Let a package be last used so many seconds after the epoch."""
-    os.utime(store.folder_of(package), (seconds, seconds))
-
-
-def again(store: Store, package: Package, folder: Path) -> Path:
-    """An environment that has the package from the store."""
-    kept = store.find(package)
-    assert kept is not None
-    environment = an_environment(folder)
-    copying.install_from(kept, copying.packages_folder(environment), link=False)
-    return environment
-
-
-def test_a_kept_package_is_the_same_elsewhere(store: Store, pace: Package, tmp_path: Path) -> None:
+def test_a_kept_package_is_the_same_elsewhere(store: Store, pace: Package) -> None:
+    """And tells again where it came from."""
     store.add(pace, nothing)
-    environment = again(store, pace, tmp_path / "a-place-with-another-name")
+    environment = again(store, pace)
     assert installed_files(environment) == installed_files(Path(pace.folder).parents[2])
-    assert package_in(environment).content == pace.content
+    there = package_in(environment)
+    assert (there.content, there.origin) == (pace.content, "file")
 
 
 def test_a_package_is_kept_once_and_found_by_name_version_and_content(store: Store, pace: Package) -> None:
@@ -126,7 +80,7 @@ def test_a_package_is_kept_once_and_found_by_name_version_and_content(store: Sto
     store.add(pace, lines.append)
     store.add(pace, lines.append)
     assert lines == ["keeping pace 1.0"]
-    assert content_of(store) == {pace.content}
+    assert [path.name for path in store.folder.iterdir()] == [pace.content]
     assert store.find(pace) is not None
     for other in ({"name": "peace"}, {"version": "1.1"}, {"content": "0" * 16}, {"content": ""}):
         assert store.find(dataclasses.replace(pace, **other)) is None
@@ -142,16 +96,6 @@ def test_packages_of_requirements_only_share_a_content_and_are_kept_apart(store:
     assert [store.find(package) is None for package in packages] == [True, False]
 
 
-def test_what_exceeds_the_limit_is_refused(store: Store, three: list[Package]) -> None:
-    store.add(three[0], nothing)
-    small = Store(store.folder, limit=store.size() + 1)
-    held = r"pace 2\.1 takes 0\.00 GB, and .*/store holds 0\.00 GB of at most 0\.00 GB: remove packages from there"
-    with pytest.raises(LockError, match=held):
-        small.add(three[1], nothing)
-    small.add(three[0], nothing)
-    assert content_of(small) == {three[0].content}
-
-
 @pytest.mark.parametrize("change", ["edited", "removed"])
 def test_a_file_that_is_not_what_was_installed_is_refused_by_name(store: Store, tmp_path: Path, change: str) -> None:
     package = package_in(an_environment(tmp_path / "here", a_wheel(tmp_path, "pace", "1.0", {"pace.py": ""})))
@@ -162,7 +106,7 @@ def test_a_file_that_is_not_what_was_installed_is_refused_by_name(store: Store, 
         path.unlink()
     with pytest.raises(LockError, match=r"pace 1\.0 cannot be kept: .*/pace\.py is not what was installed"):
         store.add(package, nothing)
-    assert content_of(store) == set()
+    assert list(store.folder.iterdir()) == []
 
 
 def test_what_cannot_be_kept_is_one_sentence(store: Store, tmp_path: Path, pace: Package) -> None:
@@ -180,54 +124,7 @@ def test_a_full_disk_leaves_nothing(store: Store, tmp_path: Path) -> None:
     package = package_in(an_environment(tmp_path / "environment", a_wheel(tmp_path, "pace", "1.0", files_of_it)))
     with a_full_disk(after=50_000), pytest.raises(LockError, match=r"pace 1\.0 cannot be kept in .*File too large"):
         store.add(package, nothing)
-    assert content_of(store) == set()
-
-
-@contextlib.contextmanager
-def adding(store: Store, package: Package, begin: Path, seconds: float = 0.0) -> Iterator[subprocess.Popen[str]]:
-    """Another process that is ready to add a package."""
-    command = [sys.executable, "-c", ADD, str(store.folder), package.folder, str(begin), str(seconds)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            yield process
-        finally:
-            process.kill()
-
-
-def wait_for(path: Path) -> None:
-    end = time.monotonic() + WAIT
-    while not path.exists():
-        assert time.monotonic() < end, f"{path} did not appear"
-        time.sleep(0.01)
-
-
-def test_two_processes_add_a_package_one_after_the_other(store: Store, three: list[Package], tmp_path: Path) -> None:
-    begin = tmp_path / "begin"
-    with adding(store, three[0], begin, 1.0) as first, adding(store, three[0], begin, 1.0) as second:
-        begin.touch()
-        outputs = sorted(process.communicate(timeout=WAIT)[0].splitlines() for process in (first, second))
-    assert outputs == [
-        ["keeping pace 2.0"],
-        [f"waiting for another process that writes to {store.folder}", "keeping pace 2.0"],
-    ]
-    assert content_of(store) == {three[0].content}
-
-
-def test_what_a_killed_process_left_is_no_package_and_is_removed_later(
-    store: Store, three: list[Package], tmp_path: Path
-) -> None:
-    begin = tmp_path / "begin"
-    with adding(store, three[1], begin, WAIT) as process:
-        begin.touch()
-        wait_for(tmp_path / "writing")
-        process.send_signal(signal.SIGKILL)
-        process.wait(WAIT)
-    assert content_of(store) == {".part"}
-    assert (store.find(three[1]), store.every()) == (None, [])
-    store.add(three[0], nothing)
-    assert content_of(store) == {three[0].content}
+    assert list(store.folder.iterdir()) == []
 
 
 class TestAnEditableCheckout:
@@ -241,22 +138,20 @@ class TestAnEditableCheckout:
 
     def test_is_built_and_kept_under_its_recorded_content(self, store: Store, package: Package, tmp_path: Path) -> None:
         store.add(package, nothing)
-        installed = package_in(again(store, package, tmp_path / "again"))
+        installed = package_in(again(store, package))
         assert (installed.name, installed.version) == (package.name, package.version)
         assert installed.content != package.content
         assert package_in(tmp_path / "environment") == package
 
-    def test_is_replaced_if_its_source_has_changed_since(self, store: Store, package: Package, checkout: Path) -> None:
+    def test_is_built_anew_each_time(self, store: Store, package: Package, checkout: Path) -> None:
         lines: list[str] = []
         store.add(package, lines.append)
-        store.add(package, lines.append)
-        assert lines == ["keeping pace 1.0"] * 2
+        again(store, package)
         (checkout / "pace.py").write_text("TIMES = 2\n")
         store.add(package, lines.append)
-        assert lines[-1] == "pace 1.0: its source has changed since it was kept, so it is replaced"
-        kept = store.find(package)
-        assert kept is not None
-        assert Path(kept.folder, "pace.py").read_text() == "TIMES = 2\n"
+        assert lines == ["keeping pace 1.0"] * 2
+        after = again(store, package)
+        assert (packages_folder(after) / "pace.py").read_text() == "TIMES = 2\n"
 
     def test_is_built_outside_of_the_checkout(self, store: Store, package: Package, checkout: Path) -> None:
         """What an earlier build left in the checkout would else be kept too."""
@@ -286,7 +181,7 @@ class TestAnEditableCheckout:
 
 def test_a_package_on_the_path_of_the_run_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `pip install --target lib` and `PYTHONPATH=lib` have it, from the folder of both."""
-    quick_uv.unpack(a_wheel(tmp_path, "lag", "1.0", {"lag.py": "\n"}), tmp_path / "lib")
+    unpack(a_wheel(tmp_path, "lag", "1.0", {"lag.py": "\n"}), tmp_path / "lib")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", "lib")
     lock = locks.make(make.take_inventory(), software={}, variables={})

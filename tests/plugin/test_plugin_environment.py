@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from test_plugin_live import CELL, SHORT, accepted, accepted_once, accepted_with_pip, lock_of, pythons
+from test_plugin_live import CELL, SHORT, accepted, accepted_once, lock_of, pythons
 from test_plugin_usage import refused
 
 from ipexperf import lock as locks
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.long
 
-__all__ = ["accepted", "accepted_once", "accepted_with_pip", "pythons"]  # fixtures
+__all__ = ["accepted", "accepted_once", "pythons"]  # fixtures
 
 NAMED = "--perf-python=baseline:old"
 

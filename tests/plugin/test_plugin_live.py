@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import sys
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from plugin_suite import Suite
 
 sys.path.append(str(Path(__file__).parents[1] / "environments"))
-import quick_uv
 from small_wheels import a_wheel, an_unpacked_environment
 from test_plugin_against import told
 from test_plugin_usage import refused
@@ -62,16 +60,7 @@ def accepted_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def accepted(accepted_with_pip: Suite, monkeypatch: pytest.MonkeyPatch) -> Suite:
-    """The same, and the environment of its lock is made by unpacking wheels: another test makes it with pip."""
-    folder = accepted_with_pip.pytester.mkdir("quick")
-    quick_uv.put(folder)
-    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
-    return accepted_with_pip
-
-
-@pytest.fixture
-def accepted_with_pip(suite: Suite, pythons: dict[str, str], accepted_once: Path) -> Suite:
+def accepted(suite: Suite, pythons: dict[str, str], accepted_once: Path) -> Suite:
     """A suite whose case was accepted on 1.0, with its packages kept."""
     if suite.kept_in(accepted_once):
         return suite
@@ -87,10 +76,7 @@ def lock_of(suite: Suite) -> Path:
     return path
 
 
-def test_other_software_is_judged_in_turns_with_that_of_the_baseline(
-    accepted_with_pip: Suite, pythons: dict[str, str]
-) -> None:
-    accepted = accepted_with_pip
+def test_other_software_is_judged_in_turns_with_that_of_the_baseline(accepted: Suite, pythons: dict[str, str]) -> None:
     result = run(accepted, pythons["1.1"])
     result.assert_outcomes(failed=1)
     out = result.stdout.str()
@@ -160,7 +146,6 @@ def test_where_the_lock_cannot_be_made_the_numbers_judge_and_the_reason_is_said(
     accepted: Suite, pythons: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("UV_NO_INDEX", "1")
     shutil.rmtree(accepted.path / ".ipexperf/store")
     result = run(accepted, pythons["1.1"])
     out = result.stdout.str()

@@ -164,7 +164,7 @@ def _versions(arguments: argparse.Namespace, good: End) -> Ends:
         releases = versions.in_folder(arguments.wheels, name, python)
         where = f"{arguments.wheels} has"
     elif between:
-        releases = versions.in_index(versions.index_of(arguments.index, name, first), name, first, last, python)
+        releases = versions.in_index(arguments.index, name, first, last, python)
         where = f"the index has from {first} to {last}"
     else:
         releases, where = versions.listed(arguments.versions), "--versions has"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import subprocess
-import sys
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +28,6 @@ class Release:
 
     version: str
     wheel: Path | None = None
-    date: str = ""
-    """The date of its upload, if the index tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ class WithVersion:
     def ready(self, cache: Path, say: Say) -> Iterator[Installed]:
         lock = self._resolved(cache, say)
         environment = make.make(cache, lock, say, [self.base.python], leasing=lease.OFF)
-        if reasons := _conflicts(self.base.inventory, make.inventory_of(environment)):
+        if reasons := _conflicts(self.base.inventory, make.take_inventory(environment.python)):
             raise LockError(f"it does not fit the other packages: {'; '.join(reasons[:2])}")
         with Locked(lock).ready(cache, say) as installed:
             yield installed
@@ -124,34 +120,25 @@ def in_folder(folder: Path, package: str, python: str) -> list[Release]:
     return [Release(str(version), wheels[version]) for version in sorted(wheels)]
 
 
-def in_index(url: str, package: str, first: str, last: str, python: str) -> list[Release]:
-    """Return the versions from the first to the last that have wheels for this Python in an index, oldest first."""
+def in_index(url: str | None, package: str, first: str, last: str, python: str) -> list[Release]:
+    """Return the versions from the first to the last that have wheels for this Python in an index, oldest first.
+
+    The index is this one, else PyTorch's of the first version, or that which pip is set to ask.
+    """
     try:
         lowest, highest = Version(first), Version(last)
     except InvalidVersion as error:
         raise UsageError(f"--versions: {error}") from None
+    of_label = next(iter(indexes.of_packages([(package, first)])), "")
     try:
-        found = indexes.versions(url, package, python)
+        found = indexes.versions(package, python, url or of_label)
     except UsageError as error:
         other = "list the versions with --versions A,B,C, or give a folder with --wheels"
         raise UsageError(f"{error}: name an index with --index, {other}") from None
-    return [Release(str(version), date=date) for version, date in found.items() if lowest <= version <= highest]
-
-
-def index_of(url_option: str | None, package: str, version: str) -> str:
-    """Return the URL of the index: the user's option, PyTorch's of this version, or the one that pip is set to use."""
-    of_label = next(iter(indexes.of_packages([(package, version)])), None)
-    if url := url_option or of_label or os.environ.get("PIP_INDEX_URL"):
-        return url
-    command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
-    completed = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if completed.returncode or not completed.stdout.strip():
-        raise UsageError("--versions FIRST..LAST asks an index: name it with --index URL, or list --versions A,B,C")
-    return completed.stdout.strip()
+    return [Release(str(version)) for version in found if lowest <= version <= highest]
 
 
 def changes(package: str, releases: Sequence[Release]) -> list[Change]:
     """Describe each version as a change from the one before it. The first has none before."""
-    before = [None, *(release.version for release in releases)]
-    names = [f"{release.version} of {release.date}" if release.date else release.version for release in releases]
-    return [Change("package", package, old, new) for old, new in zip(before, names, strict=False)]
+    names = [None, *(release.version for release in releases)]
+    return [Change("package", package, old, str(new)) for old, new in itertools.pairwise(names)]
