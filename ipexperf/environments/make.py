@@ -238,7 +238,10 @@ def _made(folder: Path, lock: Lock, python: str, wheels: Mapping[Package, Path],
     others = [package for package in lock.packages if package not in wheels]
     try:
         if wheels:
-            _install(folder, map(_pin, wheels), say, "--no-index", *_links(wheels))
+            links = [word for wheel in wheels.values() for word in ("--find-links", str(wheel.parent))]
+            # By its address, uv sees that a checkout was built again, and notes that the package came from a file.
+            kept = (wheel.as_uri() if one.origin == "editable" else _pin(one) for one, wheel in wheels.items())
+            _install(folder, kept, say, "--no-index", *links)
         if others:
             _install(folder, map(_pin, others), say, extra=indexes.of_packages(lock.versions.items()))
     except LockError as error:
@@ -252,13 +255,6 @@ def _made(folder: Path, lock: Lock, python: str, wheels: Mapping[Package, Path],
 
 def _pin(package: Package) -> str:
     return f"{package.name}=={package.version}"
-
-
-def _links(wheels: Mapping[Package, Path]) -> list[str]:
-    """Return the options of uv for these wheels. It takes another one of the same name for the one that it has seen."""
-    words = [word for wheel in wheels.values() for word in ("--find-links", str(wheel.parent))]
-    rebuilt = [package.name for package in wheels if package.origin == "editable"]
-    return words + [word for name in rebuilt for word in ("--refresh-package", name)]
 
 
 def _create(folder: Path, python: str) -> None:
@@ -288,7 +284,7 @@ def keep_wheel(cache: Path, wheel: Path, lock: Lock, say: Say) -> Package:
         with scratch.folder("wheel", cache / FOLDER) as place:
             _create(place / "environment", base_python(lock))
             try:
-                _install(place / "environment", [str(wheel.absolute())], say, "--offline")
+                _install(place / "environment", [wheel.absolute().as_uri()], say, "--offline")
             except LockError as error:
                 raise LockError(f"{wheel.name} cannot be installed: {error}") from None
             installed = take_inventory(_python(place / "environment")).packages

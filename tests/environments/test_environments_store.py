@@ -50,7 +50,7 @@ def pace(wheels: Path) -> Package:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "cache" / "store")
+    return Store(tmp_path / "a cache" / "store")
 
 
 def nothing(_: str) -> None:
@@ -139,7 +139,7 @@ class TestAnEditableCheckout:
     def test_is_built_and_kept_under_its_recorded_content(self, store: Store, package: Package, tmp_path: Path) -> None:
         store.add(package, nothing)
         installed = package_in(again(store, package))
-        assert (installed.name, installed.version) == (package.name, package.version)
+        assert (installed.name, installed.version, installed.origin) == (package.name, package.version, "file")
         assert installed.content != package.content
         assert package_in(tmp_path / "environment") == package
 
