@@ -143,8 +143,8 @@ def _check(arguments: argparse.Namespace) -> None:
 def _ends(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> Ends:
     from ipexperf.tools.bisect import search, software
 
-    copied = not arguments.commits or bool(arguments.build)
-    good = software.end(arguments.good, "--good", options, cache, say, copied=copied)
+    remade = not arguments.commits or bool(arguments.build)
+    good = software.end(arguments.good, "--good", options, cache, say, remade=remade)
     if arguments.package:
         return _versions(arguments, good)
     if arguments.commits:

@@ -79,10 +79,10 @@ class End:
     inventory: Inventory
 
 
-def end(text: str, source: str, options: Options, cache: Path, say: Say, *, copied: bool = True) -> End:
-    """Return the end that a user names as an arm, with its environment made: candidates are copied from it.
+def end(text: str, source: str, options: Options, cache: Path, say: Say, *, remade: bool = True) -> End:
+    """Return the end that a user names as an arm, with its environment made, as those of candidates are.
 
-    Not `copied`: candidates differ by files alone, so an interpreter that is here serves as it is.
+    Not `remade`: candidates differ by files alone, so an interpreter that is here serves as it is.
     """
     words = arms.parse(text, source)
     if words.axes or words.knobs:
@@ -96,6 +96,6 @@ def end(text: str, source: str, options: Options, cache: Path, say: Say, *, copi
         lock = locked.current_lock(dataclasses.replace(options, python=words.python or options.python))
     lock = dataclasses.replace(lock, variables=tuple(sorted({**dict(lock.variables), **words.variables}.items())))
     python = words.python or options.python or sys.executable
-    if copied or words.lock:
+    if remade or words.lock:
         python = make.make(cache, lock, say, [python], leasing=options.lease).python
     return End(lock, python, make.take_inventory(python))

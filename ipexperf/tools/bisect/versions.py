@@ -19,7 +19,7 @@ from ipexperf.errors import LockError, UsageError
 from ipexperf.judge import requirements
 from ipexperf.judge.bisection import Change
 from ipexperf.lock import Lock
-from ipexperf.tools.bisect.software import End, Installed, Locked, Say
+from ipexperf.tools.bisect.software import End, Installed, Say
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,7 @@ class WithVersion:
         environment = make.make(cache, lock, say, [self.base.python], leasing=lease.OFF)
         if reasons := _conflicts(self.base.inventory, make.take_inventory(environment.python)):
             raise LockError(f"it does not fit the other packages: {'; '.join(reasons[:2])}")
-        with Locked(lock).ready(cache, say) as installed:
-            yield installed
+        yield Installed(environment.python, lock.variables)
 
     def lock(self, cache: Path) -> Lock | None:
         return self._resolved(cache, lambda _: None)
