@@ -187,7 +187,11 @@ def _course(values: Sequence[float], scaled: Floats, measured: Floats, starts: S
 def _to_and_fro(steps: Sequence[ChangePoint]) -> set[int]:
     """Where the levels begin between which a series goes to and fro."""
     returns = [pair for pair in pairwise(steps) if pair[0].undone_by(pair[1], NEARLY)]
-    return {step.index for pair in returns for step in pair} if len(returns) >= RETURNS else set()
+    if len(returns) < RETURNS:
+        return set()
+    levels = [level for pair in returns for step in pair for level in (step.old, step.new)]
+    low, high = min(levels), max(levels)
+    return {step.index for step in steps if low <= step.old <= high and low <= step.new <= high}
 
 
 def _likeness(scaled: Floats, starts: Sequence[int]) -> float:
