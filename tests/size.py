@@ -14,15 +14,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {
-    "lines of the package and the suites": 54_400,
-    "lines of tests": 48_650,
-    "lines of benchmarks": 9_430,
-    "words of pages": 69_350,
-    "decisions": 32,
-    "words of the glossary": 28,
-    "options": 45,
+    "lines of the package and the suites": 50_050,
+    "lines of tests": 46_200,
+    "lines of benchmarks": 7_520,
+    "words of pages": 67_500,
+    "decisions": 31,
+    "words of the glossary": 27,
+    "options": 41,
     "commands": 21,
-    "lines of `pytest --help` that are ours": 36,
+    "lines of `pytest --help` that are ours": 34,
 }
 
 

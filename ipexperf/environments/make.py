@@ -118,13 +118,12 @@ def make(
     lock: Lock,
     say: Say,
     also: Iterable[str] = (),
-    stores: Sequence[Store] = (),
     *,
     leasing: str = lease.WAIT,
 ) -> Environment:
     """Find the environment of a lock, or make it.
 
-    `also`: more interpreters whose packages may be taken. `stores`: more stores.
+    `also`: more interpreters whose packages may be taken.
     `leasing`: as `--perf-lease`. Making one needs the CPU to itself.
     """
     cache = cache.absolute()
@@ -139,7 +138,7 @@ def make(
         with lease.for_work(leasing, say), _one_at_a_time(Path(f"{place}.lock"), say, waiting):
             if environment := find(cache, lock):  # another process made it meanwhile
                 return environment
-            return _build(place, lock, python, [store_of(cache), *stores], [None, *also], say)
+            return _build(place, lock, python, store_of(cache), [None, *also], say)
     except OSError as error:
         raise LockError(f"no environment can be made in {place.parent}: {error.strerror or error}") from error
 
@@ -171,21 +170,18 @@ def base_python(lock: Lock) -> str:
         ) from None
 
 
-def _build(
-    place: Path, lock: Lock, python: str, stores: Sequence[Store], pythons: Sequence[str | None], say: Say
-) -> Environment:
+def _build(place: Path, lock: Lock, python: str, store: Store, pythons: Sequence[str | None], say: Say) -> Environment:
     began = time.monotonic()
     part = place.with_name(f"{place.name}.part")
-    kept = ((package, next(filter(None, (store.find(package) for store in stores)), None)) for package in lock.packages)
-    wheels = {package: wheel for package, wheel in kept if wheel}
+    wheels = {package: wheel for package in lock.packages if (wheel := store.find(package))}
     of_no_index = [package for package in lock.packages if package.origin and package not in wheels]
-    wheels |= _packed(of_no_index, stores[0], pythons, say)
+    wheels |= _packed(of_no_index, store, pythons, say)
     if lost := next((package for package in of_no_index if package not in wheels), None):
         raise LockError(_lost(lost, lock))
     say(f"making an environment of {len(lock.packages)} packages from the lock {lock.digest}")
     try:
         wrong, missing = _made(part, lock, python, wheels, say)
-        if more := _packed(missing, stores[0], pythons, say):
+        if more := _packed(missing, store, pythons, say):
             wheels |= more
             wrong, _ = _made(part, lock, python, wheels, say)
         if wrong:
