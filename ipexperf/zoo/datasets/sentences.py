@@ -61,7 +61,8 @@ class Text(Dataset):
         weights, _ = _frequencies(generator)
         count = TRAIN_PIECES + HELD_OUT_PIECES
         # A word takes more than two bytes, with the space behind it.
-        words = torch.multinomial(weights, count * size // 2, True, generator=generator)
+        # Squared, so that few words are usual: else low precision would often choose between bytes that are as likely.
+        words = torch.multinomial(weights**2, count * size // 2, True, generator=generator)
         spelled = _spelled(generator)
         data = " ".join(spelled[word] for word in words.tolist()).encode()[: count * size + 1]
         tokens = torch.frombuffer(bytearray(data), dtype=torch.uint8).long()
