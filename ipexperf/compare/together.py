@@ -164,7 +164,10 @@ def _refuse_full_card(warm: Sequence[Player]) -> None:
     """
     replies = [player.reply for player in warm if isinstance(player, Stepper)]
     room = min(
-        [1 - sum(reply["taken"] for reply in replies), *(reply["room"] for reply in replies[-1:] if "room" in reply)]
+        [
+            1 - sum(reply.get("taken", 0.0) for reply in replies),
+            *(reply["room"] for reply in replies[-1:] if "room" in reply),
+        ]
     )
     if room < 1 - memory_limit.SHARE:
         name, others = warm[-1].arm.case.device, "beside the other arms of its round"

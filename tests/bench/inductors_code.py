@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 import torch
 import torch.utils._triton
-from torch._inductor import config, decomposition, select_algorithm
+from torch._inductor import config, decomposition, scheduler, select_algorithm
 from torch._inductor.debug import DebugContext
 from torch._inductor.graph import GraphLowering
 from torch._inductor.runtime.hints import DeviceProperties
@@ -37,6 +37,7 @@ def generated(device: str, network: Callable[..., Any], *shapes: tuple[int, ...]
     told: dict[Any, dict[str, Any]] = {
         fake_tensor: {"init_gpu_context": lambda *_: None},
         torch.utils._triton: {"triton_hash_with_backend": lambda: ""},
+        scheduler: {"has_triton": lambda: True},
         DeviceProperties: {"create": classmethod(lambda *_: hints)},
         api: {
             "is_available": lambda: True,

@@ -11,7 +11,7 @@ import pytest
 from ipexperf.bench import registry
 from ipexperf.bench.api import Cell
 from ipexperf.bench.machine import facts
-from ipexperf.bench.machine.facts import Facts
+from ipexperf.bench.machine.facts import HEADERS, Facts
 
 torch = pytest.importorskip("torch")
 
@@ -164,7 +164,7 @@ def test_where_a_decoder_can_be_compiled(
     mode: str, model: str, stack: str, knobs: tuple[tuple[str, str], ...], compiler: str, reason: str | None
 ) -> None:
     packages = {"torch": "2.8.0", "intel-extension-for-pytorch": "2.8.0"}
-    known = Facts("python", packages, frozenset({"avx2"}), compiler=compiler)
+    known = Facts("python", packages, frozenset({"avx2"}), compiler=compiler, headers=frozenset(HEADERS))
     cell = Cell(model, "cpu", "fp32", mode, stack, knobs)
     answer = registry.modes.get(mode).why_not(cell, known) or registry.stacks.get(stack).why_not(cell, known)
     assert answer == reason or (reason is not None and reason in str(answer))
