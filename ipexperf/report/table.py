@@ -115,7 +115,7 @@ def _cases(summary: Summary) -> list[str]:
     if any(isinstance(row, Below) for row in rows):
         lines += labelled("A/A twin", "the case above, measured a second time in the same rounds: 1 is right")
     if ROOF in header:
-        lines += labelled(ROOF, "share of the highest rate that was measured here in this dtype")
+        lines += labelled(ROOF, roofs.meaning(one.measurement for one in summary.networks.values()))
     return lines
 
 

@@ -262,6 +262,17 @@ def test_intervals_are_shortened_or_left_out_if_there_is_no_room() -> None:
     assert any(line.endswith("; +-: its 95 % interval") for line in lines)
 
 
+@pytest.mark.parametrize(("share", "said"), [(0.99, False), (1.53, True)])
+def test_a_share_above_the_whole_says_how_to_get_a_better_roof(share: float, *, said: bool) -> None:
+    """The machine was probably busy when its rates were measured, which no later run can see otherwise."""
+    made = [
+        replace(one, launches=tuple(replace(x, metrics={**x.metrics, "of_roof": share}) for x in one.launches))
+        for one in measured(STEPS)
+    ]
+    lines = " ".join(told(made, {one.case.uid: Verdict("ok", "") for one in made}, together(made, twin=1.0)))
+    assert ("`ipexperf clean peaks --yes` has it measured again" in lines) is said
+
+
 cases = st.builds(
     replace,
     st.just(PLAIN),
