@@ -19,8 +19,8 @@ def meaning(measurements: Iterable[Measurement]) -> str:
     """What the shares are of. A share above the whole says how to get a better roof."""
     text = "share of the highest rate that was measured here in this dtype"
     too_low = any((measurement.median("of_roof") or 0) > 1 for measurement in measurements)
-    cure = "where a share is above 100 %, the machine was probably busy then: `ipexperf clean peaks --yes` has it measured again"
-    return f"{text}; {cure}" if too_low else text
+    cure = "`ipexperf clean peaks --yes` has it measured again"
+    return f"{text}; where it is above 100 %, the machine was probably busy then: {cure}" if too_low else text
 
 
 def rate_text(metrics: Mapping[str, float | None], roof: Mapping[str, Any] | None) -> str:
