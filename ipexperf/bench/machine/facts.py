@@ -194,6 +194,7 @@ def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = (), index
     """
     devices = {name: _accelerator(name) for name in accelerators}
     cards = {name: _cards(name) for name, reason in devices.items() if not reason}
+    includes = _includes()
     refused = {name: reason for name, seen in cards.items() if (reason := _not_this_card(name, seen, index))}
     return Facts(
         # Before torch is imported: if OpenMP binds its threads, the first of them is left with one core.
@@ -204,7 +205,7 @@ def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = (), index
         accelerators={**devices, **refused},
         cards={name: seen[index:] for name, seen in cards.items() if name not in refused},
         compiler=shutil.which(os.environ.get("CXX") or "g++") or "",
-        headers=frozenset(name for name in HEADERS if any((folder / name).is_file() for folder in _includes())),
+        headers=frozenset(name for name in HEADERS if any((folder / name).is_file() for folder in includes)),
         iomp5=libraries.find("iomp5", OPENMP["iomp5"], libraries.folders(*libraries.prefixes())) or "",
         pt2e=pt2e_homes(),
     )

@@ -17,28 +17,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from fleet_suite import FAKES, MEASURE, ROOT, SUITE
 
 from ipexperf.tools.fleet.membership import FOLDER
 
 pytest.importorskip("ray", reason="needs Ray: pip install 'ipexperf[fleet]'")
 pytestmark = [pytest.mark.long, pytest.mark.server]
 
-ROOT = Path(__file__).parents[3]
-FAKES = ROOT / "tests" / "fakes"
-SUITE = """
-import pytest
-
-
-@pytest.mark.perf
-def test_it(perf):
-    perf()
-"""
-LOAD = ",".join(str(FAKES / name) for name in ("fake.py", "any_machine.py", "fleet_models.py"))
-MEASURE = [
-    *("pytest", "-p", "ipexperf.short_options", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"),
-    *(f"--perf-load={LOAD}", "--device=fake", "--dtype=fp32", "--mode=spin", "--stack=plain"),
-    *("--perf-launches=1", "--perf-samples=5", "--perf-seconds=0.05", "--perf-without=roof"),
-]
 PATIENCE = 150
 
 

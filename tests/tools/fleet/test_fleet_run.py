@@ -17,29 +17,13 @@ from typing import Any
 
 import cli_answers
 import pytest
+from fleet_suite import FAKES, MEASURE, PYTEST, ROOT, SUITE
 
 from ipexperf.cli import main
 from ipexperf.tools.fleet.host_side import HostSide
 
 pytestmark = pytest.mark.process
 
-ROOT = Path(__file__).parents[3]
-FAKES = ROOT / "tests" / "fakes"
-SUITE = """
-import pytest
-
-
-@pytest.mark.perf
-def test_it(perf):
-    perf()
-"""
-LOAD = ",".join(str(FAKES / name) for name in ("fake.py", "any_machine.py", "fleet_models.py"))
-PYTEST = [
-    *("pytest", "-p", "ipexperf.short_options", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"),
-    *(f"--perf-load={LOAD}", "--device=fake", "--mode=spin", "--stack=plain"),
-    *("--perf-launches=1", "--perf-samples=3", "--perf-seconds=0.05", "--perf-without=roof"),
-]
-MEASURE = [*PYTEST, "--dtype=fp32"]
 PATIENCE = 90
 
 
