@@ -49,8 +49,12 @@ def run(
 ) -> str:
     """Run uv and return what it prints. Now and then, say that it still runs. Raise LockError with its reason.
 
-    `indexes`: more of them than those that pip, or uv itself, is set to ask.
+    `indexes`: more of them than those that pip, or uv itself, is set to ask. They are asked only if those do not do: a
+    machine without a network may have a mirror alone.
     """
+    if indexes:
+        with suppress(LockError):
+            return run(*words, say=say, send=send, variables=variables)
     settings = pip_settings() if words[0] == "pip" else {}
     is_alone = settings.get("no-index") in ("1", "true", "yes", "on")
     options = ["--no-index"] if is_alone and "--no-index" not in words else []

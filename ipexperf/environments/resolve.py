@@ -80,22 +80,22 @@ def _together(pairs: Sequence[tuple[str, str]], names: dict[str, str]) -> set[st
 
 
 def _resolve(python: str, wanted: list[str], others: list[str], named: dict[str, str]) -> dict[str, str]:
-    """Ask uv which versions it would install, where these others stay as they are."""
+    """Ask uv which versions it would install, where these others stay as they are unless one of them is too old."""
     try:
         early = any(Version(version).is_prerelease for version in named.values())
     except InvalidVersion as error:
         raise LockError(str(error)) from None
     with scratch.folder("resolve") as folder:
-        constraints = folder / "constraints.txt"
-        constraints.write_text("\n".join(others), encoding="utf-8")
-        words = ["--quiet", "--no-header", "--no-annotate", "--no-build", "--constraints", str(constraints)]
+        versions = folder / "versions.txt"
+        versions.write_text("\n".join(others), encoding="utf-8")  # uv prefers what stands where it will write
+        words = ["--quiet", "--no-header", "--no-annotate", "--no-build", "--output-file", str(versions)]
         words += ["--python", python, "--prerelease", "allow" if early else "if-necessary-or-explicit", "-"]
         try:
-            told = installer.run(
+            installer.run(
                 *("pip", "compile", *words),
                 send="\n".join(wanted),
                 indexes=indexes.of_packages(named.items()),
             )
         except LockError as error:
-            raise LockError(f"{' '.join(wanted)} and what is installed here do not go together: {error}") from None
-    return dict(line.split("==") for line in told.split())
+            raise LockError(f"{' '.join(wanted)} do not go together: {error}") from None
+        return dict(line.split("==") for line in versions.read_text(encoding="utf-8").split())

@@ -25,9 +25,12 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_pips_files_and_variables_are_passed_on(fake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A password is on no command line. What the user tells uv itself is left alone."""
-    told = "json.dump([sys.argv[1:], dict(os.environ)], sys.stdout)"
+    """A password is on no command line. What the user tells uv itself is left alone. The mirror may have it all."""
+    told = (
+        "json.dump([sys.argv[1:], dict(os.environ)], sys.stdout)\nsys.exit(os.environ['UV_INDEX'] in os.environ['BAD'])"
+    )
     fake.write_text(f"#!{sys.executable}\nimport json, os, sys\n{told}\n")
+    monkeypatch.setenv("BAD", "")
     (tmp_path / "wheels").mkdir()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pip.conf").write_text(
@@ -41,6 +44,9 @@ def test_pips_files_and_variables_are_passed_on(fake: Path, tmp_path: Path, monk
         monkeypatch.delenv(name, raising=False)
     words, variables = json.loads(installer.run("pip", "compile", indexes=["https://c/3"]))
     assert words == ["pip", "compile", "--no-index"]
+    assert variables["UV_INDEX"] == "https://a/1 https://b/2"
+    monkeypatch.setenv("BAD", variables["UV_INDEX"])
+    words, variables = json.loads(installer.run("pip", "compile", indexes=["https://c/3"]))
     assert variables["UV_DEFAULT_INDEX"] == "https://me:secret@mirror/simple"
     assert variables["UV_INDEX"] == "https://a/1 https://b/2 https://c/3"
     assert variables["UV_FIND_LINKS"] == str(tmp_path / "wheels")

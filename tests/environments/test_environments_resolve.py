@@ -45,6 +45,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
     made = Served(tmp_path_factory.mktemp("served"))
     made.add("far", "1.0")
     made.add("far", "2.0")
+    made.add("torch", "5.0", "kernels==2.0", "far>=2.0")
+    made.add("vision", "0.5", "torch==5.0")
     for version in ("1.0", "2.0"):
         made.add("kernels", version)
         made.add("torch", version, f"kernels=={version}", "far>=1.0")
@@ -82,10 +84,12 @@ class _Silent(http.server.SimpleHTTPRequestHandler):
 
 
 def test_what_belongs_together_moves_together(software: tuple[Lock, Inventory]) -> None:
-    """Whichever of them was named. What only has to be new enough stays."""
+    """Whichever of them was named. What only has to be new enough stays if it is."""
     for pin in (("torch", "1.0"), ("kernels", "1.0"), ("vision", "0.1")):
         found = resolve.with_versions(*software, (pin,))
         assert found.versions == {"torch": "1.0", "kernels": "1.0", "vision": "0.1", "far": "1.0"}
+    found = resolve.with_versions(*software, (("torch", "5.0"),))
+    assert found.versions == {"torch": "5.0", "kernels": "2.0", "vision": "0.5", "far": "2.0"}
 
 
 def test_a_package_of_its_own_is_replaced_alone_and_no_index_is_asked(
@@ -119,7 +123,7 @@ def test_versions_of_pytorchs_own_index_are_found_by_their_label(
 
 
 def test_versions_that_do_not_go_together_are_one_sentence(software: tuple[Lock, Inventory]) -> None:
-    told = r"torch==1\.0 vision==0\.2 and what is installed here do not go together: vision.*2 depends on torch==2\.0"
+    told = r"torch==1\.0 vision==0\.2 do not go together: vision.*2 depends on torch==2\.0"
     with pytest.raises(LockError, match=told):
         resolve.with_versions(*software, (("torch", "1.0"), ("vision", "0.2")))
 
