@@ -255,7 +255,7 @@ def _searches(question: Question, a: Side, b: Side) -> Iterator[Search]:
     first, last = (Version(side.environment.get("software", {}).get("torch") or "0") for side in (a, b))
     if first.is_devrelease and last.is_devrelease and first < last:
         yield Search("nightly build of torch", good, str(first), str(last))
-    if since and until and since != until:
+    if since and until and not until.startswith(since):  # an arm has the beginning alone
         yield Search("commit", "", since, until)
 
 

@@ -71,7 +71,7 @@ print(f"a {{a:.4g}} s, b {{b:.4g}} s a step: b takes {{ratio:.3f}} times as long
 def of(a: Arm, b: Arm, suite: Suite | None) -> tuple[str, str]:
     """Return the script for two arms of a case, or an empty text and why there is none."""
     if suite is not None:
-        work = _work([_of_test(b.case, suite)])
+        work = _work([_of_test(b.case)])
     else:
         bodies = [_of_network(side.case) for side in (a, b)]
         if not all(bodies):
@@ -144,9 +144,8 @@ def _work(bodies: Sequence[Sequence[str]]) -> str:
     return "\n".join(["def work():", *lines, ""])
 
 
-def _of_test(case: Case, suite: Suite) -> tuple[str, ...]:
+def _of_test(case: Case) -> tuple[str, ...]:
     """The lines that run a test whose function is stepped by pytest alone, in place of any fixture that measures."""
-    fixture = "benchmark" if suite.benchmark else "perf"
     settings = ("-q", "-s", "-p", "no:ipexperf", "-p", "no:benchmark", "-p", "no:codspeed", "-p", "no:cacheprovider")
     return (
         "import pytest",
@@ -157,7 +156,8 @@ def _of_test(case: Case, suite: Suite) -> tuple[str, ...]:
         "class Plugin:",
         "    def pytest_addoption(self, parser): parser.addini('ipexperf', 'options of the measurement', 'args')",
         "    @pytest.fixture",
-        f"    def {fixture}(self): return call",
+        "    def benchmark(self): return call",
+        "    perf = benchmark",
         f"pytest.main([{case.model!r}, {', '.join(map(repr, settings))}], plugins=[Plugin()])",
     )
 

@@ -30,7 +30,7 @@ def commands(torch: tuple[str, str] = ("2.8.0", "2.8.0"), commits: tuple[str, st
 
 
 def test_arms_of_the_same_software_and_files_have_nothing_to_search() -> None:
-    assert commands() == commands(commits=("abc", "abc")) == {}
+    assert commands() == commands(commits=("abc", "abcdef")) == commands(commits=("abc", "")) == {}
 
 
 def test_what_differs_can_be_searched() -> None:

@@ -102,5 +102,5 @@ def test_a_function_is_stepped_by_pytest_in_place_of_its_fixture(tmp_path: Path)
     one = arm(of_test("tests/test_a.py::test_b[x-'y']", "cpu"))
     text, _ = script.of(one, one, Suite(tmp_path, (), {}, {}, benchmark=True))
     ast.parse(text)
-    assert "def benchmark(self): return call" in text
+    assert "def benchmark(self): return call\n        perf = benchmark\n" in text
     assert len(text.splitlines()) <= 60
