@@ -28,6 +28,7 @@ from ipexperf.judge.rounds import PRIORS, Pools, earlier
 from ipexperf.plan import gates, groups, matrix
 from ipexperf.plan.gates import AS_ALL, GateWish
 from ipexperf.plan.groups import Group
+from ipexperf.plan.presets import PRESETS
 from ipexperf.plan.values import BASELINE
 from ipexperf.recorder import Recorder
 from ipexperf.report.lines import named
@@ -95,13 +96,6 @@ def _facts(options: Options) -> Facts:
     return placement.facts_of(gathered, placed)
 
 
-def _check_twin(options: Options) -> None:
-    """Raise UsageError if a twin was asked for in pairs."""
-    twin = options.flag("twin")
-    if twin and options.twin == "on" and options.arm is not None:
-        raise UsageError(f"{twin}: pairs have no twin: --perf-against '' measures each case against itself")
-
-
 def _check_explain(options: Options) -> None:
     """Raise UsageError if dossiers cannot be written, or nothing would be in one."""
     if options.explain is None:
@@ -116,7 +110,6 @@ class Run:
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         self.options = options
-        _check_twin(options)
         _check_explain(options)
         # Its tests may be of functions alone, which is not known yet.
         self.plan = plan(options, may_be_empty=True)
@@ -399,7 +392,7 @@ class Run:
         request = GroupRequest(
             group,
             max(launches, FRESH_PROCESSES) if doubtful else launches,
-            twin=matrix.twin(self.options),
+            twin=PRESETS[self.options.preset].twin,
             precision=matrix.ratio_precision(self.options),
             before={case: self._disturbed[case][0] for case in group.cases if case in self._disturbed},
             numbers=suspects,

@@ -28,8 +28,8 @@ measure() { # NAME SECONDS OPTION...
 prove() { # NAME OPTION...
     local name=$1
     shift
-    measure "$name" "${PROOFS:-240}" -p crowded --perf-launches 1 --perf-seconds 0.2 --perf-samples 4 \
-        --perf-without=roof --perf-twin off --perf-lease off "$@" &
+    measure "$name" "${PROOFS:-240}" -p crowded --perf-preset preflight --perf-seconds 0.2 --perf-samples 4 \
+        --perf-without=roof --perf-lease off "$@" &
 }
 
 machine() {

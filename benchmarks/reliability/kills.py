@@ -43,7 +43,7 @@ ORPHANED = 5.0
 """Seconds after which a process that still lives has outlived its run."""
 INSTALLED = any(entry.name == "ipexperf" for entry in entry_points(group="pytest11"))
 PLUGIN = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:anyio")
-CELL = ("--perf-device=fake", "--perf-dtype=fp32", "--perf-mode=spin", "--perf-stack=plain", "--perf-twin=off")
+CELL = ("--perf-device=fake", "--perf-dtype=fp32", "--perf-mode=spin", "--perf-stack=plain", "--perf-preset=preflight")
 SHORT = ("--perf-without=roof", "--perf-samples=3", "--perf-seconds=0.01", "--perf-timeout=20")
 CONFTEST = """
 import os

@@ -147,11 +147,6 @@ def packages() -> list[str]:
     return list(dict.fromkeys(itertools.chain.from_iterable(needs)))
 
 
-def twin(options: Options) -> bool:
-    """Return True if the reference of each group runs twice in each round."""
-    return PRESETS[options.preset].twin if options.twin is None else options.twin == "on"
-
-
 def ratio_precision(options: Options) -> float | None:
     """Return the width of a ratio's interval from which more rounds are made. None: the planned rounds are enough."""
     if options.precision is not None:

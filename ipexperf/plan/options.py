@@ -192,14 +192,6 @@ class Options:
         scope=RUN,
         page="rounds.md",
     )
-    twin: str | None = _option(
-        values.one_of("on", "off"),
-        None,
-        "measure the reference twice in each round, to show the noise (default: the preset's)",
-        "WORD",
-        scope=RUN,
-        page="rounds.md#what-shares-a-round",
-    )
     precision: float | None = _option(
         values.fraction,
         None,

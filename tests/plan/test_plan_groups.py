@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf.case import Case
-from ipexperf.plan import groups, matrix
-from ipexperf.plan.options import Options
+from ipexperf.plan import groups
 
 CASE = Case("resnet18", "cpu", "fp32", "infer_jit", "stock", 32, 32, 1, "digits")
 
@@ -85,16 +84,3 @@ def test_each_case_is_in_one_group_and_the_plan_keeps_its_order(cases: list[Case
     for group in found:
         assert list(group.cases) == [case for case in cases if groups.name(case) == group.name]
         assert group.reference in group.cases
-
-
-@pytest.mark.parametrize(
-    ("options", "twin"),
-    [
-        (Options(), True),
-        (Options(twin="off"), False),
-        (Options(preset="nightly"), False),
-        (Options(preset="nightly", twin="on"), True),
-    ],
-)
-def test_the_preset_says_whether_there_is_a_twin_unless_somebody_does(options: Options, *, twin: bool) -> None:
-    assert matrix.twin(options) == twin

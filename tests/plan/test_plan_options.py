@@ -36,7 +36,6 @@ def test_nothing_asked_gives_the_defaults() -> None:
     assert (found.preset, found.samples, found.seconds, found.timeout) == ("quick", 12, 0.6, 600.0)
     assert (found.db, found.baselines, found.without, found.load) == ("ipexperf.db", Path("baselines"), (), ())
     assert (found.model, found.launches, found.budget, found.data) == (None, None, None, None)
-    assert found.twin is None
     assert found.sources == {}
 
 

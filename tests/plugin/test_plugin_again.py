@@ -75,7 +75,7 @@ def test_what_looks_slower_of_a_group_is_measured_again_in_rounds_of_its_own(sui
     """Two of three cases: they meet once more after all cases, and the third one's launches are not repeated."""
     judged(suite, bf16=["regressed", "regressed"], fp16=["regressed", "ok"])
     three = (*CELL[:2], "--dtype", "fp32,bf16,fp16", *CELL[4:])
-    result = suite.run("tiny,other", "-k", "tiny or fp32", "--perf-twin", "off", cell=three)
+    result = suite.run("tiny,other", "-k", "tiny or fp32", "--perf-preset", "preflight", cell=three)
     result.assert_outcomes(passed=3, failed=1, deselected=2)
     told = result.stdout.str()
     rounds = re.findall(r"(\w+) fake infer 1x1 none: (round \d of \d, \d cases?)", told)

@@ -225,7 +225,6 @@ def test_an_arm_that_is_not_what_its_label_says_fails(suite: Suite, wrong: str, 
         (("--perf-against", "dtype=fp17"), "--perf-against: unknown dtype 'fp17': did you mean fp16?"),
         (("--perf-against", "stack=stock"), "--perf-against: tiny-fake-fp32-spin-stock cannot run: "),
         (("--perf-against", "A=1", "--perf-launches", "2"), "--perf-launches: pairs take turns until"),
-        (("--perf-against", "A=1", "--perf-twin", "on"), "--perf-twin: pairs have no twin: --perf-against '' measures"),
         (("--perf-against", "A=1", "--perf-max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
         (("--perf-against", "A=1", "--perf-alpha", "2"), "expected a fraction between 0 and 1"),
         (

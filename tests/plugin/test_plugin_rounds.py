@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 THREE = (*CELL[:2], "--dtype", "fp32,bf16,fp16", *CELL[4:])
 """With one model these are three cases of one group."""
-TWICE = ("--perf-launches", "2", "--perf-twin", "off")
+TWICE = ("--perf-launches", "2", "--perf-preset", "preflight")  # which has no twin
 MOODY = """
 import os
 import signal
@@ -120,8 +120,8 @@ def test_models_share_no_round(suite: Suite) -> None:
     assert suite.query("SELECT count(*) FROM round") == [(0,)]
 
 
-def test_the_reference_has_a_twin_where_that_was_asked_for(suite: Suite) -> None:
-    """It shows the noise, is no launch of its case, and is on by itself in the preset quick."""
+def test_the_reference_has_a_twin_in_the_preset_quick(suite: Suite) -> None:
+    """It shows the noise, and is no launch of its case."""
     result = suite.run("tiny", cell=THREE)
     result.assert_outcomes(passed=3)
     assert seats(suite)[:2] == [(1, "fp32", "case", 0), (1, "fp32", "twin", None)]
@@ -246,7 +246,7 @@ def in_round_two(
     """Ends a run of three cases in its second round; tells a worker of that, the exit code and what was said."""
     monkeypatch.setenv("MOOD_FP16", "hangs in 3" if pairs else "hangs in 2")
     suite.short_pairs()
-    more = ("--perf-against=",) if pairs else (*SHORT, "--perf-launches", "3", "--perf-twin", "off")
+    more = ("--perf-against=",) if pairs else (*SHORT, "--perf-launches", "3", "--perf-preset", "preflight")
     with suite.start("tiny", *more, cell=MOODY_CELL, short=()) as process:
         [worker] = suite.pids()
         process.send_signal(how)

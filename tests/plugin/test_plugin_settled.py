@@ -81,7 +81,7 @@ def run(fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run of twelve cases that are never launched: what each takes is made up."""
     axes: dict[str, Any] = {"device": ("fake",), "mode": ("spin",), "stack": ("plain",)}
     axes |= {"model": ("tiny", "other", "wrong", "slow"), "dtype": ("fp32", "bf16", "fp16")}
-    axes |= {"launches": 2, "twin": "off", "without": ("roof",)}
+    axes |= {"launches": 2, "preset": "preflight", "without": ("roof",)}
     options = Options(**axes, load=(fake,), db=str(tmp_path / "r.db"), baselines=tmp_path / "baselines")
     played(monkeypatch, lambda _: 0.01, environment=ENVIRONMENT)
     return Run(options, tmp_path, lambda _: None)
