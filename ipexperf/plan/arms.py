@@ -30,7 +30,7 @@ OF_PAIRS = ("tolerance", "alpha", "max_pairs")
 """The options that set the judge's policy for pairs."""
 THREADS = "OMP_NUM_THREADS"
 """We translate this variable into the worker's number of threads, because workers set that themselves."""
-OF_LAUNCHES = ("launches", "samples", "seconds", "precision")
+OF_LAUNCHES = ("launches", "samples", "seconds")
 """The options for the length of measurements without pairs."""
 
 

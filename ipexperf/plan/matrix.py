@@ -149,8 +149,6 @@ def packages() -> list[str]:
 
 def ratio_precision(options: Options) -> float | None:
     """Return the width of a ratio's interval from which more rounds are made. None: the planned rounds are enough."""
-    if options.precision is not None:
-        return options.precision
     # If the user asks for a number of launches, no more are made.
     return PRESETS[options.preset].precision if options.launches is None else None
 

@@ -192,14 +192,6 @@ class Options:
         scope=RUN,
         page="rounds.md",
     )
-    precision: float | None = _option(
-        values.fraction,
-        None,
-        "make up to twice as many rounds while a ratio's interval is wider either way (default: the preset's)",
-        "P",
-        scope=RUN,
-        page="rounds.md#how-many-rounds",
-    )
     batch: int | None = _option(
         values.positive,
         None,
