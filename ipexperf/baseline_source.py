@@ -90,8 +90,7 @@ class RunBaselines:
         if measurement.never_began:
             return verdict
         known = baseline or self._of_this_host(measurement)
-        fails = self._options.moved == "fail"
-        return screen.on_changed_host(verdict, measurement, known, self.policy(measurement), fails=fails)
+        return screen.on_changed_host(verdict, measurement, known, self.policy(measurement))
 
     def _of_this_host(self, measurement: Measurement) -> CaseBaseline | None:
         """The newest baseline of the case that this host has under another `machine_key`."""

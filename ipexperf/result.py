@@ -506,7 +506,7 @@ class Verdict:
     others: tuple[Verdict, ...] = ()
     """The verdicts on other metrics of the case: those of `--perf-gate` that both sides have."""
     host_changed: bool = False
-    """True if the test fails because the host is not what it was when its baseline was accepted (`--perf-moved`)."""
+    """True if the test fails because the host is not what it was when its baseline was accepted."""
     speed: SpeedVerdict | None = None
     """The verdict on its speed alone, if the case has another outcome. None: speed decides."""
     level: Level | None = None

@@ -160,9 +160,9 @@ def _blamed(outcome: Outcome, old: Mapping[str, Any], new: Mapping[str, Any]) ->
 
 
 def on_changed_host(
-    verdict: Verdict, measurement: Measurement, baseline: CaseBaseline | None, policy: Policy, *, fails: bool
+    verdict: Verdict, measurement: Measurement, baseline: CaseBaseline | None, policy: Policy
 ) -> Verdict:
-    """The verdict, led by how this host changed since this baseline of it was accepted.
+    """The verdict, led by how this host changed since this baseline of it was accepted. Such a case fails.
 
     The baseline may be of another `machine_key`, for a host has another one as soon as it has fewer cores. Where hosts
     have other names nothing is said: whether they are the same cannot be told.
@@ -182,8 +182,8 @@ def on_changed_host(
     said = f"this host is not what it was when the baseline was accepted: {_listed(changed)}"
     if elsewhere:
         evidence = _evidence(baseline, measurement, changed)
-        return Verdict("not_comparable", said, policy=policy.label, evidence=evidence, host_changed=fails)
-    return replace(verdict, reason=f"{said}; {verdict.reason}", host_changed=fails)
+        return Verdict("not_comparable", said, policy=policy.label, evidence=evidence, host_changed=True)
+    return replace(verdict, reason=f"{said}; {verdict.reason}", host_changed=True)
 
 
 def decide(comparison: SessionComparison, policy: Policy) -> Outcome:

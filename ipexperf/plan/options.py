@@ -310,15 +310,6 @@ class Options:
         scope=MEASURE,
         page="fingerprint.md#losses",
     )
-    moved: str = _option(
-        values.one_of("fail", "warn"),
-        "fail",
-        "outcome of a test whose baseline is of this host as it no longer is, such as with fewer cores or another "
-        "governor: fail or warn",
-        "WORD",
-        scope=RUN,
-        page="verdicts.md#this-host-under-another-key",
-    )
     timeout: float = _option(
         values.seconds,
         600.0,
