@@ -114,7 +114,7 @@ CAUSES = (
         ("-k", "tokens"),
         ('[word.strip() for word in text.split(" ")]', '[re.sub(r"\\\\s+", "", word) for word in text.split(" ")]'),
     ),
-    Cause("thread count", (*INFER, "--perf-threads=1"), before="OMP_NUM_THREADS=2"),
+    Cause("thread count", (*INFER, "--perf-placement=threads=1"), before="OMP_NUM_THREADS=2"),
     Cause(
         "layout",
         INFER,

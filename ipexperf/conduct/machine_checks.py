@@ -127,7 +127,8 @@ def container(machine: CheckedMachine) -> Iterator[MachineFinding]:
     if quota >= len(machine.cores):
         yield MachineFinding("CPU limit", "ok", text)
     else:
-        advice = f"threads are stopped in the middle of a step: --perf-threads {max(1, int(quota))}, or lift the limit"
+        share = f"--perf-placement threads={max(1, int(quota))}"
+        advice = f"threads are stopped in the middle of a step: {share}, or lift the limit"
         yield MachineFinding("CPU limit", "wrong", text, advice)
 
 
@@ -211,7 +212,7 @@ def waiting(machine: CheckedMachine) -> Iterator[MachineFinding]:
     if threads.isdigit() and int(threads) != len(machine.cores):
         text = f"OMP_NUM_THREADS={threads} on {len(machine.cores)} cores"
         yield MachineFinding(
-            "threads", "note", text, "workers ignore it and use one thread per core; --perf-threads changes that"
+            "threads", "note", text, "workers ignore it and use one thread per core, or --perf-placement threads=N"
         )
 
 

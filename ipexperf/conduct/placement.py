@@ -96,15 +96,15 @@ def find(options: Options, openmp: str = "") -> Placed | None:
 
     `openmp` is a runtime that the mode requires. It is used even if the options ask for nothing.
     """
-    wish, allowed = options.placement, tuple(placement.allowed())
-    if openmp and (wish is None or wish.launcher is None):
-        wish = replace(wish or PlacementWish(), openmp=openmp)
-    if wish is not None:
-        return _resolve(wish, options.python, options.threads, allowed)
+    wish, allowed = options.placement or PlacementWish(), tuple(placement.allowed())
+    if openmp and wish.launcher is None:
+        wish = replace(wish, openmp=openmp)
+    if wish != PlacementWish(threads=wish.threads):
+        return _resolve(wish, options.python, allowed)
     cores = usual(allowed)
-    if len(cores) == len(allowed) or (options.threads or 0) > len(cores):
+    if len(cores) == len(allowed) or (wish.threads or 0) > len(cores):
         return None
-    return Placed(Placement(cores=cores, threads=options.threads or len(cores)), usual=True)
+    return Placed(Placement(cores=cores, threads=wish.threads or len(cores)), usual=True)
 
 
 def usual(allowed: Sequence[int], system: Path = SYSTEM) -> tuple[int, ...]:
@@ -130,11 +130,11 @@ def facts_of(facts: Facts, placed: Placed | None) -> Facts:
 
 
 @functools.lru_cache(maxsize=8)  # each launcher is asked once a run
-def _resolve(wish: PlacementWish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
+def _resolve(wish: PlacementWish, python: str | None, allowed: tuple[int, ...]) -> Placed:
     if wish.launcher is not None:
-        placed = _from_launcher(wish.launcher, python, threads)
+        placed = _from_launcher(wish.launcher, python)
     else:
-        placed = _new_placement(wish, python, threads, allowed)
+        placed = _new_placement(wish, python, allowed)
     if placed.placement.cores is not None:
         _refuse_cores(placed.placement.cores, allowed)
     return placed
@@ -148,10 +148,10 @@ def _refuse_cores(cores: Sequence[int], allowed: Sequence[int]) -> None:
         raise UsageError(f"{SOURCE}: core {ranges(outside)} is not ours: this process may use {ranges(allowed)}")
 
 
-def _new_placement(wish: PlacementWish, python: str | None, threads: int | None, allowed: tuple[int, ...]) -> Placed:
+def _new_placement(wish: PlacementWish, python: str | None, allowed: tuple[int, ...]) -> Placed:
     if wish.node is not None:
         _refuse_node(wish.node)
-    cores = wish.cores or usual(allowed)
+    cores, threads = wish.cores or usual(allowed), wish.threads
     variables: dict[str, str] = {}
     preload = []
     if wish.openmp == "iomp5":
@@ -223,7 +223,7 @@ def _run(command: list[str], python: str | None) -> subprocess.CompletedProcess[
         raise UsageError(f"{SOURCE}: {command[0]} did not answer within {LAUNCHER_SECONDS} s") from None
 
 
-def _from_launcher(launcher: str, python: str | None, threads: int | None) -> Placed:
+def _from_launcher(launcher: str, python: str | None) -> Placed:
     """Let the launcher start a process that reports its placement. The launcher's exit status means nothing."""
     module, *arguments = LAUNCHERS[launcher]
     with scratch.folder("placement") as folder:
@@ -247,7 +247,7 @@ def _from_launcher(launcher: str, python: str | None, threads: int | None) -> Pl
             nodes=numbers(bound[1]) if bound else None,
             openmp=_first_match(OPENMP, preloaded),
             allocator=_first_match(ALLOCATORS, preloaded),
-            threads=threads or int(document["variables"].get("OMP_NUM_THREADS", len(document["cores"]))),
+            threads=int(document["variables"].get("OMP_NUM_THREADS", len(document["cores"]))),
         ),
         set_by,
     )

@@ -220,7 +220,9 @@ def _fixed(cell: Cell, options: Options) -> str | None:
         return reason
     if options.batch not in (None, fixed_batch):
         return f"{cell.mode} always has batch {fixed_batch}: --perf-batch {options.batch} does not apply"
-    return f"{cell.mode} always uses one thread per core: --perf-threads does not apply" if options.threads else None
+    if options.threads:
+        return f"{cell.mode} always uses one thread per core: --perf-placement threads={options.threads} does not apply"
+    return None
 
 
 def _slow(cell: Cell, options: Options, facts: Facts) -> str | None:

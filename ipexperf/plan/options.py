@@ -317,13 +317,10 @@ class Options:
         "S",
         scope=MEASURE,
     )
-    threads: int | None = _option(
-        values.positive, None, "threads per worker (default: one for each core it runs on)", "N"
-    )
     placement: places.PlacementWish | None = _option(
         places.read,
         None,
-        "where workers run: cores=0-3,node=0,openmp=iomp5",
+        "where workers run: threads=4,cores=0-3,node=0,openmp=iomp5 (default: one thread a core)",
         "WORDS",
         page="placement.md",
     )
@@ -408,6 +405,11 @@ class Options:
     def arm(self) -> str | None:
         """The arm that every case is compared with in pairs, or None."""
         return None if self.against == STORED else self.against
+
+    @property
+    def threads(self) -> int | None:
+        """The number of threads that each worker is asked to have, or None."""
+        return self.placement.threads if self.placement else None
 
     def axis(self, name: str) -> tuple[str, ...] | None:
         value: tuple[str, ...] | None = getattr(self, name)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ipexperf.plan.values import one_of
+from ipexperf.plan.values import one_of, positive
 
 KNOB = "placement"
 """The name of the knob that holds the placement of a case."""
@@ -26,6 +26,7 @@ class PlacementWish:
     """The requested placement of workers. None leaves a setting alone."""
 
     cores: tuple[int, ...] | None = None
+    threads: int | None = None
     node: int | None = None
     openmp: str | None = None
     allocator: str | None = None
@@ -72,6 +73,7 @@ def read(text: str) -> PlacementWish:
 
     parsers: dict[str, Callable[[str], Any]] = {
         "cores": _cores,
+        "threads": positive,
         "node": _node,
         "openmp": one_of(*OPENMP),
         "allocator": one_of(*ALLOCATORS),

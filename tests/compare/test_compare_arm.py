@@ -88,7 +88,7 @@ def made(fake: str, tmp_path: Path) -> Callable[..., Arm]:
 
 
 def test_the_threads_of_an_arm_replace_one_thread_a_core(made: Callable[..., Arm]) -> None:
-    plain, single = (made(text, threads=2) for text in ("", "OMP_NUM_THREADS=1"))
+    plain, single = (made(text, placement=placement.read("threads=2")) for text in ("", "OMP_NUM_THREADS=1"))
     assert (plain.conditions.settings.threads, single.conditions.settings.threads) == (2, 1)
     assert single.conditions.variables["OMP_NUM_THREADS"] == "1"
     assert plain.name == single.name == "its name"

@@ -67,7 +67,7 @@ def test_nothing_is_wrong_with_a_good_machine(good: CheckedMachine) -> None:
             {"sys/fs/cgroup/cpu.max": "150000 100000", "sys/fs/cgroup/cpu.stat": "nr_periods 9\nnr_throttled 7"},
             "CPU limit",
             "1.5 CPUs of time for 4 cores, throttled 7 times so far",
-            "--perf-threads 1,",
+            "--perf-placement threads=1,",
         ),
         ({"proc/loadavg": "3.50 1 1 2/200 4242"}, "other work", "a load of 3.5 on 4 cores", "wait"),
     ],

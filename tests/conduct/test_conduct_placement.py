@@ -118,7 +118,8 @@ def test_cases_on_the_cpu_run_on_the_usual_cores(
     monkeypatch.setattr(placement, "usual", lambda allowed: allowed[-1:])
     found = placement.find(Options())
     assert found == Placed(Placement(cores=ALL[-1:], threads=1), usual=True)
-    assert placement.find(Options(threads=2)) is None, "more threads than that were asked for"
+    assert find("threads=1") == found
+    assert placement.find(Options(placement=read("threads=2"))) is None, "more threads than that were asked for"
     done, environment = run("usual")
     assert placed(done).found == f"cores {ALL[-1]}"
     assert environment["machine_key"] == machine_key({**hardware(), "accelerator": None})

@@ -51,7 +51,7 @@ def test_without_intels_openmp_it_is_left_out_with_how_to_get_it() -> None:
         ({"knobs": (("streams", "5"),)}, "5 streams need as many cores, but only 4 may be used here"),
         ({"knobs": (("streams", "4"),), "batch": 3}, "4 streams share a batch of 3: some of them would get no image"),
         ({"placement": read("openmp=gomp")}, "multistream runs only with openmp=iomp5"),
-        ({"threads": 2}, "multistream always uses one thread per core: --perf-threads does not apply"),
+        ({"placement": read("threads=2")}, "multistream always uses one thread per core: threads=2 does not apply"),
         ({"device": ("cuda",)}, "it is for cpu, not for cuda"),
         ({"dtype": ("int8",)}, "int8 is built for .+, not for multistream"),
         ({"ablate": ("streams",)}, "the knob streams is a number"),

@@ -22,6 +22,7 @@ cores = st.sets(st.integers(0, 40), min_size=1).map(lambda found: tuple(sorted(f
 words = st.builds(
     PlacementWish,
     cores=st.none() | cores,
+    threads=st.none() | st.integers(1, 9),
     node=st.none() | st.integers(0, 9),
     openmp=st.none() | st.sampled_from(sorted(OPENMP)),
     allocator=st.none() | st.sampled_from(sorted(ALLOCATORS)),
@@ -48,7 +49,7 @@ def test_a_core_list_means_its_cores_in_whatever_order(found: tuple[int, ...], c
         assert str(wish) == f"cores={ranges(found)},openmp=gomp"
 
 
-@given(st.text(alphabet="cores=0123-,+ nodempx", max_size=20))
+@given(st.text(alphabet="cores=0123-,+ nodempxtha", max_size=20))
 def test_any_text_is_a_wish_or_one_sentence(text: str) -> None:
     """Whatever is typed, it is understood or refused by the parser: it never ends in another error."""
     try:
@@ -69,8 +70,10 @@ def test_any_text_is_a_wish_or_one_sentence(text: str) -> None:
         ("openmp=tbb", "openmp: expected one of iomp5, gomp, got 'tbb'"),
         ("launcher=xeon,cores=0", "the launcher decides everything"),
         ("cores=0,node=0,cores=1", "cores is there twice"),
-        ("node=0,1", "expected NAME=VALUE with one of cores, node, openmp, allocator, launcher, got '1'"),
-        ("threads=4", "got 'threads=4'"),
+        ("node=0,1", "expected NAME=VALUE with one of cores, threads, node, openmp, allocator, launcher, got '1'"),
+        ("threads=0", "threads: expected a whole number of at least 1, got '0'"),
+        ("threads=4,launcher=xeon", "the launcher decides everything"),
+        ("thread=4", "got 'thread=4'"),
         ("", "got ''"),
     ],
 )
@@ -84,13 +87,14 @@ def test_what_is_no_placement_is_refused(text: str, told: str) -> None:
 def test_a_placed_case_is_another_case() -> None:
     """It never shares a series with one that ran where the kernel put it, or elsewhere."""
     found = []
-    for text in (None, "cores=0-3", "cores=0-3,openmp=gomp"):
+    for text in (None, "cores=0-3", "openmp=gomp,threads=2,cores=0-3", "threads=2"):
         asked = None if text is None else placement.read(text)
         found.append(plan({**REALTIME, "mode": ("infer",), "placement": asked}, FACTS).cases[0])
-    assert len({case.uid for case in found}) == 3
+    assert len({case.uid for case in found}) == 4
     assert found[0].knobs == ()
     assert found[1].id.endswith("-stock+placement:cores=0-3")
-    assert knobs.option(*found[2].knobs[0]) == "--perf-placement cores=0-3,openmp=gomp"
+    assert knobs.option(*found[2].knobs[0]) == "--perf-placement cores=0-3,threads=2,openmp=gomp"
+    assert found[3].id.endswith("-stock+placement:threads=2")
 
 
 def test_a_placement_is_no_knob_that_can_be_turned() -> None:
@@ -119,5 +123,5 @@ def test_realtime_answers_one_image_at_a_time() -> None:
     assert plan({**REALTIME, "batch": 1}, FACTS).cases == (case,)
     with pytest.raises(UsageError, match="realtime always has batch 1: --perf-batch 8 does not apply"):
         plan({**REALTIME, "batch": 8}, FACTS)
-    with pytest.raises(UsageError, match="realtime always uses one thread per core"):
-        plan({**REALTIME, "threads": 1}, FACTS)
+    with pytest.raises(UsageError, match="realtime always uses one thread per core: --perf-placement threads=1 does"):
+        plan({**REALTIME, "placement": placement.read("threads=1")}, FACTS)

@@ -141,7 +141,7 @@ class MultiStream(Mode):
 
     def unfit(self, cell: Cell, batch: int, threads: int | None) -> str | None:
         if threads:
-            return "multistream always uses one thread per core: --perf-threads does not apply"
+            return f"multistream always uses one thread per core: threads={threads} does not apply"
         streams = cell.knob("streams") or FIT
         if streams != FIT and int(streams) > batch:
             return f"{streams} streams share a batch of {batch}: some of them would get no image"
