@@ -96,6 +96,7 @@ class Recorder:
             "targets": targets,
             "load": [x for x in self._options.load if x not in targets.values() and not loading.of_package(x)],
             "variables": process.tuned_by_user(os.environ),
+            **({"indices": dict(self._options.indices)} if self._options.indices else {}),
         }
         meta = {"suite": self._folder.name, "command": self._command, "preset": self._options.preset, "again": again}
         return {**meta, **({SUBCOMMAND: self._subcommand} if self._subcommand else {})}

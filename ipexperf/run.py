@@ -92,7 +92,7 @@ def _facts(options: Options) -> Facts:
     devices = matrix.accelerators(options)
     placed = placement.find(options)
     matrix.variables(options, devices)  # which says now if there is no such card, or a device of the user's is wrong
-    gathered = ask_facts(options.python, devices, packages=matrix.packages(), index=options.device_index)
+    gathered = ask_facts(options.python, devices, packages=matrix.packages())
     return placement.facts_of(gathered, placed)
 
 
@@ -562,7 +562,7 @@ class Run:
             self._live.stored.get(case, "it was judged by stored numbers, and no other arm can be traced"),
             self._blocks.get(recorded.uid) or self.block(measurement, verdict, self._places),
             self._reproduce(recorded, self._places),
-            rerun.options(case, **rerun.named(case, self.options.load)),
+            rerun.options(case, **rerun.named(case, self.options)),
             (self._commit_of(against, case), str(measurement.environment.get("git", {}).get("commit") or "")),
         )
 
@@ -652,7 +652,7 @@ class Run:
                 case.model, arm, own, variables, benchmark=self.options.benchmark, build=self.options.build
             )
         variables = process.tuned_by_user(os.environ)
-        named = rerun.named(case, self.options.load)
+        named = rerun.named(case, self.options)
         return rerun.command(case, self.plan.launches, places=places, against=arm, variables=variables, **named)
 
     def _accept(self, measurement: Measurement) -> str:

@@ -27,7 +27,7 @@ from ipexperf.plan.arms import parse
 from ipexperf.result import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from ipexperf.compare.arm import Arm
 
@@ -135,15 +135,15 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
     fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the interpreter of the arm on an accelerator is asked whether torch sees it."""
-    accelerators_asked_for: list[Sequence[str]] = []
+    accelerators_asked_for: list[Mapping[str, int]] = []
 
-    def ask(python: str | None, accelerators: Sequence[str], *rest: object, index: int) -> Facts:
+    def ask(python: str | None, accelerators: Mapping[str, int], *rest: object) -> Facts:
         accelerators_asked_for.append(accelerators)
         return Facts("/env/bin/python", {})
 
     monkeypatch.setattr(worker, "ask_facts", ask)
     assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", "device=xpu"]) == cli.USAGE_ERROR
-    assert accelerators_asked_for == [(), ("xpu",)]
+    assert accelerators_asked_for == [{}, {"xpu": 0}]
     assert "arm b: tiny-xpu-fp32-spin-plain cannot run" in capsys.readouterr().err
 
 

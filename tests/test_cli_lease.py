@@ -112,7 +112,7 @@ def test_cards_are_leased_by_their_number(capsys: pytest.CaptureFixture[str], mo
     monkeypatch.delenv("ZE_AFFINITY_MASK", raising=False)
     with Holder("xpu-1", "shared:cpu") as other:
         other.held()
-        words = ("lease", "--device", "xpu", "--perf-lease", "fail", "--perf-device-index")
-        assert cli.main([*words, "0", "--", "true"]) == 0
-        assert "xpu-1 is not free" in cli_answers.refused(capsys, *words, "1", "--", "true")
+        words = ("lease", "--perf-lease", "fail", "--device")
+        assert cli.main([*words, "xpu:0", "--", "true"]) == 0
+        assert "xpu-1 is not free" in cli_answers.refused(capsys, *words, "xpu:1", "--", "true")
     assert os.environ.get("IPEXPERF_LEASED", "") == ""

@@ -20,7 +20,7 @@ END = "--"
 def add_lease(subparsers: console.Subparsers) -> None:
     purpose = "run a command while nobody else measures on the device; without one, list who does"
     parser = console.declare(subparsers, "lease", purpose)
-    planning.add_some(parser, "device", "device_index", "lease", "load")
+    planning.add_some(parser, "device", "lease", "load")
     text = "the command with its arguments, behind --"
     parser.add_argument("command", nargs="*", metavar=f"{END} COMMAND", help=text)
     parser.set_defaults(run=run_lease)
@@ -44,7 +44,7 @@ def run_lease(arguments: argparse.Namespace) -> int:
         devices = matrix.names("device")
     around = lease.Lease(options.lease, progress.say)
     try:
-        around.take(claim for name in devices for claim in lease.claims(name, options.device_index, os.environ))
+        around.take(claim for name in devices for claim in lease.claims(name, options.index(name), os.environ))
         with ending_with_us(arguments.command) as process:
             status = process.wait()
     finally:

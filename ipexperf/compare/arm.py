@@ -72,9 +72,7 @@ def facts(words: ArmWords, options: Options, source: str = FLAG) -> Facts:
     matrix.variables(options, devices)  # which says now if there is no such card, or a device of the user's is wrong
     python = words.python or options.python
     named = source if words.python else "--perf-python"
-    facts_of_arm = worker.ask_facts(
-        python, devices, words.variables, matrix.packages(), named, index=options.device_index
-    )
+    facts_of_arm = worker.ask_facts(python, devices, words.variables, matrix.packages(), named)
     return placement.facts_of(facts_of_arm, placement.find(options))
 
 

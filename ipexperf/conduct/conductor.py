@@ -162,15 +162,17 @@ class Conductor:
             made_of += source + (artifact_cache.digest(path) if model.trained else "")
             variables = {**conditions.variables, **({SOURCE: source} if source else {})}
             quantiser = dataclasses.replace(conditions, python=python or conditions.python, variables=variables)
-            name = artifact.address(case, made_of, ask_facts(quantiser.python, (), quantiser.variables))
+            name = artifact.address(case, made_of, ask_facts(quantiser.python, {}, quantiser.variables))
             path = self._ensure("quantise", self._cache / "quantised" / name, case, quantiser, artifact.SIDES)
             conditions = conditions.with_settings(artifact=str(path))
         return conditions
 
     def reserve(self, cases: Iterable[Case], seconds: float | None = None) -> None:
         """Hold the devices of these cases, until this is closed. Others are told: probably for so many seconds."""
-        index, cases = self._options.device_index, tuple(cases)
-        claims = [claim for case in cases for claim in lease.of_case(case, index, os.environ)]
+        cases = tuple(cases)
+        claims = [
+            claim for case in cases for claim in lease.of_case(case, self._options.index(case.device), os.environ)
+        ]
         self.lease.take(claims, seconds, lambda: self._look_at(cases))
 
     def _look_at(self, cases: Sequence[Case]) -> None:
@@ -379,7 +381,7 @@ class Conductor:
         conditions = Conditions(
             settings,
             python=self._options.python,
-            variables=answer(Device, device, "variables", self._options.device_index, os.environ),
+            variables=answer(Device, device, "variables", self._options.index(case.device), os.environ),
             accelerator=device.accelerator,
             timeout=self._options.timeout,
             samples=self._least("samples", SAMPLES_OF_CALL, case),
@@ -408,7 +410,7 @@ class Conductor:
         processes = answer(Mode, mode, "processes", case)
         if processes == 1:
             return ()
-        first = self._options.device_index
+        first = self._options.index(case.device)
         try:
             return tuple(device.variables(first + number, os.environ) for number in range(processes))
         except UsageError as error:

@@ -34,19 +34,18 @@ FACTS_SECONDS = 120.0
 
 def ask_facts(
     python: str | None,
-    accelerators: Sequence[str],
+    accelerators: Mapping[str, int],
     variables: Mapping[str, str] | None = None,
     packages: Iterable[str] = (),
     source: str = "--perf-python",
-    index: int = 0,
 ) -> Facts:
     """Facts about the workers' interpreter under these variables. For another interpreter than ours, start a process.
 
-    `source` is the option that named the interpreter, for error messages. `index` is that of the card.
+    `source` is the option that named the interpreter, for error messages.
     """
     if python is None and not accelerators:
         return gather(packages=packages)
-    question = json.dumps({"accelerators": list(accelerators), "packages": list(packages), "index": index})
+    question = json.dumps({"accelerators": dict(accelerators), "packages": list(packages)})
     interpreter, environment = python or sys.executable, variables_for(python, variables)
     try:
         facts, errors = process.ask(interpreter, "facts", question, variables=environment, seconds=FACTS_SECONDS)

@@ -194,6 +194,7 @@ def _reproduce(recorded: Recorded, meta: Mapping[str, Any]) -> str:
         target=target,
         load=again.get("load", ()),
         plain_size=case.size if target else None,
+        index=again.get("indices", {}).get(case.device, 0),
         variables=variables,
     )
 

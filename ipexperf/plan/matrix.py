@@ -78,6 +78,10 @@ def check_names(options: Options) -> None:
     for axis in AXES:
         requested = [value for value in options.axis(axis) or () if value != ALL]
         check(axis, requested, options.sources.get(axis, f"--{axis}"))
+    for name, index in options.indices.items():
+        if name == ALL or not registry.devices.get(name).accelerator:
+            source = options.sources.get("device", "--device")
+            raise UsageError(f"{source}: {name}:{index}: {name} has no index: only a card has one, as in xpu:1")
     knobs.check(options)
 
 
@@ -118,18 +122,18 @@ def mark_arguments(marks: Iterable[Any], source: str) -> dict[str, Any]:
     return arguments
 
 
-def accelerators(options: Options, *also: str) -> tuple[str, ...]:
-    """Return the accelerators among the requested devices: torch must look for them."""
+def accelerators(options: Options, *also: str) -> dict[str, int]:
+    """Return the accelerators among the requested devices, each with its index: torch must look for them."""
     requested = {*(options.device or DEFAULT_DEVICE), *also}
     devices = [name for name in names("device") if name in requested or ALL in requested]
-    return tuple(name for name in devices if registry.devices.get(name).accelerator)
+    return {name: options.index(name) for name in devices if registry.devices.get(name).accelerator}
 
 
 def variables(options: Options, devices: Iterable[str]) -> dict[str, str]:
     """Return the environment variables that choose one of several devices for a worker."""
     values: dict[str, str] = {}
     for name in devices:
-        values |= _answer(Device, registry.devices.get(name), "variables", options.device_index, os.environ)
+        values |= _answer(Device, registry.devices.get(name), "variables", options.index(name), os.environ)
     return values
 
 

@@ -332,13 +332,6 @@ class Options:
         scope=MEASURE,
         page="cold-start.md",
     )
-    device_index: int = _option(
-        values.index,
-        0,
-        "which of several xpu or cuda devices, of those that the vendor's variable leaves",
-        "N",
-        page="devices.md#which-card",
-    )
     lease: str = _option(
         values.one_of("wait", "fail", "off"),
         "wait",
@@ -397,6 +390,8 @@ class Options:
         repeat=True,
         scope=MEASURE,
     )
+    indices: Mapping[str, int] = field(default_factory=dict)
+    """The index of each device that was asked for with one, as in `xpu:1`."""
     sources: Mapping[str, str] = field(default_factory=dict)
     explain_all: bool = False
     """Whether cases that did not fail have a dossier too: `ipexperf explain` asks for one."""
@@ -410,6 +405,10 @@ class Options:
     def threads(self) -> int | None:
         """The number of threads that each worker is asked to have, or None."""
         return self.placement.threads if self.placement else None
+
+    def index(self, device: str) -> int:
+        """Which of several cards a device is, of those that the vendor's variable leaves."""
+        return self.indices.get(device, 0)
 
     def axis(self, name: str) -> tuple[str, ...] | None:
         value: tuple[str, ...] | None = getattr(self, name)
@@ -573,7 +572,8 @@ def resolve(
             chosen[option.name] = option.default
     chosen["model"], chosen["load"] = adopted(chosen["model"], chosen["load"], sources)
     chosen["load"] = tuple(dict.fromkeys((*chosen["load"], *targets_of(chosen["against"] or ""))))
-    return Options(**chosen, sources=sources)
+    chosen["device"], indices = indexed(chosen["device"], sources)
+    return Options(**chosen, indices=indices, sources=sources)
 
 
 def _given(option: Option, parsed: Callable[[str], Any]) -> tuple[Any, str] | None:
@@ -588,6 +588,28 @@ def _given(option: Option, parsed: Callable[[str], Any]) -> tuple[Any, str] | No
         # argparse of Python before 3.13 takes the value `--` for an empty list.
         raise UsageError(f"{source}: expected a value, got '--'")
     return (tuple(word for part in value for word in part) if option.repeat else value), source
+
+
+def indexed(
+    devices: tuple[str, ...] | None, sources: Mapping[str, str]
+) -> tuple[tuple[str, ...] | None, dict[str, int]]:
+    """Split devices such as `xpu:1` into names and indices. A name without an index is the first card."""
+    if devices is None:
+        return None, {}
+    cards: dict[str, int] = {}
+    indices: dict[str, int] = {}
+    for device in devices:
+        name, colon, text = device.partition(":")
+        try:
+            index = values.index(text) if colon else 0
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"{sources['device']}: {device}: {error}") from None
+        if cards.setdefault(name, index) != index:
+            both = f"{name}:{cards[name]} and {name}:{index}"
+            raise UsageError(f"{sources['device']}: {both}: a run measures on one card of a kind")
+        if colon:
+            indices[name] = index
+    return tuple(cards), indices
 
 
 def targets_of(arm: str) -> list[str]:

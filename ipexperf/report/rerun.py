@@ -7,11 +7,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ipexperf.bench import loading, registry
 from ipexperf.case import AGAINST, AXES, Case
 from ipexperf.plan import knobs
+
+if TYPE_CHECKING:
+    from ipexperf.plan.options import Options
 
 ENDS = {
     "package or variable": "--good {arm} --bad ''",
@@ -29,6 +32,7 @@ def command(
     places: Sequence[str] = ("suites/",),
     load: Sequence[str] = (),
     plain_size: int | None = None,
+    index: int = 0,
     against: str | None = None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
@@ -36,12 +40,12 @@ def command(
 
     `places` are the files and folders that pytest was given. `load` are the files and modules that register leaves.
     `variables` are those of the shell that tune libraries: without them other kernels may run. The default size is left
-    out. A case measured in pairs has an arm instead of launches. The options have their long names, which work in every
-    suite.
+    out, and so is the index of the first card. A case measured in pairs has an arm instead of launches. The options
+    have their long names, which work in every suite.
     """
     rest = f"--perf-launches {launches}" if against is None else f"--perf-against={shlex.quote(against)}"
     shell = assignments(variables)
-    chosen = options(case, target=target, load=load, plain_size=plain_size)
+    chosen = options(case, target=target, load=load, plain_size=plain_size, index=index)
     where = "".join(f"{shlex.quote(place)} " for place in places)
     return f"{shell}pytest {where}{chosen} {rest}"
 
@@ -63,11 +67,14 @@ def assignments(variables: Mapping[str, str]) -> str:
     return "".join(f"{name}={shlex.quote(value)} " for name, value in sorted(variables.items()))
 
 
-def options(case: Case, *, target: str = "", load: Sequence[str] = (), plain_size: int | None = None) -> str:
+def options(
+    case: Case, *, target: str = "", load: Sequence[str] = (), plain_size: int | None = None, index: int = 0
+) -> str:
     """The words that choose the case alone: options for pytest and the commands, or a test for the commands."""
     if case.is_call:
         return f"-- {shlex.quote(case.model)}"
-    named = {"model": shlex.quote(target or case.model)}
+    device = shlex.quote(f"{case.device}:{index}") if index else case.device
+    named = {"model": shlex.quote(target or case.model), "device": device}
     loaded = "".join(f"--perf-load {shlex.quote(name)} " for name in load)
     axes = " ".join(f"--perf-{axis} {named.get(axis, getattr(case, axis))}" for axis in AXES)
     sized = "" if case.size == plain_size else f" --perf-size {case.size}"
@@ -75,14 +82,14 @@ def options(case: Case, *, target: str = "", load: Sequence[str] = (), plain_siz
     return f"{loaded}{axes} --perf-batch {case.batch}{sized}{turned}"
 
 
-def named(case: Case, loaded: Sequence[str]) -> dict[str, Any]:
+def named(case: Case, asked: Options) -> dict[str, Any]:
     """What `options` need. A network of the user's own has its target: its name is derived."""
     if case.is_call:
         return {}
     model = registry.models.get(case.model)
     targets = {registry.models.get(name).target for name in registry.models.names()}
-    load = [name for name in loaded if name not in targets and not loading.of_package(name)]
-    return {"target": model.target or "", "load": load, "plain_size": model.size}
+    load = [name for name in asked.load if name not in targets and not loading.of_package(name)]
+    return {"target": model.target or "", "load": load, "plain_size": model.size, "index": asked.index(case.device)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def driver(card: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def test_cards_that_are_not_selected_do_not_count(driver: Callable[[int], None]) -> None:
     """A run of two cards ended in a traceback."""
     driver(2)
-    assert len(facts.gather(["xpu"]).cards["xpu"]) == 1
+    assert len(facts.gather({"xpu": 0}).cards["xpu"]) == 1
 
 
 def test_a_worker_counts_the_cards_that_it_may_use(driver: Callable[[int], None]) -> None:
@@ -108,7 +108,7 @@ def test_a_card_of_the_driver_that_torch_cannot_initialise_is_not_there(
 ) -> None:
     driver(1)
     card.count = 0
-    assert "sees no XPU" in facts.gather(["xpu"]).accelerators["xpu"]
+    assert "sees no XPU" in facts.gather({"xpu": 0}).accelerators["xpu"]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_card_that_sycls_selector_names_is_that_one(index: int, mask: str | No
 
 
 def test_a_card_that_sycls_selector_leaves_out_is_told() -> None:
-    told = "--perf-device-index 1: there is no such xpu device: ONEAPI_DEVICE_SELECTOR=level_zero:1 leaves 1"
+    told = "--device xpu:1: there is no such device: ONEAPI_DEVICE_SELECTOR=level_zero:1 leaves 1"
     with pytest.raises(UsageError, match=told):
         Xpu().variables(1, {"ONEAPI_DEVICE_SELECTOR": "level_zero:1"})
 
@@ -154,17 +154,17 @@ def test_the_index_counts_the_cards_that_we_may_use(index: int, allowed: str | N
     assert Xpu().variables(index, environment) == {"ZE_AFFINITY_MASK": variable}
     assert registry.devices.get("cuda").variables(2, {}) == {"CUDA_VISIBLE_DEVICES": "2"}
     assert registry.devices.get("cpu").variables(2, {}) == {}
-    with pytest.raises(UsageError, match="--perf-device-index 2: there is no such xpu device: ZE_AFFINITY_MASK=0,1"):
+    with pytest.raises(UsageError, match="--device xpu:2: there is no such device: ZE_AFFINITY_MASK=0,1"):
         Xpu().variables(2, {"ZE_AFFINITY_MASK": "0,1"})
 
 
 def test_facts_tell_what_the_card_has_not(card: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An Arc of the A series has no float64, one of the B series has; a card that is not there lacks nothing."""
-    assert not facts.gather(["xpu"]).float64("xpu")
+    assert not facts.gather({"xpu": 0}).float64("xpu")
     card.properties = fake_xpu.Properties(has_fp64=True)
-    assert facts.gather(["xpu"]).float64("xpu")
+    assert facts.gather({"xpu": 0}).float64("xpu")
     fake_xpu.install(monkeypatch, count=0)
-    assert facts.gather(["xpu"]).float64("xpu")
+    assert facts.gather({"xpu": 0}).float64("xpu")
 
 
 def test_facts_tell_how_many_cards_there_are_from_the_chosen_one_on(card: Any) -> None:
@@ -177,9 +177,9 @@ def test_facts_tell_how_many_cards_there_are_from_the_chosen_one_on(card: Any) -
         "float64": False,
         "integrated": False,
     }
-    assert facts.gather(["xpu"]).cards == {"xpu": [arc, arc]}
-    assert facts.gather(["xpu"], index=1).cards == {"xpu": [arc]}
-    beyond = facts.gather(["xpu"], index=2)
+    assert facts.gather({"xpu": 0}).cards == {"xpu": [arc, arc]}
+    assert facts.gather({"xpu": 1}).cards == {"xpu": [arc]}
+    beyond = facts.gather({"xpu": 2})
     assert beyond.cards == {}
     assert beyond.accelerators == {"xpu": "there is no xpu device 2: torch sees 2, counted from 0"}
 
@@ -190,13 +190,13 @@ def test_the_processors_own_graphics_are_not_taken_for_the_card_beside_them(
     """The training that seemed slow on the Arc ran elsewhere. A mask that shows it alone says that it is meant."""
     own = SimpleNamespace(name="Intel(R) Graphics", is_integrated_gpu=True)
     card.count, card.properties, card.others = 2, own, [fake_xpu.Properties()]
-    told = facts.gather(["xpu"])
-    reason = "xpu device 0, Intel(R) Graphics, is part of the processor: --perf-device-index 1 takes Intel(R) Arc"
+    told = facts.gather({"xpu": 0})
+    reason = "xpu device 0, Intel(R) Graphics, is part of the processor: --device xpu:1 takes Intel(R) Arc"
     assert told.accelerators["xpu"].startswith(reason)
     assert told.cards == {}
-    assert facts.gather(["xpu"], index=1).accelerators == {"xpu": ""}
+    assert facts.gather({"xpu": 1}).accelerators == {"xpu": ""}
     fake_xpu.install(monkeypatch).properties = own
-    assert facts.gather(["xpu"]).accelerators == {"xpu": ""}
+    assert facts.gather({"xpu": 0}).accelerators == {"xpu": ""}
 
 
 def test_facts_tell_where_a_compiler_finds_the_header_of_the_driver(

@@ -123,7 +123,7 @@ def test_each_process_of_a_case_has_a_device_of_its_own(tmp_path: Path) -> None:
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan.options import Options
 
-    conductor = Conductor(Options(device_index=1), tmp_path, lambda _: None)
+    conductor = Conductor(Options(indices={"cuda": 1}), tmp_path, lambda _: None)
     case = Case("resnet18", "cuda", "fp32", "train_ddp", "stock", 1, 32, data="digits")
     assert conductor.ready(case).settings.cards == (
         {"CUDA_VISIBLE_DEVICES": "1"},

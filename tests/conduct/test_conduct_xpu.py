@@ -28,7 +28,7 @@ def test_a_launch_on_xpu_is_measured_proven_and_described(tmp_path: Path, monkey
     monkeypatch.setattr(gate, "POLICY", FREE)
     loading.load((SMALLNET,))
     options = Options(
-        load=(SMALLNET, FAKE_XPU), device_index=1, samples=5, seconds=0.05, without=("roof",), cache=tmp_path
+        load=(SMALLNET, FAKE_XPU), indices={"xpu": 1}, samples=5, seconds=0.05, without=("roof",), cache=tmp_path
     )
     case = Case("smallnet", "xpu", "fp32", "infer", "stock", 16, 8, 1, "digits")
     with contextlib.closing(Conductor(options, tmp_path, lambda _: None, policy=FREE)) as conductor:

@@ -67,17 +67,17 @@ def test_the_index_pins_each_device_by_its_own_variable(monkeypatch: pytest.Monk
     """What facts are asked under is what the workers run under."""
     for name in ("ZE_AFFINITY_MASK", "CUDA_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)
-    options = Options(device=("xpu", "cuda", "cpu"), device_index=3)
+    options = Options(device=("xpu", "cuda", "cpu"), indices={"xpu": 3, "cuda": 1})
     pinned = matrix.variables(options, matrix.accelerators(options))
-    assert pinned == {"ZE_AFFINITY_MASK": "3", "CUDA_VISIBLE_DEVICES": "3"}
+    assert pinned == {"ZE_AFFINITY_MASK": "3", "CUDA_VISIBLE_DEVICES": "1"}
     assert matrix.variables(Options(), matrix.accelerators(Options())) == {}
 
 
 def test_an_index_that_the_scheduler_did_not_give_us_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """One card was left to us: the second of them is a user's mistake."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
-    with pytest.raises(UsageError, match="--perf-device-index 1: there is no such cuda device"):
-        matrix.variables(Options(device_index=1), ["cuda"])
+    with pytest.raises(UsageError, match="--device cuda:1: there is no such device"):
+        matrix.variables(Options(indices={"cuda": 1}), ["cuda"])
 
 
 @pytest.mark.process
@@ -87,7 +87,7 @@ def test_facts_are_asked_under_the_pin(tmp_path: Any) -> None:
     interpreter.write_text('#!/bin/sh\necho "pinned to $ZE_AFFINITY_MASK" >&2\nexit 1\n')
     interpreter.chmod(0o755)
     with pytest.raises(UsageError, match="pinned to 7"):
-        ask_facts(str(interpreter), ("xpu",), {"ZE_AFFINITY_MASK": "7"})
+        ask_facts(str(interpreter), {"xpu": 0}, {"ZE_AFFINITY_MASK": "7"})
 
 
 def test_fp16_training_is_left_out_on_a_card_without_float64() -> None:

@@ -267,10 +267,10 @@ def test_what_the_cpu_lacks_leaves_ipex_cells_out(flags: frozenset[str], dtype: 
 def test_an_accelerator_is_looked_for_only_where_it_is_asked_for(fake: str) -> None:
     """The CPU is the default. Torch is asked about no device that nobody wants, nor about one that is not its own."""
     loading.load([fake])
-    assert matrix.accelerators(Options()) == ()
-    assert matrix.accelerators(Options(device=("fake", "xpu"))) == ("xpu",)
-    assert matrix.accelerators(Options(device=("all",))) == ("cuda", "xpu")
-    assert matrix.accelerators(Options(), "cuda") == ("cuda",)
+    assert matrix.accelerators(Options()) == {}
+    assert matrix.accelerators(Options(device=("fake", "xpu"), indices={"xpu": 1})) == {"xpu": 1}
+    assert matrix.accelerators(Options(device=("all",))) == {"cuda": 0, "xpu": 0}
+    assert matrix.accelerators(Options(), "cuda") == {"cuda": 0}
 
 
 def test_an_absent_accelerator_is_refused_by_name_and_left_out_of_all() -> None:

@@ -116,6 +116,42 @@ def test_a_repeated_option_adds_up() -> None:
     assert resolved("--dtype", "fp32,bf16", "--dtype", "fp16").dtype == ("fp32", "bf16", "fp16")
 
 
+@pytest.mark.parametrize(
+    ("words", "variable", "ini"),
+    [
+        (("--device", "cpu", "--device", "xpu:1"), {}, ""),
+        ((), {"IPEXPERF_DEVICE": "cpu,xpu:1"}, ""),
+        ((), {}, "cpu,xpu:1"),
+    ],
+)
+def test_a_device_may_have_an_index_as_torch_writes_it(
+    words: tuple[str, ...], variable: dict[str, str], ini: str
+) -> None:
+    """Wherever it is set. The device has its plain name; without an index it is the first card."""
+    found = resolved(*words, environment=variable, ini=f"--perf-device={ini}" if ini else "")
+    assert found.device == ("cpu", "xpu")
+    assert [found.index(name) for name in ("cpu", "xpu", "cuda")] == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("xpu:1,cpu,xpu:2", "--device: xpu:1 and xpu:2: a run measures on one card of a kind"),
+        ("xpu,xpu:1", "--device: xpu:0 and xpu:1: a run measures on one card of a kind"),
+        ("xpu:-1", "--device: xpu:-1: expected a whole number of at least 0, got '-1'"),
+        ("xpu:", "--device: xpu:: expected a whole number of at least 0, got ''"),
+        ("cuda:GPU-a", "--device: cuda:GPU-a: expected a whole number of at least 0, got 'GPU-a'"),
+        ("cpu:0", "--device: cpu:0: cpu has no index: only a card has one, as in xpu:1"),
+        ("all:1", "--device: all:1: all has no index: only a card has one, as in xpu:1"),
+        ("xqu:1", "--device: unknown device 'xqu': did you mean xpu?"),
+    ],
+)
+def test_an_index_that_no_card_can_have_is_refused(text: str, told: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        matrix.check_names(resolved("--device", text))
+    assert str(refused.value) == told
+
+
 def told_by_help(axis: str) -> list[str]:
     [option] = [option for option in options.OPTIONS if option.name == axis]
     return option.help.removesuffix(", or all (comma list, repeatable)").split(", ")

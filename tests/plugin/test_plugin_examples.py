@@ -77,7 +77,7 @@ def test_the_example_device_is_planned_where_torch_sees_it() -> None:
     """Torch is asked for the example device, and its cells are cases where the answer is yes."""
     loading.load([str(EXAMPLES / "npu.py")])
     wish = Options(device=("npu",), model=("resnet18",), mode=("infer",), stack=("stock",), dtype=("fp32",))
-    assert matrix.accelerators(wish) == ("npu",)
+    assert matrix.accelerators(wish) == {"npu": 0}
     packages = {"torch": "2.8.0", "torchvision": "0.23.0"}
     plan = matrix.make(wish, Facts("/env/bin/python", packages, frozenset(), {"npu": ""}))
     assert [case.id for case in plan.cases] == ["resnet18-npu-fp32-infer-stock"]

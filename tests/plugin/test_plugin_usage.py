@@ -35,6 +35,7 @@ def refused(result: pytest.RunResult, told: str) -> None:
     ("arguments", "told"),
     [
         (("--device", "gpu"), "--device: unknown device 'gpu': did you mean cuda or xpu?"),
+        (("--device", "xpu:1,xpu:2"), "--device: xpu:1 and xpu:2: a run measures on one card of a kind"),
         (("--dtype", "int8", "--mode", "train"), "int8 is for inference: there is no int8 training"),
         (("--device", "cpu"), "--device cpu: cpu cannot run here: torch not installed"),
         (("--perf-batch", "9" * 20), "expected a whole number of at most 2147483647, got '999"),
@@ -88,7 +89,7 @@ def test_a_misspelled_variable_is_named_once(suite: Suite, monkeypatch: pytest.M
 def test_an_accelerator_that_is_not_here_is_refused(torch_suite: Suite) -> None:
     """--device xpu without one is refused with what torch says of it: nothing runs on the CPU instead."""
     # Not by importing torch here: pytester takes back every import of its test, and torch bears no second one.
-    why_not = ask_facts(sys.executable, ("xpu",)).accelerators["xpu"]
+    why_not = ask_facts(sys.executable, {"xpu": 0}).accelerators["xpu"]
     if not why_not:
         pytest.skip("there is an XPU here")
     result = torch_suite.raw("--device", "xpu")

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_records import FAST, LONG, PLAIN, SLOW, measurement, summary, together
 
+from ipexperf.plan.options import Options
 from ipexperf.report import github, markdown
 from ipexperf.report.markdown import CaseRow
-from ipexperf.report.rerun import command
+from ipexperf.report.rerun import command, named
 from ipexperf.result import Verdict
 
 OK = Verdict("ok", "within the tolerance", ratio=1.01, lo=0.99, hi=1.03)
@@ -144,6 +145,13 @@ def test_a_command_names_the_files_that_pytest_was_given_and_what_registers_leav
     told = command(PLAIN, 3, places=["test_mine.py", "b c/test_b.py"], load=["tiny net.py"])
     assert told.startswith("pytest test_mine.py 'b c/test_b.py' --perf-load 'tiny net.py' --perf-model resnet50 ")
     assert command(PLAIN, 3, places=[]).startswith("pytest --perf-model resnet50 ")
+
+
+def test_a_command_names_the_card_that_was_asked_for_by_its_index():
+    asked = Options(indices={"xpu": 1})
+    for device, told in (("xpu", "--perf-device xpu:1 "), ("cpu", "--perf-device cpu ")):
+        case = replace(PLAIN, device=device, model="resnet18")
+        assert told in command(case, 3, **named(case, asked))
 
 
 def test_a_command_sets_the_variables_that_tune_libraries():

@@ -72,7 +72,7 @@ class Accelerator(Device):
         by, cards = allowed
         if index >= len(cards):
             text = f"{by}={environment[by]} leaves {len(cards)}"
-            raise UsageError(f"--perf-device-index {index}: there is no such {self.name} device: {text}")
+            raise UsageError(f"--device {self.name}:{index}: there is no such device: {text}")
         return {self.variable: cards[index]}
 
     def allowed(self, environment: Mapping[str, str]) -> tuple[str, list[str]] | None:

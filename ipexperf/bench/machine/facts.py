@@ -151,7 +151,7 @@ def _not_this_card(name: str, seen: Sequence[Mapping[str, Any]], index: int) -> 
     if not seen[index]["integrated"] or apart is None:
         return ""
     return (
-        f"{name} device {index}, {seen[index]['name']}, is part of the processor: --perf-device-index {apart} takes "
+        f"{name} device {index}, {seen[index]['name']}, is part of the processor: --device {name}:{apart} takes "
         f"{seen[apart]['name']}, and with a mask that shows the former alone it is measured"
     )
 
@@ -187,15 +187,16 @@ def _folders(module: str) -> list[Path]:
     return [Path(place, *inside) for place in (spec and spec.submodule_search_locations) or ()]
 
 
-def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = (), index: int = 0) -> Facts:
-    """Gather the facts of this interpreter, and of the card with this index among those that it may see.
+def gather(accelerators: Mapping[str, int] | None = None, packages: Iterable[str] = ()) -> Facts:
+    """Gather the facts of this interpreter, and of the cards with these indices among those that it may see.
 
     Torch is imported only if an accelerator is requested.
     """
-    devices = {name: _accelerator(name) for name in accelerators}
+    first = accelerators or {}
+    devices = {name: _accelerator(name) for name in first}
     cards = {name: _cards(name) for name, reason in devices.items() if not reason}
     includes = _includes()
-    refused = {name: reason for name, seen in cards.items() if (reason := _not_this_card(name, seen, index))}
+    refused = {name: reason for name, seen in cards.items() if (reason := _not_this_card(name, seen, first[name]))}
     return Facts(
         # Before torch is imported: if OpenMP binds its threads, the first of them is left with one core.
         cores=len(os.sched_getaffinity(0)),
@@ -203,7 +204,7 @@ def gather(accelerators: Sequence[str] = (), packages: Iterable[str] = (), index
         packages={name: _version(name) for name in dict.fromkeys((*PACKAGES, *packages))},
         cpu_flags=cpu_flags(),
         accelerators={**devices, **refused},
-        cards={name: seen[index:] for name, seen in cards.items() if name not in refused},
+        cards={name: seen[first[name] :] for name, seen in cards.items() if name not in refused},
         compiler=shutil.which(os.environ.get("CXX") or "g++") or "",
         headers=frozenset(name for name in HEADERS if any((folder / name).is_file() for folder in includes)),
         iomp5=libraries.find("iomp5", OPENMP["iomp5"], libraries.folders(*libraries.prefixes())) or "",

@@ -84,7 +84,7 @@ def look(folder: Path = Path(), variables: Mapping[str, str] = os.environ) -> An
 
 def _look() -> dict[str, dict[str, Any]]:
     kinds = [name for name in registry.devices.names() if registry.devices.get(name).accelerator]
-    seen = machine.gather(kinds)
+    seen = machine.gather(dict.fromkeys(kinds, 0))
     cards = {kind: registry.devices.get(kind).describe() for kind, reason in seen.accelerators.items() if not reason}
     hardware, lock, source = surroundings.hardware(), locked.current_lock(Options()), surroundings.source(Path())
     keys = {
