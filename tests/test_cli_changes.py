@@ -1,4 +1,4 @@
-"""`ipexperf trend`, `changes`, `export`, `merge`, `db` and `prune`: what they print, write and refuse."""
+"""`ipexperf trend`, `changes`, `merge`, `db` and `prune`: what they print, write and refuse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEY = "xeon-8480-2s"
 CASE = Case(model="resnet50", device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
 RUNS = 16
 MOVED = 9
-QUESTIONS = (["trend"], ["changes"], ["export", "csv"], ["export", "pytest-benchmark"], ["compare", "first"],
+QUESTIONS = (["trend"], ["changes"], ["report", "--csv"], ["report", "--pytest-benchmark"], ["compare", "first"],
         ["compare", "--ratios"], ["show", "last"], ["show"], ["db", "check"], ["db", "upgrade"],
         ["db", "prune", "--before", "2026-05-03"], ["db", "merge", "other.db"])  # fmt: skip
 """Every command that reads a history."""
@@ -123,28 +123,6 @@ def test_trend_has_a_rolling_median_a_drawing_and_a_last_day(capsys):
     rows = list(csv.DictReader(io.StringIO(run(capsys, "trend", "--csv", "--stack", "ipex,stock", "--limit", "2"))))
     assert [row["stack"] for row in rows] == ["ipex", "ipex"]
     assert float(rows[-1]["median"]) == 0.0125
-
-
-def test_export_writes_each_form(capsys, tmp_path):
-    """CSV has every point, and the other form one run. `--output` names a file."""
-    rows = list(csv.DictReader(io.StringIO(run(capsys, "export", "csv", "--metric", "step_time"))))
-    assert len(rows) == RUNS
-    assert rows[0]["median"] == "0.01"
-    assert run(capsys, "export", "pytest-benchmark", "first", "--output", "out.json") == ""
-    assert json.loads((tmp_path / "out.json").read_text())["benchmarks"][0]["stats"]["rounds"] == 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "refusal"),
-    [
-        (["csv", "last"], "csv holds every run: narrow it with --since and --until, not with a RUN"),
-        (["pytest-benchmark", "--model", "resnet50"], "holds one run as it is: --model is for csv"),
-        (["csv", "--output", "nowhere/out.csv"], "nowhere/out.csv cannot be written: No such file or directory"),
-        (["pytest-benchmark", "zzzz"], "no run matches 'zzzz'"),
-    ],
-)
-def test_a_mistake_in_an_export_is_one_sentence(capsys, arguments, refusal):
-    assert refusal in refused(capsys, "export", *arguments)
 
 
 def test_merge_takes_each_file_once(capsys, path):
@@ -254,7 +232,7 @@ def test_an_empty_history_is_one_sentence(capsys, tmp_path):
     for command in (
         ["trend"],
         ["changes"],
-        ["export", "csv"],
+        ["report", "--csv"],
         ["compare", "first"],
         ["compare", "--ratios"],
         ["show", "last"],

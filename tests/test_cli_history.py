@@ -192,7 +192,9 @@ def test_the_history_is_named_by_option_or_environment(path, capsys, monkeypatch
         (["show", "zzzz"], "ipexperf: no run matches 'zzzz': this history has 2"),
         (["trend", "--since", "soon"], "ipexperf: no run matches 'soon': this history has 2"),
         (["trend", "--metric", "thruput"], "argument --metric: invalid choice: 'thruput': did you mean throughput? ("),
-        (["export", "xml"], "argument form: invalid choice: 'xml' (choose from csv, pytest-benchmark)"),
+        (["report"], "one of the arguments --html --csv --markdown --pytest-benchmark is required"),
+        (["report", "--markdown", "--html", "site"], "argument --html: not allowed with argument --markdown"),
+        (["compare", "--over", "xml"], "argument --over: invalid choice: 'xml' (choose from dtype, stack, device"),
         (["show", "--limit", "0"], "must be a whole number from 1 to 999999999"),
         ([], "required: COMMAND"),
         (

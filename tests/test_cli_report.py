@@ -1,8 +1,11 @@
-"""`ipexperf report`: pages, markdown, and every history that no report can be made of."""
+"""`ipexperf report`: pages, CSV, markdown, JSON, and every history that no report can be made of."""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
+import json
 import re
 import sqlite3
 import subprocess
@@ -78,12 +81,40 @@ def test_markdown_has_the_factors_of_cases_that_took_turns(path, capsys):
         assert [cells.split(" | ")[5] for cells in out.splitlines() if f"| `{other.id}`" in cells] == ["-"]
 
 
-def test_it_must_be_told_one_thing_to_write(path, capsys):
-    """Nothing, both, and what belongs to the other are refused with what to say instead."""
-    assert "needs one of --html DIR and --markdown" in refused(capsys, "report")
-    assert "needs one of --html DIR and --markdown" in refused(capsys, "report", "--markdown", "--html", "site")
-    assert "--limit is for --html" in refused(capsys, "report", "--markdown", "--limit", "3")
-    assert "a RUN is for --markdown" in refused(capsys, "report", "last", "--html", "site")
+def test_csv_has_every_point_of_every_run(path, capsys):
+    """Of all metrics, oldest first."""
+    with History.open("ipexperf.db") as history:
+        uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-02T10:00:00Z"})
+        launch = Launch(0, "ok", metrics={"step_time": 0.01, "throughput": 1600.0})
+        measured = Measurement(CASE, (launch,), ENVIRONMENT, "2026-05-02T10:00:00Z", "2026-05-02T10:00:00Z")
+        history.record(uid, measured, Verdict("ok", "within the noise"))
+        history.finish_run(uid, "finished")
+    assert main(["report", "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert {(row["metric"], row["median"]) for row in rows[:2]} == {("step_time", "0.0125"), ("throughput", "1280.0")}
+    assert {(row["metric"], row["median"]) for row in rows[2:]} == {("step_time", "0.01"), ("throughput", "1600.0")}
+
+
+def test_pytest_benchmark_has_one_run(path, capsys):
+    """The last, if none is named. What pytest-benchmark reads of it: `test_history_exports.py`."""
+    assert main(["report", "--pytest-benchmark"]) == 0
+    told = capsys.readouterr().out
+    assert [case["stats"]["data"] for case in json.loads(told)["benchmarks"]] == [[0.0125]]
+    assert main(["report", "first", "--pytest-benchmark"]) == 0
+    assert capsys.readouterr().out == told
+    assert "no run matches 'zzzz'" in refused(capsys, "report", "zzzz", "--pytest-benchmark")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--markdown", "--limit", "3"], "--limit is for --html"),
+        (["last", "--html", "site"], "a RUN is for --markdown and --pytest-benchmark"),
+        (["last", "--csv"], "a RUN is for --markdown and --pytest-benchmark"),
+    ],
+)
+def test_what_belongs_to_another_form_is_refused(path, capsys, words, told):
+    assert told in refused(capsys, "report", *words)
     assert not (path.parent / "site").exists()
 
 

@@ -25,7 +25,7 @@ HARDWARE = {
     "variables": {},
     "git": {"commit": "a1b2c3d4", "branch": FORMULA, "dirty": False},
 }
-COMMANDS = ("show last", "export csv", "show last --json")
+COMMANDS = ("show last", "report --csv", "show last --json")
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_terminal_that_knows_ascii_alone_gets_escapes(history, command, monkey
 
 def test_a_text_that_a_spreadsheet_would_run_is_no_formula(history, capsys):
     """As a branch has any name that its author wants. Numbers stay numbers."""
-    for words in (("export", "csv"), ("trend", "--csv"), ("show", "--csv")):
+    for words in (("report", "--csv"), ("trend", "--csv"), ("show", "--csv")):
         rows = list(csv.DictReader(run(capsys, *words).splitlines()))
         assert rows
         assert {row["branch"] for row in rows} == {f"'{FORMULA}"}
@@ -97,7 +97,7 @@ def test_a_failure_is_blamed_on_the_history_only_where_that_is_damaged(history, 
 @pytest.mark.parametrize(
     "words",
     [("show", "\udcff\udcfe"), ("trend", "--model", "\udcff"), ("show", "last", "--db", "x" * 300),
-     ("report", "--html", "x" * 300), ("show", "9999-12-31"), ("export", "csv", "--output", "x" * 300),
+     ("report", "--html", "x" * 300), ("show", "9999-12-31"),
      ("show", "last", "--db", "postgresql://me:s@cret@host/perf")],
     ids=lambda words: ascii(" ".join(words))[:40],
 )  # fmt: skip

@@ -75,7 +75,6 @@ TARGETS = (
         ("db", "prune", "--before=last", "--yes", "--db={disk}/ipexperf.db"),
         copies=("ipexperf.db",),
     ),
-    Target("export csv", "ipexperf", ("export", "csv", "--output={disk}/points.csv")),
     Target("report --html", "ipexperf", ("report", "--html={disk}/report")),
 )
 

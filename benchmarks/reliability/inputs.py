@@ -47,7 +47,7 @@ TYPES: tuple[Any, ...] = (
 FIELDS = ("schema", "rows", "cells", "documents", "bytes", "end")
 COMMANDS = (
     *("show last", "show last --json", "show last~1", "show", "show --csv", "trend", "trend --csv"),
-    *("trend --json", "export csv", "export pytest-benchmark", "compare --ratios", "compare --ratios --json"),
+    *("trend --json", "report --csv", "report --pytest-benchmark", "compare --ratios", "compare --ratios --json"),
     *("compare last~1 last", "changes", "changes --json", "gate", "gate --bisect", "report --markdown"),
     *("report --html report", "db check"),
     *("why last resnet50-cpu-bf16-infer_jit-ipex", "baseline accept last --reason why", "runs --json", "hosts"),
@@ -55,7 +55,7 @@ COMMANDS = (
     *("db prune --before 2027-01-01", "db prune --before 2027-01-01 --yes", "db upgrade", "db merge other.db"),
 )
 READING = (
-    *("show", "trend", "export", "compare"),
+    *("show", "trend", "compare"),
     *("changes", "gate", "report", "db", "baseline"),
 )
 

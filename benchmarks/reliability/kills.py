@@ -67,7 +67,6 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "prune": ("db", "prune", "--before=last", "--yes"),
     "baseline accept": ("baseline", "accept", "last", "--case=resnet50-cpu-bf16-infer_jit-ipex", "--reason=why"),
     "report --html": ("report", "--html=report"),
-    "export csv": ("export", "csv", "--output=points.csv"),
 }
 CASE = "c.model || '-' || c.device || '-' || c.dtype || '-' || c.mode || '-' || c.stack"
 MEASURED = 'FROM measurement m JOIN series s ON s.id = m.series_id JOIN "case" c ON c.id = s.case_id'

@@ -1,8 +1,9 @@
-"""`ipexperf report`: the history as pages for a browser, and one run as markdown."""
+"""`ipexperf report`: the history as pages for a browser or CSV, or one run as markdown or for pytest-benchmark."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from ipexperf.commands import console
@@ -16,25 +17,29 @@ from ipexperf.result import PRIMARY
 
 
 def add_report(subparsers: console.Subparsers) -> None:
-    purpose = "write the history as pages for a browser, or one run as markdown"
+    purpose = "write the history as pages for a browser or as CSV, or one run as markdown or JSON"
     parser = console.declare(subparsers, "report", purpose)
     console.add_history(parser)
-    parser.add_argument("selector", metavar="RUN", nargs="?", help=f"of --markdown: {console.RUN} (default: last)")
-    parser.add_argument("--html", type=Path, metavar="DIR", help="write pages there: new, empty, or an older report")
+    one = f"of --markdown and --pytest-benchmark: {console.RUN} (default: last)"
+    parser.add_argument("selector", metavar="RUN", nargs="?", help=one)
+    forms = parser.add_mutually_exclusive_group(required=True)
+    forms.add_argument("--html", type=Path, metavar="DIR", help="write pages there: new, empty, or an older report")
+    forms.add_argument("--csv", action="store_true", help="print every point of every run as CSV")
+    forms.add_argument("--markdown", action="store_true", help="print the run as markdown")
+    forms.add_argument("--pytest-benchmark", action="store_true", help="print the run as JSON of pytest-benchmark")
     newest = "of --html: draw the newest N runs (default: 400)"
     parser.add_argument("--limit", type=console.positive, metavar="N", help=newest)
-    parser.add_argument("--markdown", action="store_true", help="print the run as markdown")
     parser.set_defaults(run=run_report)
 
 
 def run_report(arguments: argparse.Namespace) -> int:
-    if (arguments.html is None) == (not arguments.markdown):
-        raise UsageError("report needs one of --html DIR and --markdown: name what to write")
     if arguments.html is None and arguments.limit is not None:
-        raise UsageError("--limit is for --html: --markdown shows one run")
-    if arguments.html is not None and arguments.selector is not None:
-        raise UsageError("--html draws every run: a RUN is for --markdown")
-    return _write_pages(arguments) if arguments.html is not None else _print(arguments)
+        raise UsageError("--limit is for --html")
+    if arguments.selector is not None and (arguments.csv or arguments.html is not None):
+        raise UsageError("--html and --csv have every run: a RUN is for --markdown and --pytest-benchmark")
+    if arguments.csv:
+        return _print_points(arguments)
+    return _print_run(arguments) if arguments.html is None else _write_pages(arguments)
 
 
 def _write_pages(arguments: argparse.Namespace) -> int:
@@ -48,12 +53,28 @@ def _write_pages(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print(arguments: argparse.Namespace) -> int:
+def _print_points(arguments: argparse.Namespace) -> int:
+    from ipexperf.history.frame import trend
+
+    with console.open_history(arguments) as history:
+        history.check_begun()
+    points = trend(arguments.db, None)
+    texts = points.select_dtypes(include=["object", "string", "category"]).columns
+    harmless = points.assign(**{name: points[name].map(console.plain_cell, na_action="ignore") for name in texts})
+    harmless.to_csv(sys.stdout, index=False, lineterminator="\n")
+    return 0
+
+
+def _print_run(arguments: argparse.Namespace) -> int:
+    from ipexperf.history import exports
     from ipexperf.report import markdown
 
     with console.open_history(arguments) as history:
         detail = history.show(arguments.selector or "last")
         paired = history.paired(detail.cases)
+    if arguments.pytest_benchmark:
+        console.say_json(exports.pytest_benchmark(detail))
+        return 0
     line = detail.run.settled.get("line", "")
     rows = [_row(recorded, paired.get((recorded.run_uid, recorded.machine_key))) for recorded in detail.cases]
     console.say(markdown.text(rows, line, detail.run.uid).rstrip())

@@ -1,4 +1,4 @@
-"""One run in the formats of other tools. Failed and invalid cases are left out, because they have no numbers."""
+"""One run in the form of pytest-benchmark. Failed and invalid cases are left out, because they have no numbers."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ DAMAGE = (
     ("run", "meta", "'[1]'", "show last"),
     ("run", "meta", "json_set(meta, '$.git', 7)", "show --json"),
     ("run", "started_at", "'2026-13-45T00:00:00.000000+00:00'", "trend"),
-    ("run", "branch", "x'ff00'", "export csv"),
+    ("run", "branch", "x'ff00'", "report --csv"),
     ("measurement", "hi", "9e999", "show last --json"),
     ("measurement", "median", "'fast'", "changes"),
     ("case", "params", "json_set(params, '$.size', json('[1]'))", "compare --ratios"),
@@ -29,7 +29,7 @@ DAMAGE = (
     ("verdict", "reason", "json_set(reason, '$.hi', 'text')", "report --markdown"),
     ("verdict", "reason", "json_set(reason, '$.baseline', 'text')", "show last --csv"),
     ("bisection", "outcome", "'text'", "show last"),
-    ("bisection", "culprits", "'[7]'", "export pytest-benchmark"),
+    ("bisection", "culprits", "'[7]'", "report --pytest-benchmark"),
 )
 
 

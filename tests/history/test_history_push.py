@@ -35,8 +35,8 @@ READING = (
     "compare last~1 last --json",
     "compare last --ratios --json",
     "changes --metric step_time --since 2026-05-02 --json",
-    "export csv",
-    "export pytest-benchmark last~1",
+    "report --csv",
+    "report --pytest-benchmark last~1",
     "report --markdown last",
     "db prune --before last~1",
 )
