@@ -12,6 +12,7 @@ from typing import IO
 
 from ipexperf import bench
 from ipexperf.bench.machine import heap, source
+from ipexperf.bench.outcome import signal_name
 from ipexperf.redaction import redacted, tuned
 from ipexperf.variables import CONTROLLER, SEARCHED, SOURCE
 
@@ -105,7 +106,8 @@ def start_worker(
 def ask(python: str, entry: str, *words: str, variables: Mapping[str, str], seconds: float) -> tuple[str, str]:
     """Ask an interpreter by a process of `boot.py` that answers once. Return its answer, and what it printed of errors.
 
-    The answer is empty if it failed. Raises OSError, or TimeoutExpired after so many seconds.
+    The answer is empty if it failed, and what it printed ends with the signal that ended it. Raises OSError, or
+    TimeoutExpired after so many seconds.
     """
     # A file, not a pipe, because nobody reads while the process runs.
     with tempfile.TemporaryFile() as answer:
@@ -121,7 +123,8 @@ def ask(python: str, entry: str, *words: str, variables: Mapping[str, str], seco
             pass_fds=[answer.fileno()],
         )
         answer.seek(0)
-        return "" if done.returncode else answer.read().decode(), done.stderr
+        ended = f"\n{signal_name(-done.returncode)}" if done.returncode < 0 else ""
+        return "" if done.returncode else answer.read().decode(), f"{done.stderr}{ended}"
 
 
 def last_lines(log: IO[bytes]) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from ipexperf.bench.machine import diagnosis
 from ipexperf.bench.machine.facts import Facts, gather
 from ipexperf.bench.outcome import signal_name
 from ipexperf.bench.process import guard
@@ -55,8 +56,9 @@ def ask_facts(
         reason = f"did not report within {FACTS_SECONDS:.0f} s whether it sees {', '.join(accelerators)}"
         raise UsageError(f"{interpreter} {reason}") from None
     if not facts:
-        last = (errors.strip().splitlines() or ["no message"])[-1]
-        raise UsageError(f"{source}={shlex.quote(interpreter)} can't run workers: {last}")
+        last = (errors.strip().splitlines() or ["no message"])[-1] + diagnosis.selected(accelerators, environment)
+        named = f"{source}={shlex.quote(interpreter)}" if python else interpreter
+        raise UsageError(f"{named} can't run workers: {last}")
     return Facts.from_json(json.loads(facts))
 
 

@@ -129,6 +129,13 @@ def test_a_card_that_sycls_selector_names_is_that_one(index: int, mask: str | No
     assert chosen["ONEAPI_DEVICE_SELECTOR"] in ("level_zero:*", "level_zero:gpu")
 
 
+def test_a_mask_of_both_tiles_of_a_card_is_one_device_where_the_hierarchy_joins_them() -> None:
+    mask = {"ZE_AFFINITY_MASK": "0.0,0.1,1.1"}
+    joined = {**mask, "ZE_FLAT_DEVICE_HIERARCHY": "COMPOSITE"}
+    assert [Xpu().variables(index, joined)["ZE_AFFINITY_MASK"] for index in (0, 1)] == ["0.0,0.1", "1.1"]
+    assert Xpu().variables(0, mask) == {"ZE_AFFINITY_MASK": "0.0"}
+
+
 def test_a_card_that_sycls_selector_leaves_out_is_told() -> None:
     told = "--device xpu:1: there is no such device: ONEAPI_DEVICE_SELECTOR=level_zero:1 leaves 1"
     with pytest.raises(UsageError, match=told):

@@ -23,8 +23,8 @@ from ipexperf.bench.process import guard
 from ipexperf.case import Case
 from ipexperf.conduct import process
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.worker import Worker
-from ipexperf.errors import WorkerError
+from ipexperf.conduct.worker import Worker, ask_facts
+from ipexperf.errors import UsageError, WorkerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -336,3 +336,12 @@ def test_what_starts_before_the_worker_is_recorded_by_content_and_cannot_replace
         digests.append(environment["software"]["at_start"])
     assert digests[0]["sitecustomize"] == digests[1]["sitecustomize"]
     assert digests[0]["patches"] != digests[1]["patches"]
+
+
+def test_a_runtime_that_crashes_when_it_is_asked_for_cards_is_told_with_what_selected_them(tmp_path: Path) -> None:
+    """SYCL does so where a mask leaves no card."""
+    crashing = tmp_path / "python"
+    crashing.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    crashing.chmod(0o755)
+    with pytest.raises(UsageError, match=r"/python can't run workers: SIGSEGV with ZE_AFFINITY_MASK=7$"):
+        ask_facts(str(crashing), ["xpu"], {"ZE_AFFINITY_MASK": "7"})

@@ -5,6 +5,7 @@ Operators that fall back from the card to the CPU are detected: torch warns abou
 
 from __future__ import annotations
 
+import itertools
 import re
 import warnings
 from collections import Counter
@@ -28,6 +29,7 @@ _UNNAMED = re.compile(r"fallback from XPU to CPU")
 """Warnings of torch-xpu-ops and of IPEX. The second appears once per process and names no operator."""
 _SELECTOR, _NUMBERS = "ONEAPI_DEVICE_SELECTOR", re.compile(r"level_zero:(\d+(?:,\d+)*)")
 """SYCL's own choice of cards, and its form that names them by number."""
+_HIERARCHY = "ZE_FLAT_DEVICE_HIERARCHY"
 
 
 class Xpu(Accelerator):
@@ -74,6 +76,9 @@ class Xpu(Accelerator):
 
     def allowed(self, environment: Mapping[str, str]) -> tuple[str, list[str]] | None:
         masked, numbers = super().allowed(environment), _selected(environment)
+        if masked and environment.get(_HIERARCHY) == "COMPOSITE":  # tiles of one card are one device
+            cards = itertools.groupby(masked[1], lambda name: name.partition(".")[0])
+            masked = masked[0], [",".join(tiles) for _, tiles in cards]
         if not numbers:
             return masked
         names = dict(enumerate(masked[1])) if masked else {number: str(number) for number in numbers}

@@ -10,7 +10,7 @@ import getpass
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,8 @@ def why_not(name: str, torch: Any, machine: Machine | None = None) -> str:
         machine = machine or Machine()
         if reason := machine.missing(kind):
             return f"{sees}: {reason}"
-        return f"{sees}: its driver is there{_set(machine, kind)}{_error_of(module)}, and no card that torch can use"
+        told = f"{selected([name], machine.variables)}{_error_of(module)}"
+        return f"{sees}: its driver is there{told}, and no card that torch can use"
 
 
 def _built(name: str, torch: Any) -> bool:
@@ -156,9 +157,10 @@ def _user() -> str:
         return str(os.getuid())
 
 
-def _set(machine: Machine, kind: Kind) -> str:
-    """Return a remark on variables that select cards, if any is set: one of them may be the reason."""
-    selections = [f"{name}={machine.variables[name]}" for name in kind.variables if name in machine.variables]
+def selected(names: Iterable[str], variables: Mapping[str, str]) -> str:
+    """Return a remark on variables that select cards of these kinds, if any is set: one of them may be the reason."""
+    selecting = [variable for name in names if name in KINDS for variable in KINDS[name].variables]
+    selections = [f"{name}={variables[name]}" for name in selecting if name in variables]
     return f" with {' and '.join(selections)}" if selections else ""
 
 

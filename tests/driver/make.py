@@ -1,0 +1,66 @@
+"""Make a folder with Intel's driver for GPUs and SYCL, for tests on a machine without a card. Needs Debian, as root.
+
+    python tests/driver/make.py .driver
+
+The driver and what it needs come from Debian's next release, unpacked beside the system, SYCL from PyPI: 1.1 GB.
+`bin/python` in the folder is this Python under that release's loader, so that the driver finds its own libraries.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+DRIVER = ("libze-intel-gpu1", "libze1", "libigc2", "libigdgmm12", "libdrm2")
+SYSTEM = ("libc6", "libstdc++6", "libgcc-s1", "zlib1g")
+SYCL = (
+    "dpctl==0.22.*",
+    "intel-sycl-rt",
+    "intel-cmplr-lib-ur",
+    "intel-cmplr-lib-rt",
+    "umf",
+    "tcmlib",
+    "intel-pti",
+    "numpy",
+)
+LIBRARIES = "root/usr/lib/x86_64-linux-gnu"
+KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+WRAPPER = """#!/bin/sh
+libraries={folder}/{libraries}
+exec "$libraries/ld-linux-x86-64.so.2" --library-path "$libraries:{folder}/lib" --argv0 "$0" "{python}" "$@"
+"""
+
+
+def unpack(folder: Path) -> None:
+    """Unpack Debian's packages into this folder."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        for inner in ("state/lists/partial", "cache/archives/partial"):
+            (place / inner).mkdir(parents=True)
+        (place / "list").write_text(f"deb [signed-by={KEYS}] http://deb.debian.org/debian sid main\n")
+        own = {"Etc::sourcelist": "list", "State": "state", "Cache": "cache"}
+        options = [f"-oDir::{key}={place / value}" for key, value in own.items()]
+        options += ["-oDir::Etc::sourceparts=-", "-oAPT::Sandbox::User=root", "-oAcquire::Languages=none"]
+        subprocess.run(["apt-get", "-q", *options, "update"], check=True)
+        subprocess.run(["apt-get", "-q", *options, "download", *DRIVER, *SYSTEM], check=True, cwd=place)
+        for package in place.glob("*.deb"):
+            subprocess.run(["dpkg", "-x", package, folder], check=True)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1]).absolute()
+    python = folder / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", folder], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps", "--only-binary", ":all:"]
+    subprocess.run([*pip, *SYCL], check=True)
+    unpack(folder / "root")
+    python.unlink()
+    base = Path(sys._base_executable).resolve()  # type: ignore[attr-defined]
+    python.write_text(WRAPPER.format(folder=folder, libraries=LIBRARIES, python=base))
+    python.chmod(0o755)
+
+
+if __name__ == "__main__":
+    main()
