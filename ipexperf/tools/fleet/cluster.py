@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import shutil
 import signal
 import socket
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ipexperf.errors import UsageError
@@ -27,17 +21,14 @@ LABEL = "ipexperf.io/"
 CALL_SECONDS = 60.0
 """Time limit of a call of Ray."""
 CONNECT_SECONDS = 15.0
-HEALTH_SECONDS = 60.0
-"""Longest wait for Ray's own check. It loads Ray, for which a busy host needs many seconds."""
 LEFT = (None, 1, 3, 4)
 """Ray's reasons for the death of a node that left as intended: none, expected, drained after SIGTERM, or idle."""
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
-"""Keeps Ray from sending usage reports, and from hiding cards from processes that reserve none."""
-AUTH_MODE = "RAY_AUTH_MODE"
-"""Whether Ray sends and demands a token. All processes of a cluster must agree.
-
-Left to itself, a head demands the token that it finds in the home folder, and a host that joins does not send it.
-"""
+VARIABLES = {
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # hides cards from processes that reserve none
+    "RAY_AUTH_MODE": "disabled",  # unset, a head demands a token that it finds in the home folder, and no host sends it
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+"""What all of Ray's processes have, unless the user sets it."""
 HEAD_LOST = {"RAY_gcs_rpc_server_reconnect_timeout_s": "86400", "RAY_gcs_server_port_wait_time_s": "2"}
 """What Ray does in a run that loses the head.
 
@@ -48,7 +39,7 @@ loss. The second lets it try twice, 41 seconds each, where the head dies while a
 
 def ray() -> Any:
     """The module, or UsageError if it is not installed."""
-    os.environ.update({name: value for name, value in QUIET.items() if name not in os.environ})
+    os.environ.update({name: value for name, value in VARIABLES.items() if name not in os.environ})
     try:
         import ray as module
     except ImportError:
@@ -56,26 +47,22 @@ def ray() -> Any:
     return module
 
 
-def executable() -> str:
-    """The command `ray` of this interpreter."""
-    beside = Path(sys.executable).with_name("ray")
-    path = str(beside) if beside.exists() else shutil.which("ray")
-    if path is None:
-        raise UsageError("the command ray is not beside this Python: pip install 'ipexperf[fleet]'")
-    return path
-
-
-def own_address() -> str:
-    """The address at which other hosts reach this one."""
-    return str(ray().util.get_node_ip_address())
+def reach(address: str) -> None:
+    """Raise UsageError if nothing listens at an address. Ray itself waits there for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError, ValueError) as error:
+        raise UsageError(f"{address}: no Ray cluster answers there: {error}") from None
 
 
 class RayFleet:
     """A connection to the cluster at an address."""
 
     def __init__(self, address: str) -> None:
+        if address != "auto":
+            reach(address)
         os.environ.update({name: value for name, value in HEAD_LOST.items() if name not in os.environ})
-        agree(address)
         self._ray = ray()
         self._sides: dict[str, Any] = {}
         """The actor on each host, by the host's name. It reserves nothing there."""
@@ -83,18 +70,16 @@ class RayFleet:
         logging.getLogger("ray").addHandler(logging.NullHandler())
         logging.getLogger("ray").propagate = False
         self._ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - it has no option
+        sigterm = signal.getsignal(signal.SIGTERM)
         try:
-            with _keeping_sigterm():
-                self._ray.init(
-                    address=address,
-                    namespace="ipexperf",
-                    configure_logging=False,
-                    log_to_driver=False,
-                    ignore_reinit_error=True,
-                )
+            self._ray.init(address=address, namespace="ipexperf", configure_logging=False, log_to_driver=False)
         except Exception as error:  # noqa: BLE001 - whatever Ray says of an address that is none, it is the address
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise UsageError(f"{address}: no Ray cluster answers there: {reason[:300]}") from None
+            reason = " ".join(str(error).split())[:300]
+            raise UsageError(
+                f"{address}: no Ray cluster answers there, or its RAY_AUTH_MODE differs: {reason}"
+            ) from None
+        finally:
+            signal.signal(signal.SIGTERM, sigterm)  # Ray's SystemExit would end this side alone
 
     def hosts(self) -> list[Host]:
         """The hosts, by name, with those that died and did not come back. Nodes without our resource take no part."""
@@ -130,73 +115,12 @@ class RayFleet:
             return self._ray.get(question, timeout=0)
         except errors.GetTimeoutError:
             return HostLostError(f"it did not answer within {CALL_SECONDS:.0f} s")
-        except errors.RayTaskError as error:
-            return HostLostError(_brief(error.cause or error))
         except errors.RayError as error:
-            return HostLostError(_brief(error))
+            return HostLostError(str(getattr(error, "cause", None) or error).strip().partition("\n")[0][:300])
 
     def close(self) -> None:
         """Leave the cluster. What was started on the hosts goes on there."""
         self._ray.shutdown()
-
-
-@contextlib.contextmanager
-def _keeping_sigterm() -> Iterator[None]:
-    """Take back the handler of SIGTERM that Ray sets: its SystemExit would fail one test, and the run would go on."""
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
-
-
-def agree(address: str) -> None:
-    """Send a token to the cluster at an address if it demands one, and demand none if it does not.
-
-    Raise UsageError if no cluster answers there, for which Ray itself waits for minutes, or if the token is missing.
-    """
-    host, sign, port = address.removeprefix("ray://").rpartition(":")
-    if address != "auto" and not (sign and port.isdecimal()):
-        raise UsageError(f"{address}: expected HOST:PORT of a Ray cluster, auto, or local:NAME,NAME")
-    if address != "auto":
-        try:
-            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-        except (OSError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise UsageError(f"{address}: no Ray cluster answers there: {reason}") from None
-    if address.startswith("ray://"):
-        return
-    modes = ("disabled", "token") if _has_token() else ("disabled",)  # Ray aborts if it is to send one that it has not
-    for mode in (os.environ[AUTH_MODE],) if AUTH_MODE in os.environ else modes:
-        refusal = _refusal(address, mode)
-        if not refusal:
-            os.environ[AUTH_MODE] = mode
-            return
-        if "AuthenticationError" not in refusal:
-            where = "this host is in no fleet that answers" if address == "auto" else "no Ray cluster answers there"
-            raise UsageError(f"{address}: {where}")
-    wanted = "the head asks for a token: copy ~/.ray/auth_token of the head to this host, or set RAY_AUTH_TOKEN"
-    raise UsageError(f"{address}: {wanted}")
-
-
-def _has_token() -> bool:
-    """Whether Ray would find a token of this user."""
-    file = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
-    return bool(os.environ.get("RAY_AUTH_TOKEN")) or file.is_file()
-
-
-def _refusal(address: str, mode: str) -> str:
-    """Why the cluster at an address does not answer, if asked in this way. An empty text: it does."""
-    command = [executable(), "health-check", *(("--address", address) if address != "auto" else ())]
-    environment = {**os.environ, **QUIET, AUTH_MODE: mode}
-    try:
-        ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=HEALTH_SECONDS, check=False, env=environment
-        )
-    except subprocess.TimeoutExpired:
-        return f"nothing within {HEALTH_SECONDS:.0f} s"
-    return "" if ended.returncode == 0 else f"{ended.stdout}{ended.stderr}" or "nothing"
 
 
 def _host(node: dict[str, Any]) -> Host:
@@ -204,11 +128,4 @@ def _host(node: dict[str, Any]) -> Host:
         name.removeprefix(LABEL): value for name, value in node.get("Labels", {}).items() if name.startswith(LABEL)
     }
     gone = "" if node["Alive"] else " ".join(node.get("DeathReasonMessage", "").split())[:200] or "its node died"
-    return Host(labels.pop("name"), node["NodeID"], labels, gone)
-
-
-def _brief(error: BaseException) -> str:
-    """The first words of Ray's message, which fills a screen."""
-    lines: Sequence[str] = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = next((line for line in lines if "node" in line.lower() and "died" in line.lower()), "")
-    return (text or (lines[0] if lines else type(error).__name__))[:300]
+    return Host(labels["name"], node["NodeID"], labels, gone)

@@ -9,20 +9,20 @@ import contextlib
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ipexperf import scratch
 from ipexperf.errors import HistoryError
 from ipexperf.tools.fleet import labels
-from ipexperf.tools.fleet.membership import ADDRESS, ENVIRONMENT, FOLDER
+from ipexperf.tools.fleet.membership import ENVIRONMENT, FOLDER
 
-CHUNK = 4 * 2**20
 HISTORY, LOG, LOCK = "history.db", "log", "lock"
 SHARE = "IPEXFLEET_SHARE"
 """Set for a command that measures a share: this host and all hosts, as JSON."""
@@ -31,14 +31,11 @@ SHARE = "IPEXFLEET_SHARE"
 class HostSide:
     """One host, for one caller. On Ray it is an actor there."""
 
-    def __init__(self, name: str, folder: str = "", variables: Mapping[str, str] | None = None) -> None:
-        """By default the folder and the variables are those with which the host joined."""
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._folder = Path(folder or os.environ[FOLDER])
-        if variables is None:
-            # With them `fleet down` finds what runs here.
-            joined_with: dict[str, str] = json.loads(os.environ[ENVIRONMENT])
-            variables = {**joined_with, FOLDER: str(self._folder), ADDRESS: os.environ[ADDRESS]}
+        self._folder = Path(os.environ[FOLDER])
+        # The variables that it joined with, and that by which `fleet down` finds what runs here.
+        variables = {**json.loads(os.environ[ENVIRONMENT]), FOLDER: os.environ[FOLDER]}
         path = os.pathsep.join(filter(None, [str(Path(sys.executable).parent), variables.get("PATH")]))
         self._variables = {**variables, "PATH": path}
         self._home = self._folder
@@ -90,7 +87,9 @@ class HostSide:
         if status is None:  # the last line may not be whole
             content = content[: content.rfind(b"\n") + 1]
         self._told += len(content)
-        return content.decode(errors="replace").splitlines(), status
+        # The file goes: what a run says of it holds for the history that it is merged into.
+        text = content.decode(errors="replace").replace(f" --db {shlex.quote(str(self._home / HISTORY))}", "")
+        return text.splitlines(), status
 
     def end(self, *, hard: bool = False) -> None:
         """End the command, as Ctrl-C does."""
@@ -111,23 +110,19 @@ class HostSide:
                 return True
         return False
 
-    def settle(self, run: str) -> bool:
-        """Complete the history of a run that is over, so that its file is all of it. Whether there is one."""
+    def history(self, run: str) -> bytes:
+        """The file that a command recorded into, complete. Empty if it recorded nothing."""
         path = self._runs / run / HISTORY
         if not path.exists():
-            return False
+            return b""
         try:
             with contextlib.closing(sqlite3.connect(path)) as connection:
+                connection.execute("UPDATE run SET status = 'interrupted' WHERE status = 'running'")  # it was killed
+                connection.commit()
                 connection.execute("PRAGMA journal_mode = DELETE").fetchone()
         except sqlite3.Error as error:
             raise HistoryError(f"{path}: {error}") from None
-        return True
-
-    def read(self, run: str, offset: int) -> bytes:
-        """A part of the history of a run. Empty at its end."""
-        with (self._runs / run / HISTORY).open("rb") as file:
-            file.seek(offset)
-            return file.read(CHUNK)
+        return path.read_bytes()
 
     def drop(self, run: str) -> None:
         """Forget a run whose history was brought."""

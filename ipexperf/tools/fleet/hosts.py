@@ -34,16 +34,9 @@ class Host:
     place: str
     """Ray's id of it, or its folder."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Its devices, processor, memory and versions, and the labels of its owner. `device` may have several words."""
+    """Its name, devices, processor and drivers. `device` may have several words."""
     gone: str = ""
     """Why it died, if it did."""
-
-    def words(self, label: str) -> Sequence[str]:
-        """The values of a label."""
-        value = {**self.labels, "name": self.name}.get(label)
-        if value is None:
-            return ()
-        return value.split("_") if label == "device" else (value,)
 
 
 def chosen(hosts: Sequence[Host], test: str | None) -> list[Host]:
@@ -60,7 +53,7 @@ def chosen(hosts: Sequence[Host], test: str | None) -> list[Host]:
         raise UsageError("the fleet has no host: join one by ipexperf fleet join ADDRESS")
     if not test:
         return list(hosts)
-    known = sorted({name for host in hosts for name in host.labels} | {"name"})
+    known = sorted({name for host in hosts for name in host.labels})
     comparisons = []
     for text in re.split(r"(?:^|\s)and(?:\s|$)", test):
         match = COMPARISON.fullmatch(text)
@@ -77,7 +70,8 @@ def chosen(hosts: Sequence[Host], test: str | None) -> list[Host]:
 
 def _passes(host: Host, label: str, sign: str, expected: str) -> bool:
     """Whether a host passes a comparison. A host without the label differs from everything."""
-    values = host.words(label)
+    value = host.labels.get(label)
+    values: Sequence[str] = () if value is None else value.split("_") if label == "device" else (value,)
     if sign == "!=":
         return expected not in values
     if sign == "=":

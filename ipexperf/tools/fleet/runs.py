@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from ipexperf import scratch
 from ipexperf.commands import console, show
@@ -20,14 +20,10 @@ from ipexperf.history.values import run_uid
 from ipexperf.tools.fleet.cluster import RayFleet
 from ipexperf.tools.fleet.host_side import HostSide
 from ipexperf.tools.fleet.hosts import Host, HostLostError
-from ipexperf.tools.fleet.local import LocalFleet
 
-Fleet: TypeAlias = LocalFleet | RayFleet
 POLL_SECONDS = 0.5
 END_SECONDS = 60.0
 """How long a command may take to end once it was told to."""
-SHOWN = 5
-"""At most so many differences of two hosts are named."""
 COLLECT = "`ipexperf fleet collect` brings what it recorded"
 
 
@@ -44,7 +40,7 @@ class FromHost:
 class Caller:
     """Brings the histories of hosts here, and tells what came."""
 
-    def __init__(self, fleet: Fleet, hosts: Sequence[Host], db: str) -> None:
+    def __init__(self, fleet: RayFleet, hosts: Sequence[Host], db: str) -> None:
         self._fleet, self._db = fleet, db
         self._came = {host.name: FromHost(f"gone: {host.gone}" * bool(host.gone)) for host in hosts}
         self._hosts = [host for host in hosts if not host.gone]
@@ -91,10 +87,8 @@ class Caller:
                 raise UsageError(f"--share: {host} cannot say what it measures with: {software}")
         (first, one), *others = described.items()
         for other, two in others:
-            if differences := _differences(one, two):
-                more = f" and {len(differences) - SHOWN} more" if len(differences) > SHOWN else ""
-                told = f"{', '.join(differences[:SHOWN])}{more}"
-                raise UsageError(f"--share: {other} is not equal to {first}: {told} (--where chooses among hosts)")
+            if differing := [name for name in dict.fromkeys((*one, *two)) if one.get(name) != two.get(name)]:
+                raise UsageError(f"--share: {other} is not equal to {first} in {', '.join(differing)}")
 
     def _follow(self, run: str, live: dict[str, Host], seconds: float | None = None) -> None:
         """Print what the commands print, and bring each history once its command has ended."""
@@ -125,10 +119,8 @@ class Caller:
         try:
             with scratch.folder("fleet") as folder, interrupts.deferred():
                 path = Path(folder) / f"{host.name}.db"
-                if self._ask(host, HostSide.settle, run):
-                    with path.open("wb") as file:
-                        while part := self._ask(host, HostSide.read, run, file.tell()):
-                            file.write(part)
+                if content := self._ask(host, HostSide.history, run):
+                    path.write_bytes(content)
                     came.runs += self._merge(path)
                 self._ask(host, HostSide.drop, run)
         except (HostLostError, HistoryError) as error:
@@ -159,11 +151,3 @@ class Caller:
         if lost:
             console.complain(f"not all is well on {', '.join(lost)}: the reasons are above")
         return int(bool(lost))
-
-
-def _differences(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    return [
-        f"{name} {other.get(name, 'absent')} instead of {one.get(name, 'absent')}"
-        for name in dict.fromkeys((*one, *other))
-        if one.get(name) != other.get(name)
-    ]

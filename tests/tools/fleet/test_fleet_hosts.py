@@ -11,9 +11,9 @@ from ipexperf.tools.fleet import hosts
 from ipexperf.tools.fleet.hosts import Host
 
 RACK = [
-    Host("arc1", "1", labels={"device": "cpu_xpu", "driver": "25.9", "memory": "64", "room": "a"}),
-    Host("arc2", "2", labels={"device": "cpu_xpu", "driver": "25.31", "memory": "128", "room": "b"}),
-    Host("xeon", "3", labels={"device": "cpu", "memory": "512", "room": "b"}),
+    Host("arc1", "1", {"name": "arc1", "device": "cpu_xpu", "driver": "25.9", "cores": "8", "card": "A770"}),
+    Host("arc2", "2", {"name": "arc2", "device": "cpu_xpu", "driver": "25.31", "cores": "16", "card": "B580"}),
+    Host("xeon", "3", {"name": "xeon", "device": "cpu", "cores": "112"}),
 ]
 
 
@@ -27,10 +27,10 @@ RACK = [
         ("device!=xpu", "xeon"),
         ("driver>=25.10", "arc2"),
         ("driver<25.10", "arc1"),
-        ("memory>64", "arc2 xeon"),
-        ("device=xpu and room=b", "arc2"),
+        ("cores>8", "arc2 xeon"),
+        ("device=xpu and card=B580", "arc2"),
         ("name=xeon", "xeon"),
-        ("room = b and name != xeon", "arc2"),
+        ("cores > 8 and name != xeon", "arc2"),
     ],
 )
 def test_hosts_are_chosen_by_their_labels(text: str | None, names: str) -> None:
@@ -41,15 +41,15 @@ def test_hosts_are_chosen_by_their_labels(text: str | None, names: str) -> None:
     ("text", "reason"),
     [
         ("devise=xpu", "unknown label 'devise': did you mean device?"),
-        ("zzz=1", "choose from device, driver, memory, name, room"),
+        ("zzz=1", "choose from card, cores, device, driver, name"),
         ("device", "'device' is no comparison such as device=xpu"),
         ("device=", "'device=' is no comparison"),
         ("=xpu", "'=xpu' is no comparison"),
         ("device=!", "'device=!' is no comparison"),
-        ("room=a room=b", "'room=a room=b' is no comparison"),
-        ("room=a and", "'' is no comparison"),
-        ("room=a or room=b", "'room=a or room=b' is no comparison"),
-        ("room=c", "none of the 3 hosts passes"),
+        ("cores=8 card=B580", "'cores=8 card=B580' is no comparison"),
+        ("cores=8 and", "'' is no comparison"),
+        ("cores=8 or card=B580", "'cores=8 or card=B580' is no comparison"),
+        ("cores=9", "none of the 3 hosts passes"),
     ],
 )
 def test_an_invalid_text_is_one_sentence(text: str, reason: str) -> None:
@@ -57,6 +57,11 @@ def test_an_invalid_text_is_one_sentence(text: str, reason: str) -> None:
         hosts.chosen(RACK, text)
     assert reason in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_two_hosts_of_one_name_are_refused() -> None:
+    with pytest.raises(UsageError, match="two hosts of the fleet are called arc1"):
+        hosts.chosen([RACK[0], RACK[0]], None)
 
 
 def test_a_fleet_without_hosts_says_how_to_join_one() -> None:
