@@ -1,4 +1,4 @@
-"""A model that is as slow as installed packages and a variable say, and a mode that names the kernel it runs.
+"""A model that is as slow as installed packages and a variable say, and a mode that runs it.
 
 `--perf-load=tests/fakes/fake.py,benchmarks/bisect_model.py`: device and stack are those of the fakes. Needs no torch.
 """
@@ -8,11 +8,10 @@ from __future__ import annotations
 import hashlib
 import importlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ipexperf.bench import registry
-from ipexperf.bench.api import Captured, Cell, Device, Look, Mode, Session, Workbench
+from ipexperf.bench.api import Cell, Mode, Session, Workbench
 from ipexperf.bench.machine.facts import Facts
 from ipexperf.result import Check
 
@@ -30,7 +29,6 @@ class Work:
     """What one step does."""
 
     size: int
-    kernel: str
 
     def run(self) -> bytes:
         return hashlib.sha256(memoryview(DATA)[: self.size]).digest()
@@ -59,10 +57,6 @@ class WorkSession(Session):
     def proof(self) -> list[Check]:
         return [Check("dtype", True, "fp32", "fp32")]
 
-    def looks(self, device: Device) -> Mapping[str, Look]:
-        del device
-        return {"graph": lambda: {"graph": Captured([{"node": self.work.kernel, "calls": 1}])}}
-
 
 class Working(Mode):
     name = "working"
@@ -80,8 +74,7 @@ registry.modes.add("working", Working())
 
 @registry.model("pieces", size=1, batch_train=1, batch_infer=1, data="none", needs=(), trained=False)
 def pieces() -> Work:
-    """Each package has the share by which it slows a step, and a kernel."""
+    """Each package has the share by which it slows a step."""
     modules = [importlib.import_module(name) for name in PIECES]
     share = sum(module.SHARE for module in modules) + float(os.environ.get(VARIABLE, "0"))
-    kernels = {module.KERNEL for module in modules} - {"usual"}
-    return Work(round(BYTES * (1 + share)), " ".join(sorted(kernels)) or "usual")
+    return Work(round(BYTES * (1 + share)))

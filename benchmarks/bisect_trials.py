@@ -32,9 +32,7 @@ CELL = ("--model=pieces", "--device=fake", "--dtype=fp32", "--mode=working", "--
 KINDS = {
     "package": "one package",
     "variable": "a variable",
-    "kernel": "a package that changes the kernel",
 }
-USUAL = {"SHARE": 0.0, "KERNEL": "usual"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +57,18 @@ def say(text: str) -> None:
     sys.stderr.write(text + "\n")
 
 
-def environment(folder: Path, version: str, unusual: Mapping[str, Mapping[str, object]]) -> str:
+def environment(folder: Path, version: str, shares: Mapping[str, float]) -> str:
     """An environment with all packages in one version. Returns its interpreter."""
     folder.mkdir()
-    wheels = [wheel(folder, name, version, {**USUAL, **unusual.get(name, {})}) for name in PIECES]
+    wheels = [wheel(folder, name, version, {"SHARE": shares.get(name, 0.0)}) for name in PIECES]
     return an_unpacked_environment(folder, *wheels)
 
 
 def run_trial(folder: Path, kind: str, share: float, chance: random.Random, more: Collection[str]) -> Trial:
     """Choose what is slow, make both ends, and let the command search."""
-    truth = chance.choice(PIECES)
-    slow: dict[str, object] = {"SHARE": share}
-    if kind == "kernel":
-        slow["KERNEL"] = "another"
-    variables = ""
+    truth, slow, variables = chance.choice(PIECES), share, ""
     if kind == "variable":
-        truth, slow, variables = VARIABLE, {}, f" {VARIABLE}={share}"
+        truth, slow, variables = VARIABLE, 0.0, f" {VARIABLE}={share}"
     good = environment(folder / "good", "1.0", {})
     bad = environment(folder / "bad", "2.0", {truth: slow})
     command = [sys.executable, "-m", "ipexperf.cli", "bisect", LOAD, *CELL, f"--good={good}", f"--bad={bad}{variables}"]

@@ -6,16 +6,13 @@ its extension. The local label of a version names it (`2.9.0+xpu`), so that a lo
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterable
 
-from packaging import tags
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from ipexperf import lock as locks
 from ipexperf.errors import UsageError
@@ -42,22 +39,6 @@ def of_packages(packages: Iterable[tuple[str, str]]) -> list[str]:
             nightly = bool(NIGHT.search(version))
             found.append(INTEL.format(label) if name in OF_INTEL else of_label(label, nightly=nightly))
     return list(dict.fromkeys(found))
-
-
-def version_for(wheel: str, package: str, python: str) -> Version | None:
-    """The version in the name of a wheel, or None if it is of another package or does not fit this Python."""
-    try:
-        name, version, _, of_wheel = parse_wheel_filename(wheel)
-    except (InvalidWheelFilename, InvalidVersion):
-        return None  # an sdist, or a name that no installer takes either
-    fits = name == canonicalize_name(package) and _tags(python) & of_wheel
-    return version if fits else None
-
-
-@functools.cache
-def _tags(python: str) -> frozenset[tags.Tag]:
-    series = [int(part) for part in locks.series(python)]
-    return frozenset([*tags.cpython_tags(series), *tags.compatible_tags(series)])
 
 
 def versions(package: str, python: str, url: str = "") -> list[Version]:

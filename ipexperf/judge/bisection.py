@@ -83,7 +83,6 @@ class SearchResult:
     reason: str
     culprits: Candidate = frozenset()
     suspects: Candidate = frozenset()
-    questions: int = 0
     last_good: Candidate | None = None
     first_bad: Candidate | None = None
     proof: tuple[tuple[Candidate, Answer], ...] = ()
@@ -139,6 +138,11 @@ def described(change: Change) -> str:
     return f"commit {change.name}: {change.bad}" if change.kind == "commit" else f"{change.name} {change.bad}"
 
 
+def most(changes: int) -> int:
+    """How many questions a search asks at most, if nothing surprises: the bad end, the halvings, and two to confirm."""
+    return math.ceil(math.log2(max(changes, 1))) + 3
+
+
 class Search:
     """A search for the first slow step of an ordered list. A candidate has all steps up to one of them."""
 
@@ -153,18 +157,8 @@ class Search:
         self._answers: dict[int, Answer] = {}
         """By the number of steps that a candidate has."""
         self._proof: list[tuple[Candidate, Answer]] = []
-        self._asked_more = 0
         self._low = 0
         self._high = self._end = len(self._steps)
-        self._to_confirm = 2
-        self._confirming = False
-
-    def left(self) -> int:
-        """How many questions are left at most, the pending one included, if nothing surprises."""
-        if self._confirming:
-            return self._to_confirm
-        span = self._high - self._low
-        return math.ceil(math.log2(span)) + self._to_confirm + (not self._answers)
 
     def run(self) -> Asking[SearchResult]:
         """Yield candidates, be sent their answers, and return the finding. No candidate is yielded twice.
@@ -214,12 +208,9 @@ class Search:
         alone = frozenset[Change]().union(*(needs[change] for change in culprit))
         rest = frozenset(change for change in self._up_to(self._end) if not needs[change] & culprit)
         known = {self._up_to(self._low): Answer.GOOD, self._up_to(self._high): Answer.BAD}
-        self._confirming = True
         for candidate in (alone, rest):
             if candidate not in known:
                 known[candidate] = yield candidate
-                self._asked_more += 1
-            self._to_confirm -= 1
             self._proof.append((candidate, known[candidate]))
         return self._finding(*_judged(culprit, alone - culprit, known[alone], known[rest]))
 
@@ -229,14 +220,10 @@ class Search:
         So one wrong answer moves the finding by one step at most: a wrong answer about the first slow step itself
         leaves no trace in the others.
         """
-        self._confirming = True
         beside = [(self._low - 1, Answer.BAD), (self._high + 1, Answer.GOOD)]
-        beside = [(at, against) for at, against in beside if 0 < at < self._end and at not in self._answers]
-        self._to_confirm = len(beside)
         for at, against in beside:
-            if (yield from self._ask(at)) is against:
+            if 0 < at < self._end and at not in self._answers and (yield from self._ask(at)) is against:
                 return False
-            self._to_confirm -= 1
         return True
 
     def _ask(self, at: int) -> Asking[Answer]:
@@ -252,16 +239,16 @@ class Search:
 
     def _finding(self, outcome: Outcome, reason: str) -> SearchResult:
         """The finding: the culprit is in a step after the last good candidate, up to the first bad one."""
-        asked, between = len(self._answers) + self._asked_more, self._between()
+        between = self._between()
         if self._answers.get(self._high) is not Answer.BAD:
             suspects = between if outcome == "cannot tell" else frozenset[Change]()
-            return SearchResult(outcome, reason, suspects=suspects, questions=asked)
+            return SearchResult(outcome, reason, suspects=suspects)
         last_good, first_bad = self._up_to(self._low), self._up_to(self._high)
         if outcome == "cannot tell":
-            return SearchResult(outcome, reason, frozenset(), between, asked, last_good, first_bad)
+            return SearchResult(outcome, reason, frozenset(), between, last_good, first_bad)
         proof = self._proof or [(first_bad, Answer.BAD), (last_good, Answer.GOOD)]
         shown = tuple(step for step in proof if step[0])  # the good end is good by definition
-        return SearchResult(outcome, reason, between, frozenset(), asked, last_good, first_bad, shown)
+        return SearchResult(outcome, reason, between, frozenset(), last_good, first_bad, shown)
 
 
 def _judged(culprit: Candidate, needed: Candidate, alone: Answer, without: Answer) -> tuple[Outcome, str]:

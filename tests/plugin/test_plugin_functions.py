@@ -522,7 +522,6 @@ def test_bisect_names_the_commit_that_made_a_function_slower(functions: Function
     assert result.ret == 0, result.stderr.str()
     sha = subprocess.run(["git", "rev-parse", "HEAD~1"], cwd=functions.path, capture_output=True, text=True, check=True)
     result.stdout.fnmatch_lines(["CULPRIT: commit *", f"  commit {sha.stdout[:12]}: one (a, *)"])
-    result.stdout.fnmatch_lines(["reproduce ipexperf bisect --commits * -- test_functions.py::test_total *"])
     none = functions.suite.command(*words, "test_functions.py", "-k", "nothing")
     assert none.ret == 2
     assert "one test is measured, and 0 measure functions (none)" in none.stderr.str()

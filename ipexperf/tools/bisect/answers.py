@@ -6,10 +6,9 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ipexperf import scratch
 from ipexperf.errors import UsageError
@@ -30,37 +29,19 @@ class Measured:
     ratio: float | None = None
     lo: float | None = None
     hi: float | None = None
-    kernels: str | None = None
-    """The digest of the candidate's fingerprint."""
-    others: str | None = None
-    """The digest of the good end's fingerprint in the same pair."""
-    clock: bool = True
-    """False if only the fingerprint answered."""
-    seconds: float = 0.0
     ran: tuple[str, ...] = ()
     """How its kernels differ from those of the good end."""
     machine: str = ""
     """The machine_key of the machine that ran it. Empty if it did not run."""
-    lasting: bool = True
-    """False if another try may answer otherwise, as after a failed installation: the index may be back by then."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "answer": self.answer.value}
-
-    @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Measured:
-        return cls(**{**document, "answer": Answer(document["answer"]), "ran": tuple(document["ran"])})
 
 
 class AnswerLog:
     """The answers of one search, by the candidate's content. Each is on disk before the next question."""
 
-    def __init__(self, path: Path, *, fresh: bool = False) -> None:
-        """Read the answers of an earlier try, or delete them if `fresh`."""
+    def __init__(self, path: Path) -> None:
+        """Read the answers of an earlier try."""
         self.path = path
         self._answers: dict[str, Measured] = {}
-        if fresh:
-            path.unlink(missing_ok=True)
         try:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -71,20 +52,19 @@ class AnswerLog:
             # A killed process was writing this line, or a disk damaged it.
             with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
                 document = json.loads(line)
-                self._answers[document["key"]] = Measured.from_json(document["measured"])
-
-    def __len__(self) -> int:
-        return len(self._answers)
+                measured = document["measured"]
+                told = {"answer": Answer(measured["answer"]), "ran": tuple(measured["ran"])}
+                self._answers[document["key"]] = Measured(**{**measured, **told})
 
     def get(self, key: str) -> Measured | None:
         return self._answers.get(key)
 
     def put(self, key: str, measured: Measured) -> None:
-        """Write an answer, unless the next try may answer otherwise. An unsure one may, on a quieter machine."""
-        if measured.answer is Answer.UNSURE or not measured.lasting:
+        """Write an answer, unless the next try may answer otherwise: on a quieter machine, or with the index back."""
+        if measured.answer not in (Answer.GOOD, Answer.BAD):
             return
         self._answers[key] = measured
-        line = json.dumps({"key": key, "measured": measured.to_json()})
+        line = json.dumps({"key": key, "measured": {**dataclasses.asdict(measured), "answer": measured.answer.value}})
         try:
             scratch.made(self.path.parent)
             with self.path.open("a", encoding="utf-8") as stream:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-import random
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,12 +19,12 @@ from ipexperf.history import addresses
 if TYPE_CHECKING:
     from ipexperf.case import Case
     from ipexperf.compare.walk import Suite
-    from ipexperf.judge.bisection import BisectionRecord
+    from ipexperf.judge.bisection import BisectionRecord, Candidate, SearchResult
     from ipexperf.judge.ratios import Ratio
     from ipexperf.plan.options import Options
     from ipexperf.tools.bisect.answers import AnswerLog, Measured
-    from ipexperf.tools.bisect.search import Ends, Report
-    from ipexperf.tools.bisect.software import End, Say
+    from ipexperf.tools.bisect.search import Ends
+    from ipexperf.tools.bisect.software import End, Say, Software
 
 SHORT = {"--max-pairs": "max_pairs", "--tolerance": "tolerance"}
 UNKNOWN = 3
@@ -40,18 +39,13 @@ def add_bisect(subparsers: console.Subparsers) -> None:
     parser.add_argument("--bad", default=None, metavar="ARM", help="the slow end, written like --good")
     versions = parser.add_argument_group("versions of one package, beside the other packages of --good")
     versions.add_argument("--package", metavar="NAME", help="the package")
-    text = "its versions in this order, the quick one first; or FIRST..LAST: what an index has between"
+    text = "its versions in this order, the quick one first; or FIRST..LAST: what pip's index has between"
     versions.add_argument("--versions", metavar="A,B,C", help=text)
-    versions.add_argument("--wheels", type=Path, metavar="FOLDER", help="or the versions in a folder of wheels")
-    versions.add_argument("--index", metavar="URL", help="index that lists the versions FIRST..LAST (default: pip's)")
     commits = parser.add_argument_group("commits, with the packages of --good")
     commits.add_argument("--commits", metavar="GOOD..BAD", help="the commits of the first-parent line")
     commits.add_argument("--repo", type=Path, metavar="FOLDER", help="their repository (default: this folder)")
     text = "what to run in each clone; a wheel that it leaves in dist is installed, else the clone is imported"
     commits.add_argument("--build", metavar="COMMAND", help=text)
-    parser.add_argument("--fresh", action="store_true", help="forget the answers of an earlier try")
-    parser.add_argument("--no-fingerprint", action="store_true", help="answer every question by timing alone")
-    parser.add_argument("--seed", type=int, default=None, help="seed of the random start order")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
     parser.add_argument(
         "tests", nargs="*", metavar="-- TEST", help="a test that measures a function: arguments of pytest"
@@ -85,32 +79,22 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     # Weights and the like are made by the good end: a candidate may be unable to.
     options = dataclasses.replace(options, python=ends.python)
     case, suite = _of_test(arguments.tests, options) if arguments.tests else (_case(options), None)
-    log = AnswerLog(log_path(cache, case, ends.good.key, ends.bad.key), fresh=arguments.fresh)
+    good, bad = ends.software(frozenset()), ends.software(ends.bad)
+    log = AnswerLog(log_path(cache, case, good.key, bad.key))
     count = len(ends.changes)
     progress.say(f"{count} differences between both ends; the answers are kept in {log.path}")
     conductor = Conductor(options, Path.cwd(), progress.say)
     opened = functools.partial(planning.recorder, "bisect", options)
     recorder = opened()
-    laboratory = Laboratory(
-        case,
-        ends.good,
-        cache,
-        conductor,
-        opened,
-        policy,
-        progress,
-        log,
-        random.Random(arguments.seed),  # noqa: S311 - a start order, no secret
-        suite,
-    )
+    laboratory = Laboratory(case, good, cache, conductor, opened, policy, progress, log, suite)
     started = now()
     try:
         with progress:
-            report = search.find(ends, laboratory, progress.say, fingerprint=not arguments.no_fingerprint)
-        record = _record(case, ends, report, cache, (started, now()))
+            finding, answers = search.find(ends, laboratory, progress.say)
+        record = _record(case, ends, finding, answers, cache, (started, now()))
         recorder.bisection(record)
     except KeyboardInterrupt:
-        progress.say(f"interrupted after {len(log)} answers, which are kept: the same command goes on")
+        progress.say("interrupted, and all answers are kept: the same command goes on")
         raise
     finally:
         with interrupts.deferred():
@@ -125,19 +109,17 @@ def _check(arguments: argparse.Namespace) -> None:
     """Raise UsageError for options of two kinds of search."""
     is_given = {
         name: getattr(arguments, name) is not None
-        for name in ("bad", "package", "versions", "wheels", "index", "commits", "repo", "build")
+        for name in ("bad", "package", "versions", "commits", "repo", "build")
     }
     kinds = [name for name in ("bad", "package", "commits") if is_given[name]]
     if len(kinds) != 1:
         raise UsageError("expected one of --bad ARM, --package NAME and --commits GOOD..BAD")
-    needs = {"versions": "package", "wheels": "package", "index": "package", "repo": "commits", "build": "commits"}
+    needs = {"versions": "package", "repo": "commits", "build": "commits"}
     for name, kind in needs.items():
         if is_given[name] and not is_given[kind]:
             raise UsageError(f"--{name} is for a search with --{kind}: say that too")
-    if is_given["package"] and is_given["versions"] == is_given["wheels"]:
-        raise UsageError("--package: expected one of --versions A,B,C and --wheels FOLDER")
-    if is_given["index"] and ".." not in (arguments.versions or ""):
-        raise UsageError("--index is asked for the versions between two others: say --versions FIRST..LAST")
+    if is_given["package"] and not is_given["versions"]:
+        raise UsageError("--package: say --versions A,B,C or FIRST..LAST too")
 
 
 def _ends(arguments: argparse.Namespace, options: Options, cache: Path, say: Say) -> Ends:
@@ -158,22 +140,11 @@ def _versions(arguments: argparse.Namespace, good: End) -> Ends:
     from ipexperf.bench.machine.inventory import normalised
     from ipexperf.tools.bisect import search, versions
 
-    name, python = normalised(arguments.package), good.lock.python
-    first, between, last = (arguments.versions or "").partition("..")
-    if arguments.wheels:
-        releases = versions.in_folder(arguments.wheels, name, python)
-        where = f"{arguments.wheels} has"
-    elif between:
-        releases = versions.in_index(arguments.index, name, first, last, python)
-        where = f"the index has from {first} to {last}"
-    else:
-        releases, where = versions.listed(arguments.versions), "--versions has"
-    if len(releases) < 2:
-        count = "one version" if releases else "no version"
-        raise UsageError(f"{where} {count} of {name} for Python {python}: a search needs two ends")
-    candidates = [versions.WithVersion(good, name, release) for release in releases]
-    names = (f"{name} {releases[0].version}", f"{name} {releases[-1].version}")
-    return search.of_list(candidates, versions.changes(name, releases), names, good)
+    name = normalised(arguments.package)
+    named = versions.named(arguments.versions, name, good.lock.python)
+    candidates = [versions.WithVersion(good, name, version) for version in named]
+    names = (f"{name} {named[0]}", f"{name} {named[-1]}")
+    return search.of_list(candidates, versions.changes(name, named), names, good)
 
 
 def _commits(arguments: argparse.Namespace, options: Options, good: End) -> Ends:
@@ -187,13 +158,21 @@ def _commits(arguments: argparse.Namespace, options: Options, good: End) -> Ends
     return search.of_list(candidates, changes, names, good)
 
 
-def _record(case: Case, ends: Ends, report: Report, cache: Path, times: tuple[str, str]) -> BisectionRecord:
+def _record(
+    case: Case,
+    ends: Ends,
+    finding: SearchResult,
+    answers: Mapping[Candidate, Measured],
+    cache: Path,
+    times: tuple[str, str],
+) -> BisectionRecord:
     from ipexperf.judge.bisection import BisectionRecord
 
-    finding = report.finding
-    both = (finding.last_good, finding.first_bad)
-    locks = [ends.software(candidate).lock(cache) if candidate is not None else None for candidate in both]
-    measured = report.culprit or report.ends
+    bad, culprit = answers.get(ends.bad), answers.get(finding.proof[0][0]) if finding.proof else None
+    last_good, first_bad = (
+        "" if one is None else _lock_text(ends.software(one), cache) for one in (finding.last_good, finding.first_bad)
+    )
+    measured = culprit or bad
     return BisectionRecord(
         case=case,
         good=ends.names[0],
@@ -202,17 +181,22 @@ def _record(case: Case, ends: Ends, report: Report, cache: Path, times: tuple[st
         reason=finding.reason,
         culprits=tuple(change for change in ends.changes if change in finding.culprits),
         suspects=tuple(ends.suspected(finding.suspects)),
-        ends=_ratio(report.ends),
-        culprit=_ratio(report.culprit),
+        ends=_ratio(bad),
+        culprit=_ratio(culprit),
         ran=measured.ran if measured else (),
-        last_good=locks[0].text if locks[0] else "",
-        first_bad=locks[1].text if locks[1] else "",
-        measured=report.asked,
+        last_good=last_good,
+        first_bad=first_bad,
+        measured=len(answers),
         differences=len(ends.changes),
         machine_key=measured.machine if measured else "",
         started_at=times[0],
         finished_at=times[1],
     )
+
+
+def _lock_text(software: Software, cache: Path) -> str:
+    lock = software.lock(cache)
+    return lock.text if lock else ""
 
 
 def _ratio(measured: Measured | None) -> Ratio | None:
@@ -269,9 +253,6 @@ def _again(record: BisectionRecord, neighbours: tuple[str, str] | None, argument
     if neighbours is not None:
         sides = (f"--{name} lock:{shlex.quote(path)}" for name, path in zip("ab", neighbours, strict=True))
         return f"ipexperf ab {' '.join(sides)} {axes}"
-    if arguments.commits and len(record.culprits) == 1:
-        sha = record.culprits[0].name
-        return f"ipexperf bisect --commits {sha}~1..{sha} {axes}  (with the other options as they were)"
     return ""
 
 

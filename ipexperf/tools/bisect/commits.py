@@ -30,12 +30,10 @@ SHORT = 12
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One commit: its hash, its author, its date and its subject."""
+    """One commit: its hash, and its subject, author and date in words."""
 
     sha: str
-    author: str
-    date: str
-    subject: str
+    words: str
 
 
 @dataclass(slots=True)
@@ -101,8 +99,8 @@ class Repository:
         return self.git("rev-parse", "--verify", f"{name}^{{commit}}").strip()
 
     def _described(self, *words: str) -> list[Commit]:
-        text = self.git("log", "--first-parent", "--format=%H%x00%an%x00%as%x00%s", *words, "--")
-        return [Commit(*line.split("\0", 3)) for line in text.splitlines()]
+        text = self.git("log", "--first-parent", "--format=%H %s (%an, %as)", *words, "--")
+        return [Commit(*line.split(" ", 1)) for line in text.splitlines()]
 
     @property
     def top(self) -> str:
@@ -188,7 +186,4 @@ class AtCommit:
 
 def changes(commits: Sequence[Commit]) -> list[Change]:
     """Describe each commit as a change, for people."""
-    return [
-        Change("commit", commit.sha[:SHORT], None, f"{commit.subject} ({commit.author}, {commit.date})")
-        for commit in commits
-    ]
+    return [Change("commit", commit.sha[:SHORT], None, commit.words) for commit in commits]

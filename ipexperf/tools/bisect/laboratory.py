@@ -1,4 +1,4 @@
-"""Measure candidates in turns with the good end, and turn ratios and kernels into answers."""
+"""Measure candidates in turns with the good end, and turn ratios into answers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import contextlib
 import dataclasses
 import math
 import os
-import random
-import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,25 +53,52 @@ class Laboratory:
     policy: PairPolicy
     progress: Progress
     log: AnswerLog
-    chance: random.Random
-    """Says which arm begins."""
     suite: Suite | None = None
     """The session of pytest that has the case, if that is a function."""
-    kernels: tuple[str, str] | None = None
-    """The digests of the fingerprints of the good and the bad end, if they differ."""
-    _sized: bool = False
-    """True once the slowdown of the bad end sets the tolerance of candidates."""
-    _durations: list[float] = field(default_factory=list)
+    _bad: Software | None = None
+    """The bad end, once its slowdown sets the tolerance of candidates."""
+    _for_candidates: PairPolicy = field(init=False)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _good_arm: ArmWords | None = None
-    _bad: Software | None = None
-    _plain: PairPolicy | None = None
-    """The policy by which the bad end was found to be slower."""
+
+    def __post_init__(self) -> None:
+        self._for_candidates = self.policy
 
     def close(self) -> None:
         """Take down the good end."""
         self._good_arm = None
         self._open.close()
+
+    def bad_end(self, bad: Software) -> Measured:
+        """Measure how much slower the bad end is, by which candidates are judged from then on.
+
+        Once more, unless the rounds tell it well enough: those that ended early because the difference looked large
+        overestimate it. By a tolerance that is too large, a candidate as slow as the bad end looks good. So then the
+        number of rounds is fixed beforehand.
+        """
+        ends = self._asked(f"clock {self.policy.tolerance:.6f} {bad.key}", bad, self.policy)
+        if ends.answer is not Answer.BAD or ends.ratio is None or ends.lo is None:
+            return ends
+        if ends.lo - 1 < SURE * (ends.ratio - 1):
+            pairs, policy = self.policy.max_pairs, self.policy
+            fixed = dataclasses.replace(
+                policy, looks=(pairs,), levels=policy.levels[-1:], ok_levels=policy.ok_levels[-1:], max_pairs=pairs
+            )
+            ends = self._asked(f"size {pairs} {bad.key}", bad, fixed)
+            if ends.answer is not Answer.BAD:
+                return dataclasses.replace(ends, answer=Answer.UNSURE, reason=f"the second time: {ends.reason}")
+        self._bad = bad
+        self._judge_by(ends)
+        return ends
+
+    def _judge_by(self, ends: Measured) -> None:
+        """Set the tolerance so that slow means nearer to the bad end than to the good one.
+
+        A slowdown is regressed if it surely exceeds 0.4 of the tolerance, and ok if it surely stays below the
+        tolerance: the two sides of half the difference.
+        """
+        if ends.lo is not None and ends.lo > 1:
+            self._for_candidates = dataclasses.replace(self.policy, tolerance=min(SHARE * (ends.lo - 1), 0.9))
 
     def timed(self, candidate: Software) -> Measured:
         """Ask the clock: rounds of the good end against the candidate until the judge is sure.
@@ -82,102 +106,43 @@ class Laboratory:
         A candidate between both ends may be as slow as the bad end is by now, because how much slower code is depends
         on the state of its machine. So the bad end is measured again.
         """
-        key = f"clock {self.policy.tolerance:.6f} {candidate.key}"
-        measured = self._earlier(key) or self._keep(key, self._measure(candidate, self.policy))
-        if not self._between(measured) or self._bad is None or self._plain is None:
+        policy = self._for_candidates
+        key = f"clock {policy.tolerance:.6f} {candidate.key}"
+        measured = self._asked(key, candidate, policy)
+        slower = measured.lo is not None and math.log(measured.lo) > self.policy.margin
+        if self._bad is None or not slower or measured.answer not in (Answer.GOOD, Answer.UNSURE):
             return measured
         self.progress.say("  slower than the good end, and not as slow as the bad end was: is that as slow as before?")
-        again = f"again {key}"
-        bad = self._earlier(again) or self._keep(again, self._measure(self._bad, self._plain))
+        bad = self._asked(f"again {key}", self._bad, self.policy)
         self.progress.say(f"    the bad end: {bad.reason}")
-        if bad.answer is not Answer.BAD or bad.lo is None or SHARE * (bad.lo - 1) > SURE * self.policy.tolerance:
+        if bad.answer is not Answer.BAD or bad.lo is None or SHARE * (bad.lo - 1) > SURE * policy.tolerance:
             return measured
-        self.judge_by(bad)
+        self._judge_by(bad)
         return self.timed(candidate)
 
-    def _between(self, measured: Measured) -> bool:
-        """Whether a candidate that is not as slow as the bad end is surely slower than the good one all the same."""
-        slower = measured.lo is not None and self._plain is not None and math.log(measured.lo) > self._plain.margin
-        return slower and measured.answer in (Answer.GOOD, Answer.UNSURE)
-
-    def sized(self, bad: Software, ends: Measured) -> Measured:
-        """Return how much slower the bad end is. Measure it once more, unless `ends` tell it well enough.
-
-        Rounds that ended early because the difference looked large overestimate it. By a tolerance that is too large, a
-        candidate as slow as the bad end looks good. So here the number of rounds is fixed beforehand.
-        """
-        self._bad = bad
-        if ends.ratio is None or ends.lo is None or ends.lo - 1 >= SURE * (ends.ratio - 1):
-            return ends
-        pairs, policy = self.policy.max_pairs, self.policy
-        fixed_policy = dataclasses.replace(
-            policy, looks=(pairs,), levels=policy.levels[-1:], ok_levels=policy.ok_levels[-1:], max_pairs=pairs
-        )
-        key = f"size {pairs} {bad.key}"
-        remeasured = self._earlier(key) or self._keep(key, self._measure(bad, fixed_policy))
-        if remeasured.answer is Answer.BAD:
-            return remeasured
-        return dataclasses.replace(remeasured, answer=Answer.UNSURE, reason=f"the second time: {remeasured.reason}")
-
-    def quick(self, candidate: Software) -> Measured:
-        """Answer by the kernels that run, in one pair. If they are those of neither end, ask the clock."""
-        if self.kernels is None:
-            return self.timed(candidate)
-        key = f"kernels {'/'.join(self.kernels)} {candidate.key}"
-        if (earlier := self._earlier(key)) is not None:
-            return earlier
-        measured = self._measure(candidate, dataclasses.replace(self.policy, max_pairs=1))
-        if measured.kernels not in self.kernels:
-            return (
-                self._keep(key, measured)
-                if measured.kernels is None and measured.answer is Answer.SKIP
-                else self.timed(candidate)
-            )
-        bad = measured.kernels == self.kernels[1]
-        reason = f"it runs the kernels of the {'bad' if bad else 'good'} end"
-        answer = Answer.BAD if bad else Answer.GOOD
-        return self._keep(key, dataclasses.replace(measured, answer=answer, reason=reason, clock=False))
-
-    def judge_by(self, ends: Measured) -> None:
-        """Set the tolerance so that slow means nearer to the bad end than to the good one. Keep both ends' kernels."""
-        if ends.answer is Answer.BAD and ends.lo is not None and ends.lo > 1:
-            # A slowdown is regressed if it surely exceeds 0.4 of the tolerance, and ok if it surely stays below the
-            # tolerance: the two sides of half the difference.
-            self._plain = self._plain or self.policy
-            self.policy = dataclasses.replace(self.policy, tolerance=min(SHARE * (ends.lo - 1), 0.9))
-            self._sized = True
-        if ends.kernels is not None and ends.others is not None and ends.kernels != ends.others:
-            self.kernels = (ends.others, ends.kernels)
-
-    def seconds_each(self) -> float | None:
-        """Return the median duration of a question, or None before the first."""
-        return statistics.median(self._durations) if self._durations else None
-
-    def _earlier(self, key: str) -> Measured | None:
-        earlier = self.log.get(key)
-        if earlier is not None:
+    def _asked(self, key: str, software: Software, policy: PairPolicy) -> Measured:
+        """The answer of an earlier try, or a new one, which is kept."""
+        if (earlier := self.log.get(key)) is not None:
             self.progress.say("  known from an earlier try:")
-        return earlier
-
-    def _keep(self, key: str, measured: Measured) -> Measured:
+            return earlier
+        measured = self._measure(software, policy)
         self.log.put(key, measured)
         return measured
 
     def _measure(self, candidate: Software, policy: PairPolicy) -> Measured:
         """Compare a candidate with the good end. A candidate that cannot be installed is a skip."""
         self.conductor.reserve([self.case])  # before a build, which disturbs others as much as a measurement does
-        began = time.monotonic()
         good = self._good_end()
         with contextlib.ExitStack() as stack:
             try:
                 installed = stack.enter_context(candidate.ready(self.cache, self.progress.say))
             except LockError as error:
-                return Measured(Answer.SKIP, str(error), seconds=time.monotonic() - began, lasting=False)
+                return Measured(Answer.SKIP, str(error))
             own = self._arm(candidate, installed)
             against = Against(
                 good, "--good", {self.case: self.case}, policy, own=own, names=("the good end", "the candidate")
             )
-            return self._compared(against, began)
+            return self._compared(against)
 
     def _good_end(self) -> ArmWords:
         if self._good_arm is None:
@@ -194,14 +159,13 @@ class Laboratory:
         unset = dict.fromkeys(process.tuned_by_user(os.environ), process.UNSET)
         return ArmWords(text, installed.python, variables={**unset, **dict(installed.variables)})
 
-    def _compared(self, against: Against, began: float) -> Measured:
+    def _compared(self, against: Against) -> Measured:
         """Measure the rounds, and record them in the history as a run of their own."""
         rounds = AgainstRun(
             against,
             [(self.case, AS_ALL)],
             self.conductor,
             self.progress.say,
-            chance=self.chance,
             show=self.progress.show,
             suite=self.suite,
         )
@@ -214,10 +178,8 @@ class Laboratory:
                 if measurement.launches:
                     recorder.case(measurement, verdict, policy)
                     recorder.add_rounds(rounds.rounds)
-        seconds = time.monotonic() - began
-        self._durations.append(seconds)
-        measured = _answered(rounds.comparisons().get(self.case), verdict, seconds)
-        if self._sized:
+        measured = _answered(rounds.comparisons().get(self.case), verdict)
+        if self._bad is not None:
             measured = in_doubt(measured, against.policy.margin)
         return dataclasses.replace(measured, machine=str(measurement.environment.get("machine_key", "")))
 
@@ -248,23 +210,16 @@ def in_doubt(measured: Measured, harmless: float) -> Measured:
     return dataclasses.replace(measured, answer=Answer.UNSURE, reason=reason)
 
 
-def _answered(comparison: Comparison | None, verdict: Verdict, seconds: float) -> Measured:
+def _answered(comparison: Comparison | None, verdict: Verdict) -> Measured:
     """Turn a comparison into the answer of its candidate."""
     if comparison is None or comparison.failure is not None:
         fault = comparison.failure if comparison else None
         if fault is not None and comparison is not None and fault.arm is comparison.a:
             raise UsageError(f"the good end does not run the case: {fault.error.reason}")
-        return Measured(Answer.SKIP, f"it does not run: {verdict.reason}", seconds=seconds)
+        return Measured(Answer.SKIP, f"it does not run: {verdict.reason}")
     if comparison.stop.why is Why.ABSENT:
-        return Measured(Answer.SKIP, comparison.stop.text, seconds=seconds)
+        return Measured(Answer.SKIP, comparison.stop.text)
     fingerprints = [side.launch.fingerprint for pair in comparison.pairs[:1] for side in (pair.a, pair.b)]
     ran: Sequence[str] = structure.between(*fingerprints).changes if len(fingerprints) == 2 else ()
-    others, kernels = (
-        str(fingerprint["digest"]) if fingerprint and fingerprint["digest"] else None
-        for fingerprint in fingerprints or (None, None)
-    )
     answer = ANSWERS.get(verdict.outcome, Answer.SKIP)
-    numbers = (verdict.ratio, verdict.lo, verdict.hi)
-    # A skip may come from a busy machine, which the next try may not meet.
-    lasting = answer is not Answer.SKIP
-    return Measured(answer, verdict.reason, *numbers, kernels, others, seconds=seconds, ran=tuple(ran), lasting=lasting)
+    return Measured(answer, verdict.reason, verdict.ratio, verdict.lo, verdict.hi, tuple(ran))

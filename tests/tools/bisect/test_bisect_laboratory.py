@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,8 +16,6 @@ from ipexperf.tools.bisect.laboratory import SHARE, Laboratory, in_doubt
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-CHANCE = random.Random(0)  # noqa: S311 - a start order, no secret
 
 
 class Named:
@@ -35,15 +32,12 @@ class Told(Laboratory):
         nothing: Any = None
         progress: Any = self
         log = AnswerLog(folder / "log.jsonl")
-        super().__init__(nothing, nothing, folder, nothing, nothing, policy or PairPolicy(), progress, log, CHANCE)
+        super().__init__(nothing, nothing, folder, nothing, nothing, policy or PairPolicy(), progress, log)
         self.ends = list(ends)
         self.policies: list[PairPolicy] = []
 
     def say(self, text: str) -> None:
         del text
-
-    def show(self, standing: object) -> None:
-        del standing
 
     def _measure(self, candidate: Any, policy: PairPolicy) -> Measured:
         del candidate
@@ -52,42 +46,42 @@ class Told(Laboratory):
 
 
 BAD: Any = Named("bad")
+CANDIDATE: Any = Named("night")
 VAGUE = Measured(Answer.BAD, "seen", 1.134, 1.085, 1.19)
 SHARP = Measured(Answer.BAD, "seen", 1.08, 1.07, 1.09)
 
 
 def test_a_difference_that_is_known_well_is_not_measured_again(tmp_path: Path) -> None:
-    laboratory = Told(tmp_path)
     clear = Measured(Answer.BAD, "seen", 3.0, 2.7, 3.4)
-    assert laboratory.sized(BAD, clear) is clear
-    assert laboratory.policies == []
+    laboratory = Told(tmp_path, clear)
+    assert laboratory.bad_end(BAD) is clear
+    assert len(laboratory.policies) == 1
 
 
 @pytest.mark.parametrize("most", [24, 10])
 def test_a_vague_difference_is_measured_again_with_a_fixed_number_of_pairs(tmp_path: Path, most: int) -> None:
     """What stopped early because it looked large says nothing of how large it is. The judge looks once, at the end."""
-    laboratory = Told(tmp_path, SHARP, policy=PairPolicy(max_pairs=most))
-    assert laboratory.sized(BAD, VAGUE) is SHARP
-    [policy] = laboratory.policies
+    laboratory = Told(tmp_path, VAGUE, SHARP, policy=PairPolicy(max_pairs=most))
+    assert laboratory.bad_end(BAD) is SHARP
+    [_, policy] = laboratory.policies
     assert next(pairs for pairs in range(1, 25) if sequential.due(pairs, policy)) == most
     assert sequential.decide([math.log(1.08)] * most, policy).outcome == "regressed"
-    assert laboratory.sized(BAD, VAGUE) == SHARP, "the answer is kept for the next try"
-    assert len(laboratory.policies) == 1
+    again = Told(tmp_path, policy=PairPolicy(max_pairs=most))
+    assert again.bad_end(BAD) == SHARP, "both answers are kept for the next try"
 
 
 def test_a_difference_that_does_not_come_again_is_unsure(tmp_path: Path) -> None:
-    laboratory = Told(tmp_path, Measured(Answer.GOOD, "it is ok", 1.0, 0.98, 1.02))
-    ends = laboratory.sized(BAD, VAGUE)
+    ends = Told(tmp_path, VAGUE, Measured(Answer.GOOD, "it is ok", 1.0, 0.98, 1.02)).bad_end(BAD)
     assert (ends.answer, ends.reason) == (Answer.UNSURE, "the second time: it is ok")
 
 
 def test_candidates_are_judged_by_what_is_sure_of_the_difference(tmp_path: Path) -> None:
     """A candidate as slow as the bad end must not be called good because the bad end once looked slower."""
-    laboratory = Told(tmp_path, SHARP)
-    laboratory.judge_by(VAGUE)
-    laboratory.timed(BAD)
-    [policy] = laboratory.policies
-    assert policy.tolerance == pytest.approx(SHARE * 0.085)
+    laboratory = Told(tmp_path, VAGUE, SHARP, Measured(Answer.GOOD, "it is ok", 1.0, 0.98, 1.02))
+    laboratory.bad_end(BAD)
+    laboratory.timed(CANDIDATE)
+    policy = laboratory.policies[-1]
+    assert policy.tolerance == pytest.approx(SHARE * 0.07)
     as_slow = [math.log(1.08 + wobble) for wobble in (-0.01, 0.01) * 12]
     assert sequential.decide(as_slow, policy, last=True).outcome == "regressed"
     harmless = [math.log(1 + wobble) for wobble in (-0.01, 0.01) * 12]
@@ -102,15 +96,14 @@ def test_a_candidate_between_both_ends_is_judged_by_the_bad_end_of_now(
     between = Measured(Answer.GOOD, "seen", 1.26, 1.18, 1.35)
     laboratory = Told(
         tmp_path,
+        Measured(Answer.BAD, "seen", 2.0, 1.91, 2.1),
         between,
         Measured(Answer.BAD, "seen", now + 0.07, now, now + 0.14),
         Measured(Answer.BAD, "seen", 1.26, 1.18, 1.35),
     )
-    ends = laboratory.sized(BAD, Measured(Answer.BAD, "seen", 2.0, 1.91, 2.1))
-    laboratory.judge_by(ends)
-    candidate: Any = Named("night")
-    assert laboratory.timed(candidate).answer is expected
-    first, again, *second = laboratory.policies
+    laboratory.bad_end(BAD)
+    assert laboratory.timed(CANDIDATE).answer is expected
+    _, first, again, *second = laboratory.policies
     assert (first.tolerance, again.tolerance) == (pytest.approx(SHARE * 0.91), PairPolicy().tolerance)
     assert [policy.tolerance for policy in second] == ([pytest.approx(SHARE * 0.2)] if second else [])
 
@@ -150,7 +143,7 @@ def test_the_device_is_held_before_anything_is_built(tmp_path: Path) -> None:
     case: Any = "case"
     progress: Any = Told(tmp_path)
     log = AnswerLog(tmp_path / "other.jsonl")
-    real = Laboratory(case, stub, tmp_path, stub, lambda: stub, PairPolicy(), progress, log, CHANCE)
+    real = Laboratory(case, stub, tmp_path, stub, lambda: stub, PairPolicy(), progress, log)
     with pytest.raises(UsageError, match="the good end cannot be measured: its build ended with 1"):
         real.timed(stub)
     assert steps == ["case", "build"]

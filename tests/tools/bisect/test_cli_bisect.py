@@ -24,16 +24,16 @@ from ipexperf.case import Case
 from ipexperf.commands import command_line
 from ipexperf.errors import UsageError
 from ipexperf.history import History
-from ipexperf.judge.bisection import Answer, Candidate, Change, Search
+from ipexperf.judge.bisection import Answer, Candidate, Change, SearchResult
 from ipexperf.lock import Lock
 from ipexperf.tools.bisect import command as bisect
 from ipexperf.tools.bisect import search
 from ipexperf.tools.bisect.answers import AnswerLog, Measured
 from ipexperf.tools.bisect.laboratory import Laboratory
-from ipexperf.tools.bisect.search import BY_KERNELS, Ends, Report, find
+from ipexperf.tools.bisect.search import Ends
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ipexperf.tools.bisect.software import Software
 
@@ -46,150 +46,79 @@ def a_change(name: str) -> Change:
 
 
 class Bench:
-    """A laboratory whose truth is known: which packages make the clock slow, and which change the kernels."""
+    """A laboratory whose truth is known: which packages make the clock slow."""
 
-    def __init__(self, slow: set[str], other_kernels: frozenset[str] = frozenset()) -> None:
-        self.slow, self.other_kernels = slow, other_kernels
-        self.kernels: tuple[str, str] | None = None
-        self.clocked: list[frozenset[str]] = []
-        self.looked: list[frozenset[str]] = []
+    def __init__(self, *slow: str, ratio: float = 1.5) -> None:
+        self.slow, self.ratio = set(slow), ratio
+        self.asked: list[frozenset[str]] = []
 
     def timed(self, candidate: frozenset[str]) -> Measured:
-        self.clocked.append(candidate)
-        bad = bool(self.slow & candidate)
-        ratio = 1.5 if bad else 0.99
-        kernels = "other" if self.other_kernels & candidate else "usual"
-        answer = Answer.BAD if bad else Answer.GOOD
-        return Measured(answer, "seen", ratio, ratio - 0.1, ratio + 0.1, kernels, "usual")
+        self.asked.append(candidate)
+        if self.slow & candidate:
+            return Measured(Answer.BAD, "seen", self.ratio, self.ratio - 0.1, self.ratio + 0.1)
+        return Measured(Answer.GOOD, "seen", 0.99, 0.89, 1.09)
 
-    def sized(self, bad: frozenset[str], ends: Measured) -> Measured:
-        del bad
-        return ends
-
-    def quick(self, candidate: frozenset[str]) -> Measured:
-        self.looked.append(candidate)
-        assert self.kernels is not None
-        bad = bool(self.other_kernels & candidate)
-        return Measured(Answer.BAD if bad else Answer.GOOD, "its kernels", clock=False)
-
-    def judge_by(self, ends: Measured) -> None:
-        if ends.kernels != ends.others:
-            self.kernels = (str(ends.others), str(ends.kernels))
-
-    def seconds_each(self) -> None:
-        return None
+    bad_end = timed
 
 
 def all_packages(*names: str) -> Ends:
     """A search among packages that fit in any mix."""
-    nothing: Any = None
     changes = [a_change(name) for name in names]
     return Ends(
-        good=nothing,
-        bad=nothing,
         names=("good", "bad"),
         python="",
         changes=changes,
-        search=lambda: Search(changes, {change: frozenset({change}) for change in changes}),
         software=lambda candidate: frozenset(package.name for package in candidate),  # type: ignore[arg-type, return-value]
-        words=str,
-        suspected=list,
+        needs={change: frozenset({change}) for change in changes},
     )
 
 
-def search_with(bench: Bench, **options: bool) -> Report:
-    """The report of a search among all packages that measures in this laboratory."""
-    return find(all_packages(*NAMES), bench, lambda _: None, **options)  # type: ignore[arg-type]
-
-
-def culprits(report: Report) -> set[str]:
-    """The names of the changes that are named."""
-    return {change.name for change in report.finding.culprits}
+def search_with(bench: Bench, *names: str) -> tuple[SearchResult, Mapping[Candidate, Measured]]:
+    """What a search among these packages finds that measures in this laboratory."""
+    return search.find(all_packages(*names), bench, lambda _: None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_clock_finds_a_package_that_runs_the_same_kernels_slower(name: str) -> None:
-    bench = Bench({name})
-    report = search_with(bench)
-    assert report.finding.outcome == "culprit"
-    assert culprits(report) == {name}
-    assert bench.looked == []
-    assert report.ends is not None
-    assert report.culprit is not None
-    assert (report.ends.ratio, report.culprit.ratio) == (1.5, 1.5)
-
-
-def test_the_kernels_find_the_culprit_and_the_clock_confirms_it() -> None:
-    bench = Bench({"dep4"}, frozenset({"dep4"}))
-    report = search_with(bench)
-    assert culprits(report) == {"dep4"}
+def test_a_package_is_found_measured_alone_and_reverted_alone(name: str) -> None:
+    bench = Bench(name)
+    finding, answers = search_with(bench, *NAMES)
+    assert (finding.outcome, {change.name for change in finding.culprits}) == ("culprit", {name})
     everything = frozenset(NAMES)
-    assert bench.clocked == [everything, {"dep4"}, everything - {"dep4"}]
-    assert len(bench.looked) >= 3
-
-
-def test_a_package_that_changes_kernels_without_costing_time_is_no_culprit() -> None:
-    """The clock does not confirm the package that changes the kernels, and finds the other one."""
-    bench = Bench({"dep1"}, frozenset({"dep4"}))
-    report = search_with(bench)
-    assert report.finding.outcome == "culprit"
-    assert culprits(report) == {"dep1"}
-
-
-def test_without_fingerprints_the_clock_answers_everything() -> None:
-    bench = Bench({"dep4"}, frozenset({"dep4"}))
-    assert culprits(search_with(bench, fingerprint=False)) == {"dep4"}
-    assert bench.looked == []
-
-
-def test_the_kernels_name_the_culprit_if_the_clock_cannot_tell() -> None:
-    """How much time they cost stays unknown, and the reason says so."""
-    bench = Bench(set(), frozenset({"dep4"}))
-    timed = bench.timed
-    bench.timed = lambda candidate: dataclasses.replace(timed(candidate), answer=Answer.UNSURE)  # type: ignore[method-assign]
-    report = search_with(bench)
-    assert (report.finding.outcome, culprits(report)) == ("culprit", {"dep4"})
-    assert report.finding.reason.endswith(BY_KERNELS)
-    assert bench.clocked == [frozenset(NAMES)]
-    assert report.ends is not None
-    assert report.ends.answer is Answer.UNSURE
-    assert report.culprit is not None
-    assert report.culprit.ratio is None
+    assert bench.asked[0] == everything
+    assert {frozenset({name}), everything - {name}} <= set(bench.asked)
+    assert [answers[candidate].ratio for candidate, _ in finding.proof] == [1.5, 0.99]
 
 
 def test_ends_that_are_equally_fast_are_reported_as_alike() -> None:
-    bench = Bench(set())
-    report = search_with(bench)
-    assert report.finding.outcome == "alike"
-    assert len(bench.clocked) == 1
+    bench = Bench()
+    finding, _ = search_with(bench, *NAMES)
+    assert finding.outcome == "alike"
+    assert len(bench.asked) == 1
 
 
 def test_a_bad_end_that_is_faster_is_reported_as_exchanged() -> None:
-    bench = Bench(set())
-    timed = bench.timed
-    bench.timed = lambda candidate: dataclasses.replace(timed(candidate), ratio=0.6, lo=0.5, hi=0.7)  # type: ignore[method-assign]
-    assert "are they exchanged?" in search_with(bench).finding.reason
+    bench = Bench()
+    bench.bad_end = lambda _: Measured(Answer.GOOD, "seen", 0.6, 0.5, 0.7)  # type: ignore[method-assign]
+    finding, _ = search_with(bench, *NAMES)
+    assert "are they exchanged?" in finding.reason
 
 
 def test_ends_without_a_difference_need_no_measurement() -> None:
-    bench = Bench({"dep0"})
-    report = find(all_packages(), bench, lambda _: None)  # type: ignore[arg-type]
-    assert report.finding.outcome == "alike"
-    assert bench.clocked == []
+    bench = Bench("dep0")
+    finding, answers = search_with(bench)
+    assert (finding.outcome, bench.asked, answers) == ("alike", [], {})
 
 
 def test_a_log_keeps_answers_by_content_and_ignores_an_unfinished_line(tmp_path: Path) -> None:
     path = tmp_path / "bisect" / "a.jsonl"
     log = AnswerLog(path)
-    answer = Measured(Answer.BAD, "slow", 1.5, 1.4, 1.6, "k", "g", clock=False, seconds=2.0, ran=("this", "that"))
+    answer = Measured(Answer.BAD, "slow", 1.5, 1.4, 1.6, ("this", "that"), "here")
     log.put("one", answer)
     log.put("two", Measured(Answer.UNSURE, "noise"))
     with path.open("a") as stream:
         stream.write('{"key": "three", "measu')
     reopened = AnswerLog(path)
     assert (reopened.get("one"), reopened.get("two"), reopened.get("three")) == (answer, None, None)
-    assert len(AnswerLog(path, fresh=True)) == 0
-    assert not path.exists()
 
 
 def lock_of(packages: dict[str, str], **variables: str) -> Lock:
@@ -251,7 +180,7 @@ def command(
         assert lock.versions["dep5"] == lock.versions["dep0"], "the search asked for packages that do not fit together"
         measured.append(lock.digest)
         ratio = 3.0 if slow else 1.0
-        return Measured(Answer.BAD if slow else Answer.GOOD, "seen", ratio, ratio, ratio, seconds=1.0, machine="here")
+        return Measured(Answer.BAD if slow else Answer.GOOD, "seen", ratio, ratio, ratio, machine="here")
 
     measured: list[str] = []
     monkeypatch.setattr(Laboratory, "_measure", measure)
@@ -304,11 +233,9 @@ def test_the_culprit_is_named_with_its_proof_and_how_to_see_it_again(
     status, second_output, errors = command("--good", ends[0], "--bad", ends[1])
     assert (status, second_output) == (0, output)
     assert errors.endswith("measured 0")
-    status, third_output, errors = command("--good", ends[0], "--bad", ends[1], "--fresh", "--json")
-    document = json.loads(third_output)
+    document = json.loads(command("--good", ends[0], "--bad", ends[1], "--json")[1])
     assert document["outcome"] == "culprit"
     assert [change["name"] for change in document["culprits"]] == ["pace"]
-    assert not errors.endswith("measured 0")
 
 
 @pytest.mark.process
