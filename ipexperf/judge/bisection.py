@@ -76,7 +76,8 @@ class SearchResult:
     - alike: the bad end is not bad.
     - cannot tell: `suspects` are the changes that remain.
 
-    `last_good` and `first_bad` are the measured candidates on either side. `proof` is what shows the culprits.
+    `last_good` and `first_bad` are the measured candidates on either side. `shown` is the one
+    that shows the culprits: they alone, with what they need, or the first bad entry of a list.
     """
 
     outcome: Outcome
@@ -85,7 +86,7 @@ class SearchResult:
     suspects: Candidate = frozenset()
     last_good: Candidate | None = None
     first_bad: Candidate | None = None
-    proof: tuple[tuple[Candidate, Answer], ...] = ()
+    shown: Candidate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,6 @@ class Search:
         self._needs = needs
         self._answers: dict[int, Answer] = {}
         """By the number of steps that a candidate has."""
-        self._proof: list[tuple[Candidate, Answer]] = []
         self._low = 0
         self._high = self._end = len(self._steps)
 
@@ -211,8 +211,7 @@ class Search:
         for candidate in (alone, rest):
             if candidate not in known:
                 known[candidate] = yield candidate
-            self._proof.append((candidate, known[candidate]))
-        return self._finding(*_judged(culprit, alone - culprit, known[alone], known[rest]))
+        return self._finding(*_judged(culprit, alone - culprit, known[alone], known[rest]), alone)
 
     def _confirmed(self) -> Asking[bool]:
         """Ask for the next candidate on either side. Return whether no answer contradicts the finding.
@@ -237,7 +236,7 @@ class Search:
     def _between(self) -> Candidate:
         return frozenset().union(*self._steps[self._low : self._high])
 
-    def _finding(self, outcome: Outcome, reason: str) -> SearchResult:
+    def _finding(self, outcome: Outcome, reason: str, shown: Candidate | None = None) -> SearchResult:
         """The finding: the culprit is in a step after the last good candidate, up to the first bad one."""
         between = self._between()
         if self._answers.get(self._high) is not Answer.BAD:
@@ -246,9 +245,7 @@ class Search:
         last_good, first_bad = self._up_to(self._low), self._up_to(self._high)
         if outcome == "cannot tell":
             return SearchResult(outcome, reason, frozenset(), between, last_good, first_bad)
-        proof = self._proof or [(first_bad, Answer.BAD), (last_good, Answer.GOOD)]
-        shown = tuple(step for step in proof if step[0])  # the good end is good by definition
-        return SearchResult(outcome, reason, between, frozenset(), last_good, first_bad, shown)
+        return SearchResult(outcome, reason, between, frozenset(), last_good, first_bad, shown or first_bad)
 
 
 def _judged(culprit: Candidate, needed: Candidate, alone: Answer, without: Answer) -> tuple[Outcome, str]:

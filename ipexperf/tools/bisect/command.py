@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -84,9 +83,8 @@ def run_bisect(arguments: argparse.Namespace) -> int:
     count = len(ends.changes)
     progress.say(f"{count} differences between both ends; the answers are kept in {log.path}")
     conductor = Conductor(options, Path.cwd(), progress.say)
-    opened = functools.partial(planning.recorder, "bisect", options)
-    recorder = opened()
-    laboratory = Laboratory(case, good, cache, conductor, opened, policy, progress, log, suite)
+    recorder = planning.recorder("bisect", options)
+    laboratory = Laboratory(case, good, cache, conductor, policy, progress, log, suite)
     started = now()
     try:
         with progress:
@@ -168,7 +166,7 @@ def _record(
 ) -> BisectionRecord:
     from ipexperf.judge.bisection import BisectionRecord
 
-    bad, culprit = answers.get(ends.bad), answers.get(finding.proof[0][0]) if finding.proof else None
+    bad, culprit = answers.get(ends.bad), answers[finding.shown] if finding.shown else None
     last_good, first_bad = (
         "" if one is None else _lock_text(ends.software(one), cache) for one in (finding.last_good, finding.first_bad)
     )

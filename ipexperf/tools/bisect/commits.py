@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ipexperf import lock as locks
 from ipexperf import scratch
+from ipexperf.bench.machine import source
 from ipexperf.bench.machine.source import Replaced
 from ipexperf.environments import make, sources
 from ipexperf.errors import LockError, UsageError
@@ -53,29 +53,15 @@ class Repository:
     """True if the build leaves a wheel. The first commit built decides; all others must do the same."""
 
     def git(self, *words: str) -> str:
-        """Return what git prints. Raise UsageError with git's message if it fails."""
-        completed = self._run(words)
-        if completed.returncode:
-            reason = (completed.stderr.strip().splitlines() or ["no message"])[-1]
-            raise UsageError(f"git {words[0]} in {self.folder}: {reason}")
-        return completed.stdout
+        """Return what git prints. Raise UsageError if it fails."""
+        told = source.git(self.folder, *words, seconds=None)
+        if told is None:
+            raise UsageError(f"git {words[0]} fails in {self.folder}")
+        return told.decode(errors="replace")
 
     def holds(self, *words: str) -> bool:
         """Return True if git ends with status 0."""
-        return self._run(words).returncode == 0
-
-    def _run(self, words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        try:
-            return subprocess.run(
-                [*scratch.GIT, "-C", str(self.folder), *words],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-            )
-        except OSError as error:
-            raise UsageError(f"git cannot be started: {error.strerror}") from error
+        return source.git(self.folder, *words) is not None
 
     def commits(self, ends: str) -> list[Commit]:
         """Return the commits of `GOOD..BAD` on the first-parent line, GOOD and BAD included."""
@@ -92,9 +78,9 @@ class Repository:
         return [*self._described("-1", shas[0]), *self._described("--reverse", f"{shas[0]}..{shas[1]}")]
 
     def _sha(self, name: str) -> str:
-        if name.startswith("-") or not self.holds("rev-parse", "--quiet", "--verify", f"{name}^{{commit}}"):
-            if not self.holds("rev-parse", "--git-dir"):
-                raise UsageError(f"--repo {self.folder} is no git repository")
+        if not self.holds("rev-parse", "--git-dir"):
+            raise UsageError(f"--repo {self.folder} is no git repository")
+        if name.startswith("-") or not self.holds("rev-parse", "--verify", f"{name}^{{commit}}"):
             raise UsageError(f"--commits: {self.folder} has no commit '{name}'")
         return self.git("rev-parse", "--verify", f"{name}^{{commit}}").strip()
 

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from ipexperf.compare.sequence import Comparison
     from ipexperf.compare.walk import Suite
     from ipexperf.conduct.conductor import Conductor
-    from ipexperf.history.store import Status
     from ipexperf.judge.policy import PairPolicy
-    from ipexperf.recorder import Recorder
     from ipexperf.result import Verdict
     from ipexperf.tools.bisect.software import Installed, Software
 
@@ -49,7 +47,6 @@ class Laboratory:
     good: Software
     cache: Path
     conductor: Conductor
-    recorder: Callable[[], Recorder]
     policy: PairPolicy
     progress: Progress
     log: AnswerLog
@@ -160,7 +157,7 @@ class Laboratory:
         return ArmWords(text, installed.python, variables={**unset, **dict(installed.variables)})
 
     def _compared(self, against: Against) -> Measured:
-        """Measure the rounds, and record them in the history as a run of their own."""
+        """Measure the rounds. They are not recorded: the software of a candidate is in no series."""
         rounds = AgainstRun(
             against,
             [(self.case, AS_ALL)],
@@ -169,34 +166,13 @@ class Laboratory:
             show=self.progress.show,
             suite=self.suite,
         )
-        with _recorded(self.recorder()) as recorder:
-            try:
-                for _ in rounds.play():
-                    """All of them are recorded at the end."""
-            finally:
-                measurement, verdict, policy = rounds.judged()[self.case]
-                if measurement.launches:
-                    recorder.case(measurement, verdict, policy)
-                    recorder.add_rounds(rounds.rounds)
+        for _ in rounds.play():
+            """The answer comes from all of them."""
+        measurement, verdict, _ = rounds.judged()[self.case]
         measured = _answered(rounds.comparisons().get(self.case), verdict)
         if self._bad is not None:
             measured = in_doubt(measured, against.policy.margin)
         return dataclasses.replace(measured, machine=str(measurement.environment.get("machine_key", "")))
-
-
-@contextlib.contextmanager
-def _recorded(recorder: Recorder) -> Iterator[Recorder]:
-    """Record that the run ended as the block does: finished, interrupted by Ctrl-C, or failed. Close the history."""
-    status: Status = "failed"
-    try:
-        yield recorder
-        status = "finished"
-    except KeyboardInterrupt:
-        status = "interrupted"
-        raise
-    finally:
-        recorder.finish(status)
-        recorder.close()
 
 
 def in_doubt(measured: Measured, harmless: float) -> Measured:

@@ -32,7 +32,7 @@ class Told(Laboratory):
         nothing: Any = None
         progress: Any = self
         log = AnswerLog(folder / "log.jsonl")
-        super().__init__(nothing, nothing, folder, nothing, nothing, policy or PairPolicy(), progress, log)
+        super().__init__(nothing, nothing, folder, nothing, policy or PairPolicy(), progress, log)
         self.ends = list(ends)
         self.policies: list[PairPolicy] = []
 
@@ -143,7 +143,7 @@ def test_the_device_is_held_before_anything_is_built(tmp_path: Path) -> None:
     case: Any = "case"
     progress: Any = Told(tmp_path)
     log = AnswerLog(tmp_path / "other.jsonl")
-    real = Laboratory(case, stub, tmp_path, stub, lambda: stub, PairPolicy(), progress, log)
+    real = Laboratory(case, stub, tmp_path, stub, PairPolicy(), progress, log)
     with pytest.raises(UsageError, match="the good end cannot be measured: its build ended with 1"):
         real.timed(stub)
     assert steps == ["case", "build"]
