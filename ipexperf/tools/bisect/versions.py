@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,4 +78,5 @@ def named(text: str, package: str, python: str) -> list[str]:
 
 def changes(package: str, versions: Sequence[str]) -> list[Change]:
     """Describe each version as a change from the one before it. The first has none before."""
-    return [Change("package", package, old, new) for old, new in itertools.pairwise([None, *versions]) if new]
+    before = (None, *versions[:-1])
+    return [Change("package", package, old, new) for old, new in zip(before, versions, strict=True)]
