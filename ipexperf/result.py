@@ -255,8 +255,6 @@ class Launch:
     """The fingerprint from `bench.evidence.fingerprint`, or None if there is none."""
     against: Mapping[str, Any] | None = None
     """The fingerprint of the other arm in a pair."""
-    roof: Mapping[str, Any] | None = None
-    """The rate that `of_roof` refers to, and how it was reached. None: unknown."""
     answers: Mapping[str, Any] | None = None
     """The sketch of the answers from `bench.evidence.answers`, or None if this launch has none."""
 

@@ -444,8 +444,8 @@ class Device(ABC):
     def warmed(self) -> None:  # noqa: B027 - optional
         """Called once the steps are warm, before the samples: memory that grows from here on grows with the steps."""
 
-    def peaks(self, say: Callable[[str], None]) -> dict[str, Any] | None:
-        """Measure the peak rates of this device. None: as `bench.evidence.peaks` does."""
+    def peaks(self) -> dict[str, float] | None:
+        """Measure the operations per second in each dtype. None: as `bench.evidence.peaks` does."""
         return None
 
     def describe(self) -> dict[str, Any]:

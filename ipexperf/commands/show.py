@@ -61,11 +61,11 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def drawn(history: History, detail: RunDetail) -> Iterator[console.Part]:
     """A run, for people."""
-    from ipexperf.history.recorded_fingerprints import fingerprint_of, medians, roof
+    from ipexperf.history.recorded_fingerprints import fingerprint_of, medians
     from ipexperf.history.tables import cases_table, failures_text, reasons_text, run_text, twins_text
     from ipexperf.report import bisections
     from ipexperf.report.fingerprints import fingerprint_text
-    from ipexperf.report.roofs import roofs_text
+    from ipexperf.report.roofs import rate_text
 
     cases = detail.cases
     yield run_text(detail)
@@ -73,7 +73,8 @@ def drawn(history: History, detail: RunDetail) -> Iterator[console.Part]:
     yield reasons_text(cases)
     yield twins_text(twin for rounds in history.paired(cases).values() for twin in rounds.twins)
     yield fingerprint_text((recorded.case.name, fingerprint_of(recorded)[1]) for recorded in cases)
-    yield roofs_text((recorded.case.id, medians(recorded), roof(recorded)) for recorded in cases)
+    rates = [(recorded.case.id, rate_text(medians(recorded))) for recorded in cases]
+    yield "\n".join(f"{name} did {text}" for name, text in rates if text)
     yield failures_text(cases)
     yield bisections.listed(detail.bisections)
 

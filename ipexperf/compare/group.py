@@ -52,8 +52,6 @@ class OpenCase:
     """Most arms, itself included, that fit in memory together, as far as is known."""
     before: Measurement | None = None
     """The measurement of an earlier pass, returned unchanged if this pass adds nothing."""
-    roofed: int = 0
-    """How many of its launches have been compared with the roof."""
 
     @property
     def open(self) -> bool:
@@ -87,7 +85,7 @@ def entry_of(case: Case, launches: int, before: Measurement | None) -> OpenCase:
     kept = [replaced(launch) if launch.contended else launch for launch in before.launches]
     missing = launches - sum(launch.outcome == "ok" for launch in kept)
     environment = dict(before.environment)
-    return OpenCase(case, missing, kept, environment, before.started_at, before=before, roofed=len(kept))
+    return OpenCase(case, missing, kept, environment, before.started_at, before=before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,13 +346,9 @@ class GroupRun:
                 entry.over = True
 
     def _roof(self, entry: OpenCase) -> None:
-        """Compare new launches with the roof, once the case gets no more of them."""
-        if entry.open or entry.conditions is None:
-            return
-        new = entry.launches[entry.roofed :]
-        roofed = self._conductor.roofed(new, entry.case, entry.conditions, entry.environment)
-        entry.launches[entry.roofed :] = roofed
-        entry.roofed = len(entry.launches)
+        """Compare the launches with the roof, once the case gets no more of them."""
+        if entry.conditions is not None and not entry.open:
+            entry.launches = self._conductor.roofed(entry.launches, entry.case, entry.conditions, entry.environment)
 
     def _remember(self, seats: Sequence[Seat], played: Round) -> None:
         """Record the round, with the arms whose numbers count."""

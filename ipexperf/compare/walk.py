@@ -397,9 +397,6 @@ class WalkRun(GroupRun):
         made = Arm(entry.case, entry.conditions, index=number, prove=not done, accuracy=done < TELLING)
         return replace(made, changed=self._request.changed)
 
-    def _roof(self, entry: OpenCase) -> None:
-        """Nothing: a roof is for networks."""
-
     def _spent(self, entry: OpenCase) -> str:
         del entry
         return f"the budget (--perf-budget) was spent after {units.plural(self._number, 'walk')}"

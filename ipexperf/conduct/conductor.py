@@ -252,13 +252,10 @@ class Conductor:
     def roofed(
         self, launches: list[Launch], case: Case, conditions: Conditions, environment: Mapping[str, Any]
     ) -> list[Launch]:
-        """Add to the launches what share of the roof they reached, unless that is switched off.
-
-        Once the budget is spent, peak rates that are not known yet are not measured any more.
-        """
+        """Add to the launches what share of the roof they reached, unless that is switched off."""
         if self._roofs is None or not environment:
             return launches
-        return self._roofs.with_shares(launches, case, conditions, environment, measure=not self.spent())
+        return self._roofs.with_shares(launches, case, conditions, environment)
 
     def left(self) -> float:
         """The seconds of the budget that are left. Time that was spent waiting for a device is not taken from it."""

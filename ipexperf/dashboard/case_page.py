@@ -12,7 +12,7 @@ from ipexperf.dashboard.change_marks import Mark
 from ipexperf.dashboard.story import CaseStory, Factor, Story
 from ipexperf.history.bisections import of_cases
 from ipexperf.history.comparison import accuracy
-from ipexperf.history.recorded_fingerprints import fingerprint_of, medians, roof
+from ipexperf.history.recorded_fingerprints import fingerprint_of, medians
 from ipexperf.history.records import Recorded
 from ipexperf.judge import structure
 from ipexperf.judge.bisection import BisectionRecord
@@ -50,7 +50,7 @@ def context(
         "figures": _figures(entry),
         "metrics": _metrics(recorded),
         "checks": _checks(recorded),
-        "roof": roofs.rate_text(medians(recorded), roof(recorded)),
+        "roof": roofs.rate_text(medians(recorded)),
         "notes": list(dict.fromkeys(note for launch in recorded.counted for note in launch.document.get("notes", ()))),
         "failures": _failures(recorded),
         "ran": _fingerprint(entry),

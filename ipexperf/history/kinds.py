@@ -36,7 +36,6 @@ _FINGERPRINT = {
     "structure?": dict.fromkeys(("primitives?", "operators?", "kernels?", "graph?"), _ROWS) | {"flops?": int | None},
     "beside?": dict.fromkeys(("memory?", "work?", "counts?", "python?"), _ANY | None) | {"batch?": ([_ANY], None)},
 }
-_ROOF = {"rate": float, "how": str}
 _PART = {"at": str, "shape?": [int]} | dict.fromkeys(("bound?", "told?"), float)
 _PART |= dict.fromkeys(("is?", "values?", "sums?", "odd?", "unknown?"), str)
 _ANSWERS = {"parts?": [_PART], "weights?": str, "processes?": int}
@@ -47,7 +46,7 @@ HOLDS: Mapping[str, Any] = {
     "run.meta": {"suite?": str, "command?": ([str], None), "git?": _ANY | None, "again?": _ANY}
     | {"settled?": {"line?": str}},
     "launch.doc": {f"{name}?": hint for name, hint in get_type_hints(Launch).items()}
-    | {"started_at": str, "metrics": dict[str, float], "answers?": (_ANSWERS, None), "roof?": (_ROOF, None)}
+    | {"started_at": str, "metrics": dict[str, float], "answers?": (_ANSWERS, None)}
     | dict.fromkeys(("fingerprint?", "against?"), (_FINGERPRINT, None)),
     "policy.doc": _ANY,
     "verdict.reason": {"text": str, "lo": float, "hi": float, "baseline": (kind_of_evidence, None)}

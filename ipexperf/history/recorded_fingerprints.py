@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ipexperf.errors import HistoryError
 from ipexperf.judge import structure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ipexperf.case import Case
     from ipexperf.history.records import Recorded
     from ipexperf.history.store import History
@@ -21,11 +19,6 @@ if TYPE_CHECKING:
 def fingerprint_of(recorded: Recorded) -> tuple[Structure, Fingerprint | None]:
     """Return the fingerprint of a case's launches, and whether all launches have the same."""
     return structure.common([launch.document.get("fingerprint") for launch in recorded.counted])
-
-
-def roof(recorded: Recorded) -> Mapping[str, Any] | None:
-    """Return the roof of a case, or None."""
-    return next((found for launch in recorded.counted if (found := launch.document.get("roof"))), None)
 
 
 def medians(recorded: Recorded) -> dict[str, float | None]:

@@ -136,7 +136,6 @@ def launch_row(measurement: Measurement, launch: Launch) -> dict[str, Any]:
             **({"emulated": True} if launch.emulated else {}),
             "fingerprint": measurement.fingerprint(launch),
             "against": launch.against,
-            "roof": launch.roof,
         }
     )
     texts = {name: storable(getattr(launch, name)) for name in ("outcome", "reason", "log")}

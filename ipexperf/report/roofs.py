@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ipexperf.report.units import scaled
 from ipexperf.result import Measurement
@@ -23,16 +22,11 @@ def meaning(measurements: Iterable[Measurement]) -> str:
     return f"{text}; where it is above 100 %, the machine was probably busy then: {cure}" if too_low else text
 
 
-def rate_text(metrics: Mapping[str, float | None], roof: Mapping[str, Any] | None) -> str:
+def rate_text(metrics: Mapping[str, float | None]) -> str:
     """The rate of a case and its roof, or an empty text."""
     rate, share = metrics.get("flop_rate"), metrics.get("of_roof")
     if rate is None:
         return ""
-    if share is None or roof is None:
+    if share is None:
         return f"{scaled(rate, 'FLOP/s')}, with no roof"
-    return f"{scaled(rate, 'FLOP/s')}: {share:.0%} of the roof of {scaled(roof['rate'], 'FLOP/s')} ({roof['how']})"
-
-
-def roofs_text(roofs: Iterable[tuple[str, Mapping[str, float | None], Mapping[str, Any] | None]]) -> str:
-    """A line for each case whose work was counted."""
-    return "\n".join(f"{name} did {line}" for name, metrics, roof in roofs if (line := rate_text(metrics, roof)))
+    return f"{scaled(rate, 'FLOP/s')}: {share:.0%} of the roof of {scaled(rate / share, 'FLOP/s')}"

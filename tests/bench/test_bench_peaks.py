@@ -1,8 +1,7 @@
-"""Peak rates: the best of many tries counts, and what is missing says why."""
+"""Peak rates: the best of many tries counts, and a dtype that is not multiplied has none."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 
@@ -28,14 +27,14 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
-    def trial(self, how: str, *seconds: float) -> TimedWork:
+    def trial(self, *seconds: float) -> TimedWork:
         """Ten operations that take so long, in turns."""
         turns: Iterator[float] = iter(seconds * 1000)
 
         def run() -> None:
             self.now += next(turns)
 
-        return TimedWork(how, 10.0, run)
+        return TimedWork(10.0, run)
 
 
 @pytest.fixture
@@ -50,8 +49,8 @@ def nothing() -> None: ...
 
 
 def test_what_disturbs_only_lowers_and_the_best_try_counts(clock: Clock) -> None:
-    trials = {"fp32": [clock.trial("one", 5.0, 5.0, 1.0, 5.0), clock.trial("other", 2.0)]}
-    assert peaks.best(trials, nothing) == {"fp32": {"rate": 10.0, "how": "one"}}
+    trials = {"fp32": [clock.trial(5.0, 5.0, 1.0, 5.0), clock.trial(2.0)]}
+    assert peaks.best(trials, nothing) == {"fp32": 10.0}
 
 
 @pytest.mark.parametrize(("seconds", "all_tries"), [(0.01, peaks.SECONDS), (10.0, 10.0 * peaks.ROUNDS)])
@@ -59,7 +58,7 @@ def test_tries_are_spread_over_seconds_and_are_several_however_slow(
     clock: Clock, seconds: float, all_tries: float
 ) -> None:
     """A moment's contention is outlasted, and one slow try is not taken for the truth."""
-    peaks.best({"fp32": [clock.trial("a product", seconds)]}, nothing)
+    peaks.best({"fp32": [clock.trial(seconds)]}, nothing)
     assert clock.now == pytest.approx(all_tries, abs=0.1)
 
 
@@ -77,19 +76,16 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_every_dtype_has_a_peak_on_a_cpu_or_a_reason() -> None:
-    said: list[str] = []
-    found = peaks.measure(cpu(), said.append)
-    assert said == ["measuring the peak rates of cpu by matrix products"]
-    assert {*found["peaks"], *found["missing"]} == set(DTYPES)
-    assert all(one["rate"] > 0 for one in found["peaks"].values())
-    assert json.loads(json.dumps(found)) == found
+def test_every_dtype_has_a_peak_on_a_cpu() -> None:
+    found = peaks.measure(cpu())
+    assert set(found) == set(DTYPES)
+    assert min(found.values()) > 0
 
 
 @pytest.mark.usefixtures("quick")
 def test_every_way_to_multiply_is_there_on_a_cpu() -> None:
     """A way that torch no longer has would lower a peak in silence."""
-    found = {dtype: [trial.how for trial in peaks._products(cpu(), dtype)[0]] for dtype in DTYPES}
+    found = {dtype: list(peaks._products(cpu(), dtype)) for dtype in DTYPES}
     assert len(found["fp32"]) == len(found["int8"]) == 3, found
     # oneDNN packs no weights in a dtype that the processor does not have: one may have bf16 and no fp16.
     assert len(found["bf16"]) == 2 + torch.ops.mkldnn._is_mkldnn_bf16_supported(), found
@@ -97,14 +93,12 @@ def test_every_way_to_multiply_is_there_on_a_cpu() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_dtype_without_a_product_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dtype_without_a_product_has_no_peak(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(device: Device, dtype: str, size: int) -> TimedWork:
-        raise RuntimeError('"addmm" not implemented for this\nand more')
+        raise RuntimeError('"addmm" not implemented for this')
 
     monkeypatch.setattr(peaks, "QUANTISED", (none,))
-    found = peaks.measure(cpu(), lambda _: None)
-    assert "int8" not in found["peaks"]
-    assert found["missing"]["int8"] == 'no product of int8 on cpu: RuntimeError: "addmm" not implemented for this'
+    assert set(peaks.measure(cpu())) == set(DTYPES) - {"int8"}
 
 
 def test_a_product_grows_until_it_takes_long_enough(clock: Clock) -> None:
@@ -114,7 +108,7 @@ def test_a_product_grows_until_it_takes_long_enough(clock: Clock) -> None:
     def make(device: Device, dtype: str, size: int) -> TimedWork:
         sizes.append(size)
         seconds = size * peaks.LONG / 1000
-        return clock.trial("a product", 100 * seconds, 100 * seconds, seconds, seconds)
+        return clock.trial(100 * seconds, 100 * seconds, seconds, seconds)
 
     peaks.grown(make, cpu(), "fp32")
     assert sizes == [256, 512, 1024]

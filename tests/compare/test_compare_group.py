@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -177,25 +176,6 @@ def test_a_later_pass_repeats_only_the_launches_that_stayed_contended(make: Call
     assert found.values("step_time") == (2.0, 3.0, 4.0)
     assert found.values("accuracy") == (2.0,)
     assert (found.started_at, found.environment["machine_key"]) == (before.started_at, "m")
-
-
-def test_launches_are_compared_with_the_roof_once(
-    make: Callable[..., Conductor], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Twice would double the notes."""
-    rounds = launched(BUSY, BUSY, "", "")
-    roofed: list[list[int]] = []
-
-    def with_shares(launches: list[Launch], *_: Any, **__: Any) -> list[Launch]:
-        roofed.append([x.index for x in launches])
-        return [dataclasses.replace(x, notes=(*x.notes, "has a roof")) for x in launches]
-
-    conductor = make()
-    monkeypatch.setattr(conductor._roofs, "with_shares", with_shares)
-    before = measured(conductor, launches=2, together=rounds)
-    found = measured(conductor, launches=2, before={CASE: before}, together=rounds)
-    assert roofed == [[0, 1, 2], [3]]
-    assert [x.notes for x in found.launches] == [("has a roof",)] * 4
 
 
 def test_on_a_machine_that_stays_busy_the_last_try_has_the_accuracy(make: Callable[..., Conductor]) -> None:

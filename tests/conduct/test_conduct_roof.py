@@ -1,4 +1,4 @@
-"""A worker measures the peak rates of a machine once. They are stored under a hash of all that they depend on."""
+"""A worker measures the peak rates of a machine once, and each case has its rate and its share of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conduct_play import StandIn
 from ipexperf.bench.api import Settings
 from ipexperf.case import Case
 from ipexperf.conduct.conditions import Conditions
-from ipexperf.conduct.roof import Roofs
+from ipexperf.conduct.roof import Roofs, counted_work, with_share
 from ipexperf.errors import WorkerError
 from ipexperf.result import Launch
 
@@ -21,11 +21,6 @@ ENVIRONMENT: dict[str, Any] = {
     "machine_key": "box-2c",
     "software": {"torch": "2.8.0"},
     "variables": {"OMP_WAIT_POLICY": "PASSIVE", "TORCHINDUCTOR_CACHE_DIR": "now"},
-}
-TOLD: dict[str, Any] = {
-    "version": 1,
-    "peaks": {"fp32": {"rate": 1e11, "how": "a product"}},
-    "missing": {},
 }
 WORK = {"work": {"items": 8, "flops": 8e9}}
 DONE = Launch(0, "ok", metrics={"throughput": 50.0}, fingerprint={"beside": WORK})
@@ -42,7 +37,7 @@ class Measuring(StandIn):
         self.asked.append({"do": do, **request})
         if self.fails is not None:
             raise self.fails
-        return {"peaks": TOLD}
+        return {"peaks": {"fp32": 1e11}}
 
 
 @pytest.fixture
@@ -76,22 +71,17 @@ def test_peaks_are_measured_once_for_all_cases_and_runs(
     roofs.with_shares([DONE], replace(CASE, model="other", dtype="bf16"), conditions, ENVIRONMENT)
     Roofs(tmp_path, said.append).with_shares([DONE], CASE, conditions, ENVIRONMENT)
     assert [(request["do"], request["device"]) for request in worker.asked] == [("peaks", "cpu")]
-    assert said == []
+    assert said == ["measuring the peak rates of cpu"]
 
 
-def test_after_the_budget_only_stored_peaks_are_used(
-    roofs: Roofs, worker: Measuring, tmp_path: Path, said: list[str], conditions: Conditions
+def test_peaks_that_cannot_be_measured_are_told_once_and_cost_no_case(
+    roofs: Roofs, worker: Measuring, said: list[str], conditions: Conditions
 ) -> None:
-    """Measuring them takes ten seconds, and reading them none. A case has its rates either way."""
-    [without] = Roofs(tmp_path, said.append).with_shares([DONE], CASE, conditions, ENVIRONMENT, measure=False)
-    assert "of_roof" not in without.metrics
-    assert without.metrics["flop_rate"] == pytest.approx(5e10)
-    reason = "measuring the machine's peak rates: the budget (--perf-budget) was spent already"
-    assert (without.notes, worker.asked) == ((f"has no roof: {reason}",), [])
-    roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
-    [kept] = Roofs(tmp_path, said.append).with_shares([DONE], CASE, conditions, ENVIRONMENT, measure=False)
-    assert kept.metrics["of_roof"] == pytest.approx(0.5)
-    assert len(worker.asked) == 1
+    worker.fails = WorkerError("error", "RuntimeError: no peak today")
+    for _ in range(2):
+        [found] = roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
+        assert found.metrics == {"throughput": 50.0, "flop_rate": pytest.approx(5e10)}
+    assert said[1:] == ["there is no roof: measuring the peak rates of cpu: RuntimeError: no peak today"]
 
 
 @pytest.mark.parametrize(
@@ -114,13 +104,41 @@ def test_what_peaks_depend_on_makes_others(
 
 
 def test_a_variable_that_limits_instructions_does_not_lower_the_peak(
-    roofs: Roofs,
-    worker: Measuring,
-    conditions: Conditions,
+    roofs: Roofs, worker: Measuring, conditions: Conditions
 ) -> None:
     """The share of the roof is to show its effect. A temporary folder in a variable is no other machine either."""
     roofs.with_shares([DONE], CASE, conditions, ENVIRONMENT)
-    limits = {"ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "TORCHINDUCTOR_CACHE_DIR": "later"}
+    limits = {"ONEDNN_MAX_CPU_ISA": "SSE41", "TORCHINDUCTOR_CACHE_DIR": "later"}
     limited = {**ENVIRONMENT, "variables": {**ENVIRONMENT["variables"], **limits}}
     roofs.with_shares([DONE], CASE, conditions, limited)
     assert len(worker.asked) == 1
+
+
+def test_the_share_follows_from_items_per_second_and_not_from_the_step_time() -> None:
+    """The step time does not show the throughput of several instances or ranks. 1e11 of 2e11 operations: half."""
+    launch = Launch(0, "ok", metrics={"step_time": 1.0, "throughput": 100.0})
+    found = with_share(launch, WORK["work"], 2e11).metrics
+    assert (found["flop_rate"], found["of_roof"]) == (pytest.approx(1e11), pytest.approx(0.5))
+
+
+def test_ranks_on_cards_have_the_roof_of_all_their_cards(roofs: Roofs, conditions: Conditions) -> None:
+    ranks = replace(CASE, mode="train_ddp", knobs=(("ranks", "2"),))
+    [found] = roofs.with_shares([DONE], ranks, replace(conditions, accelerator=True), ENVIRONMENT)
+    assert found.metrics["of_roof"] == pytest.approx(0.25)
+
+
+def test_a_dtype_that_the_device_does_not_multiply_has_a_rate_and_no_share(
+    roofs: Roofs, conditions: Conditions
+) -> None:
+    [found] = roofs.with_shares([DONE], replace(CASE, dtype="int8"), conditions, ENVIRONMENT)
+    assert found.metrics["flop_rate"] == pytest.approx(5e10)
+    assert "of_roof" not in found.metrics
+
+
+def test_any_launch_may_have_the_counted_work() -> None:
+    """Of a pair only the first launch is captured, and an old fingerprint has no count."""
+    old = Launch(0, "ok", fingerprint={"digest": "abc"})
+    assert counted_work([Launch(1, "ok"), old]) is None
+    assert counted_work([Launch(1, "ok"), old, DONE]) == WORK["work"]
+    unknown = {"work": {"items": 8, "flops": 0}}
+    assert counted_work([replace(DONE, fingerprint={"beside": unknown})]) is None

@@ -58,7 +58,6 @@ RATES = {
     STEADY: {"flop_rate": 3e11},
 }
 """What two cases did: of one the roof is known too."""
-ROOF = {"rate": 1e12, "how": "a packed linear layer"}
 
 
 def environment(number: int) -> dict[str, Any]:
@@ -101,7 +100,6 @@ def measured(case: Case, number: int) -> Measurement:
                 proof=(Check("dtype", ok=True, found=case.dtype, expected=case.dtype),),
                 notes=(ANGRY,) if case == NAMED else (),
                 fingerprint=FINGERPRINTS[number == RUNS - 1] if case in (SLOWER, PAIRED) else None,
-                roof=ROOF if case == SLOWER else None,
             )
         )
     return Measurement(case, tuple(launches), environment(number), moment, moment)

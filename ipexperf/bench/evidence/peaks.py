@@ -6,13 +6,14 @@ This uses stock PyTorch only; what a stack achieves is compared with it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ipexperf.bench import outcome, precision
+from ipexperf.bench import precision
 from ipexperf.bench.api import Device
 from ipexperf.bench.clocks import perf_counter
 from ipexperf.bench.evidence import fingerprint
@@ -20,7 +21,7 @@ from ipexperf.bench.lazy import torch
 from ipexperf.bench.measure import timed
 from ipexperf.dtypes import DTYPES, quantised
 
-VERSION = 2
+VERSION = 3
 """Version of the method. Peaks of another version are measured again."""
 SIZES = (256, 512, 1024, 2048, 4096, 8192, 16384)
 """Sizes of products, tried in this order until one takes long enough."""
@@ -35,9 +36,8 @@ IMAGES_PART, CHANNELS = 128, 256
 
 @dataclass(frozen=True, slots=True)
 class TimedWork:
-    """A piece of work to time: its description, its operations, and the function that runs it."""
+    """A piece of work to time: its operations, and the function that runs it."""
 
-    how: str
     amount: float
     run: Callable[[], Any]
 
@@ -52,41 +52,28 @@ def free() -> None:
         os.environ.pop(name, None)
 
 
-def measure(device: Device, say: Callable[[str], None]) -> dict[str, Any]:
-    """Return operations per second in each dtype, with how they were reached."""
-    say(f"measuring the peak rates of {device.name} by matrix products")
-    trials: dict[str, list[TimedWork]] = {}
-    missing: dict[str, str] = {}
-    for dtype in DTYPES:
-        trials[dtype], reason = _products(device, dtype)
-        if reason:
-            missing[dtype] = reason
-    return {"version": VERSION, "peaks": best(trials, device.synchronise), "missing": missing}
+def measure(device: Device) -> dict[str, float]:
+    """Return operations per second in each dtype that the device multiplies."""
+    return best({dtype: list(_products(device, dtype)) for dtype in DTYPES}, device.synchronise)
 
 
-def best(trials: Mapping[str, Sequence[TimedWork]], synchronise: Callable[[], None]) -> dict[str, dict[str, Any]]:
-    """Return the highest rate of each name, and the trial that reached it."""
-    rates: dict[str, dict[str, Any]] = {}
+def best(trials: Mapping[str, Sequence[TimedWork]], synchronise: Callable[[], None]) -> dict[str, float]:
+    """Return the highest rate of each name."""
+    rates: dict[str, float] = {}
     begin, done = perf_counter(), 0
     while done < ROUNDS or perf_counter() - begin < SECONDS:
         done += 1
         for name, several in trials.items():
             for trial in several:
-                rate = trial.amount / timed(trial.run, synchronise)
-                if name not in rates or rate > rates[name]["rate"]:
-                    rates[name] = {"rate": rate, "how": trial.how}
+                rates[name] = max(rates.get(name, 0.0), trial.amount / timed(trial.run, synchronise))
     return rates
 
 
-def _products(device: Device, dtype: str) -> tuple[list[TimedWork], str]:
-    """Return every available product of this dtype, or the reason if there is none."""
-    trials, reasons = [], []
+def _products(device: Device, dtype: str) -> Iterator[TimedWork]:
+    """Yield every available product of this dtype."""
     for make in QUANTISED if quantised(dtype) else FLOATING:
-        try:
-            trials.append(grown(make, device, dtype))
-        except (AttributeError, RuntimeError) as error:  # noqa: PERF203 - each may be missing
-            reasons.append(outcome.sentence(error))
-    return trials, "" if trials else f"no product of {dtype} on {device.name}: {'; '.join(reasons)}"
+        with contextlib.suppress(AttributeError, RuntimeError):  # each may be missing
+            yield grown(make, device, dtype)
 
 
 def grown(make: Maker, device: Device, dtype: str) -> TimedWork:
@@ -114,7 +101,7 @@ def _matrices(device: Device, dtype: str, size: int) -> tuple[Any, Any]:
 
 def plain(device: Device, dtype: str, size: int) -> TimedWork:
     a, b = _matrices(device, dtype, size)
-    return TimedWork(f"torch.mm of {size} x {size}", 2.0 * size**3, lambda: torch.mm(a, b))
+    return TimedWork(2.0 * size**3, lambda: torch.mm(a, b))
 
 
 def _convolution(device: Device, dtype: str, size: int) -> TimedWork:
@@ -123,14 +110,13 @@ def _convolution(device: Device, dtype: str, size: int) -> TimedWork:
     images = device.put(torch.randn(batch, CHANNELS, 14, 14).to(kind, memory_format=torch.channels_last))
     weights = device.put(torch.randn(CHANNELS, CHANNELS, 3, 3).to(kind, memory_format=torch.channels_last))
     amount = 2.0 * batch * 14**2 * CHANNELS**2 * 9
-    how = f"a convolution of {batch} x {CHANNELS} x 14 x 14"
-    return TimedWork(how, amount, lambda: torch.nn.functional.conv2d(images, weights, padding=1))
+    return TimedWork(amount, lambda: torch.nn.functional.conv2d(images, weights, padding=1))
 
 
 def integers(device: Device, dtype: str, size: int) -> TimedWork:
     a, b = _matrices(device, dtype, size)
     product = torch._int_mm  # noqa: SLF001 - torch has no other name for it
-    return TimedWork(f"torch._int_mm of {size} x {size}", 2.0 * size**3, lambda: product(a, b))
+    return TimedWork(2.0 * size**3, lambda: product(a, b))
 
 
 def _packed(device: Device, dtype: str, size: int) -> TimedWork:
@@ -140,9 +126,7 @@ def _packed(device: Device, dtype: str, size: int) -> TimedWork:
     a, b = _matrices(device, dtype, size)
     weights = torch.ops.mkldnn._reorder_linear_weight(b, size)  # noqa: SLF001 - inductor's own
     linear = torch.ops.mkldnn._linear_pointwise  # noqa: SLF001 - the same
-    return TimedWork(
-        f"a packed linear layer of {size} x {size}", 2.0 * size**3, lambda: linear(a, weights, None, "none", [], "")
-    )
+    return TimedWork(2.0 * size**3, lambda: linear(a, weights, None, "none", [], ""))
 
 
 def _quantised(engine: str, device: Device, dtype: str, size: int) -> TimedWork:
@@ -156,8 +140,7 @@ def _quantised(engine: str, device: Device, dtype: str, size: int) -> TimedWork:
     weights = torch.ops.quantized.linear_prepack(b, None)  # packed weights belong to the engine
     torch.backends.quantized.engine = chosen
     linear = torch.ops.quantized.linear
-    how = f"a quantised linear layer of {size} x {size} by {engine}"
-    return TimedWork(how, 2.0 * size**3, lambda: linear(a, weights, 1.0, 64))
+    return TimedWork(2.0 * size**3, lambda: linear(a, weights, 1.0, 64))
 
 
 FLOATING: tuple[Maker, ...] = (plain, _packed, _convolution)

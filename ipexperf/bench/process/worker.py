@@ -207,7 +207,7 @@ class Worker:
         loading.load(settings.load)
         placement.apply(settings.placement)
         device = _started(request["device"], settings)
-        return {"peaks": device.peaks(self._say) or peaks.measure(device, self._say)}
+        return {"peaks": device.peaks() or peaks.measure(device)}
 
     def warm(self, _: dict[str, Any]) -> dict[str, Any]:
         session, device = self._ready
