@@ -63,10 +63,6 @@ class Holder:
         assert self._process.wait(30) == 4, reason
         return reason
 
-    @property
-    def alive(self) -> bool:
-        return self._process.poll() is None
-
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()

@@ -1,4 +1,4 @@
-"""`ipexperf lease`: run any command while nobody else measures on the device, or list who measures on which."""
+"""`ipexperf lease`: run any command while nobody else measures on the device."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ END = "--"
 
 
 def add_lease(subparsers: console.Subparsers) -> None:
-    purpose = "run a command while nobody else measures on the device; without one, list who does"
-    parser = console.declare(subparsers, "lease", purpose)
+    parser = console.declare(subparsers, "lease", "run a command while nobody else measures on the device")
     planning.add_some(parser, "device", "lease", "load")
     text = "the command with its arguments, behind --"
-    parser.add_argument("command", nargs="*", metavar=f"{END} COMMAND", help=text)
+    parser.add_argument("command", nargs="+", metavar=f"{END} COMMAND", help=text)
     parser.set_defaults(run=run_lease)
 
 
@@ -35,10 +34,6 @@ def run_lease(arguments: argparse.Namespace) -> int:
     options = planning.resolve(arguments)
     loading.load(options.load)
     matrix.check_names(options)
-    if not arguments.command:
-        lines = [f"{device}  {holder}" for device, holder in lease.holders().items()]
-        console.say("\n".join(lines or ["nobody measures on a device of this host"]))
-        return 0
     devices = options.device or (lease.CPU,)
     if "all" in devices:
         devices = matrix.names("device")

@@ -169,31 +169,8 @@ class Conductor:
 
     def reserve(self, cases: Iterable[Case], seconds: float | None = None) -> None:
         """Hold the devices of these cases, until this is closed. Others are told: probably for so many seconds."""
-        cases = tuple(cases)
-        claims = [
-            claim for case in cases for claim in lease.of_case(case, self._options.index(case.device), os.environ)
-        ]
-        self.lease.take(claims, seconds, lambda: self._look_at(cases))
-
-    def _look_at(self, cases: Sequence[Case]) -> None:
-        """While there is nothing but to wait: say what is wrong with the user's own networks, without their devices.
-
-        Raise UsageError if no other case is left. Whoever measures now gives up little for it.
-        """
-        own = {case.model: case for case in cases if not case.is_call and registry.models.get(case.model).target}
-        wrong = [f"{case.model}: {reason}" for case in own.values() if (reason := self._wrong_with(case))]
-        if wrong and len(wrong) == len({case.model for case in cases}):
-            raise UsageError("; ".join(wrong))
-        for text in wrong:
-            self._say(text)
-
-    def _wrong_with(self, case: Case) -> str:
-        """Why the network of a case can be neither built nor run, or an empty text."""
-        try:
-            self._ask_footprint(dataclasses.replace(case, device=lease.CPU), idle=True)
-        except WorkerError as error:
-            return error.reason
-        return ""
+        claims = (lease.of_case(case, self._options.index(case.device), os.environ) for case in cases)
+        self.lease.take(set().union(*claims), seconds)
 
     def give_back(self) -> None:
         """Give the devices back until the next case is ready. Fork servers and the like stay."""
@@ -309,16 +286,11 @@ class Conductor:
         key = (case.model, case.size, case.data, registry.modes.get(case.mode).trains)
         if key not in self._footprints:
             self.reserve((case,))
-            self._footprints[key] = self._ask_footprint(case)
+            plain, conditions = dataclasses.replace(case, stack="stock", dtype="fp32", knobs=()), self._conditions(case)
+            with conditions.worker() as worker:
+                told = worker.ask("footprint", case=plain.to_json(), settings=asdict(conditions.settings))
+            self._footprints[key] = Footprint.parse(told)
         return self._footprints[key]
-
-    def _ask_footprint(self, case: Case, *, idle: bool = False) -> Footprint:
-        """Ask a worker, `idle` if it must leave the cores to all others."""
-        plain, conditions = dataclasses.replace(case, stack="stock", dtype="fp32", knobs=()), self._conditions(case)
-        with conditions.worker() as worker:
-            if idle:
-                os.sched_setscheduler(worker.pid, os.SCHED_IDLE, os.sched_param(0))
-            return Footprint.parse(worker.ask("footprint", case=plain.to_json(), settings=asdict(conditions.settings)))
 
     def _fit(self, case: Case, conditions: Conditions) -> None:
         """Raise WorkerError if the case is too large for this machine."""

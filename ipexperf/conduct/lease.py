@@ -7,7 +7,6 @@ dies, and no child inherits it: a record lock of POSIX. In return a process lose
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import os
 import pwd
@@ -33,10 +32,7 @@ WAIT, OFF = "wait", "off"
 SHARED = "shared:"
 """A claim is a device, `cpu` or a kind of card and its number; with this before it, others may share it."""
 FOLDER = "/tmp/ipexperf-leases"  # noqa: S108 - all users must find the same one; `_open` follows no link in it
-SUFFIX = ".lease"
 POLL_SECONDS = 0.5
-LINE_SECONDS = 60.0
-"""Without a terminal, progress says after these seconds how long the wait has been, and then after twice as many."""
 LONGEST = 300
 """How many bytes of a note are written and read."""
 
@@ -66,41 +62,38 @@ def of_case(case: Case, index: int, environment: Mapping[str, str]) -> set[str]:
 class Lease:
     """The devices that one run holds, from its first case to its end. What it starts may measure on them too."""
 
-    def __init__(self, mode: str, say: Callable[[str], None], clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, mode: str, say: Callable[[str], None]) -> None:
         self.seconds_waited = 0.0
         """The seconds that were spent waiting for others."""
         self._mode = mode
         self._say = say
-        self._clock = clock
         self._claims: set[str] = set()
         self._files: dict[str, int] = {}
 
-    def take(
-        self, requests: Iterable[str], seconds: float | None = None, meanwhile: Callable[[], None] = lambda: None
-    ) -> None:
+    def take(self, requests: Iterable[str], seconds: float | None = None) -> None:
         """Hold these devices too. Waits until they are free, or raises UsageError, as the mode says.
 
-        Others are told that it is probably for so many seconds. If it has to wait, it does first what is `meanwhile`.
-        Nothing may be measured meanwhile: to hold more, the lease gives everything back and takes all in one order.
-        Whoever holds one device and waits for another could otherwise wait for ever.
+        Others are told that it is probably for so many seconds. Nothing may be measured meanwhile: to hold more, the
+        lease gives everything back and takes all in one order. Whoever holds one device and waits for another could
+        otherwise wait for ever.
         """
         union = {*self._claims, *requests}
         union -= {SHARED + claim for claim in union}
         if self._mode == OFF or union == self._claims:
             return
         self.close()
-        began = self._clock()
+        began = monotonic()
         try:
             # Cards first, so that nobody keeps the CPU while waiting for a card.
             for claim in sorted(union, key=lambda claim: (claim.endswith(CPU), claim)):
                 if not _covered(claim):
-                    self._lock(claim, meanwhile)
+                    self._lock(claim)
                     _write_note(self._files[claim], seconds)
         except BaseException:
             self.close()
             raise
         finally:
-            self.seconds_waited += self._clock() - began
+            self.seconds_waited += monotonic() - began
         self._claims = union
 
     def close(self) -> None:
@@ -112,44 +105,35 @@ class Lease:
             os.ftruncate(file, 0)
             os.close(file)
 
-    def _lock(self, claim: str, meanwhile: Callable[[], None]) -> None:
-        """Lock the file of a device, or wait for it."""
-        if SHARED + claim in _held():
-            raise UsageError(f"{_named(claim)} cannot be measured alone: an outer lease shares it with others")
+    def _lock(self, claim: str) -> None:
+        """Lock the file of a device."""
         file = _open(claim.removeprefix(SHARED))
         try:
-            if not _locked(file, claim):
-                self._wait(claim, file, meanwhile)
+            self._wait(claim, file)
         except BaseException:
             os.close(file)
             raise
         self._files[claim] = file
         os.environ[LEASED] = ";".join([*_held(), claim])
 
-    def _wait(self, claim: str, file: int, meanwhile: Callable[[], None]) -> None:
-        """Wait for a lock: say for whom, once, and then for how long. Raise UsageError if this lease must not wait."""
-        name, advice = _named(claim), "wait for it (--perf-lease wait), or measure without a lease (--perf-lease off)"
-        nested = bool(set(_held()) - self._files.keys())
+    def _wait(self, claim: str, file: int) -> None:
+        """Lock an open file as soon as it is free. Say for whom we wait, or raise UsageError if we must not."""
+        device = claim.removeprefix(SHARED)
+        name, told = "the CPU" if device == CPU else device, ""
+        advice = "wait for it (--perf-lease wait), or measure without a lease (--perf-lease off)"
+        nested = self._files.keys() != set(_held())
         if nested:  # two that each hold what the other one waits for would wait for ever
             advice = "a command inside a lease does not wait for more devices: let the outer lease take them all"
-        if nested or self._mode != WAIT:
-            raise UsageError(f"{name} is not free: {_holder(file)}: {advice}")
-        began, line, terminal = self._clock(), LINE_SECONDS, os.isatty(2)
-        self._say(Notice(f"waiting for {name}: {_holder(file)}"))  # a line, for the count is below it
-        meanwhile()
-        try:
-            while not _locked(file, claim):
-                seconds = self._clock() - began
-                if terminal:
-                    _count(f"  waiting for {name}: {seconds:.0f} s")
-                elif seconds >= line:
-                    line *= 2
-                    self._say(f"waiting for {name} for {seconds:.0f} s: {_holder(file)}")
-                sleep(POLL_SECONDS)
-        finally:
-            if terminal:
-                _count("")
-        self._say(f"{name} is free, after {self._clock() - began:.0f} s")
+        while not _locked(file, claim):
+            holder = _holder(file)
+            if nested or self._mode != WAIT:
+                raise UsageError(f"{name} is not free: {holder}: {advice}")
+            if holder != told:
+                self._say(Notice(f"waiting for {name}: {holder}"))
+                told = holder
+            sleep(POLL_SECONDS)
+        if told:
+            self._say(f"{name} is free")
 
 
 @contextlib.contextmanager
@@ -167,22 +151,6 @@ def for_work(mode: str, say: Callable[[str], None]) -> Iterator[None]:
         lease.close()
 
 
-def holders() -> dict[str, str]:
-    """The devices of the host that are held, with who holds each. Not for a process that holds one itself."""
-    found = {}
-    for path in sorted(_folder().glob(f"*{SUFFIX}")):
-        file = _open(path.stem)
-        if not _locked(file, path.stem):
-            found[_plain(path.stem)] = _holder(file)
-        os.close(file)
-    return found
-
-
-def _named(claim: str) -> str:
-    device = claim.removeprefix(SHARED)
-    return "the CPU" if device == CPU else device
-
-
 def _held() -> list[str]:
     """What this process and those that started it hold. The environment names it to the processes that we start."""
     return [claim for claim in os.environ.get(LEASED, "").split(";") if claim]
@@ -193,40 +161,22 @@ def _covered(claim: str) -> bool:
     return not {claim, claim.removeprefix(SHARED)}.isdisjoint(_held())
 
 
-def _count(text: str) -> None:
-    with contextlib.suppress(OSError):  # the terminal is gone
-        os.write(2, f"\r{text}\033[K".encode())
-
-
-def _folder() -> Path:
-    return Path(os.environ.get(LEASES) or FOLDER)
-
-
-@contextlib.contextmanager
-def _refusing() -> Iterator[None]:
+def _open(device: str) -> int:
+    """Open the file of a device, for all users of the host. Refuse links, which another user may have planted."""
+    folder, flags = Path(os.environ.get(LEASES) or FOLDER), os.O_RDWR | os.O_NOFOLLOW
+    path, umask = folder / f"{device}.lease", os.umask(0)
     try:
-        yield
+        folder.mkdir(mode=0o1777, exist_ok=True)  # as /tmp: everybody may add files, and remove only their own
+        with contextlib.suppress(FileNotFoundError):
+            # Without O_CREAT first: with it, Linux may refuse files of others in a folder that all may write to.
+            return os.open(path, flags)
+        return os.open(path, flags | os.O_CREAT, 0o666)
     except OSError as error:
-        where = f"{error.filename or _folder()}: {(error.strerror or str(error)).lower()}"
+        where = f"{error.filename}: {(error.strerror or str(error)).lower()}"
         advice = f"let {LEASES} name a folder that every user of this host may write to"
         raise UsageError(
             f"no lease can be taken in {where}: {advice}, or measure without a lease (--perf-lease off)"
         ) from None
-
-
-def _open(device: str) -> int:
-    """Open the file of a device, for all users of the host. Refuse links, which another user may have planted."""
-    folder, flags = _folder(), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    path, umask = folder / f"{device}{SUFFIX}", os.umask(0)
-    try:
-        with _refusing():
-            folder.mkdir(mode=0o1777, exist_ok=True)  # as /tmp: everybody may add files, and remove only their own
-            if folder.is_symlink():
-                raise OSError(errno.ELOOP, "it is a link", str(folder))
-            with contextlib.suppress(FileNotFoundError):
-                # Without O_CREAT first: with it, Linux may refuse files of others in a folder that all may write to.
-                return os.open(path, flags)
-            return os.open(path, flags | os.O_CREAT, 0o666)
     finally:
         os.umask(umask)
 
@@ -234,11 +184,10 @@ def _open(device: str) -> int:
 def _locked(file: int, claim: str) -> bool:
     """Lock an open file if nobody is in the way."""
     kind = fcntl.LOCK_SH if claim.startswith(SHARED) else fcntl.LOCK_EX
-    with _refusing():  # a file system without locks
-        try:
-            fcntl.lockf(file, kind | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):  # POSIX allows both
-            return False
+    try:
+        fcntl.lockf(file, kind | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # POSIX allows both
+        return False
     return True
 
 
@@ -250,25 +199,16 @@ def _write_note(file: int, seconds: float | None) -> None:
         user = pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         user = f"user {os.getuid()}"
-    text = f"{user} has held it since {now:%Y-%m-%d %H:%M:%S} UTC{until} (process {os.getpid()}: {_command(sys.argv)})"
+    path = Path(sys.argv[0])
+    program = path.parent.name if path.name == "__main__.py" else path.name
+    command = " ".join([program, *redacted_command(sys.argv[1:])])
+    text = f"{user} has held it since {now:%Y-%m-%d %H:%M:%S} UTC{until} (process {os.getpid()}: {command})"
     with contextlib.suppress(OSError):  # a full disk: the lock holds without its note
         os.ftruncate(file, 0)
         os.pwrite(file, text.encode()[:LONGEST], 0)
 
 
-def _command(words: list[str]) -> str:
-    """A command line for people, without paths of programs and secrets."""
-    program, *rest = words
-    path = Path(program)
-    name = path.parent.name if path.name == "__main__.py" else path.name
-    return " ".join([name or "python", *redacted_command(rest)])
-
-
 def _holder(file: int) -> str:
-    """The note of whoever has locked a file."""
-    return _plain(os.pread(file, LONGEST, 0).decode(errors="replace")) or "another process holds it"
-
-
-def _plain(text: str) -> str:
-    """The text without what would steer the reader's terminal: anybody may write in the folder."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    """The note of whoever has locked a file, without what would steer the reader's terminal: anybody may write it."""
+    text = os.pread(file, LONGEST, 0).decode(errors="replace")
+    return "".join(letter if letter.isprintable() else "?" for letter in text) or "another process holds it"

@@ -50,7 +50,7 @@ def test_a_run_waits_for_another_one_and_gets_its_turn_when_that_is_killed(suite
             rest, _ = second.communicate(timeout=PATIENCE)
         first.communicate(timeout=PATIENCE)
     assert second.returncode == pytest.ExitCode.OK, rest
-    assert re.search(r"the CPU is free, after \d+ s", rest)
+    assert "the CPU is free" in rest
     assert suite.launches() == [("tiny", "ok")]
 
 

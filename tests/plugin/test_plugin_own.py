@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from lease_holder import Holder
 from plugin_suite import CONFTEST, ROOT, SHORT
 
 if TYPE_CHECKING:
@@ -91,17 +90,6 @@ def test_a_suite_in_another_repository_measures_its_networks(stranger: pytest.Py
     here = Path.cwd()
     assert (here / "ipexperf.db").exists()
     assert not list(ROOT.glob("mynets*"))
-
-
-def test_a_network_that_cannot_run_is_said_before_the_wait_for_the_device(mine: Suite) -> None:
-    """A run that has nothing else ends with the sentence; the device is still held."""
-    with Holder("cpu") as other:
-        other.held()
-        result = run(mine, "mynets:small@3x9x9", "-k", "not test_pair")
-        assert other.alive
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "waiting for the CPU: " in result.stdout.str()
-    assert "fails on its inputs" in result.stderr.str()
 
 
 def test_each_bad_network_fails_with_its_sentence(mine: Suite) -> None:
