@@ -14,11 +14,10 @@ from ipexperf.result import Launch, Measurement, Verdict
 NIGHTS = 100
 MACHINE = "xeon-8480-2s"
 FIRST = datetime(2026, 1, 1, 2, tzinfo=timezone.utc)
-SLOWER, OLDER, BEGAN, ENDED, FASTER, WRONG, LEAPT = 90, 40, 50, 70, 30, 80, 60
+SLOWER, OLDER, BEGAN, ENDED, FASTER, WRONG = 90, 40, 50, 70, 30, 80
 """The nights with which levels begin."""
 MODES = (9, 16, 22, 31, 38, 44, 52, 60, 66, 75, 81, 90)
 """The nights with which a case changes its mode."""
-SMALLEST, LARGEST = 1e-300, 1e300
 
 
 def level(model: str, night: int) -> float:
@@ -27,8 +26,6 @@ def level(model: str, night: int) -> float:
         return 0.01 * math.exp(0.001 * night)
     if model == "switches":
         return 0.01 * (1 + 0.08 * (sum(night >= begin for begin in MODES) % 2))
-    if model == "leaps":
-        return LARGEST if night >= LEAPT else SMALLEST
     factors = {
         "slower": 1 + 0.1 * (night >= SLOWER),
         "older": 1 + 0.5 * (night >= OLDER),

@@ -1,4 +1,4 @@
-"""`ipexperf changes` on series that drift, go to and fro, recovered, fell to nothing or are out of all bounds."""
+"""`ipexperf changes` on series that drift, go to and fro, recovered or fell to nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import change_records as records
 import pytest
 from cli_answers import run
 
-MODELS = ("older", "slower", "drifts", "switches", "wrong", "mended", "faster", "leaps", "steady")
+MODELS = ("older", "slower", "drifts", "switches", "wrong", "mended", "faster", "steady")
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +40,12 @@ def test_what_is_slower_now_is_on_top_and_what_recovered_is_below(ask):
     document = json.loads(ask("--json"))
     assert [(row["model"], row["direction"]) for row in document["changes"]] == [
         ("slower", "regressed"),
-        ("leaps", "regressed"),
         ("older", "regressed"),
         ("mended", "regressed"),
         ("faster", "improved"),
     ]
     rows = [line.split()[1] for line in ask().splitlines() if " step_time " in line]
-    assert rows == ["regressed", "regressed", "regressed", "recovered", "improved"]
+    assert rows == ["regressed", "regressed", "recovered", "improved"]
 
 
 @pytest.mark.parametrize("model", ["drifts", "switches"])
@@ -69,7 +68,6 @@ def test_a_regression_that_was_mended_is_one_row_with_both_ends(ask):
     assert change["recovered_started_at"][:10] == records.day(records.ENDED)
     (line,) = csv.DictReader(io.StringIO(ask("--model", "mended", "--csv")))
     assert line["recovered_run"] == change["recovered_run"]
-    assert line["recovered_known_run"] == change["recovered_known_run"]
     assert "1 change in 1 series" in ask("--model", "mended", "--since", records.day(records.ENDED + 3))
     assert "0 changes in 1 series" in ask("--model", "mended", "--since", records.day(records.ENDED + 4))
     # Before it ended it was a regression like any other.
@@ -84,14 +82,3 @@ def test_an_accuracy_that_fell_to_nothing_is_told(ask):
     assert f"commits  {records.WRONG - 1:08d}..{records.WRONG:08d}" in out
     (change,) = json.loads(ask("--metric", "accuracy", "--json"))["changes"]
     assert (change["before"], change["after"], change["ratio"]) == (0.9, 0.0, 0.0)
-
-
-def test_numbers_at_the_ends_of_what_there_is_fit_into_a_row(ask):
-    """From 1e-300 to 1e300 seconds: a ratio with an exponent, not with three hundred digits."""
-    row = cells(ask("--model", "leaps"), "leaps")
-    assert (row[1], row[5], row[6]) == ("regressed", "9.997e+299 s", "4.60e+299")
-    (change,) = json.loads(ask("--model", "leaps", "--json"))["changes"]
-    assert change["before"] == pytest.approx(records.SMALLEST, rel=0.01)
-    assert change["after"] == pytest.approx(records.LARGEST, rel=0.01)
-    (line,) = csv.DictReader(io.StringIO(ask("--model", "leaps", "--csv")))
-    assert float(line["ratio"]) == change["ratio"] > 1e299

@@ -112,14 +112,9 @@ def test_trend_and_changes_say_when_a_network_was_changed_under_its_name(capsys,
     assert "other work" not in run(capsys, "trend", "--db", database, "--until", f"2026-05-{MOVED:02d}")
 
 
-def test_trend_has_a_rolling_median_a_drawing_and_a_last_day(capsys):
-    """With `--rolling`, `--spark`, `--until` and `--limit`."""
-    output = run(capsys, "trend", "--rolling", "3", "--until", "2026-05-04")
+def test_trend_has_a_last_day_and_a_limit(capsys):
+    output = run(capsys, "trend", "--until", "2026-05-04")
     assert len([line for line in output.splitlines() if line.strip().startswith("2026-05-0")]) == 4
-    assert "rolling" in output
-    (line,) = [line for line in run(capsys, "trend", "--spark").splitlines() if CASE.id in line]
-    assert "▁" in line
-    assert "█" in line
     rows = list(csv.DictReader(io.StringIO(run(capsys, "trend", "--csv", "--stack", "ipex,stock", "--limit", "2"))))
     assert [row["stack"] for row in rows] == ["ipex", "ipex"]
     assert float(rows[-1]["median"]) == 0.0125

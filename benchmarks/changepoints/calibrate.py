@@ -30,12 +30,18 @@ def null(series: int, nights: int, rho: float, tail: float, seed: int) -> np.nda
     return np.where(odd, values + 10 * chance.standard_normal(values.shape), values)
 
 
-def alarms(values: np.ndarray, threshold: float, few: float) -> np.ndarray:
+def divide(logs: np.ndarray, limit: float) -> list[list[int]]:
+    """Return where the levels of each series (a row) begin."""
+    return levels.divided(*levels.in_noise(logs), limit)
+
+
+def alarms(values: np.ndarray, threshold: float) -> np.ndarray:
     """Return the number of alarms in each series when it is examined every night."""
     told: list[list[int]] = [[] for _ in values]
     for night in range(2 * levels.MINIMUM, values.shape[1] + 1):
         # A log sd of 0.1 is far above the floor, and nothing else depends on the scale.
-        for known, found in zip(told, levels.divide(values[:, :night] * 0.1, threshold, few), strict=True):
+        limit = levels.limit_of(night) * threshold / levels.THRESHOLD
+        for known, found in zip(told, divide(values[:, :night] * 0.1, limit), strict=True):
             known += [index for index in found if all(abs(index - old) > levels.MINIMUM for old in known)]
     return np.array([len(known) for known in told])
 
@@ -47,7 +53,7 @@ def delays(size: float, series: int, seed: int) -> Iterator[int]:
     values[:, history:] += size
     for row in values:
         for night in range(levels.MINIMUM, after + 1):
-            (found,) = levels.divide(row[np.newaxis, : history + night] * 0.1)
+            (found,) = divide(row[np.newaxis, : history + night] * 0.1, levels.limit_of(history + night))
             if any(abs(index - history) <= levels.MINIMUM for index in found):
                 yield night
                 break
@@ -63,7 +69,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", type=int, default=60, help="series of a row (default: %(default)s)")
     parser.add_argument("--thresholds", default="5,5.5,6,6.5", help="tried for rho 0.3 (default: %(default)s)")
-    parser.add_argument("--few", type=float, default=levels.FEW, help="in FEW / n (default: %(default)s)")
     parser.add_argument("--nights", type=int, default=NIGHTS, help="of a year (default: %(default)s)")
     told = parser.parse_args()
     if told.series < 2 or told.nights < 2 * levels.MINIMUM:
@@ -73,7 +78,7 @@ def main() -> int:
     rows = [(RHO, 0.0, float(text)) for text in told.thresholds.split(",")]
     rows += [(rho, 0.0, levels.THRESHOLD) for rho in (0.0, 0.5)] + [(RHO, 0.02, levels.THRESHOLD)]
     for number, (rho, tail, threshold) in enumerate(rows):
-        found = alarms(null(told.series, told.nights, rho, tail, SEED + number), threshold, told.few)
+        found = alarms(null(told.series, told.nights, rho, tail, SEED + number), threshold)
         name = f"rho {rho}" + (f", {tail:.0%} of the nights far out" if tail else "")
         error = found.std(ddof=1) / np.sqrt(len(found))
         line(name, threshold, told.series, f"{found.mean():.2f} +- {error:.2f}", f"{(found == 0).mean():.0%}")

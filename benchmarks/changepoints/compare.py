@@ -38,7 +38,8 @@ YEAR, MANY = 365, 1000
 
 
 def ours(values: Sequence[float]) -> list[int]:
-    return [change.index for change in changes.find(values) if change.ratio > 1]
+    (course,) = changes.courses([values])
+    return [change.index for change in course.changes if change.up]
 
 
 def otava(values: Sequence[float]) -> list[int]:
@@ -118,7 +119,7 @@ def seconds(tool: Tool, count: int) -> float:
     values = series(count, YEAR, 0.0, SEED + 10)
     begin = time.process_time()
     if tool is ours:
-        changes.find_each(values.tolist())  # all at once, like the history
+        changes.courses(values.tolist())  # all at once, like the history
     else:
         for row in values:
             tool(row.tolist())

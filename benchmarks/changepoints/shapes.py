@@ -77,8 +77,8 @@ def alarms(values: Values) -> int:
     """Count the steps that any night reports, with the data up to that night, each once."""
     known: list[list[int]] = [[] for _ in values]
     for night in range(2 * levels.MINIMUM, values.shape[1] + 1):
-        for before, found in zip(known, changes.find_each(values[:, :night].tolist()), strict=True):
-            indexes = [change.index for change in found]
+        for before, found in zip(known, changes.courses(values[:, :night].tolist()), strict=True):
+            indexes = [change.index for change in found.changes]
             before += [index for index in indexes if all(abs(index - old) > levels.MINIMUM for old in before)]
     return sum(map(len, known))
 
@@ -87,8 +87,8 @@ def ranges(size: float, rho: float, sd: float, count: int, seed: int) -> Iterato
     """For each reported step: whether its best guess is right, whether its range is, and the runs of the range."""
     values = np.exp(sd * null(count, BEFORE + AFTER, rho, 0.0, seed))
     values[:, BEFORE:] *= 1 + size
-    for found in changes.find_each(values.tolist()):
-        if steps := [change for change in found if abs(change.index - BEFORE) <= NEAR]:
+    for found in changes.courses(values.tolist()):
+        if steps := [change for change in found.changes if abs(change.index - BEFORE) <= NEAR]:
             step = min(steps, key=lambda change: abs(change.index - BEFORE))
             held = step.earliest <= BEFORE <= step.latest
             yield step.index == BEFORE, held, step.latest - step.earliest + 1

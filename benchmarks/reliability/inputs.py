@@ -51,7 +51,7 @@ COMMANDS = (
     *("compare last~1 last", "changes", "changes --json", "gate", "gate --bisect", "report --markdown"),
     *("report --html report", "db check"),
     *("why last resnet50-cpu-bf16-infer_jit-ipex", "baseline accept last --reason why", "runs --json", "hosts"),
-    *("show last --csv", "compare last~2 last --json", "comment", "trend --rolling 2", "hosts --json"),
+    *("show last --csv", "compare last~2 last --json", "comment", "hosts --json"),
     *("db prune --before 2027-01-01", "db prune --before 2027-01-01 --yes", "db upgrade", "db merge other.db"),
 )
 READING = (

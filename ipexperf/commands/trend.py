@@ -18,15 +18,12 @@ def add_trend(subparsers: console.Subparsers) -> None:
     console.add_range(parser)
     newest = "the newest N runs of each series (default: %(default)s)"
     parser.add_argument("--limit", type=console.positive, default=30, metavar="N", help=newest)
-    rolling = "add the median of N good runs, each with those before it"
-    parser.add_argument("--rolling", type=console.positive, metavar="N", help=rolling)
-    parser.add_argument("--spark", action="store_true", help="draw each series in one line")
     parser.set_defaults(run=run_trend)
 
 
 def run_trend(arguments: argparse.Namespace) -> int:
     from ipexperf.history.points import COLUMNS, by_series, rows
-    from ipexperf.history.tables import series_tables, spark_table, work_text
+    from ipexperf.history.tables import series_tables, work_text
 
     with console.open_history(arguments) as history:
         history.check_begun()
@@ -35,21 +32,16 @@ def run_trend(arguments: argparse.Namespace) -> int:
             since=arguments.since,
             until=arguments.until,
             limit=arguments.limit,
-            rolling=arguments.rolling,
             **console.filters(arguments),
         )
         every = [*by_series(points)]
-        tried = history.experiments(set(points["case_uid"])) if arguments.spark else {}
         worked = work_text(history, every) if not (arguments.json or arguments.csv) else None
         why = console.unknown_filter(arguments, history) if points.empty else ""
 
     def drawn() -> Iterator[console.Part]:
         if points.empty:
             yield f"No {arguments.metric} matches{why or '.'}"
-        elif arguments.spark:
-            yield spark_table(every, tried)
-        else:
-            yield from chain.from_iterable(series_tables(every, rolling=arguments.rolling is not None))
+        yield from chain.from_iterable(series_tables(every))
         if worked:
             yield worked
 

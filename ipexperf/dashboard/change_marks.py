@@ -12,10 +12,6 @@ from ipexperf.history.changed import Event, Examined
 from ipexperf.history.medians import Moment
 from ipexperf.judge.changes import ChangePoint
 from ipexperf.judge.environment import FINDINGS, differences
-from ipexperf.report import units
-
-MANY = 10.0
-"""From this ratio on a change is given as a multiple, not in per cent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +103,7 @@ def _mark(line: Line, examined: Examined, event: Event, place: int, differ: Diff
 def _extent(change: ChangePoint) -> str:
     """Say which way the step time went, and how far."""
     word = "slower" if change.up else "faster"
-    if change.ratio is None:
-        return word
-    if change.ratio >= MANY:
-        return f"{word}, {units.digits(change.ratio)} times as long,"
-    return f"{word} by {abs(change.ratio - 1):.1%}"
+    return word if change.ratio is None else f"{word} by {abs(change.ratio - 1):.1%}"
 
 
 def _around(line: Line, examined: Examined, change: ChangePoint, differ: Differences) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ class _CallableModule(ModuleType):
         """Return one row per case, metric and run, oldest first. `limit` keeps the newest runs of each series.
 
         It also takes `model`, `device`, `dtype`, `mode`, `stack`, `machine` and `branch`, each one name or several,
-        `since`, `until` and `rolling`.
+        `since` and `until`.
         """
         from ipexperf.history.frame import trend
 

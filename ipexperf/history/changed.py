@@ -71,7 +71,6 @@ class Changed:
     known_started_at: str
     recovered_run: str | None
     recovered_started_at: str | None
-    recovered_known_run: str | None
     commits: str
     """The commit range for `git log`, or an empty text if the commits are equal or one is unknown."""
     differences: tuple[str, ...]
@@ -227,7 +226,6 @@ def _changed(history: History, series: Medians, event: Event) -> Changed:
         known_started_at=known_at.started_at,
         recovered_run=back.uid if back else None,
         recovered_started_at=back.started_at if back else None,
-        recovered_known_run=series.runs[recovery.known_run].uid if recovery else None,
         commits=f"{last.commit}..{first.commit}" if commits_differ else "",
         differences=(*_other_work(history, series, last, first), *between(*sides)),
     )

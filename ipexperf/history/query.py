@@ -93,12 +93,10 @@ class Queries:
         since: str | None = None,
         until: str | None = None,
         limit: int | None = None,
-        rolling: int | None = None,
     ) -> pd.DataFrame:
         """Return the points of every matching series as rows, oldest first. `limit` keeps the newest runs of each.
 
-        A filter is one value or several. `since` and `until` are dates, moments or runs. `rolling` adds the median of
-        this many good runs up to each point.
+        A filter is one value or several. `since` and `until` are dates, moments or runs.
         """
         from ipexperf.history import points  # pandas is slow to import, and a run that is recorded needs none
 
@@ -106,12 +104,10 @@ class Queries:
             known_metric(metric)
         filters = {"metric": metric, "model": model, "device": device, "dtype": dtype, "mode": mode, "stack": stack}
         filters |= {"machine": machine, "branch": branch}
-        # The rolling median of the oldest point needs the runs before it.
-        most = limit + (rolling or 1) - 1 if limit is not None else None
         with reading(self._engine, self._name) as connection:
             span = selectors.between(connection, since, until)
-            query = statements.trend(limit=most, since=span["since"], before=span["before"], **filters)
-            return points.read(connection, query, rolling, limit)
+            query = statements.trend(limit=limit, since=span["since"], before=span["before"], **filters)
+            return points.read(connection, query)
 
     def experiments(self, case_uids: Collection[str]) -> dict[tuple[str, str, str], str]:
         """Return why runs of these cases were experiments, by uid of the case, machine and uid of the run."""

@@ -35,10 +35,9 @@ class Filters(TypedDict, total=False):
 
 
 class TrendFilters(Filters, total=False):
-    """Filters of a trend. `limit` keeps the newest runs of a series, `rolling` adds the median of that many."""
+    """Filters of a trend. `limit` keeps the newest runs of a series."""
 
     limit: int | None
-    rolling: int | None
 
 
 @dataclass(frozen=True, slots=True)

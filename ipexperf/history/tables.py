@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from ipexperf.judge.rounds import DISTRUST
 from ipexperf.redaction import without_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ipexperf.history.changed import Changed, Changes
     from ipexperf.history.comparison import ComparedCase, RunComparison
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
     """The points of one series, oldest first."""
 
 LOG_LINES = 5
-BARS = "▁▂▃▄▅▆▇█"
-NO_NUMBER = "x"
-MARGIN = 0.01
-"""The vertical range covers at least this share of the level, so that small movements look flat."""
 OVER_LAUNCHES = (
     "Intervals are over launches, and hold together with 95 %. What a machine does from one session to the next is in "
     "none of them: `ipexperf ab` measures two stacks side by side."
@@ -130,82 +125,28 @@ def failures_text(cases: Iterable[Recorded]) -> Text:
     return Text("\n").join(filter(None, (remarks(notes, without_numbers), Text("\n".join(lines)))))
 
 
-def series_tables(every: Iterable[Points], *, rolling: bool = False) -> Iterator[tuple[Text, Columns]]:
+def series_tables(every: Iterable[Points]) -> Iterator[tuple[Text, Columns]]:
     """One table for each series, and the line above it that says whose it is."""
     for points in every:
         newest = points[-1]
         batch = "" if newest["mode"] == CALL else f", batch {newest['batch']}"
         name = f"{newest['case_id']}{batch}, {newest['metric']} on {newest['machine_key']}"
-        rows = (_point_row(point, rolling=rolling) for point in points)
+        rows = map(_point_row, points)
         yield Text(name), Columns(rows, spare=("n", "lo, hi", "IPEX", "torch", "commit", "run"))
 
 
-def _point_row(point: Mapping[str, Any], *, rolling: bool) -> dict[str, str]:
-    names = ("median", "rolling", "lo", "hi") if rolling else ("median", "lo", "hi")
+def _point_row(point: Mapping[str, Any]) -> dict[str, str]:
     return {
         "started (UTC)": moment(point["started_at"]),
         "run": point["run_uid"][:SHORT],
         "commit": (point["commit"] or "-")[:10],
         "torch": point["torch_version"] or "-",
         "IPEX": point["ipex_version"] or "-",
-        **{name: human(point[name], point["unit"]) for name in names},
+        **{name: human(point[name], point["unit"]) for name in ("median", "lo", "hi")},
         "n": str(point["n"]),
         "ratio": ratio(point["ratio"]),
         "outcome": point["verdict"] or point["outcome"],
     }
-
-
-def spark_table(every: Iterable[Points], tried: Collection[tuple[str, str, str]] = ()) -> Columns:
-    """Draw each series as one line of bars, oldest first. A run without a number is an `x`.
-
-    `tried` are experiments, by case, machine and run: none of them is the newest of its series.
-    """
-    return Columns((_spark_row(points, tried) for points in every), ("machine", "runs", "batch", "lowest, highest"))
-
-
-def _spark_row(points: Points, tried: Collection[tuple[str, str, str]]) -> dict[str, str]:
-    values = [_number(point) for point in points]
-    good = [value for value in values if value is not None]
-    usual = [x for x in points if (x["case_uid"], x["machine_key"], x["run_uid"]) not in tried]
-    now = [value for point in usual or points if (value := _number(point)) is not None]
-    newest = points[-1]
-    ends = {
-        "lowest": min(good, default=None),
-        "highest": max(good, default=None),
-        "newest": now[-1] if now else None,
-    }
-    return {
-        "case": newest["case_id"],
-        "batch": str(newest["batch"]),
-        "machine": newest["machine_key"],
-        "runs": str(len(points)),
-        "shape": spark(values),
-        **{name: human(value, newest["unit"]) for name, value in ends.items()},
-    }
-
-
-def _number(point: Mapping[str, Any]) -> float | None:
-    if point["outcome"] != "ok":
-        return None  # an invalid run has a number, but it does not count
-    number: float | None = point["median"] if point["rolling"] is None else point["rolling"]
-    return number
-
-
-def spark(values: Sequence[float | None]) -> str:
-    """Draw numbers as bars between the smallest and the largest, on the log scale if all are above 0."""
-    good = [value for value in values if value is not None]
-    if not good:
-        return NO_NUMBER * len(values)
-    logs = min(good) > 0
-    scale = math.log if logs else float
-    low, high = scale(min(good)), scale(max(good))
-    room = max(high - low, MARGIN if logs else MARGIN * max(abs(low), abs(high)))
-    if not room:
-        return "".join(NO_NUMBER if value is None else BARS[0] for value in values)
-    return "".join(
-        NO_NUMBER if value is None else BARS[min(len(BARS) - 1, int((scale(value) - low) / room * len(BARS)))]
-        for value in values
-    )
 
 
 def work_text(history: History, every: Iterable[Points]) -> Text:

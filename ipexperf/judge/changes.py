@@ -8,10 +8,10 @@ series (AR(1)). The range grows from the likeliest place until it holds enough. 
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ipexperf.judge.levels import AROUND, MINIMUM, divided, in_drifts, in_noise, limit_of, noise_beside, score
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
     from ipexperf.judge.levels import Floats
 
-LARGEST = 690.0
-"""Largest log ratio that is reported. The ratio of a larger one would be infinite."""
-FARTHEST = 1e6
-"""Largest number, relative to the usual one of its series, where no logarithm can be taken."""
 TOGETHER = 64
 """Number of series that are divided together, so that their sums fit into a processor's cache."""
 BACK = 0.25
@@ -69,11 +65,7 @@ class ChangePoint:
     @property
     def ratio(self) -> float | None:
         """The new level over the old, or None if one is below 0 or the old one is 0."""
-        if self.old <= 0 or self.new < 0:
-            return None
-        if self.new == 0:
-            return 0.0
-        return math.exp(max(-LARGEST, min(math.log(self.new) - math.log(self.old), LARGEST)))
+        return None if self.old <= 0 or self.new < 0 else self.new / self.old
 
     @property
     def up(self) -> bool:
@@ -112,18 +104,11 @@ class Course:
         return len(self.changes) < len(self.levels) - 1
 
 
-def find(values: Sequence[float]) -> list[ChangePoint]:
-    """The changes of a series of finite numbers, oldest first: one number a run, the median of its launches."""
-    return find_each([values])[0]
-
-
-def find_each(series: Sequence[Sequence[float]]) -> list[list[ChangePoint]]:
-    """The changes of each of many series."""
-    return [list(course.changes) for course in courses(series)]
-
-
 def courses(series: Sequence[Sequence[float]]) -> list[Course]:
-    """The course of each series of finite numbers. Those of one length are divided together, which is much quicker."""
+    """The course of each series of finite numbers: one a run, the median of its launches.
+
+    Those of one length are divided together, which is much quicker.
+    """
     import numpy as np
 
     every = [Course()] * len(series)
@@ -149,9 +134,7 @@ def _on_scale(values: Sequence[float]) -> Floats:
     if all(value > 0 for value in values):
         logs: Floats = np.log(numbers)
         return logs
-    usual = _median([abs(value) for value in values if value != 0] or [1.0])
-    with np.errstate(over="ignore"):
-        shares: Floats = np.clip(numbers / usual, -FARTHEST, FARTHEST)
+    shares: Floats = numbers / median([abs(value) for value in values if value != 0] or [1.0])
     return shares
 
 
@@ -162,7 +145,7 @@ def _course(values: Sequence[float], scaled: Floats, measured: Floats, starts: S
     """
     bounds = [0, *starts, len(values)]
     # Medians of what was measured, so that no odd run moves a level.
-    levels = [Level(begin, end, _median(values[begin:end])) for begin, end in pairwise(bounds)]
+    levels = [Level(begin, end, median(values[begin:end])) for begin, end in pairwise(bounds)]
     rho = _likeness(scaled, starts) if starts else 0.0
     steps = []
     for old, new in pairwise(levels):
@@ -240,10 +223,3 @@ def _narrowest(shares: Floats) -> tuple[int, int]:
         low, high = (low, high + 1) if behind > before else (low - 1, high)
         covered += max(before, behind)
     return low, high
-
-
-def _median(values: Sequence[float]) -> float:
-    """The median, also of numbers whose sum is infinite."""
-    ordered = sorted(values)
-    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    return low + (high - low) / 2

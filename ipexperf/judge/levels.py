@@ -47,9 +47,9 @@ LONGEST = 400
 """Longest stretch that is tried, so that time grows with the runs and not their square. Parts are joined later."""
 
 
-def limit_of(runs: int, threshold: float = THRESHOLD, few: float = FEW) -> float:
+def limit_of(runs: int) -> float:
     """The least size of a change in a series of this length, in units of its noise."""
-    return threshold * (1 + few / runs)
+    return THRESHOLD * (1 + FEW / runs)
 
 
 def spread(logs: Floats) -> Floats:
@@ -88,13 +88,11 @@ def in_noise(logs: Floats) -> tuple[Floats, Floats]:
     return (cleaned(logs) - middle) / noise, (logs - middle) / noise
 
 
-def divide(logs: Floats, threshold: float = THRESHOLD, few: float = FEW) -> list[list[int]]:
-    """Return where the levels of each series (a row) begin. The first one, at 0, is left out."""
-    return divided(*in_noise(logs), limit_of(logs.shape[-1], threshold, few))
-
-
 def divided(scaled: Floats, measured: Floats, limit: float) -> list[list[int]]:
-    """Return where the levels of each series begin. A change must be at least `limit` times its noise."""
+    """Return where the levels of each series (a row) begin, but for the first one, at 0.
+
+    A change must be at least `limit` times its noise.
+    """
     runs = scaled.shape[-1]
     every = []
     for values, noisy, row in zip(scaled, measured, _cheapest(scaled, limit**2), strict=True):
@@ -176,14 +174,11 @@ def local_noise(logs: Floats) -> Floats:
 def _proven(scaled: Floats, measured: Floats, starts: Sequence[int], limit: float) -> list[int]:
     """Remove the starts where the levels differ by less than the limit, the weakest first."""
     bounds = [0, *starts, len(scaled)]
-    scores = [score(scaled, measured, *three) for three in zip(bounds, bounds[1:], bounds[2:], strict=False)]
-    while scores and min(scores) < limit:
-        weakest = scores.index(min(scores))
-        del bounds[weakest + 1], scores[weakest]
-        # Only the scores of its neighbours have changed.
-        for beside in {max(0, weakest - 1), weakest} & set(range(len(scores))):
-            first, index, end = bounds[beside : beside + 3]
-            scores[beside] = score(scaled, measured, first, index, end)
+    while len(bounds) > 2:
+        scores = [score(scaled, measured, *three) for three in zip(bounds, bounds[1:], bounds[2:], strict=False)]
+        if min(scores) >= limit:
+            break
+        del bounds[scores.index(min(scores)) + 1]
     return bounds[1:-1]
 
 

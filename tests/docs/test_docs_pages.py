@@ -227,7 +227,7 @@ def test_every_option_of_a_question_is_explained() -> None:
     for path in sorted((ROOT / "ipexperf" / "commands").glob("*.py")):
         if re.search(r"^TOPIC = console.(HISTORY|FILES)$", path.read_text(), re.MULTILINE):
             found |= set(re.findall(r'"(--[a-z]+)"', path.read_text()))
-    assert "--rolling" in found
+    assert "--metric" in found
     pages = HISTORY + REPORT + (ROOT / "docs" / "reference" / "fingerprint.md").read_text()
     assert [x for x in sorted(found - shared) if f"`{x}" not in pages and f" {x} " not in pages] == []
 

@@ -120,7 +120,7 @@ def test_each_query_returns_a_frame(path):
     compared = history.compare(path, "first").set_index("model")
     assert compared.loc["bad", "ratio"] != compared.loc["bad", "ratio"]
     assert list(compared.loc["resnet50", "ratio"]) == [1.0, 1.0]
-    assert history.trend(path, model="resnet50", dtype="bf16", rolling=2)["rolling"].tolist()[1] == 0.011
+    assert history.trend(path, model="resnet50", dtype="bf16")["median"].dtype == "float64"
     assert history.changes(path).empty
     assert list(history.changes(path).columns[:3]) == ["direction", "case_id", "case_uid"]
     assert history.speedup(path, over=["dtype"])["speedup"].tolist() == [pytest.approx(2.0)]

@@ -1,16 +1,12 @@
-"""Series filtered, with rolling medians, and drawn."""
+"""Series filtered by names and ranges."""
 
 from __future__ import annotations
-
-import math
 
 import pytest
 from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_launch, make_measurement
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import History
-from ipexperf.history.points import rows
-from ipexperf.history.tables import spark
 from ipexperf.result import Verdict
 
 STEPS = (0.01, 0.03, 0.02, None, 0.05, 0.04)
@@ -26,27 +22,6 @@ def history(tmp_path_factory):
             opened.record(uid, make_measurement(launches=launches), Verdict("failed", "crashed") if bad else OK)
             opened.record(uid, make_measurement(make_case("vgg16", mode="train")), OK)
         yield opened
-
-
-def rolled(points):
-    return [row["rolling"] for row in rows(points)]
-
-
-def test_a_rolling_median_is_over_good_runs(history):
-    """It needs enough good runs before the point. A failed run has none and is left out of those of others."""
-    points = history.trend(model="resnet50", rolling=3)
-    assert [row["median"] for row in rows(points)] == [0.01, 0.03, 0.02, None, 0.05, 0.04]
-    assert rolled(points) == [None, None, 0.02, None, 0.03, 0.04]
-    assert rolled(history.trend(model="resnet50")) == [None] * 6
-
-
-def test_the_rolling_median_of_the_oldest_point_uses_older_runs(history):
-    """The limit cuts what is shown. A failed run takes the place of a run."""
-    points = history.trend(model="resnet50", rolling=3, limit=2)
-    assert [row["median"] for row in rows(points)] == [0.05, 0.04]
-    assert rolled(points) == [None, 0.04]
-    points = history.trend(model="resnet50", until="2026-05-03", rolling=2, limit=1)
-    assert rolled(points) == [0.025]
 
 
 @pytest.mark.parametrize(
@@ -75,14 +50,3 @@ def test_a_reversed_range_is_refused(history, since, until):
     """Nothing would match."""
     with pytest.raises(HistoryError, match="the range is upside down"):
         history.trend(since=since, until=until)
-
-
-def test_a_series_is_drawn_between_its_smallest_and_largest_number():
-    """A failed run is an x, and a series that hardly moves is flat."""
-    assert spark([1, 2, 4, None, 8]) == "▁▃▆x█"
-    assert spark([1.0, 1.0001, 1.0]) == "▁▁▁"
-    assert spark([0.0, 0.5, 1.0]) == "▁▅█"
-    assert spark([-1.0, 0.0]) == "▁█"
-    assert spark([0.0, 0.0]) == "▁▁"
-    assert spark([None, None]) == "xx"
-    assert len(spark([math.exp(x / 7) for x in range(50)])) == 50
