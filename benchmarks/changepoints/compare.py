@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -34,7 +33,6 @@ SIZES = (0.03, 0.05, 0.08)
 DELAYED = 0.05
 """Size of the change for measuring the delay. It begins after 100 nights, and is searched on each following night."""
 HISTORY, AFTER = 100, 30
-YEAR, MANY = 365, 1000
 
 
 def ours(values: Sequence[float]) -> list[int]:
@@ -58,19 +56,10 @@ def asv_steps(values: Sequence[float]) -> list[int]:
     return [after[0] for before, after in itertools.pairwise(steps) if after[2] > before[2]]
 
 
-def asv_regressions(values: Sequence[float]) -> list[int]:
-    """Return what asv publishes as regressions, with its threshold of 5 %."""
-    from asv.step_detect import detect_regressions, detect_steps
-
-    _, _, found = detect_regressions(detect_steps(list(values)), threshold=0.05)
-    return [int(after) for _, after, *_ in found or ()]
-
-
 TOOLS: dict[str, Tool] = {
     "**ipexperf**": ours,
     "otava": otava,
     "asv, steps": asv_steps,
-    "asv, regressions above 5 %": asv_regressions,
 }
 
 
@@ -114,23 +103,10 @@ def _near(found: Sequence[int]) -> bool:
     return any(abs(index - HISTORY) <= NEAR for index in found)
 
 
-def seconds(tool: Tool, count: int) -> float:
-    """Return the CPU seconds for this many series of a year."""
-    values = series(count, YEAR, 0.0, SEED + 10)
-    begin = time.process_time()
-    if tool is ours:
-        changes.courses(values.tolist())  # all at once, like the history
-    else:
-        for row in values:
-            tool(row.tolist())
-    return time.process_time() - begin
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--series", type=int, default=100, help="of each size (default: %(default)s)")
     parser.add_argument("--delayed", type=int, default=40, help="whose delay is looked at (default: %(default)s)")
-    parser.add_argument("--timed", type=int, default=MANY, help="of a year, timed (default: %(default)s)")
     told = parser.parse_args()
     sizes = [f"found at {size:.0%}" for size in SIZES]
     line("noise", "tool", "false alarms a series", *sizes, "of those reported, true")
@@ -140,10 +116,10 @@ def main() -> int:
             line(noise, name, *judged(tool, tail, told.series))
     print()
     nights = f"nights until half of {DELAYED:.0%} are reported"
-    line("tool", nights, f"seconds for {told.timed:,} series of {YEAR} nights")
-    line(*["---"] * 3)
+    line("tool", nights)
+    line(*["---"] * 2)
     for name, tool in TOOLS.items():
-        line(name, delay(tool, told.delayed), f"{seconds(tool, told.timed):.0f}")
+        line(name, delay(tool, told.delayed))
     return 0
 
 
