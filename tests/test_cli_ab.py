@@ -151,7 +151,6 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
     ("options", "refusal"),
     [
         (("--max-pairs", "25"), "max_pairs: expected 1 to 24 pairs, got 25"),
-        (("--turns", "0"), "--turns and --steps must be at least 1"),
         (("--b", "A=1 A=2"), "arm b 'A=1 A=2': A is there twice"),
         (("--b", "OMP_NUM_THREADS=0"), "arm b 'OMP_NUM_THREADS=0': OMP_NUM_THREADS: expected a whole number from 1 on"),
         (("--b", "/usr"), "arm b '/usr': /usr is a folder: name the interpreter in it, such as /usr/bin/python\n"),

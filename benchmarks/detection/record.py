@@ -28,7 +28,7 @@ from ipexperf.conduct.launch import to_samples
 from ipexperf.errors import IpexperfError
 from ipexperf.plan.arms import ArmWords
 
-TURNS, STEPS = 30, 2
+TURNS = 30
 """Turns of each worker in a pair."""
 ITERATIONS = 20
 """Samples of a process that is measured alone."""
@@ -43,7 +43,7 @@ def line(case: str, how: str, number: int, began: float, seconds: Sequence[float
 def pair(one: Arm, number: int, began: float, chance: random.Random) -> list[str]:
     """Measure two processes of the same code that take turns."""
     plain = replace(one, prove=False)
-    played = together.play([plain, plain], Effort.of(TURNS, STEPS), chance, lambda _: None)
+    played = together.play([plain, plain], Effort(turns=TURNS, most=TURNS), chance, lambda _: None)
     sides = zip("ab", played.sides, strict=True)
     return [line(one.case.id, f"turns {name}", number, began, side.times[0]) for name, side in sides]
 

@@ -99,7 +99,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--for", dest="seconds", type=float, default=600.0, help="seconds (default: %(default)s)")
     parser.add_argument("--turns", type=int, default=20, help="turns of each worker a pair (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=2, help="samples a turn (default: %(default)s)")
     parser.add_argument("--only", default="", help="rows whose name, stack or mode has this text")
     parser.add_argument("--seed", type=int, default=None, help="of the random start order")
     planning.add_options(parser)
@@ -121,7 +120,7 @@ def main() -> int:
                 started = time.monotonic()
                 if started - begin + longest > told.seconds:
                     break
-                found[row].append(taken(pair, Effort.of(told.turns, told.steps), chance))
+                found[row].append(taken(pair, Effort(turns=told.turns, most=told.turns), chance))
                 longest = max(longest, time.monotonic() - started)
                 print(line(row, found[row]), file=sys.stderr)
     except IpexperfError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import random
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,11 +38,6 @@ def add_ab(subparsers: console.Subparsers) -> None:
         "--a", default="", metavar="ARM", help="first arm: PYTHON, lock:FILE, KEY=VALUE, stack=stock, ..."
     )
     parser.add_argument("--b", default="", metavar="ARM", help="second arm: its slowdown is reported")
-    turns = "turns of each worker a pair (default: until its ratio is known)"
-    parser.add_argument("--turns", type=int, default=None, help=turns)
-    steps = "samples a turn (default: what takes about 50 ms)"
-    parser.add_argument("--steps", type=int, default=None, help=steps)
-    parser.add_argument("--seed", type=int, default=None, help="seed of the random start order")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")
     parser.add_argument("tests", nargs="*", metavar="-- TESTS", help="functions of these tests: arguments of pytest")
     parser.add_argument("--fail", action="store_true", help="exit with status 1 if b is slower in any case")
@@ -56,13 +50,10 @@ def run_ab(arguments: argparse.Namespace) -> int:
     """Compare every planned case in both arms. However it ends, print and record what was measured."""
     from ipexperf.bench import loading
     from ipexperf.compare.against import AgainstRun
-    from ipexperf.compare.round import Effort
     from ipexperf.conduct.conductor import Conductor
     from ipexperf.plan import arms, gates, groups
     from ipexperf.plan.options import targets_of
 
-    if any(number is not None and number < 1 for number in (arguments.turns, arguments.steps)):
-        raise UsageError("--turns and --steps must be at least 1")
     options = planning.resolve(arguments)
     arms.check(options)
     if arguments.tests:
@@ -70,8 +61,6 @@ def run_ab(arguments: argparse.Namespace) -> int:
     options = _with_networks(options, [name for arm in (arguments.b, arguments.a) for name in targets_of(arm)])
     loading.load(options.load)
     against, options = _planned(arguments, options)
-    effort = Effort.of(arguments.turns, arguments.steps)
-    chance = random.Random(arguments.seed)  # noqa: S311 - a start order, no secret
     progress = Progress()
     recorder = planning.recorder("ab", options)
     conductor = Conductor(options, Path.cwd(), progress.say)
@@ -80,7 +69,7 @@ def run_ab(arguments: argparse.Namespace) -> int:
     try:
         for group in groups.groups(against.cases):
             cases = [(case, gates.AS_ALL) for case in group.cases]
-            running = AgainstRun(against, cases, conductor, progress.say, effort, chance, progress.show)
+            running = AgainstRun(against, cases, conductor, progress.say, show=progress.show)
             try:
                 with progress:
                     for _ in running.play():
@@ -107,9 +96,8 @@ def _of_tests(arguments: argparse.Namespace, options: Options) -> int:
     from ipexperf.commands import progress
     from ipexperf.invocation import Given
 
-    for name in ("turns", "steps", "seed", "json"):
-        if getattr(arguments, name):
-            raise UsageError(f"--{name}: behind -- are tests, which pytest runs and tells of: leave it out")
+    if arguments.json:
+        raise UsageError("--json: behind -- are tests, which pytest runs and tells of: leave it out")
     words = _words(arguments, options, progress.say)
     options = dataclasses.replace(options, against="", benchmark=True)
     return Given(options, words).run(arguments.tests)

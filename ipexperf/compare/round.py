@@ -29,8 +29,6 @@ class Effort:
     """Target length of a turn, without its untimed steps."""
     worth: float = 0.0
     """For so many seconds a round waits for precise ratios all the same: to start other processes takes as long."""
-    samples: int | None = None
-    """Samples per turn, whatever they take; None: as many as fill `seconds`."""
     keep: bool = False
     """Whether turns on a busy machine count too, because only ratios of arms do, and all of them shared it."""
     slow: float = math.inf
@@ -44,12 +42,6 @@ class Effort:
     def for_steps(self, seconds: float) -> Effort:
         """The effort where the shortest step takes so many seconds."""
         return replace(self, turns=2, most=2) if seconds >= self.slow else self
-
-    @classmethod
-    def of(cls, turns: int | None, samples: int | None) -> Effort:
-        """The effort for explicit numbers of turns and samples per turn; None leaves one to be measured."""
-        effort = cls(samples=samples)
-        return effort if turns is None else replace(effort, turns=turns, most=turns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ def _warm(players: Sequence[Player], effort: Effort) -> None:
     for player, shape in zip(steppers, agreed, strict=True):
         alone = order.TurnShape(1, 1) if player.cold else shape
         warm = 0 if len(players) == 1 else player.warm_steps() if player.arm.warm is None else player.arm.warm
-        player.shape = order.TurnShape(effort.samples or alone.samples, alone.block, warm)
+        player.shape = replace(alone, warm=warm)
 
 
 def _refuse_full_card(warm: Sequence[Player]) -> None:

@@ -110,8 +110,7 @@ def test_turns_go_on_until_each_arm_has_the_samples_and_seconds_that_were_asked_
 
 
 def test_a_fixed_number_of_turns_overrides_samples_and_seconds(arms: Callable[..., list[Arm]]) -> None:
-    """`ab --turns 3` makes three turns."""
-    assert play(*arms("tiny", "tiny", samples=40, seconds=5.0), effort=Effort.of(3, 1)).turns == 3
+    assert play(*arms("tiny", "tiny", samples=40, seconds=5.0), effort=Effort(turns=3, most=3)).turns == 3
 
 
 def test_slow_steps_have_two_turns(arms: Callable[..., list[Arm]]) -> None:
