@@ -19,7 +19,7 @@ DATE = r"\d{4}-\d\d-\d\d(-\d\d+)?"
 """The name of a night, as a pattern."""
 KEPT = 30
 """So many nights are remembered."""
-MEASURE, SORT, ACCEPT, SEARCH = STEPS = ("measure", "sort", "accept", "search")
+MEASURE, ACCEPT, SEARCH = STEPS = ("measure", "accept", "search")
 """What a night does, in this order."""
 WEEK = 7
 """What one of so many nights before has measured is missed tonight."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from ipexperf.report.rerun import Search
-from ipexperf.tools.nightly.ledger import ACCEPT, MEASURE, SEARCH, SORT, WEEK, Finding, Issue, Ledger, Night
+from ipexperf.tools.nightly.ledger import ACCEPT, MEASURE, SEARCH, WEEK, Finding, Issue, Ledger, Night
 
 
 class Tools(Protocol):
@@ -37,11 +37,7 @@ def play(
     night = ledger.tonight(date)
     if MEASURE not in night.done:
         night = replace(tools.measure(night.date), done=(MEASURE,))
-        ledger = _kept(ledger, night, tools)
-    if SORT not in night.done:
-        ledger = ledger.with_issues([*_seen(ledger, night), *_new(ledger, night)])
-        night = replace(night, done=(*night.done, SORT))
-        ledger = _kept(ledger, night, tools)
+        ledger = _kept(ledger.with_issues([*_seen(ledger, night), *_new(ledger, night)]), night, tools)
     if ACCEPT not in night.done:
         if cases := acceptable(ledger, night):
             tools.accept(night, cases)
