@@ -56,12 +56,8 @@ def _refusal(method: str, path: str, error: urllib.error.HTTPError) -> str:
         HTTPStatus.UNAUTHORIZED: "its token is not valid",
         HTTPStatus.FORBIDDEN: "its token may not comment here: a job of a fork has none that may (docs/ci)",
         HTTPStatus.NOT_FOUND: "there is no such pull request, or its token may not see it",
-        HTTPStatus.TOO_MANY_REQUESTS: "it is asked too often",
     }
-    # GitHub refuses by 403 too who asks too often.
-    often = error.code == HTTPStatus.FORBIDDEN and error.headers.get("X-RateLimit-Remaining") == "0"
-    reason = why.get(HTTPStatus.TOO_MANY_REQUESTS if often else error.code, error.reason)
-    return f"the forge refused {method} {path.partition('?')[0]} ({error.code}): {reason}"
+    return f"the forge refused {method} {path.partition('?')[0]} ({error.code}): {why.get(error.code, error.reason)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,8 +22,8 @@ class Forge(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.comments: dict[int, str] = {}
         self.log: list[str] = []
-        self.refusals: list[tuple[int, dict[str, str]]] = []
-        """What the next requests are answered with instead."""
+        self.refusals: list[int] = []
+        """The statuses that the next requests are answered with instead."""
 
     @property
     def address(self) -> str:
@@ -50,8 +50,7 @@ class Handler(BaseHTTPRequestHandler):
         document = json.loads(self.rfile.read(length)) if length else {}
         self.server.log.append(f"{self.command} {url.path}")
         if self.server.refusals:
-            status, headers = self.server.refusals.pop(0)
-            self._send(status, {"message": "no"}, headers.items())
+            self._send(self.server.refusals.pop(0), {"message": "no"})
         elif url.path.endswith("/pulls"):
             self._send(200, [{"number": 5, "head": {"sha": HEAD}}, {"number": 6, "head": {"sha": "other"}}])
         elif self.command == "GET":
@@ -66,10 +65,8 @@ class Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PATCH = do_PUT = _answer  # noqa: N815 - the names that http.server asks for
 
-    def _send(self, status: int, document: Any, headers: Iterable[tuple[str, str]] = ()) -> None:
+    def _send(self, status: int, document: Any) -> None:
         self.send_response(status)
-        for header in headers:
-            self.send_header(*header)
         self.end_headers()
         self.wfile.write(json.dumps(document).encode())
 
