@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Select
 
-SERIES = ["case_uid", "machine_key", "metric"]
-"""Equal for the points of one series."""
 NUMBERS = ("median", "mean", "mad", "lo", "hi", "ratio")
 COLUMNS = [
     *("started_at", "run_uid", "branch", "commit", "torch_version", "ipex_version", "machine_key", "suite", *AXES),
