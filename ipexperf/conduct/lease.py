@@ -107,6 +107,8 @@ class Lease:
 
     def _lock(self, claim: str) -> None:
         """Lock the file of a device."""
+        if SHARED + claim in _held():  # our own process would lose its share with the file
+            raise UsageError("the CPU cannot be measured alone: an outer lease shares it with others")
         file = _open(claim.removeprefix(SHARED))
         try:
             self._wait(claim, file)

@@ -157,6 +157,14 @@ def test_two_leases_of_one_process_do_not_wait_for_each_other(make: Callable[...
     assert said == []
 
 
+@process
+def test_what_a_process_shares_it_cannot_have_alone_too(make: Callable[..., Lease]) -> None:
+    make("wait").take(["shared:cpu"])
+    with pytest.raises(UsageError, match="the CPU cannot be measured alone: an outer lease shares it with others"):
+        make("wait").take(["cpu"])
+    assert not free("cpu")
+
+
 def test_a_lease_with_off_locks_and_opens_nothing(make: Callable[..., Lease], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LEASES, os.devnull)
     make("off").take(["cpu"])
