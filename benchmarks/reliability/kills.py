@@ -109,8 +109,7 @@ class Nursery:
     """Forks runs and commands from this process, which has imported what they need."""
 
     def __init__(self) -> None:
-        with tempfile.TemporaryDirectory(prefix="ipexperf-leases-") as name, leases_in(Path(name)):
-            forked_pytest.preload(PLUGIN)  # which measures something, once
+        forked_pytest.preload(PLUGIN)
 
     def start(self, program: str, words: Sequence[str], place: Path, tag: str, **variables: str) -> int:
         """Start `pytest` or `ipexperf` with these words, and return its pid. `out` and `err` hold what it prints."""

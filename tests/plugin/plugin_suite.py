@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +17,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from forked_pytest import Servers, Started
+    from forked_pytest import Servers
     from worker_template import Templates
 
 ROOT = Path(__file__).parents[2]
@@ -143,12 +145,19 @@ class Suite:
         """Runs pytest in an interpreter that has imported nothing."""
         return self.pytester.runpytest_subprocess(*PLUGIN, *arguments, timeout=PATIENCE)
 
+    @contextmanager
     def start(
         self, model: str, *arguments: str, cell: tuple[str, ...] = CELL, short: tuple[str, ...] = SHORT
-    ) -> Started:
-        """Starts a measurement and does not wait for it. Its workers are fresh, and end as any run's do."""
-        words = (*PLUGIN, *self.load, "--model", model, *cell, *short, *arguments)
-        return self.servers.start(words, self.path)
+    ) -> Iterator[subprocess.Popen[str]]:
+        """Starts a measurement in a fresh interpreter, and does not wait for it. It is over at the end of the block."""
+        words = (sys.executable, "-m", "pytest", *PLUGIN, *self.load, "--model", model, *cell, *short, *arguments)
+        with subprocess.Popen(
+            words, cwd=self.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
     def query(self, sql: str, database: str = "ipexperf.db") -> list[tuple[Any, ...]]:
         """Asks the database, as anybody with sqlite3 can."""

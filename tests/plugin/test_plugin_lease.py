@@ -18,13 +18,13 @@ from plugin_suite import CELL, PATIENCE, PLUGIN, SHORT
 from ipexperf.variables import LEASES
 
 if TYPE_CHECKING:
-    from forked_pytest import Started
     from plugin_suite import Suite
 
 
-def until_it_waits(process: Started) -> str:
+def until_it_waits(process: subprocess.Popen[str]) -> str:
     """The output of a run up to the line that says for whom it waits."""
     lines = []
+    assert process.stdout is not None
     for line in process.stdout:
         lines.append(line)
         if "waiting for" in line:
