@@ -152,35 +152,15 @@ def test_what_the_arms_ran_is_told_in_the_block_and_in_junit(suite: Suite) -> No
     assert line in shown.stdout.str()
 
 
-@pytest.mark.parametrize(
-    ("word", "outcomes", "status"),
-    [("pass", {"passed": 1}, 0), ("fail", {"failed": 1}, 1), ("skip", {"skipped": 1}, 0)],
-)
-def test_an_inconclusive_case_does_what_was_asked(
-    suite: Suite, word: str, outcomes: dict[str, int], status: int
-) -> None:
-    """Passing, failing with its block, or skipped with its reason: the verdict is the same, with what it could see."""
+def test_an_inconclusive_case_says_what_it_could_see(suite: Suite) -> None:
     told(suite, 1.03, 0.2)
-    result = against(suite, "--perf-inconclusive", word, "--perf-max-pairs", "6", "-rs")
-    result.assert_outcomes(**outcomes)
-    assert result.ret == status
+    result = against(suite, "--perf-inconclusive=skip", "--perf-max-pairs", "6", "-rs")
+    result.assert_outcomes(skipped=1)
     found = suite.properties()
     assert found["verdict"] == "inconclusive"
     assert float(found["mde"]) > 0.1
     assert "would surely have been seen; there were as many pairs as were allowed: 6" in found["reason"]
-    if word == "skip":
-        assert "inconclusive: " in result.stdout.str()
-
-
-def test_a_tolerance_and_a_rate_of_its_own(suite: Suite) -> None:
-    """A slowdown of 8 % is within ten, and the verdict says by which policy."""
-    told(suite, 1.08)
-    against(suite, "--perf-tolerance", "10%", "--perf-alpha", "0.001").assert_outcomes(passed=1)
-    found = suite.properties()
-    assert found["verdict"] == "ok"
-    assert "a slowdown above 10% is excluded" in found["reason"]
-    [(policy,)] = suite.query("SELECT doc FROM policy")
-    assert (json.loads(policy)["tolerance"], json.loads(policy)["alpha"]) == (0.1, 0.001)
+    assert "inconclusive: " in result.stdout.str()
 
 
 @pytest.mark.parametrize(
@@ -284,11 +264,13 @@ def test_each_test_may_have_a_tolerance_of_its_own(suite: Suite) -> None:
     """
     suite.pytester.makepyfile(test_suite=text)
     told(suite, 1.08)
-    result = suite.raw(*suite.load, *CELL, "--perf-against=A=1", "--perf-tolerance", "4%", "-rpf")
+    result = suite.raw(
+        *suite.load, *CELL, "--perf-against=A=1", "--perf-tolerance", "4%", "--perf-alpha", "0.001", "-rpf"
+    )
     result.assert_outcomes(passed=1, failed=2)
     assert f"PASSED test_suite.py::test_patient[{ID}]" in result.stdout.str()
-    found = suite.query(
-        "SELECT v.outcome, json_extract(p.doc, '$.tolerance') FROM verdict v JOIN policy p ON p.id = v.policy_id"
-    )
-    assert found == [("regressed", 0.04)]
+    asked = "SELECT v.outcome, p.doc FROM verdict v JOIN policy p ON p.id = v.policy_id"
+    [(outcome, document)] = suite.query(asked)
+    policy = json.loads(document)
+    assert (outcome, policy["tolerance"], policy["alpha"]) == ("regressed", 0.04, 0.001)
     assert suite.launches() == [("tiny", "ok")] * 4

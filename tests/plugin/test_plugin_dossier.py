@@ -84,13 +84,6 @@ def test_a_case_that_was_judged_by_stored_numbers_has_no_other_arm(suite: Suite)
     assert not (suite.path / "out").exists()
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused_before_anything_is_measured(suite: Suite) -> None:
-    (suite.path / "out").write_text("mine")
-    found = suite.run("tiny", "--perf-explain=out")
-    assert found.ret == 4
-    found.stderr.fnmatch_lines(["*--perf-explain: out is not a folder"])
-
-
 def test_a_night_accepts_what_is_well_and_the_next_one_names_the_edit(functions: Functions) -> None:
     (functions.path / "pytest.ini").write_text(INI + SAMPLES.replace("launches=1", "launches=3"))
     status, said = functions.anew("ipexperf.cli", "nightly", "--folder", "nights")

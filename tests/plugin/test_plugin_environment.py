@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,11 +64,6 @@ def test_collecting_makes_no_environment(accepted: Suite) -> None:
     listed = run(accepted, NAMED, "--collect-only", "-q")
     assert listed.ret == 0
     listed.stdout.fnmatch_lines(["*[[]paced-fake-fp32-spin-plain]"])
-
-
-def test_an_environment_that_cannot_be_made_is_refused(accepted: Suite) -> None:
-    shutil.rmtree(accepted.path / ".ipexperf" / "store")
-    refused(run(accepted, NAMED), "pace 1.0 came from no index (it was installed from a file), and the store lacks it")
 
 
 @pytest.mark.parametrize(

@@ -527,13 +527,6 @@ def test_bisect_names_the_commit_that_made_a_function_slower(functions: Function
     assert "one test is measured, and 0 measure functions (none)" in none.stderr.str()
 
 
-def test_options_of_a_suite_may_be_in_its_ini_file(functions: Functions) -> None:
-    functions.suite.always("--perf-benchmark")
-    functions.tests("def test_it(benchmark):\n    benchmark(sum, [1])\n")
-    functions.run().assert_outcomes(passed=1)
-    assert functions.outcomes() == {"test_functions.py::test_it": "no_baseline"}
-
-
 OTHER_PLUGINS = """
 
 
@@ -600,13 +593,6 @@ def test_functions_and_xdist_do_not_mix(functions: Functions) -> None:
     result = functions.run("-n1")
     assert "pytest-xdist would measure cases at the same time" in result.stdout.str() + result.stderr.str()
     assert result.ret != 0
-
-
-def test_a_package_that_is_not_here_is_refused_by_name(functions: Functions) -> None:
-    functions.tests("def test_it(perf):\n    perf(sum, [1])\n")
-    result = functions.run("--perf-against=nosuch==1.0")
-    assert result.ret == 4
-    assert "nosuch is not installed here, so there is nothing to replace by nosuch==1.0" in result.stderr.str()
 
 
 COVERAGE = """

@@ -129,15 +129,6 @@ def test_the_reference_has_a_twin_in_the_preset_quick(suite: Suite) -> None:
     assert "the same again (A/A twin)" in result.stdout.str()
 
 
-def test_what_pytest_leaves_out_is_in_no_round(suite: Suite) -> None:
-    """The tests that were chosen choose the arms."""
-    result = suite.run("tiny", *TWICE, "-k", "not bf16", cell=THREE)
-    result.assert_outcomes(passed=2, deselected=1)
-    assert "round 1 of 2, 2 cases" in result.stdout.str()
-    assert launches(suite) == all_ok(2, "fp32", "fp16")
-    assert {dtype for _, dtype, _, _ in seats(suite)} == {"fp32", "fp16"}
-
-
 @pytest.mark.process
 def test_a_worker_that_dies_fails_its_own_case_alone(moody: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of a round: the others go on in it and in the next, and their ratio stands."""
@@ -299,17 +290,6 @@ def test_pairs_that_are_interrupted_in_the_second_round_keep_the_first(
     assert moody.statuses() == ["interrupted"]
     assert status == pytest.ExitCode.INTERRUPTED, out
     assert "interrupted after 1 pair" in out
-
-
-@pytest.mark.process
-def test_an_arm_that_dies_ends_the_pairs_of_its_case_alone(moody: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others go on in the same round, and in the next one."""
-    monkeypatch.setenv("MOOD_BF16", "dies")
-    moody.short_pairs()
-    result = moody.raw(*moody.load, "--model", "tiny", *MOODY_CELL, "--perf-against=", "--perf-max-pairs", "2")
-    result.assert_outcomes(passed=2, failed=1)
-    assert launches(moody) == [("bf16", 0, "crashed"), *all_ok(2, "fp32", "fp16")]
-    assert "tiny-fake-bf16-moody-plain+against:itself (batch 1): FAILED" in result.stdout.str()
 
 
 def test_what_cannot_be_recorded_fails_the_tests_of_its_cases(suite: Suite) -> None:

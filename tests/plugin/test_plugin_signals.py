@@ -167,17 +167,3 @@ def test_what_a_killed_run_left_in_the_temporary_folder_goes_with_the_next_run(
         (left / "float64.pt").write_text("a reference")
         suite.run("tiny").assert_outcomes(passed=1)
         assert list(tmp_path.glob("ipexperf-shared-*")) == [alive]
-
-
-def test_a_killed_run_loses_the_case_in_flight_alone(suite: Suite, gone: Callable[[int], bool]) -> None:
-    """After SIGKILL the cases before are in the database, the worker is dead, and the next run joins them."""
-    with suite.start("tiny,hang,other") as process:
-        [worker] = suite.pids()
-        process.kill()
-        process.communicate(timeout=30)
-    assert gone(worker)
-    assert suite.launches() == [("tiny", "ok")]
-    assert suite.statuses() == ["running"]
-    suite.run("other").assert_outcomes(passed=1)
-    assert suite.launches() == [("tiny", "ok"), ("other", "ok")]
-    assert suite.statuses()[1] == "finished"

@@ -131,6 +131,7 @@ def test_a_run_does_not_write_to_a_server(suite: Suite) -> None:
         (("--perf-db", "x" * 300), "cannot be opened: File name too long"),
         (("--perf-db", "postgresql://me:s@cret@127.0.0.1:1/perf"), "more than one '@'"),
         (("--perf-report", "x" * 300), "cannot be written: File name too long"),
+        (("--perf-explain=conftest.py",), "--perf-explain: conftest.py is not a folder"),
         (("--perf-report=/",), "which does not belong to a report"),
         (("--perf-report=site", "--perf-without=record"), "draws what is recorded: leave --perf-without=record away"),
         (("--perf-db=here", "--perf-report=here"), "the run writes its history there"),
