@@ -7,7 +7,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -21,11 +20,9 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
 
 USER, PASSWORD = "tester", "open sesame"
-LOCAL = "listen_addresses="
-FORGETFUL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+OPTIONS = ("listen_addresses=", "fsync=off", "synchronous_commit=off", "full_page_writes=off")
 """What a test loses with its machine, it needs no more."""
 START_SECONDS = 60
-HERE = "127.0.0.1"
 
 
 def binaries() -> Path | None:
@@ -38,9 +35,8 @@ def binaries() -> Path | None:
 class Server:
     """A running server, which makes a database for each who asks."""
 
-    def __init__(self, sockets: Path, command: Sequence[str | Path], who: dict[str, Any], port: int = 5432) -> None:
+    def __init__(self, sockets: Path, command: Sequence[str | Path], who: dict[str, Any]) -> None:
         self._sockets, self._command, self._who = sockets, command, who
-        self.port = port
         self._numbers = itertools.count()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -58,15 +54,10 @@ class Server:
         self._process.wait(timeout=START_SECONDS)
 
     def url(self, database: str, password: str = PASSWORD, user: str = USER) -> str:
-        where = {"host": str(self._sockets), "port": str(self.port)}
+        where = {"host": str(self._sockets)}
         return URL.create("postgresql", user, password, database=database, query=where).render_as_string(
             hide_password=False
         )
-
-    def tcp(self, url: str, host: str = HERE, **query: str) -> str:
-        """The address over TCP of a database whose other URL this is."""
-        address = URL.create("postgresql", USER, PASSWORD, host, self.port, _named(url), query)
-        return address.render_as_string(hide_password=False)
 
     def execute(self, sql: str, database: str = "postgres") -> None:
         url = self.url(database).replace("postgresql:", "postgresql+psycopg:")
@@ -84,17 +75,9 @@ class Server:
         return self.url(name)
 
 
-def _named(url: str) -> str:
-    """The name of a database."""
-    return url.rpartition("/")[2].partition("?")[0]
-
-
 @contextmanager
-def running(programs: Path, options: Sequence[str] = (LOCAL, *FORGETFUL)) -> Iterator[Server]:
-    """Start a server in an empty folder, as a user who is not root: it refuses to run as root.
-
-    One whose options say where it listens is reached over TCP at a port of its own.
-    """
+def running(programs: Path) -> Iterator[Server]:
+    """Start a server in an empty folder, as a user who is not root: it refuses to run as root."""
     who = _unprivileged()
     # Not pytest's folder: another user cannot get there, and the path of a socket must be short.
     with tempfile.TemporaryDirectory(prefix="ipexperf-") as folder:
@@ -102,23 +85,14 @@ def running(programs: Path, options: Sequence[str] = (LOCAL, *FORGETFUL)) -> Ite
         if who:
             shutil.chown(home, **who)
         _make(programs, home, who)
-        port = 5432 if LOCAL in options else free_port()
-        command = [programs / "postgres", "-D", home / "data", "-k", home, "-p", str(port)]
-        command += [word for option in options for word in ("-c", option)]
-        server = Server(home, command, who, port)
+        command = [programs / "postgres", "-D", home / "data", "-k", home]
+        command += [word for option in OPTIONS for word in ("-c", option)]
+        server = Server(home, command, who)
         try:
             server.start()
             yield server
         finally:
             server.stop()
-
-
-def free_port() -> int:
-    """A port that nobody listens at."""
-    with socket.socket() as free:
-        free.bind((HERE, 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def _unprivileged() -> dict[str, Any]:
@@ -137,8 +111,6 @@ def _make(programs: Path, home: Path, who: dict[str, Any]) -> None:
     command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"]
     done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False, timeout=120, **who)
     assert done.returncode == 0, done.stderr
-    with (home / "data" / "pg_hba.conf").open("a") as rules:
-        rules.write("host all all samenet scram-sha-256\n")
 
 
 def _wait(process: subprocess.Popen[bytes], log: Path, ask: Callable[[], None]) -> None:

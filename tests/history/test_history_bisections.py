@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from history_records import HARDWARE, OK, make_case, make_measurement
 
 from ipexperf.history import History, exports, pruning
@@ -44,11 +43,6 @@ UNKNOWN = BisectionRecord(
     started_at="2026-01-02T00:00:00.000000+00:00",
     finished_at="2026-01-02T00:10:00.000000+00:00",
 )
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "history.db"
 
 
 def keep(target, *searches):

@@ -26,6 +26,8 @@ DAMAGE = (
     ("launch", "doc", "json_set(doc, '$.fingerprint.structure', 7)", "show last"),
     ("launch", "doc", "json_set(doc, '$.proof[0].found', json('[]'))", "report --markdown"),
     ("launch", "doc", "'null'", "compare last~1 last"),
+    ("verdict", "judged_at", "7", "show last"),
+    ("samples", "data", "'text'", "report --html pages"),
     ("verdict", "reason", "json_set(reason, '$.hi', 'text')", "report --markdown"),
     ("verdict", "reason", "json_set(reason, '$.baseline', 'text')", "show last --csv"),
     ("bisection", "outcome", "'text'", "show last"),

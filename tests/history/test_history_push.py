@@ -15,7 +15,6 @@ from sqlalchemy import select, text
 
 from ipexperf.errors import HistoryError
 from ipexperf.history import History, database, schema
-from ipexperf.history.addresses import url_of
 from ipexperf.history.records import Accepted
 
 if TYPE_CHECKING:
@@ -262,10 +261,3 @@ def test_a_command_for_files_refuses_a_server(capsys: pytest.CaptureFixture[str]
         told = cli_answers.refused(capsys, *words, "--db", NOBODY)
         assert "is not an SQLite file: use the tools of its database server" in told
         assert "sesame" not in told
-
-
-def test_a_password_with_a_bare_at_sign_is_refused() -> None:
-    """Otherwise a part of it would be taken for the host, which the driver names in its errors."""
-    with pytest.raises(HistoryError, match="more than one '@': write those of the user and password as %40") as raised:
-        url_of("postgresql://me:s@cret@host/perf")
-    assert "cret" not in str(raised.value)

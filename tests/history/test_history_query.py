@@ -134,20 +134,6 @@ def test_a_trend_is_in_the_order_of_time_and_carries_the_verdict(history):
     assert history.trend("throughput")["ratio"].isna().all()
 
 
-def test_a_trend_can_be_filtered(history):
-    """By branch, day and machine, and to the newest runs of each series."""
-    assert len(history.trend()) == 8
-    assert len(history.trend(None)) == 16
-    assert list(history.trend(model="resnet50", branch="topic")["median"]) == [3.01]
-    assert list(history.trend(model="resnet50", since="2026-05-02T12:00:00Z")["median"]) == [3.01, 0.01]
-    assert list(history.trend(model="resnet50", since="2026-05-03")["median"]) == [0.01]
-    assert history.trend(machine="other").empty
-    newest = history.trend(limit=2)
-    assert list(zip(newest["model"], newest["run_uid"], strict=True)) == [
-        (model, uid) for uid in (history.runs()[1].uid, history.runs()[0].uid) for model in ("resnet50", "vgg16")
-    ]
-
-
 def test_a_name_that_is_two_things_is_ambiguous(target):
     """A branch has the name of the beginning of a commit."""
     with History.open(target) as opened:

@@ -7,22 +7,12 @@ from dataclasses import replace
 
 import pytest
 from history_records import ENVIRONMENT, OK, make_case, make_launch, make_measurement, make_round, make_seat
-from hypothesis import strategies as st
 from sqlalchemy import text
 
-from ipexperf.history import History
 from ipexperf.judge import rounds as judge
 from ipexperf.result import SeatRecord
 
 CASE, BASE = make_case(), make_case(dtype="fp32")
-SECONDS = st.floats(min_value=1e-9, max_value=1e6)
-
-
-@pytest.fixture
-def history(target):
-    """On both kinds of databases."""
-    with History.open(target) as opened:
-        yield opened
 
 
 def begin(history, *cases, day=4, environment=ENVIRONMENT):

@@ -66,19 +66,6 @@ def test_a_check_finds_a_page_that_was_overwritten(path):
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("table", "column", "value"),
-    [("measurement", "median", "'fast'"), ("run", "branch", "x'ff'"), ("run", "started_at", "'1e308'"),
-     ("verdict", "judged_at", "7"), ("samples", "data", "'text'"), ("case", "params", "'{'")],
-)  # fmt: skip
-def test_a_check_finds_a_value_of_a_wrong_type(path, table, column, value):
-    """SQLite takes any value in any column."""
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(f'UPDATE "{table}" SET {column} = {value}')  # noqa: S608 - texts of ours
-    with pytest.raises(HistoryError, match=rf"is damaged: .*{table}\.{column} is "):
-        sqlite_files.check(path)
-
-
 def test_a_check_accepts_whatever_is_recorded(tmp_path):
     """Failed, contended and interrupted cases, numbers that are not finite, and samples that were thinned or pruned."""
     path, many = tmp_path / "history.db", tuple(Sample(0.001 * n, 0.001, 0.0) for n in range(KEPT))
@@ -111,14 +98,6 @@ def test_a_check_finds_a_broken_reference(path):
         sqlite_files.check(path)
 
 
-def test_an_invalid_json_document_is_one_sentence(path):
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("UPDATE run SET meta = '{broken'")
-        connection.commit()
-    with History.open(path) as history, pytest.raises(HistoryError, match="holds a row that cannot be read"):
-        history.runs()
-
-
 @pytest.mark.parametrize("create", [True, False])
 def test_an_empty_file_cannot_be_read(tmp_path, create):
     """A run may begin in it. A query refuses it and leaves it empty."""
@@ -131,16 +110,6 @@ def test_an_empty_file_cannot_be_read(tmp_path, create):
     with pytest.raises(HistoryError, match="is empty: it has no tables"):
         History.open(path, create=False)
     assert path.stat().st_size == 0
-
-
-def test_a_locked_history_is_one_sentence(path, monkeypatch):
-    """Another process locks it for longer than the timeout."""
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
-    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
-        holder.execute("PRAGMA locking_mode = EXCLUSIVE")
-        holder.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(HistoryError, match="cannot be used: database is locked"):
-            History.open(path, create=False)
 
 
 def test_a_read_only_history_is_refused(path, monkeypatch):
