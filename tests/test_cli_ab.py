@@ -27,8 +27,6 @@ from ipexperf.plan.arms import parse
 from ipexperf.result import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ipexperf.compare.arm import Arm
 
 pytestmark = pytest.mark.process
@@ -131,22 +129,6 @@ def test_a_mode_that_is_timed_once_per_process_is_refused(fake: str, capsys: pyt
     assert capsys.readouterr().err == f"ipexperf: arm a: tiny-fake-fp32-start-plain cannot run: {reason}\n"
 
 
-def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
-    fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only the interpreter of the arm on an accelerator is asked whether torch sees it."""
-    accelerators_asked_for: list[Mapping[str, int]] = []
-
-    def ask(python: str | None, accelerators: Mapping[str, int], *rest: object) -> Facts:
-        accelerators_asked_for.append(accelerators)
-        return Facts("/env/bin/python", {})
-
-    monkeypatch.setattr(worker, "ask_facts", ask)
-    assert cli.main(["ab", f"--perf-load={fake}", *CELL, "--b", "device=xpu"]) == cli.USAGE_ERROR
-    assert accelerators_asked_for == [{}, {"xpu": 0}]
-    assert "arm b: tiny-xpu-fp32-spin-plain cannot run" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("options", "refusal"),
     [
@@ -165,6 +147,7 @@ def test_torch_is_asked_for_the_accelerator_of_one_arm_only(
             ("--b", "nowhere"),
             "arm b 'nowhere': 'nowhere' is no interpreter, no lock, no folder, no git:COMMIT, no PACKAGE==VERSION",
         ),
+        (("--b", "nosuch==1.0"), "arm b: nosuch is not installed here, so there is nothing to replace by nosuch==1.0"),
         (("--b", "/no/python"), "arm b '/no/python': there is no file /no/python\n"),
         (
             ("--b", "nosuch=1"),
@@ -272,20 +255,6 @@ def test_an_arm_that_names_no_interpreter_runs_in_this_one(
     assert pythons == [[str(other_python), None], [None, str(other_python)], [str(other_python), str(other_python)]]
 
 
-def test_an_arm_that_cannot_import_is_refused_before_anything_is_measured(
-    fake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its packages are installed, so only an import shows that it fails."""
-    broken = tmp_path / "broken.py"
-    broken.write_text("import os\n\nif 'ARM' in os.environ:\n    raise ImportError('libthing.so: gone')\n")
-    measured = let_b_take(monkeypatch, 1.0)
-    arguments = ["ab", f"--perf-load={fake},{broken}", *CELL, "--b", "ARM=1"]
-    assert cli.main(arguments) == cli.USAGE_ERROR
-    assert capsys.readouterr().err.splitlines()[-1].startswith("ipexperf: arm b: it cannot run plain on fake: ")
-    assert measured == []
-    assert not Path("ipexperf.db").exists()
-
-
 def output_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The output of another command, which reads the history."""
     assert cli.main(arguments) == 0
@@ -351,20 +320,6 @@ def test_ab_with_fail_exits_with_1_if_b_is_slower(
     arguments = ["ab", f"--perf-load={fake}", *CELL, "--b", B]
     assert cli.main([*arguments, "--fail"]) == status
     assert cli.main(arguments) == 0
-
-
-def test_cases_of_one_group_share_the_rounds_of_ab(
-    fake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each round has both arms of both cases, and each comparison ends by itself."""
-    rounds = let_b_take(monkeypatch, 1.2)
-    cell = [word if word != "fp32" else "fp32,bf16" for word in CELL]
-    assert cli.main(["ab", f"--perf-load={fake}", *cell, "--b", B, "--json"]) == 0
-    comparisons = json.loads(capsys.readouterr().out)
-    assert [len(one["log_ratios"]) for one in comparisons] == [4, 4]
-    assert [[arm.case.dtype for arm in one] for one in rounds] == [["fp32", "fp32", "bf16", "bf16"]] * 4
-    assert rows("SELECT DISTINCT outcome FROM verdict") == [("regressed",)]
-    assert rows("SELECT count(*) FROM run") == [(1,)]
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])

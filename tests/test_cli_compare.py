@@ -10,7 +10,6 @@ import pytest
 from cli_answers import refused, run
 
 from ipexperf.case import Case
-from ipexperf.cli import main
 from ipexperf.history import History
 from ipexperf.result import Launch, Measurement, RoundRecord, SeatRecord, Verdict
 
@@ -89,21 +88,6 @@ def test_speedup_tells_what_the_stack_is_worth(capsys):
     assert float(row["lo"]) < float(row["speedup"]) < float(row["hi"])
 
 
-def test_a_run_under_another_variable_gives_no_ratio(capsys):
-    """The cell is empty, and the note says why."""
-    slow = {**ENVIRONMENT, "variables": {"ONEDNN_MAX_CPU_ISA": "SSE41"}}
-    with History.open("ipexperf.db") as history:
-        for environment, stack in ((slow, "stock"), (ENVIRONMENT, "ipex")):
-            uid = history.start_run(environment, {})
-            history.record(uid, measured(environment, stack, 0.06), Verdict("ok", "within the noise"))
-    for command in (("compare", "--ratios", "last~1", "last"), ("compare", "last~3", "last~1")):
-        told = " ".join(run(capsys, *command).split())
-        assert " - - 94.0% " in told
-        assert "other environments: ONEDNN_MAX_CPU_ISA: " in told
-    (row,) = json.loads(run(capsys, "compare", "--ratios", "last~1", "last", "--json"))
-    assert (row["speedup"], row["lo"], row["seen"]) == (None, None, False)
-
-
 def test_speedup_tells_what_turns_are_worth(capsys):
     """The ratio of the rounds with an interval of its own, how it is known, and what the same again was."""
     take_turns()
@@ -157,11 +141,3 @@ def test_a_run_is_not_compared_with_itself(capsys):
     """The likeliest mistake, one name twice, would look like a history without changes."""
     assert "are the same run" in refused(capsys, "compare", "last")
     assert "no run matches 'zzzz'" in refused(capsys, "compare", "last", "zzzz")
-
-
-def test_json_and_csv_at_once_is_a_mistake(capsys):
-    """One answer has one form."""
-    with pytest.raises(SystemExit) as raised:
-        main(["compare", "last~1", "--json", "--csv"])
-    assert raised.value.code == 2
-    assert "not allowed with argument" in capsys.readouterr().err

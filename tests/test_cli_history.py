@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -163,14 +162,6 @@ def test_a_trend_of_nothing_says_which_filter_names_what_is_not_there(path, caps
     told = run(capsys, "trend", "--device", "cpu", "--stack", "openvino")
     assert told == "No step_time matches: no case has the stack openvino.\n"
     assert run(capsys, "trend", "--branch", "nowhere") == "No step_time matches.\n"
-
-
-@pytest.mark.parametrize("command", [["show"], ["show", "last"], ["trend"]])
-def test_json_is_the_same_in_full(path, capsys, command):
-    """Every subcommand speaks JSON."""
-    document = json.loads(run(capsys, *command, "--json"))
-    found = document["run"] if "last" in command else document[-1]
-    assert found["machine_key"] == "xeon-8480-2s"
 
 
 def test_the_history_is_named_by_option_or_environment(path, capsys, monkeypatch, tmp_path):

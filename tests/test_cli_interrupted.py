@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from ipexperf.commands import command_line
-
 PLANTED = """
 import os, signal, sys
 moment, seen = os.environ["INTERRUPT_AT"], []
@@ -24,7 +22,6 @@ def heard(event, arguments):
 
 sys.addaudithook(heard)
 """
-COMMANDS = tuple(command_line.make_parser()._subparsers._group_actions[0].choices)  # type: ignore[union-attr, arg-type]
 MODULES = ("sqlalchemy", "pandas", "rich.console")
 pytestmark = pytest.mark.process
 
@@ -39,11 +36,10 @@ def interrupted(folder: Path, moment: str, *words: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_an_interrupt_while_a_command_starts_is_one_line(tmp_path: Path, command: str) -> None:
-    """Each command at another moment: the first import, or one of those after it."""
-    moment = 1 + 8 * COMMANDS.index(command)
-    assert interrupted(tmp_path, str(moment), command, "--help") == (130, "ipexperf: interrupted\n")
+@pytest.mark.parametrize("moment", ["1", "17", "81", "161"])
+def test_an_interrupt_while_a_command_starts_is_one_line(tmp_path: Path, moment: str) -> None:
+    """At its first import, or at one of those after it."""
+    assert interrupted(tmp_path, moment, "trend", "--help") == (130, "ipexperf: interrupted\n")
 
 
 @pytest.mark.parametrize("module", MODULES)

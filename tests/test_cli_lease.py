@@ -49,27 +49,6 @@ def test_a_command_that_is_not_there_is_one_sentence() -> None:
     assert (done.returncode, done.stderr) == (2, "ipexperf: no-such-command: no such file or directory\n")
 
 
-def test_a_device_that_is_not_free_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    with Holder("cpu") as other:
-        other.held()
-        error = cli_answers.refused(capsys, "lease", "--perf-lease", "fail", "--", "true")
-    assert error.startswith("ipexperf: the CPU is not free: ")
-
-
-def test_the_command_starts_when_the_device_is_free() -> None:
-    with Holder("cpu") as other:
-        other.held()
-        process = subprocess.Popen(
-            [*COMMAND, "--", "echo", "at last"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert process.stderr is not None
-        assert process.stderr.readline().startswith("  waiting for the CPU: ")
-        other.kill()
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (0, "at last\n")
-    assert err == "  the CPU is free\n"
-
-
 def test_an_interrupted_wait_ends_at_once() -> None:
     with Holder("cpu") as other:
         other.held()
@@ -81,8 +60,10 @@ def test_an_interrupted_wait_ends_at_once() -> None:
     assert (process.returncode, out) == (130, b"")
 
 
-@pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"])
-@pytest.mark.parametrize("runner", ["lease", "prove"])
+@pytest.mark.parametrize(
+    ("runner", "number"),
+    [("lease", "SIGKILL"), ("lease", "SIGTERM"), ("lease", "SIGINT"), ("lease", "SIGHUP"), ("prove", "SIGTERM")],
+)
 def test_a_command_and_its_children_end_with_what_runs_them(
     tmp_path: Path, gone: Callable[[int], bool], runner: str, number: str
 ) -> None:
