@@ -148,12 +148,6 @@ def test_a_baseline_that_is_a_link_is_not_read(tmp_path: Path) -> None:
         read(tmp_path, KEY)
 
 
-def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(BaselineError, match="cannot be written"):
-        write(tmp_path / "file", KNOWN)
-
-
 @settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.lists(st.floats(1e-6, 1e4), min_size=2, max_size=5), min_size=1, max_size=4),
@@ -218,11 +212,6 @@ def test_a_refused_candidate_has_a_reason_and_changes_nothing(changes: dict[str,
     assert result.accepted == []
     assert why in result.refused[0][1]
     assert result.baselines == KNOWN
-
-
-def test_a_session_at_the_same_level_is_appended() -> None:
-    result = offered(KNOWN, candidate(TIMES, 20, outcome="ok", ratio=1.01))
-    assert runs(result) == ["run0", "run1", "run2", "run20"]
 
 
 def test_three_sessions_of_a_new_machine_can_be_accepted_at_once() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 from report_records import PLAIN, measurement, told
 
-from ipexperf.case import AGAINST
 from ipexperf.report import fingerprints
 from ipexperf.result import Structure, Verdict
 
@@ -30,13 +29,6 @@ FINGERPRINT: dict[str, Any] = {
     "unparsed": ["onednn_verbose,v9"],
     "seconds": 1.5,
 }
-
-
-def test_a_case_of_a_pair_is_compared_with_the_other_arm() -> None:
-    """It has no baseline."""
-    case = replace(PLAIN, knobs=((AGAINST, "stack=ipex"),))
-    lines = told([measurement(case, 0.01)], {case.uid: CHANGED})
-    assert "STRUCTURE CHANGED (1): these run different kernels than the other arm does" in lines
 
 
 def test_many_changed_cases_are_counted() -> None:

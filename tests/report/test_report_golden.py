@@ -29,6 +29,7 @@ from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import judge
 from ipexperf.report import github, junit
 from ipexperf.report.block import failure_block
+from ipexperf.report.lines import Page
 from ipexperf.report.summary import Summary
 from ipexperf.report.table import summary_lines
 from ipexperf.result import Launch, Level, Measurement, PairsEvidence, Sample, Structure, Verdict
@@ -126,6 +127,14 @@ def test_the_terminal() -> None:
     lines = summary_lines(everything())
     golden("everything.txt", "\n".join(lines))
     assert max(map(len, lines)) <= 120
+
+
+def test_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids have lines of their own, and are never cut."""
+    monkeypatch.setattr(Page, "width", 80)
+    lines = summary_lines(everything())
+    assert max(map(len, lines)) <= 80
+    assert {FAST.id, LONG.id.replace(LONG.model, "alexnet")} <= {*lines}
 
 
 def test_github(tmp_path) -> None:

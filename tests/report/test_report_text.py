@@ -8,11 +8,8 @@ import pytest
 from report_records import (
     EVIDENCE,
     FAST,
-    LONG,
     PLAIN,
     SLOW,
-    crashed,
-    golden,
     measurement,
     summary,
     together,
@@ -26,43 +23,7 @@ from ipexperf.judge.policy import Policy
 from ipexperf.judge.screen import judge
 from ipexperf.report.block import failure_block
 from ipexperf.report.junit import properties
-from ipexperf.report.lines import Page
-from ipexperf.report.speeds import to_beat
 from ipexperf.result import Launch, Measurement, Verdict
-
-
-def run() -> tuple[list[Measurement], dict[str, Verdict]]:
-    pairs = [
-        (measurement(PLAIN, 0.0805, accuracy=0.972), Verdict("ok", "", ratio=0.998, lo=0.98, hi=1.012)),
-        (measurement(FAST, 0.0203, fidelity=2.1e-3), SLOW),
-        (measurement(LONG, 0.0031, agreement=0.992), Verdict("no_baseline", "")),
-        (measurement(replace(PLAIN, mode="train"), 0.4, loss=2.31), Verdict("inconclusive", "", ratio=1.3)),
-        (measurement(replace(FAST, mode="train"), 0.2), Verdict("not_comparable", "")),
-        (replace(unproven(), case=replace(FAST, mode="infer")), Verdict("invalid", "")),
-        (replace(crashed(), case=replace(FAST, dtype="int8")), Verdict("failed", "")),
-        (measurement(replace(FAST, batch=64), 0.1), Verdict("improved", "", ratio=0.5, lo=0.45, hi=0.55)),
-    ]
-    return [x for x, _ in pairs], {x.case.uid: verdict for x, verdict in pairs}
-
-
-def test_the_table_of_a_run() -> None:
-    left_out = {"xpu: no such device here (torch.xpu.is_available() is False)": 12, "int8 cannot be trained": 3}
-    commands = [
-        "history: .ipexperf/history.sqlite, run 0191",
-        "report:  ipexperf report --run 0191 --html report.html",
-    ]
-    lines = told(*run(), left_out=left_out, commands=commands)
-    golden("table.txt", "\n".join(lines))
-    assert max(map(len, lines)) <= 120
-
-
-def test_the_table_fits_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ids have lines of their own, and are never cut."""
-    monkeypatch.setattr(Page, "width", 80)
-    lines = told(*run())
-    assert max(map(len, lines)) <= 80
-    assert "resnet50-cpu-bf16-infer_jit-ipex" in lines
-    assert any("3.97*" in line for line in lines)
 
 
 def test_a_run_without_cases_says_so() -> None:
@@ -129,12 +90,6 @@ def test_launches_with_fewer_samples_are_told_in_one_line() -> None:
         f"note {count} launches ended with fewer samples than asked: {texts[0]}",
         "note a launch mostly waited",
     ]
-
-
-def test_every_kind_of_inference_is_compared_with_plain_stock_inference() -> None:
-    assert to_beat(FAST) == PLAIN
-    assert to_beat(replace(FAST, mode="train")) == replace(PLAIN, mode="train")
-    assert to_beat(replace(FAST, batch=64)) != PLAIN
 
 
 def test_an_invalid_case_has_no_speedup_and_is_no_base() -> None:

@@ -33,10 +33,6 @@ def test_a_record_survives_encoding_and_decoding(record: Any) -> None:
     assert type(read) is type(record)
 
 
-def test_the_uid_of_a_case_survives_encoding() -> None:
-    assert codec.record(Case, json.loads(json.dumps(codec.plain(CASE)))).uid == CASE.uid
-
-
 @pytest.mark.parametrize(
     "document", [None, [], 1, {}, {**codec.plain(CASE), "batch": "4"}, {**codec.plain(CASE), "more": 1}]
 )
