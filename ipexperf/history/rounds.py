@@ -188,4 +188,4 @@ def read_paired(connection: Connection, run_uid: str, machine_key: str) -> Paire
     if not records:
         return None
     before = of_machine(connection, machine_key, RUNS, row.started_at)
-    return Paired(records, pools(records, prior=earlier(before, records)))
+    return Paired(records, pools(records, prior=earlier(before)))

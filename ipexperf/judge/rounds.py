@@ -241,19 +241,11 @@ def _typical(pools_of_groups: Sequence[Pool], prior: Pool) -> Pool:
 def earlier(rounds: Sequence[RoundRecord], own: Sequence[RoundRecord] = ()) -> Pools:
     """The pools of a machine's earlier rounds, worth at most EARLIER degrees of freedom.
 
-    A run that was resumed has copies of rounds of the run that was cut off. Each is counted once, and those of the
-    run's `own` not at all: they would say twice how much its ratios spread.
+    The run's `own` are not counted: they would say twice how much its ratios spread.
     """
-    own_contents = {_content(record) for record in own}
-    by_content = {_content(record): record for record in rounds}
-    usual_pools = pools([record for content, record in by_content.items() if content not in own_contents])
+    own_uids = {record.uid for record in own}
+    usual_pools = pools([record for record in rounds if record.uid not in own_uids])
     return Pools(_at_most(usual_pools.together, EARLIER), _at_most(usual_pools.apart, EARLIER))
-
-
-def _content(record: RoundRecord) -> tuple[object, ...]:
-    """Return what a round and its copy in another run have in common."""
-    seats = tuple((seat.role, seat.case, seat.times) for seat in record.seats)
-    return record.group, record.schedule, record.number, seats
 
 
 def _at_most(pool: Pool, freedom: float) -> Pool:
