@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import pytest
 from forked_pytest import Servers
 from plugin_suite import NO_TORCH, NO_TRANSFORMERS, PLUGIN, ROOT, LookedAt, Suite
-from worker_template import Templates
 
 from ipexperf.variables import LEASES
 
@@ -33,20 +32,12 @@ def run_servers() -> Iterator[Servers]:
     servers.close()
 
 
-@pytest.fixture(scope="session")
-def templates() -> Iterator[Templates]:
-    templates = Templates()
-    yield templates
-    templates.close()
-
-
 @pytest.fixture
 def suite(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
     fake: str,
     run_servers: Servers,
-    templates: Templates,
     request: pytest.FixtureRequest,
 ) -> Suite:
     """A suite whose interpreter finds no torch: what passes here needs none. With `torch_suite` it finds torch."""
@@ -54,12 +45,12 @@ def suite(
     first = NO_TRANSFORMERS if "torch_suite" in request.fixturenames else NO_TORCH
     monkeypatch.setenv("PYTHONPATH", f"{first}{os.pathsep}{ROOT}")
     monkeypatch.setenv("FAKE_PID_FILE", str(pytester.path / "pids"))
-    return Suite(pytester, fake, run_servers, templates)
+    return Suite(pytester, fake, run_servers)
 
 
 @pytest.fixture
 def torch_suite(suite: Suite) -> Suite:
-    """A suite whose interpreter finds torch and IPEX, and whose workers start with torch imported."""
+    """A suite whose interpreter finds torch and IPEX."""
     return suite
 
 

@@ -25,12 +25,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
-from plugin_suite import TEMPLATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-TESTS = Path(__file__).parents[1]
 WRITTEN = os.O_WRONLY | os.O_CREAT
 LATE = ("alembic.command", "scipy.special")
 """Packages that a run imports within functions."""
@@ -171,11 +169,6 @@ def run(
     tempfile.tempdir = None  # what the process before the fork made of its TMPDIR
     sys.path[0] = folder
     sys.argv = [program, *arguments]
-    if TEMPLATE in os.environ:
-        sys.path.append(str(TESTS))
-        from forked_workers import install
-
-        install(os.environ[TEMPLATE])
     if program == "pytest":
         runpy.run_module("pytest", run_name="__main__")
     sys.exit(cli.main())

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-import pytest
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
+    import pytest
     from forked_pytest import Servers
-    from worker_template import Templates
 
 ROOT = Path(__file__).parents[2]
 NO_TORCH = ROOT / "tests" / "fakes" / "no_torch"
@@ -39,8 +37,6 @@ PLUGIN = (
 CELL = ("--device", "fake", "--dtype", "fp32", "--mode", "spin", "--stack", "plain")
 SHORT = ("--perf-launches", "1", "--perf-samples", "3", "--perf-seconds", "0.05")
 PATIENCE = 60
-TEMPLATE = "TEST_WORKER_TEMPLATE"
-"""The environment variable that names the socket of the process that forks a run's workers."""
 
 INI = """
 [pytest]
@@ -85,10 +81,9 @@ def test_it(perf):
 class Suite:
     """A folder with a suite in it, and a way to run it."""
 
-    def __init__(self, pytester: pytest.Pytester, fake: str, servers: Servers, templates: Templates) -> None:
+    def __init__(self, pytester: pytest.Pytester, fake: str, servers: Servers) -> None:
         self.pytester = pytester
         self.servers = servers
-        self.templates = templates
         self.path = pytester.path
         self.fake = fake
         # With "=": pytest looks for its ini file beside every argument that is a path.
@@ -130,16 +125,11 @@ class Suite:
     def raw(self, *arguments: str, patience: int = PATIENCE) -> pytest.RunResult:
         """Runs pytest with the plugin and these arguments only."""
         base = f"--basetemp={self.path / 'basetemp'}"
-        return self._forked("pytest", (base, *PLUGIN, *arguments), patience)
+        return self.servers.run("pytest", (base, *PLUGIN, *arguments), self.path, patience)
 
     def command(self, *words: str) -> pytest.RunResult:
         """Runs `ipexperf` with these words."""
-        return self._forked("ipexperf", words, PATIENCE)
-
-    def _forked(self, program: str, words: Sequence[str], patience: int) -> pytest.RunResult:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv(TEMPLATE, self.templates.path())  # started for the first run that uses it: it imports torch
-            return self.servers.run(program, words, self.path, patience)
+        return self.servers.run("ipexperf", words, self.path, PATIENCE)
 
     def fresh(self, *arguments: str) -> pytest.RunResult:
         """Runs pytest in an interpreter that has imported nothing."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from plugin_suite import ROOT, SHORT
 
-from ipexperf.bench.artifacts import artifact
 from ipexperf.bench.machine import facts
 
 if TYPE_CHECKING:
@@ -42,24 +40,6 @@ def proven(suite: Suite) -> set[str]:
     """The checks that held in the last launch."""
     ((document,),) = suite.query("SELECT doc FROM launch ORDER BY rowid DESC LIMIT 1")
     return {check["name"] for check in json.loads(document)["proof"] if check["ok"]}
-
-
-@needs_torch
-def test_a_quantised_network_is_made_once_loaded_by_fresh_processes_and_made_again_when_damaged(
-    torch_suite: Suite,
-) -> None:
-    """The second run finds what the first one saved; a damaged one is said to be, and the third run makes it anew."""
-    assert "calibrating pixels once, on 256 training examples" in run(torch_suite, "stock")
-    (kept,) = (torch_suite.path / ".ipexperf" / "quantised").glob("*.pt")
-    made = {file: file.stat().st_mtime_ns for file in (Path(f"{kept}{side}") for side in ("", *artifact.SIDES))}
-    assert "calibrating" not in run(torch_suite, "stock")
-    assert all(file.stat().st_mtime_ns == then for file, then in made.items())
-    kept.write_bytes(kept.read_bytes()[:-1])
-    told = run(torch_suite, "stock")
-    assert f"{kept.name} is not used, its SHA-256 is not the one in" in told
-    assert "the network is quantised again" in told
-    assert all(file.stat().st_mtime_ns > then for file, then in made.items())
-    assert torch_suite.launches() == [("pixels", "ok")] * 3
 
 
 @needs_ipex

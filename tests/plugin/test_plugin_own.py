@@ -67,7 +67,7 @@ def stranger(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pyte
 
 @pytest.fixture
 def mine(torch_suite: Suite) -> Suite:
-    """A suite with the same networks and tests, whose runs and workers are forked."""
+    """A suite with the same networks and tests, whose runs are forked."""
     (torch_suite.path / "test_suite.py").unlink()
     write(torch_suite.path)
     return torch_suite
