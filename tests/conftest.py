@@ -32,6 +32,10 @@ pytest_plugins = "pytester"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# What a user's shell says of histories, baselines and devices is not for tests.
+for _name in [name for name in os.environ if name.startswith("IPEXPERF_") and name != "IPEXPERF_GOLDEN"]:
+    del os.environ[_name]
+
 # Under nohup, or as a shell's background job, what the tests start would ignore these signals.
 for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_number) is signal.SIG_IGN:

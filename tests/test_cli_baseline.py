@@ -7,20 +7,13 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from history_records import ENVIRONMENT, make_case, make_measurement
 
-from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
-from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.result import Verdict
 
-KEY = "xeon-8480-2s"
-ENVIRONMENT = {
-    "machine_key": KEY,
-    "hardware": {},
-    "software": {"torch": "2.8.0+cpu", "ipex": "2.8.0+cpu"},
-    "variables": {},
-    "git": {"commit": "a1b2c3d4e5f6", "branch": "main", "dirty": False},
-}
+KEY = ENVIRONMENT["machine_key"]
 MODELS = ("resnet50", "vgg16")
 NO_ROWS = "CREATE TRIGGER no_rows BEFORE INSERT ON baseline BEGIN SELECT RAISE(ABORT, 'the disk is full'); END;"
 NO_COMMIT = """
@@ -30,24 +23,17 @@ CREATE TRIGGER no_rows AFTER INSERT ON baseline BEGIN INSERT INTO doubt VALUES (
 """What a full disk may do: refuse the row, or only the commit."""
 
 
-def measured(model, cut="", count=2):
-    case = Case(model, "cpu", "bf16", "infer", "ipex", 16, 224)
-    launches = tuple(Launch(index, "ok", metrics={"step_time": 0.0125}) for index in range(count))
-    return Measurement(case, launches, ENVIRONMENT, "2026-05-04T10:00:00Z", "2026-05-04T10:00:00Z", cut)
-
-
 @pytest.fixture
 def runs(tmp_path, monkeypatch):
     """A history of three runs, in the folder that the test works in."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("IPEXPERF_DB", raising=False)
-    monkeypatch.delenv("IPEXPERF_BASELINES", raising=False)
     with History.open("ipexperf.db") as history:
         uids = [history.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T10:00:00Z"}) for day in (1, 2, 3)]
         for uid in uids:
             for model in MODELS:
-                history.record(uid, measured(model), Verdict("no_baseline", "nothing was accepted"))
-            never = measured("alexnet", "the budget was spent already", count=0)
+                measured = make_measurement(make_case(model), (0.0125, 0.0125))
+                history.record(uid, measured, Verdict("no_baseline", "nothing was accepted"))
+            never = make_measurement(make_case("alexnet"), (), cut="the budget was spent already")
             history.record(uid, never, Verdict("inconclusive", never.cut))
     return uids
 

@@ -8,37 +8,26 @@ import json
 
 import pytest
 from cli_answers import refused, run
+from history_records import ENVIRONMENT, make_case, make_launch, make_measurement
 
-from ipexperf.case import Case
 from ipexperf.history import History
-from ipexperf.result import Launch, Measurement, RoundRecord, SeatRecord, Verdict
+from ipexperf.result import RoundRecord, SeatRecord, Verdict
 
-ENVIRONMENT = {
-    "machine_key": "xeon-8480-2s",
-    "hardware": {"kernel": "6.1"},
-    "software": {"torch": "2.8.0+cpu", "ipex": "2.8.0+cpu"},
-    "git": {"commit": "a1b2c3d4e5f6", "branch": "main"},
-}
-NEWER = {**ENVIRONMENT, "hardware": {"kernel": "6.2"}}
+OLDER, NEWER = ({**ENVIRONMENT, "hardware": {"kernel": kernel}} for kernel in ("6.1", "6.2"))
+IPEX, STOCK = (make_case(dtype="fp32", stack=stack) for stack in ("ipex", "stock"))
 
 
-def measured(environment, stack, step):
-    case = Case(model="resnet50", device="cpu", dtype="fp32", mode="infer", stack=stack, batch=16, size=224)
-    launches = tuple(
-        Launch(i, "ok", metrics={"step_time": step + i * 1e-5, "throughput": 16 / (step + i * 1e-5), "accuracy": 0.94})
-        for i in range(3)
-    )
-    moment = "2026-05-04T10:00:00Z"
-    return Measurement(case, launches, environment, started_at=moment, finished_at=moment)
+def measured(environment, case, step):
+    launches = tuple(make_launch(number, step + number * 1e-5, accuracy=0.94) for number in range(3))
+    return make_measurement(case, launches=launches, environment=environment)
 
 
 def take_turns(twin=0.01):
     """Give the newest run three rounds, in which IPEX was three times as fast, and stock has a twin."""
     with History.open("ipexperf.db") as history:
         uid = history.find_run("last").uid
-        ipex, stock = (measured(NEWER, stack, 0.01).case for stack in ("ipex", "stock"))
         for number in (1, 2, 3):
-            arms = [(stock, "case", 0.03), (stock, "twin", 0.03 * (1 + twin * (number - 2))), (ipex, "case", 0.01)]
+            arms = [(STOCK, "case", 0.03), (STOCK, "twin", 0.03 * (1 + twin * (number - 2))), (IPEX, "case", 0.01)]
             seats = tuple(SeatRecord(case, role, ((step,) * 8,), 0) for case, role, step in arms)
             moment = f"2026-05-02T10:0{number}:00Z"
             history.record_round(uid, RoundRecord(f"{number:032x}", "all", number, "together", seats, moment, 9.0, 8))
@@ -47,12 +36,11 @@ def take_turns(twin=0.01):
 @pytest.fixture(autouse=True)
 def path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("IPEXPERF_DB", raising=False)
     with History.open("ipexperf.db") as history:
-        for day, environment, step in ((1, ENVIRONMENT, 0.010), (2, NEWER, 0.012)):
+        for day, environment, step in ((1, OLDER, 0.010), (2, NEWER, 0.012)):
             uid = history.start_run(environment, {"started_at": f"2026-05-0{day}T10:00:00Z"})
-            for stack, times in (("stock", 2), ("ipex", 1)):
-                history.record(uid, measured(environment, stack, step * times), Verdict("ok", "within the noise"))
+            for case, times in ((STOCK, 2), (IPEX, 1)):
+                history.record(uid, measured(environment, case, step * times), Verdict("ok", "within the noise"))
     return tmp_path / "ipexperf.db"
 
 
@@ -109,9 +97,8 @@ def test_speedup_tells_what_turns_are_worth(capsys):
 def test_a_twin_beyond_doubt_says_that_its_group_is_not_to_be_believed(capsys):
     """Something favours one process over another."""
     with History.open("ipexperf.db") as history:
-        stock = measured(NEWER, "stock", 0.01).case
         for number in (1, 2, 3, 4):
-            seats = tuple(SeatRecord(stock, role, ((step,) * 8,)) for role, step in (("case", 0.01), ("twin", 0.012)))
+            seats = tuple(SeatRecord(STOCK, role, ((step,) * 8,)) for role, step in (("case", 0.01), ("twin", 0.012)))
             one = RoundRecord(f"{number:032x}", "all", number, "together", seats, "2026-05-02T10:00:00Z", 9.0, 8)
             history.record_round(history.find_run("last").uid, one)
     told = "the same again: 0.833 ("

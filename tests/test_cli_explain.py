@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from history_records import ENVIRONMENT, make_measurement
 
 from ipexperf import cli
 from ipexperf.case import Case
 from ipexperf.history import History
 from ipexperf.judge.policy import PairPolicy
-from ipexperf.result import Launch, Measurement, PairsEvidence, Sample, Verdict
+from ipexperf.result import PairsEvidence, Verdict
 
-ENVIRONMENT = {"machine_key": "epyc", "hardware": {"cpu": "EPYC"}, "software": {"torch": "2.8.0"}, "variables": {}}
-TIMES = ("2026-05-04T08:00:00Z", "2026-05-04T08:01:00Z")
 PLANTED = "import pathlib\n\npathlib.Path('ran').touch()\n\n\ndef test_it(perf):\n    perf(sum, [1])\n"
 
 
@@ -46,9 +45,8 @@ def test_a_planted_history_runs_nothing(
         "regressed", "slower", ratio=2.0, lo=1.9, hi=2.1, evidence=PairsEvidence(arm, "4 pairs", (), (0.7,) * 4)
     )
     with History.open("planted.db") as history:
-        uid = history.start_run(ENVIRONMENT, {"started_at": TIMES[0], "suite": "pull"})
-        launch = Launch(0, "ok", samples=(Sample(0.01, 0.02, 0.0),), metrics={"step_time": 0.01})
-        history.record(uid, Measurement(case, (launch,), ENVIRONMENT, *TIMES), slower, PairPolicy())
+        uid = history.start_run(ENVIRONMENT, {"suite": "pull"})
+        history.record(uid, make_measurement(case), slower, PairPolicy())
         history.finish_run(uid, "finished")
 
     status = cli.main(["explain", "--perf-db=planted.db", "last", "--", case.id])

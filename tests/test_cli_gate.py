@@ -6,42 +6,36 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
+from history_records import CRASHED, ENVIRONMENT, make_case, make_launch, make_measurement
 
-from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
 from ipexperf.judge.policy import Policy
-from ipexperf.result import Check, Launch, Measurement, Structure, Verdict
+from ipexperf.result import Check, Structure, Verdict
 
-ENVIRONMENT = {"machine_key": "xeon-8480-2s", "hardware": {}, "software": {}, "variables": {}}
-AT = "2026-05-01T10:00:00Z"
-GOOD = Launch(0, "ok", metrics={"step_time": 0.0125}, proof=(Check("dtype", ok=True, found="bf16", expected="bf16"),))
-BUSY = Launch(0, "ok", metrics={"step_time": 0.0125}, contended="the hypervisor took 14%")
-UNPROVEN = Launch(
-    0, "ok", metrics={"step_time": 0.0125}, contended="the hypervisor took 14%",
-    proof=(Check("dtype", ok=False, found="fp32", expected="bf16"),),
-)  # fmt: skip
-CRASHED = Launch(0, "crashed", "signal 11")
+GOOD = make_launch(0, 0.0125)
+BUSY = replace(GOOD, contended="the hypervisor took 14%")
+UNPROVEN = replace(BUSY, proof=(Check("dtype", ok=False, found="fp32", expected="bf16"),))
 
 
 def case(number):
-    return Case(f"model{number}", "cpu", "bf16", "infer", "ipex", 16, 224)
+    return make_case(f"model{number}")
 
 
 @pytest.fixture
 def gate(tmp_path, monkeypatch, capsys):
     """Record a run with these verdicts, and run `gate`. Return its exit status and its output."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("IPEXPERF_DB", raising=False)
 
     def ask(*verdicts, arguments=(), fails=False, launch=GOOD, moved=()):
         with History.open("ipexperf.db") as history:
             uid = history.start_run(ENVIRONMENT, {})
             for number, verdict in enumerate(verdicts):
-                recorded_launch = CRASHED if verdict.outcome == "failed" else launch
-                history.record(uid, Measurement(case(number), (recorded_launch,), ENVIRONMENT, AT, AT), verdict)
+                launches = (CRASHED if verdict.outcome == "failed" else launch,)
+                history.record(uid, make_measurement(case(number), launches=launches), verdict)
             shifted = Verdict("platform_shift", "it moved", policy=Policy().for_run().label)
             settled = {case(number).uid: shifted for number in moved}
             history.settle(uid, {"line": "", "fails": fails}, settled, Policy().for_run())

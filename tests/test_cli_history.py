@@ -8,38 +8,29 @@ import sys
 
 import pytest
 from cli_answers import run
+from history_records import ENVIRONMENT, make_case, make_launch, make_measurement
 
-from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
 from ipexperf.judge.bisection import BisectionRecord, Change
 from ipexperf.judge.policy import Policy
 from ipexperf.judge.ratios import Ratio
-from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.result import Launch, Verdict
 
-ENVIRONMENT = {
-    "machine_key": "xeon-8480-2s",
-    "hardware": {},
-    "software": {"torch": "2.8.0+cpu", "ipex": "2.8.0+cpu"},
-    "variables": {},
-    "git": {"commit": "a1b2c3d4e5f6", "branch": "main", "dirty": True, "changes": "0badc0de"},
-}
+DIRTY = {**ENVIRONMENT, "git": {**ENVIRONMENT["git"], "dirty": True, "changes": "0badc0de"}}
 
 
 def measured(model, *launches):
-    case = Case(model=model, device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
-    moment = "2026-05-04T10:00:00Z"
-    return Measurement(case, launches, ENVIRONMENT, started_at=moment, finished_at=moment)
+    return make_measurement(make_case(model), launches=launches, environment=DIRTY)
 
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("IPEXPERF_DB", raising=False)
     with History.open("ipexperf.db") as history:
         for day in (1, 2):
-            uid = history.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T10:00:00Z"})
-            good = Launch(0, "ok", metrics={"step_time": 0.0125, "throughput": 1280.0})
+            uid = history.start_run(DIRTY, {"started_at": f"2026-05-0{day}T10:00:00Z"})
+            good = make_launch(0, 0.0125)
             bad = Launch(0, "crashed", "signal 11 [bold]", log="one\ntwo\nSegmentation fault")
             history.record(uid, measured("resnet50", good), Verdict("ok", "within the noise", ratio=1.02))
             history.record(uid, measured("vgg16", bad), Verdict("failed", "crashed: signal 11 [bold]"))
@@ -105,7 +96,7 @@ def test_show_tells_what_was_noted_and_what_was_measured_again(path, capsys):
         Launch(1, "ok", metrics={"step_time": 0.0125}, notes=("ended with fewer samples than asked: 7 of 20",)),
     )
     with History.open(path) as history:
-        uid = history.start_run(ENVIRONMENT, {})
+        uid = history.start_run(DIRTY, {})
         history.record(uid, measured("resnet50", *launches), Verdict("ok", "within the noise"))
     out = run(capsys, "show", uid)
     (row,) = [line for line in out.splitlines() if line.strip().startswith("resnet50-cpu") and "12.5 ms" in line]
@@ -128,7 +119,7 @@ def test_show_names_what_a_search_found_for_a_case_of_the_run(path, capsys):
     """One line under its heading, with both ends and the cost; a run without such a case has no heading."""
     assert "BISECTED" not in run(capsys, "show", "last")
     search = BisectionRecord(
-        case=measured("resnet50").case,
+        case=make_case(),
         good="lock:good.txt",
         bad="this interpreter",
         outcome="culprit",

@@ -13,25 +13,21 @@ from pathlib import Path
 
 import pytest
 from cli_answers import refused
+from history_records import CRASHED, ENVIRONMENT, OK, make_case, make_measurement, make_round, make_seat
 
-from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
-from ipexperf.result import Launch, Measurement, RoundRecord, SeatRecord, Verdict
+from ipexperf.result import Verdict
 
-ENVIRONMENT = {"machine_key": "xeon-8480-2s", "hardware": {}, "software": {"torch": "2.8.0"}, "variables": {}}
-CASE = Case("resnet50", "cpu", "bf16", "infer", "ipex", 16, 224)
+CASE = make_case()
 
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("IPEXPERF_DB", raising=False)
     with History.open("ipexperf.db") as history:
         uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-01T10:00:00Z"})
-        launch = Launch(0, "ok", metrics={"step_time": 0.0125, "throughput": 1280.0})
-        measured = Measurement(CASE, (launch,), ENVIRONMENT, "2026-05-01T10:00:00Z", "2026-05-01T10:00:00Z")
-        history.record(uid, measured, Verdict("ok", "within the noise"))
+        history.record(uid, make_measurement(steps=(0.0125,)), Verdict("ok", "within the noise"))
         history.finish_run(uid, "finished")
     return tmp_path / "ipexperf.db"
 
@@ -59,16 +55,12 @@ def test_markdown_has_the_factors_of_cases_that_took_turns(path, capsys):
     broken = dataclasses.replace(CASE, dtype="fp16")
     with History.open("ipexperf.db") as history:
         uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-02T10:00:00Z"})
-        times = {plain: 0.05, CASE: 0.0125, broken: 0.01}
-        for case, step in times.items():
-            outcome = "ok" if case != broken else "crashed"
-            launch = Launch(0, outcome, metrics={"step_time": step, "throughput": 16 / step})
-            measured = Measurement(case, (launch,), ENVIRONMENT, "2026-05-02T10:00:00Z", "2026-05-02T10:00:00Z")
-            history.record(uid, measured, Verdict("ok" if case != broken else "failed", "as told"))
+        for case, step in ((plain, 0.05), (CASE, 0.0125)):
+            history.record(uid, make_measurement(case, (step,)), OK)
+        history.record(uid, make_measurement(broken, launches=(CRASHED,)), Verdict("failed", "as told"))
+        seats = (make_seat(plain, 0.05), make_seat(CASE, 0.0125), make_seat(broken, 0.01))
         for number in range(3):
-            seats = tuple(SeatRecord(case, "case", ((step,) * 8,)) for case, step in times.items())
-            moment = "2026-05-02T10:00:00Z"
-            history.record_round(uid, RoundRecord(f"{number:032x}", "all", number, "together", seats, moment, 9.0, 8))
+            history.record_round(uid, make_round(*seats, number=number))
         history.finish_run(uid, "finished")
     assert main(["report", "--markdown"]) == 0
     out = capsys.readouterr().out

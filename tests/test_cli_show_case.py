@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from cli_answers import run
+from history_records import ENVIRONMENT, make_case, make_launch, make_measurement
 
-from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
-from ipexperf.result import Launch, Measurement, PairsEvidence, Verdict
+from ipexperf.result import Measurement, PairsEvidence, Verdict
 
-KEY = "xeon-8480-2s"
-ENVIRONMENT = {
-    "machine_key": KEY,
-    "hardware": {},
-    "software": {"torch": "2.8.0+cpu", "ipex": "2.8.0+cpu"},
-    "variables": {},
-}
+KEY = ENVIRONMENT["machine_key"]
 ID = "resnet50-cpu-bf16-infer-ipex"
 
 
@@ -39,19 +34,14 @@ def captured(calls: int, seconds: float, version: int = 1) -> dict[str, Any]:
 def measured(
     fingerprint: Any, model: str = "resnet50", batch: int = 16, other: Any = None, knobs: Any = ()
 ) -> Measurement:
-    case = Case(model, "cpu", "bf16", "infer", "ipex", batch, 224, knobs=knobs)
-    launches = tuple(
-        Launch(index, "ok", metrics={"step_time": 0.0125}, fingerprint=fingerprint, against=other) for index in range(2)
-    )
-    return Measurement(case, launches, ENVIRONMENT, "2026-05-04T10:00:00Z", "2026-05-04T10:00:00Z")
+    launches = tuple(replace(make_launch(index, 0.0125), fingerprint=fingerprint, against=other) for index in range(2))
+    return make_measurement(make_case(model, batch=batch, knobs=knobs), launches=launches)
 
 
 @pytest.fixture(autouse=True)
 def runs(tmp_path, monkeypatch):
     """From the oldest: as it was, one copy more, none captured, written down in another version."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("IPEXPERF_DB", raising=False)
-    monkeypatch.delenv("IPEXPERF_BASELINES", raising=False)
     with History.open("ipexperf.db") as history:
         for day, ran in enumerate((captured(1, 0.001), captured(2, 0.003), None, captured(1, 0.001, version=9)), 1):
             uid = history.start_run(ENVIRONMENT, {"started_at": f"2026-05-0{day}T10:00:00Z"})

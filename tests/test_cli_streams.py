@@ -11,33 +11,23 @@ from pathlib import Path
 
 import pytest
 from cli_answers import refused, run
+from history_records import HARDWARE, make_case, make_measurement
 
-from ipexperf.case import Case
 from ipexperf.cli import main
 from ipexperf.history import History
-from ipexperf.result import Launch, Measurement, Verdict
+from ipexperf.result import Verdict
 
 FORMULA = '=HYPERLINK("http://example.org")'
-HARDWARE = {
-    "machine_key": "xeon-2s",
-    "hardware": {},
-    "software": {},
-    "variables": {},
-    "git": {"commit": "a1b2c3d4", "branch": FORMULA, "dirty": False},
-}
 COMMANDS = ("show last", "report --csv", "show last --json")
 
 
 @pytest.fixture
 def history(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("IPEXPERF_DB", raising=False)
-    case = Case(model="résnet", device="cpu", dtype="bf16", mode="infer", stack="ipex", batch=16, size=224)
-    moment = "2026-05-04T10:00:00Z"
-    launch = Launch(0, "ok", metrics={"step_time": 0.0125, "throughput": 1280.0})
+    environment = {**HARDWARE, "git": {**HARDWARE["git"], "branch": FORMULA}}
     with History.open("ipexperf.db") as history:
-        uid = history.start_run(HARDWARE, {"started_at": moment})
-        measurement = Measurement(case, (launch,), HARDWARE, started_at=moment, finished_at=moment)
+        uid = history.start_run(environment, {"started_at": "2026-05-04T10:00:00Z"})
+        measurement = make_measurement(make_case("résnet"), (0.0125,), environment=environment)
         history.record(uid, measurement, Verdict("ok", "within the noise ✓", ratio=1.02))
         history.finish_run(uid, "finished")
     return tmp_path / "ipexperf.db"

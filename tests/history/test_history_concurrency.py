@@ -65,7 +65,7 @@ def test_a_killed_writer_loses_at_most_the_case_in_flight(tmp_path):
     for moment in ("between", "within"):
         target = str(tmp_path / f"{moment}.db")
         command = [sys.executable, "-c", KILLED, target, moment]
-        here = str(Path(__file__).parent)
+        here = str(Path(__file__).parents[1])
         done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 9, done.stderr
         with History.open(target, create=False) as history:

@@ -13,21 +13,19 @@ from typing import Any
 
 import pytest
 from forge_server import HEAD, Forge, planted, serving
+from history_records import ENVIRONMENT, make_case, make_launch, make_measurement
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ipexperf import cli
-from ipexperf.case import Case
 from ipexperf.errors import UsageError
 from ipexperf.history import History
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.outcomes import OUTCOMES
-from ipexperf.result import Launch, Measurement, PairsEvidence, Sample, Structure, Verdict
+from ipexperf.result import PairsEvidence, Structure, Verdict
 from ipexperf.tools import codec
 from ipexperf.tools.forge import comment, forges
 
-ENVIRONMENT = {"machine_key": "epyc", "hardware": {"cpu": "EPYC"}, "software": {"torch": "2.8.0"}, "variables": {}}
-TIMES = ("2026-05-04T08:00:00Z", "2026-05-04T08:01:00Z")
 PAIRS = PairsEvidence("git:main", "4 pairs", ("mypkg/nets.py, line 15: 'x' -> 'y'",), (0.6,) * 4)
 SLOWER = Verdict("regressed", "82 % slower", ratio=1.82, lo=1.74, hi=1.91, evidence=PAIRS)
 FASTER = Verdict("improved", "faster", ratio=0.8, lo=0.78, hi=0.83, evidence=PAIRS)
@@ -43,9 +41,9 @@ def recorded(path: Path, *verdicts: Verdict, **of_launch: Any) -> str:
     with History.open(path) as history:
         uid = history.start_run(ENVIRONMENT, {"started_at": "2026-05-04T08:00:00Z", "suite": "pull"})
         for number, verdict in enumerate(verdicts):
-            case = Case(f"net{number}", "cpu", "bf16", "infer", "ipex", 16, 224)
-            launch = Launch(0, "ok", samples=(Sample(0.01, 0.02, 0.0),), metrics={"step_time": 0.01}, **of_launch)
-            history.record(uid, Measurement(case, (launch,), ENVIRONMENT, *TIMES), verdict, PairPolicy())
+            case = make_case(f"net{number}")
+            launch = replace(make_launch(0, 0.01), **of_launch)
+            history.record(uid, make_measurement(case, launches=(launch,)), verdict, PairPolicy())
         history.finish_run(uid, "finished")
     return str(path)
 
@@ -83,7 +81,7 @@ def test_the_comment_says_what_is_worse_and_faster_and_folds_the_rest(tmp_path: 
     assert lines[4] == "  - `mypkg/nets.py, line 15: 'x' -> 'y'`"
     assert "<details><summary>2 others: 2 ok</summary>" in lines
     assert "| `net0-cpu-bf16-infer-ipex` | `+0.1 % [-1, +1] %` | ok |" in lines
-    assert lines[-1].endswith("`epyc, beside git:main` · [files of this run](https://forge.test/files)</sub>")
+    assert lines[-1].endswith("`xeon-8480-2s, beside git:main` · [files of this run](https://forge.test/files)</sub>")
 
 
 def test_a_run_that_fails_as_a_whole_has_a_comment_and_a_merely_contended_case_none(tmp_path: Path) -> None:

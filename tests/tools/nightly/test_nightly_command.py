@@ -9,13 +9,14 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from history_records import ENVIRONMENT, make_measurement
 
 from ipexperf import cli
 from ipexperf.case import Case, of_test
 from ipexperf.history import History
 from ipexperf.judge.policy import PairPolicy
 from ipexperf.report.rerun import Search
-from ipexperf.result import Launch, Measurement, Sample, Verdict
+from ipexperf.result import Verdict
 from ipexperf.tools.nightly import command
 from ipexperf.tools.nightly import ledger as ledgers
 from ipexperf.tools.nightly.ledger import Finding, Ledger, Night
@@ -31,8 +32,6 @@ print(json.dumps({"culprits": [], "reason": str(seen)}))
 
 
 NET, TEST = Case("resnet18", "cpu", "bf16", "infer", "stock", 32, 32), of_test("bench/test_a.py::test_b", "cpu")
-ENVIRONMENT = {"machine_key": "epyc", "hardware": {"cpu": "EPYC"}, "software": {"torch": "2.8.0"}, "variables": {}}
-NOW = "2026-05-04T08:00:00Z"
 
 
 def night(folder: Path, *tests: str) -> command.Processes:
@@ -42,10 +41,8 @@ def night(folder: Path, *tests: str) -> command.Processes:
 def failed(folder: Path, case: Case) -> Finding:
     """A case that failed in a run of the history."""
     with History.open(folder / "mine.db") as history:
-        run = history.start_run(ENVIRONMENT, {"started_at": NOW, "suite": "night"})
-        launch = Launch(0, "ok", samples=(Sample(0.01, 0.02, 0.0),), metrics={"step_time": 0.01})
-        measured = Measurement(case, (launch,), ENVIRONMENT, NOW, NOW)
-        history.record(run, measured, Verdict("regressed", "slower"), PairPolicy())
+        run = history.start_run(ENVIRONMENT, {"suite": "night"})
+        history.record(run, make_measurement(case), Verdict("regressed", "slower"), PairPolicy())
     return Finding(case.id, "slower", run=run)
 
 
