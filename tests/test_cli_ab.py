@@ -11,7 +11,7 @@ import sqlite3
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from fake_rounds import played
@@ -230,29 +230,6 @@ def test_a_wrong_arm_ends_ab(fake: str, capsys: pytest.CaptureFixture[str], monk
     output, errors = capsys.readouterr()
     assert errors.endswith("ipexperf: arm b: dtype: found float32, expected bf16\n")
     assert output == ""
-
-
-def test_an_arm_that_names_no_interpreter_runs_in_this_one(
-    fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The interpreter of one arm is never used for the other."""
-    other_python = tmp_path / "python"
-    other_python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    other_python.chmod(0o755)
-    pythons: list[list[str | None]] = []
-
-    def time(arm: Arm) -> NoReturn:
-        raise WorkerError("error", f"{arm.name} was seen")
-
-    rounds = played(monkeypatch, time)
-    for arms in (
-        ("--a", str(other_python)),
-        ("--b", str(other_python)),
-        ("--a", str(other_python), "--b", str(other_python)),
-    ):
-        assert cli.main(["ab", f"--perf-load={fake}", *CELL, *arms]) == cli.USAGE_ERROR
-        pythons.append([arm.conditions.python for arm in rounds.pop()])
-    assert pythons == [[str(other_python), None], [None, str(other_python)], [str(other_python), str(other_python)]]
 
 
 def output_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

@@ -126,15 +126,6 @@ def test_a_case_of_a_pair_is_compared_with_the_other_arm(capsys):
     assert "  memory of a step: 4 -> 5 allocations, 1 -> 1 MiB in all, 1 -> 1 MiB at once" in out
 
 
-def test_the_baselines_are_those_of_a_test_run(capsys, monkeypatch):
-    """From IPEXPERF_BASELINES. `--baselines` has precedence."""
-    monkeypatch.setenv("IPEXPERF_BASELINES", "kept")
-    assert main(["baseline", "accept", "last~3", "--case", ID, "--reason", "x"]) == 0
-    capsys.readouterr()
-    assert "before  baseline, accepted" in run(capsys, "show", "last~2", ID)
-    assert "nothing was accepted" in refused(capsys, "last~2", ID, "--baselines", "baselines")
-
-
 def test_a_baseline_without_a_session_in_this_history_is_reported(capsys, tmp_path):
     """The file is in git, and the history is not."""
     assert main(["baseline", "accept", "last~3", "--case", ID, "--reason", "x"]) == 0

@@ -19,10 +19,10 @@ from history_records import (
     make_measurement,
     make_round,
 )
-from sqlalchemy import select, text
+from sqlalchemy import text
 
 from ipexperf.errors import HistoryError
-from ipexperf.history import History, schema
+from ipexperf.history import History
 from ipexperf.history.points import rows as rows_of
 from ipexperf.history.records import Accepted
 from ipexperf.judge.policy import Policy
@@ -72,40 +72,6 @@ def test_a_case_that_never_began_is_a_row_without_numbers_that_did_not_fail(hist
     assert (summary.metric, summary.outcome, summary.reason) == ("step_time", "interrupted", measurement.cut)
     assert (summary.n, summary.median, summary.mean, summary.lo, summary.hi) == (0, None, None, None, None)
     assert [(row["outcome"], row["median"]) for row in rows_of(history.trend())] == [("interrupted", None)]
-
-
-def test_a_verdict_is_stored_with_every_constant_of_its_policy(history):
-    """The row says by itself how the verdict was made. Its uid is the policy's."""
-    shared = Policy().shared(200)
-    uid = history.start_run(ENVIRONMENT, {})
-    history.record(uid, make_measurement(), Verdict("ok", "fine", policy=shared.label), shared)
-    history.record(uid, make_measurement(make_case("vgg16")), Verdict("ok", "fine", policy=shared.label), shared)
-    assert [case.verdict.policy for case in history.measurements(uid)] == [shared.label] * 2
-    with history._engine.connect() as connection:
-        ((name, document),) = connection.execute(select(schema.policy.c.uid, schema.policy.c.doc)).all()
-    assert Policy(**document) == shared
-    assert name == shared.uid
-
-
-def test_a_settled_verdict_is_shown_and_the_first_one_stays(history):
-    """It is one more row under its own policy. The run stores its line."""
-    policy, whole = Policy(), Policy().for_run()
-    uid = history.start_run(ENVIRONMENT, {"suite": "smoke"})
-    slow = Verdict("regressed", "20 % slower", ratio=1.2, policy=policy.label)
-    other = make_case("vgg16")
-    for measurement in (make_measurement(), make_measurement(other)):
-        history.record(uid, measurement, slow, policy)
-    moved = Verdict("platform_shift", "moved with the platform", ratio=1.2, policy=whole.label)
-    said = {"line": "platform shift", "shift": 1.2, "fails": True}
-    history.settle(uid, said, {other.uid: moved}, whole)
-    assert [case.verdict for case in history.measurements(uid)] == [slow, moved]
-    assert history.find_run(uid).outcomes == {"regressed": 1, "platform_shift": 1}
-    assert list(history.trend(model="vgg16", metric="step_time")["verdict"]) == ["platform_shift"]
-    assert history.find_run(uid).meta == {"suite": "smoke", "git": ENVIRONMENT["git"], "settled": said}
-    assert rows(history, "SELECT outcome, count(*) FROM verdict GROUP BY outcome ORDER BY outcome") == [
-        ("platform_shift", 1),
-        ("regressed", 2),
-    ]
 
 
 def test_the_sql_of_the_documentation_answers_and_shows_a_settled_case_once(tmp_path):
@@ -331,7 +297,6 @@ def test_recording_a_case_again_replaces_its_first_record(history):
     [
         (lambda h: h.record("nobody", make_measurement(), OK), "has no run 'nobody'"),
         (lambda h: h.start_run(HARDWARE, {"started_at": "2026-05-04T10:00:00"}), "has no time zone"),
-        (lambda h: h.accepting([accepted("nobody")]).__enter__(), "has no run 'nobody'"),
         (lambda h: h.trend("speed"), "there is no metric 'speed'; it must be one of step_time"),
         (lambda h: h.trend(since="soon"), "no run matches 'soon'"),
     ],

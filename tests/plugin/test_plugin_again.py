@@ -61,16 +61,6 @@ def test_what_is_slow_twice_fails_once(suite: Suite) -> None:
     assert sorted(len(one) > 0 and one.find("failure") is not None for one in suites.iter("testcase")) == [False, True]
 
 
-def test_what_is_slow_once_fails_nothing(suite: Suite) -> None:
-    """The liar: a machine that was busy for a minute. Without the second look this test had failed."""
-    judged(suite, tiny=["regressed", "ok"])
-    result = suite.run("tiny,other", "-s")
-    result.assert_outcomes(passed=2)
-    assert result.ret == 0
-    assert looks(result) == ["tiny", "other", "tiny"]
-    assert suite.query("SELECT outcome FROM verdict WHERE outcome != 'ok'") == [("inconclusive",)]
-
-
 def test_what_looks_slower_of_a_group_is_measured_again_in_rounds_of_its_own(suite: Suite) -> None:
     """Two of three cases: they meet once more after all cases, and the third one's launches are not repeated."""
     judged(suite, bf16=["regressed", "regressed"], fp16=["regressed", "ok"])

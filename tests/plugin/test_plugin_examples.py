@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np  # before pytester, which takes back what its test imports, and numpy bears no second import
@@ -13,10 +12,8 @@ import pytest
 from plugin_suite import ROOT, SHORT
 
 from ipexperf import cli
-from ipexperf.bench import loading, registry
-from ipexperf.bench.api import Settings
+from ipexperf.bench import loading
 from ipexperf.bench.machine.facts import Facts
-from ipexperf.errors import WorkerError
 from ipexperf.plan import matrix
 from ipexperf.plan.options import Options
 
@@ -81,33 +78,6 @@ def test_the_example_device_is_planned_where_torch_sees_it() -> None:
     packages = {"torch": "2.8.0", "torchvision": "0.23.0"}
     plan = matrix.make(wish, Facts("/env/bin/python", packages, frozenset(), {"npu": ""}))
     assert [case.id for case in plan.cases] == ["resnet18-npu-fp32-infer-stock"]
-
-
-def test_the_example_device_calls_torch_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every method of the example device goes to `torch.npu`; where that sees no device, nothing starts."""
-    loading.load([str(EXAMPLES / "npu.py")])
-    device = registry.devices.get("npu")
-    asked: list[Any] = []
-    stub = SimpleNamespace(
-        is_available=lambda: True,
-        set_device=lambda index: asked.append(("set", index)),
-        synchronize=lambda: asked.append("wait"),
-        reset_peak_memory_stats=lambda: asked.append("reset"),
-        max_memory_allocated=lambda: 2**20,
-        get_device_name=lambda index: f"NPU {index}",
-    )
-    torch = SimpleNamespace(npu=stub)
-    monkeypatch.setitem(type(device).put.__globals__, "torch", torch)
-    device.start(Settings())
-    device.synchronise()
-    device.reset_peak_memory()
-    assert asked == [("set", 0), "wait", "reset"]
-    assert device.peak_memory() == 2**20
-    assert device.describe() == {"name": "npu", "properties": "NPU 0"}
-    assert device.put(SimpleNamespace(to=lambda name: f"on {name}")) == "on npu"
-    stub.is_available = lambda: False
-    with pytest.raises(WorkerError, match="torch sees no npu"):
-        device.start(Settings())
 
 
 @needs_torch

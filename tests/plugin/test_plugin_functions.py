@@ -407,17 +407,6 @@ def test_plugins_take_an_arm_for_a_worker_of_xdist_and_get_what_they_told_it(fun
     functions.run("--draw=7").assert_outcomes(passed=1)
 
 
-def test_networks_and_functions_share_a_run(functions: Functions) -> None:
-    functions.tests(
-        "import pytest\n\n\n@pytest.mark.perf(models=['tiny'])\ndef test_net(perf):\n    perf()\n\n\n"
-        "def test_function(perf):\n    perf(sum, [1])\n"
-    )
-    result = functions.suite.run("tiny")
-    result.assert_outcomes(passed=2)
-    assert set(functions.outcomes()) == {"tiny", "test_functions.py::test_function"}
-    assert functions.suite.statuses() == ["finished"]
-
-
 def test_accepted_functions_that_the_session_would_have_and_are_gone_are_named(functions: Functions) -> None:
     """Renamed, deleted or with its file. What the selection leaves out is missed by nobody, and no network is."""
     network = "import pytest\n\n\n@pytest.mark.perf(models=['tiny'])\ndef test_net(perf):\n    perf()\n"
@@ -555,9 +544,7 @@ def pytest_runtest_setup(item):
 PAIR = ("--perf-against=PLANT=0", "--perf-max-pairs=2")
 
 
-@pytest.mark.parametrize(
-    "words", [("--benchmark-only",), ("--benchmark-only", "--benchmark-skip"), ("--setup-show",), ("--sw",)]
-)
+@pytest.mark.parametrize("words", [("--benchmark-only", "--benchmark-skip"), ("--setup-show",), ("--sw",)])
 def test_options_of_pytest_and_pytest_benchmark_hold_no_arm_up(functions: Functions, words: tuple[str, ...]) -> None:
     functions.tests(
         "import os\n\n\ndef test_fails_there(benchmark):\n    assert 'PYTEST_XDIST_WORKER' not in os.environ\n"

@@ -230,18 +230,6 @@ def test_nothing_is_written_where_nothing_is_recorded(suite: Suite) -> None:
     assert not list(suite.path.glob("**/*.db*"))
 
 
-def test_the_database_has_the_name_that_it_was_given(suite: Suite) -> None:
-    """--perf-db is where every launch is recorded, and nowhere else; a second run joins the first."""
-    for launches in ("3", "2"):
-        suite.run("tiny", "--perf-db", "mine.db", "--perf-launches", launches).assert_outcomes(passed=1)
-    assert not (suite.path / "ipexperf.db").exists()
-    assert suite.query("SELECT status FROM run", "mine.db") == [("finished",), ("finished",)]
-    assert suite.query('SELECT count(*) FROM "case"', "mine.db") == [(1,)]
-    assert suite.query("SELECT outcome FROM launch", "mine.db") == [("ok",)] * 5
-    sql = "SELECT n FROM measurement m JOIN series s ON s.id = m.series_id WHERE s.metric = 'step_time' ORDER BY run_id"
-    assert suite.query(sql, "mine.db") == [(3,), (2,)]
-
-
 def test_a_regression_against_the_baseline_fails(suite: Suite) -> None:
     """Against a baseline that is a million times faster it is regressed, noisy or not; against its own it isn't."""
     suite.run("tiny", "--perf-launches", "2").assert_outcomes(passed=1)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-from ipexperf import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -150,20 +146,3 @@ def test_a_killed_run_leaves_nothing_that_its_worker_started(
         process.communicate(timeout=30)
     assert len(pids) == 2
     assert all(gone(pid) for pid in pids)
-
-
-def test_what_a_killed_run_left_in_the_temporary_folder_goes_with_the_next_run(
-    suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After SIGKILL the folder that its workers shared is still there. One of a run that lives stays."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with scratch.folder("shared") as alive:
-        with suite.start("hang") as process:
-            suite.pids()
-            process.kill()
-            process.communicate(timeout=30)
-        [left] = set(tmp_path.glob("ipexperf-shared-*")) - {alive}
-        (left / "float64.pt").write_text("a reference")
-        suite.run("tiny").assert_outcomes(passed=1)
-        assert list(tmp_path.glob("ipexperf-shared-*")) == [alive]
